@@ -88,9 +88,9 @@ def show_image(view: GraphView) -> None:
 def show_spectrum(run: Run) -> None:
     """Show the embedding's effective rank, on request beside another run's."""
     st.caption("The effective rank measures how many directions the embedding uses.", help=(
-        "A metric that may grow and shrink freely can reduce its loss by putting everything into few directions. With "
-        "an orthonormal L the loss can instead push all points apart until they are evenly spread: the effective rank "
-        "rises while recall falls. Compare a run with *orthogonal* off to a run with it on."))
+        "A metric that may stretch and shrink freely can lower its loss by using only a few directions. With an "
+        "orthonormal L the loss can instead push all points apart until they are evenly spread: the effective rank "
+        "rises while R@1 falls. Compare a run with *orthogonal* off to a run with it on."))
     other = pick_run("Compare with", "run2", lambda candidate: candidate.spec().fingerprint == run.spec().fingerprint
                      and candidate.id != run.id and bool(candidate.epoch_numbers()), optional=True, unfinished=True)
     explore_spectrum((run,) if other is None else (run, other))

@@ -87,7 +87,7 @@ def explore(run: Run) -> None:
     left, right = st.columns([2, 3], gap="medium")
     with left:
         show_image(current)
-        two_views(current, cosines, "z" if latent else "x" if has_latent else "the embedding")
+        two_views(current, cosines, "the latent z" if latent else "the embedding x" if has_latent else "the embedding")
         show_links(current)
         show_uncertainty(current)
     with right:

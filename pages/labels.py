@@ -25,10 +25,10 @@ def show_numbers(board: Board) -> None:
     """Show the number of labels and how far they spread."""
     trained = int((board.codes >= 0).sum())
     metrics = [("Labels", f"{len(board.labels):,}", "Images with a label."),
-               ("Classes", f"{len(board.classes):,}", "Classes that an image has now.")]
+               ("Classes", f"{len(board.classes):,}", "Classes with at least one labeled image.")]
     if trained:
         metrics.append(("Reached", percent(100 * float((board.ends.best >= 0).mean())),
-                        "Images of the training half from which a random walk can end at a label."))
+                        "Share of training images from which a random walk can end at a label."))
         metrics.append(("Certainty", percent(100 * float(np.nanmean(board.ends.certainty))),
                         "Mean share of the most probable class among the walks that end at a label."))
         share_correct = accuracy(board)

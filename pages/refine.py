@@ -39,7 +39,7 @@ def explore(run: Run) -> None:
 
 
 st.title("Refine", help="A refinement improves the embedding of a finished run without training and without labels: "
-                        "the unlabeled test images decide which of them belong together.")
+                        "images that share neighbors move closer together.")
 with show_user_errors():
     run = pick_run()
     if run is not None:

@@ -87,7 +87,7 @@ def show_single_query(retrieval: Retrieval, index: int, rankings: list[Ranking],
     final = next((ranking.hits for ranking in rankings if ranking.column.name == "final" and ranking.hits), [])
     with st.container(horizontal=True):
         if final:
-            st.page_link("pages/neighborhoods.py", label="Why is the first hit similar?", icon=":material/hub:",
+            st.page_link("pages/neighborhoods.py", label="Why is the first result similar?", icon=":material/hub:",
                          query_params={"run": retrieval.run.id, "picked": str(index), "second": str(final[0].index)})
         st.page_link("pages/refine.py", label="Refine this embedding without labels", icon=":material/auto_fix_high:",
                      query_params={"run": retrieval.run.id})

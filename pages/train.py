@@ -137,8 +137,8 @@ def start(spec: Spec, dataset: Dataset, pairs: PairChoice) -> None:
     waiting = sum(run.stored_status().state in LIVE_STATES for run in list_runs(runs_folder()))
     st.markdown(f"**About {duration(expected.seconds)}**, as measured on this machine" if expected.measured else
                 f"**Not measured on this machine yet:** roughly {duration(expected.seconds)}",
-                help="The expected time from the start of the run to its results. It rests on the last epochs of this "
-                     "method on this machine; before the first run it assumes two CPU cores, and a GPU is faster.")
+                help="The expected time from the start of the run to its results. It is measured from the last epochs "
+                     "of this method on this machine. Before the first run it assumes two CPU cores; a GPU is faster.")
     evaluation = f" · evaluation {duration(expected.evaluation_seconds)}" if expected.evaluation_seconds else ""
     st.caption(f"Features {duration(expected.feature_seconds) if expected.feature_seconds else 'computed already'} · "
                f"training {duration(expected.training_seconds)}{evaluation} · {expected.memory / 1e9:.1f} GB memory"

@@ -358,7 +358,7 @@ BAD: list[tuple[list[str], str]] = [
     (["train", "--dataset", "digits", "--method", "nml", "--pairs-file", "x", "--given-pairs"], "Remove --pairs-file"),
     (["train", "--dataset", "digits", "--method", "nml", "--given-pairs", "--pairs", "9"], "drawn from labels"),
     (["train", "--dataset", "FLAT", "--method", "nca"], "NCA learns from class labels"),
-    (["train", "--dataset", "digits", "--method", "rpml", "--backbone", "pixels"], "at most the features' width 64"),
+    (["train", "--dataset", "digits", "--method", "rpml", "--backbone", "pixels"], "the features' dimension 64"),
     (["train", "--dataset", "FLAT", "--method", "pca"], "at most 8 dimensions (8 images of 1280-d features)"),
     (["train", "--dataset", "digits", "--method", "frozen", "--backbone", "squeezenet", "--size", "8"],
      "between 15 and 1024 pixels, got 8"),

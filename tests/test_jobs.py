@@ -42,8 +42,8 @@ SHORT: dict[str, Any] = {"method": "pca", "fields": {"dimension": 16}}
     ({"method": "nonsense"}, "The method must be one of rpml"),
     ({"fields": {"alpha": 120}}, "RPML.alpha must be between 0 and 90 degrees"),
     ({"pooling": "rmac"}, "Raw pixels have no feature maps"),
-    ({"fields": {}}, "RPML.dimension must be at most the features' width 64, got 128. Lower the field 'dimension'"),
-    ({"fields": {"dimension": 65}, "method": "srpml"}, "at most the features' width 64, got 65"),
+    ({"fields": {}}, "RPML.dimension must be at most the features' dimension 64, got 128. Lower the field 'dimension'"),
+    ({"fields": {"dimension": 65}, "method": "srpml"}, "at most the features' dimension 64, got 65"),
     ({"method": "pca"}, r"at most 64 dimensions \(1438 images of 64-d features\), got dimension=128. Lower"),
     *(({"method": method, "fields": {"trains": "all", "dimension": 16}}, "'pixels' has nothing to train. Set the f")
       for method in ("plm", "pslr", "isif", "nce", "rotnet", "ssdml", "triplet")),

@@ -87,8 +87,8 @@ def test_means_and_deviations_are_those_of_the_seeds(finding: Finding) -> None:
 
 def test_references_tell_centered_from_uncentered_pca(tmp_path: Path) -> None:
     """Records of versions before 0.3 contain the uncentered PCA."""
-    for candidate, title, other in (("pca", "PCA, same width", "PCA (centered)"),
-                                    ("centered pca", "PCA (centered)", "PCA, same width")):
+    for candidate, title, other in (("pca", "PCA, same dimension", "PCA (centered)"),
+                                    ("centered pca", "PCA (centered)", "PCA, same dimension")):
         evaluation = {name: {"dimension": 8} for name in ("frozen", candidate, "initial", "final")}
         row = {"summary": {name: {"recall@1": [level, 1.0]} for level, name in enumerate(evaluation)},
                "runs": [{"seconds": 1.0, "curves": [], "evaluation": evaluation}]}

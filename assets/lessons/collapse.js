@@ -6,13 +6,13 @@ const LESSON = {
   claim: "A free projection can lower its loss by giving up directions, and with large steps it collapses to a line. An orthonormal projection must keep its directions.",
   data: ["collapse"],
   before: {
-    text: "Two projections turn the 64 pixels of an image into 8 numbers. They start equal, but only one is free to stretch its directions. With the largest step size, what happens to its recall@1?",
+    text: "Two projections turn the 64 pixels of an image into 8 numbers. They start equal, but only one is free to stretch its directions. With the largest step size, what happens to its R@1?",
     choices: ["It rises faster: larger steps learn more", "It falls below the start", "It ends equal to the orthonormal projection"],
     right: 1,
     because: "One direction grows until the others vanish beside it. Along one line, many digits lie on top of each other.",
   },
   touch: "Raise the step size to 30: which projection has the lower loss, and which the better map? Then raise it to 100 and go through the training steps: the free projection collapses, and its loss explodes.",
-  see: "The free projection may stretch and shrink its directions; the orthonormal projection keeps them at right angles and at length 1. Each character is an image of a handwritten digit, drawn in the two main directions of its 8 numbers. The bars are the shares of all 8 directions. Effective rank counts the directions in use. Recall@1 is the share of images whose nearest image is the same digit. Each map is scaled to fit.",
+  see: "The free projection may stretch and shrink its directions; the orthonormal projection keeps them at right angles and at length 1. Each character is an image of a handwritten digit, drawn in the two main directions of its 8 numbers. The bars are the shares of all 8 directions. Effective rank counts the directions in use. R@1 is the share of images whose nearest image is the same digit. Each map is scaled to fit.",
   controls: [
     { name: "rate", kind: "slider", label: "Step size η, how far a training step goes", low: 0, high: 4, step: 1, start: 2, format: (value) => ["1", "3", "10", "30", "100"][value] },
     { name: "step", kind: "slider", label: "Training step", low: 0, high: 10, step: 1, start: 10, format: (value) => String([0, 1, 2, 3, 4, 6, 8, 10, 12, 16, 20][value]) },
@@ -32,7 +32,7 @@ const LESSON = {
     return { runs, size: rates[rate], number: steps[step] };
   },
   readout: ({ runs: [orthonormal, free] }) => [["effective rank, orthonormal", orthonormal.rank.toFixed(1)], ["effective rank, free", free.rank.toFixed(1)],
-    ["recall@1, orthonormal", percent(orthonormal.recall)], ["recall@1, free", percent(free.recall)],
+    ["R@1, orthonormal", percent(orthonormal.recall)], ["R@1, free", percent(free.recall)],
     ["loss, orthonormal", orthonormal.loss.toPrecision(3)], ["loss, free", free.loss < 1000 ? free.loss.toPrecision(3) : "over 1,000"]],
   build({ stage, data: { collapse: { classes, steps } } }) {
     const grid = element("div", { style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(300px,100%),1fr));gap:4px 14px" });
@@ -45,7 +45,7 @@ const LESSON = {
       grid.append(element("div", {}, title, canvas, bars));
       return { kind, canvas, bars, color: colors[row] };
     });
-    const charts = [["effective rank", [0, 8], (value) => String(value)], ["recall@1", [0, 1], (value) => `${Math.round(100 * value)} %`]].map(([name, y, format]) => {
+    const charts = [["effective rank", [0, 8], (value) => String(value)], ["R@1", [0, 1], (value) => `${Math.round(100 * value)} %`]].map(([name, y, format]) => {
       const box = element("div");
       grid.append(box);
       return new Chart(box, { x: [0, steps.at(-1)], y, xLabel: "training step", yLabel: "", label: name, width: 400, height: 175, right: 104, ticks: [0, 10, 20], format });
@@ -66,16 +66,16 @@ const LESSON = {
       const { size, number } = numbers;
       maps.forEach(({ kind, canvas, bars, color }, row) => {
         const { part, rank, recall } = runs[row];
-        canvas.setAttribute("aria-label", `Map of the ${kind} projection after ${number} steps of size ${size}: effective rank ${rank.toFixed(1)}, recall@1 ${percent(recall)}`);
+        canvas.setAttribute("aria-label", `Map of the ${kind} projection after ${number} steps of size ${size}: effective rank ${rank.toFixed(1)}, R@1 ${percent(recall)}`);
         bars.setAttribute("aria-label", `Shares of the 8 directions, in percent: ${part.map((share) => (100 * share).toFixed(0)).join(", ")}`);
         bars.replaceChildren(...part.map((share, at) => shape("rect", { x: 50 * at + 2, y: 40 - 40 * share, width: 44, height: 40 * share + 2, fill: color })));
       });
       charts.forEach((chart, at) => {
         const name = ["rank", "recall"][at];
-        chart.describe(`${["Effective rank", "Recall@1"][at]} over the training steps with step size ${size}: ${runs.map(({ curves }, row) => `${LESSON.kinds[row]} from ${curves[0][name].toFixed(2)} to ${curves.at(-1)[name].toFixed(2)}`).join(", ")}`);
+        chart.describe(`${["Effective rank", "R@1"][at]} over the training steps with step size ${size}: ${runs.map(({ curves }, row) => `${LESSON.kinds[row]} from ${curves[0][name].toFixed(2)} to ${curves.at(-1)[name].toFixed(2)}`).join(", ")}`);
         chart.draw(runs.map(({ curves }, row) => ({ name: LESSON.kinds[row], color: colors[row], dashed: row === 1,
           points: curves.map((curve, index) => [steps[index], curve[name]]) })), number);
-        chart.svg.append(shape("text", { x: 60, y: 12, "font-size": 13, "font-weight": 700 }, ["Effective rank", "Recall@1"][at]));
+        chart.svg.append(shape("text", { x: 60, y: 12, "font-size": 13, "font-weight": 700 }, ["Effective rank", "R@1"][at]));
       });
       paint();
     } };
@@ -87,9 +87,9 @@ const LESSON = {
       <p>After ${number} steps: orthonormal ${line(orthonormal)}; free ${line(free)}.</p>
       <p>Both train with the angular loss J and a strict bound, α = 15°. Free: <math><mi>L</mi><mo>←</mo><mi>L</mi><mo>−</mo><mi>η</mi><mi>∇</mi><mi>J</mi></math>. Orthonormal: the same step, then back to the nearest L with <math><msup><mi>L</mi><mo>⊤</mo></msup><mi>L</mi><mo>=</mo><mi>I</mi></math>.</p>`;
   },
-  fails: "An orthonormal projection is no guarantee of success. At the largest step size it keeps its rank, but its recall@1 ends lower than with the next smaller step size. And a high effective rank alone proves nothing: the random start has the highest rank and the lowest recall@1 of the orthonormal runs.",
-  takeaway: "Watch effective rank and recall@1 together: a low loss can hide lost directions. An orthonormal projection keeps all its directions.",
-  open: { page: "runs", label: "effective rank and recall@1 of your runs, epoch by epoch" },
+  fails: "An orthonormal projection is no guarantee of success. At the largest step size it keeps its rank, but its R@1 ends lower than with the next smaller step size. And a high effective rank alone proves nothing: the random start has the highest rank and the lowest R@1 of the orthonormal runs.",
+  takeaway: "Watch effective rank and R@1 together: a low loss can hide lost directions. An orthonormal projection keeps all its directions.",
+  open: { page: "runs", label: "effective rank and R@1 of your runs, epoch by epoch" },
   after: {
     text: "In a colleague’s run the loss falls in every epoch, but effective rank drops from 60 to 2. What do you do first?",
     choices: ["Train longer: the loss still falls", "Try a smaller step size or an orthonormal projection", "Choose an embedding of only 2 dimensions"],

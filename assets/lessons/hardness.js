@@ -12,7 +12,7 @@ const LESSON = {
     because: "The loss of a hard triplet falls fastest when all points move together. And many of the hardest triplets have a wrong label.",
   },
   touch: "Train an epoch: one pass over the chosen triplets. Then drag the two ends of your range (↔) and compare the maps.",
-  see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin. Below: the map after training on each choice, at the same scale. Each character is an image of a handwritten digit; one image in ten has a wrong label. Recall@1 is the share of images whose nearest image is the same digit. Spread is the size of the map, compared with its size before training.",
+  see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin. Below: the map after training on each choice, at the same scale. Each character is an image of a handwritten digit; one image in ten has a wrong label. R@1 is the share of images whose nearest image is the same digit. Spread is the size of the map, compared with its size before training.",
   controls: [{ name: "epochs", kind: "slider", label: "Epochs of training", low: 0, high: 4, step: 1, start: 0 }],
   hidden: [{ name: "range", start: [-0.9, -0.3], low: [-0.9, -0.9], high: [1.2, 1.2] }], // difference of the triplets that train
   margin: 0.1,
@@ -114,7 +114,7 @@ const LESSON = {
     const results = Object.fromEntries(Object.entries(choices).map(([name, [from, to]]) => [name, LESSON.result({ low: from, high: to, epochs }, data)]));
     return { differences, results, before: LESSON.result({ low: 0, high: 0, epochs: 0 }, data), low, high };
   },
-  readout: ({ before, results: { own } }) => [["recall@1 before training", percent(before.recall)], ["recall@1 of your range", percent(own.recall)],
+  readout: ({ before, results: { own } }) => [["R@1 before training", percent(before.recall)], ["R@1 of your range", percent(own.recall)],
     ["your triplets", `${own.used} of ${own.count}`], ["of these with a wrong label", percent(own.wrong)]],
   build({ stage, data, state, change }) {
     const [left, right] = [-0.9, 1.2];
@@ -182,8 +182,8 @@ const LESSON = {
         const { recall, spread, used } = results[name];
         const change_ = recall > before.recall ? "▲" : recall < before.recall ? "▼" : "=";
         const text = `${percent(recall)} ${epochs ? change_ : ""}`;
-        words.replaceChildren(element("b", {}, `recall@1 ${text}`), element("br"), `spread × ${(spread / before.spread).toFixed(2)}`);
-        canvas.setAttribute("aria-label", `Map after ${epochs} epochs on ${used} triplets, ${title}: recall@1 ${percent(recall)}, spread ${(spread / before.spread).toFixed(2)} times that before training`);
+        words.replaceChildren(element("b", {}, `R@1 ${text}`), element("br"), `spread × ${(spread / before.spread).toFixed(2)}`);
+        canvas.setAttribute("aria-label", `Map after ${epochs} epochs on ${used} triplets, ${title}: R@1 ${percent(recall)}, spread ${(spread / before.spread).toFixed(2)} times that before training`);
       }
       button.disabled = epochs >= 4;
       paint();
@@ -196,7 +196,7 @@ const LESSON = {
       <p>Your range is <math>${number(low)}<mo>&lt;</mo><msup><mi>δ</mi><mn>2</mn></msup><mo>(</mo><mi>A</mi><mo>,</mo><mi>N</mi><mo>)</mo><mo>−</mo><msup><mi>δ</mi><mn>2</mn></msup><mo>(</mo><mi>A</mi><mo>,</mo><mi>P</mi><mo>)</mo><mo>≤</mo>${number(high)}</math>.
       After ${epochs} ${epochs === 1 ? "epoch" : "epochs"} on ${own.used} of its triplets the spread of the map is ${(own.spread / before.spread).toFixed(2)} times the spread before. ${easy.used} easy triplets have loss 0 at the start, so their gradient is 0.</p>`;
   },
-  fails: "Put your range at the far left: the map collapses toward one place, and recall@1 falls. Shrinking all distances is the easiest way to lower the loss of a hard triplet. Most of these triplets contain a wrong label: a mislabeled image lies far from its supposed class, so its triplets are the hardest.",
+  fails: "Put your range at the far left: the map collapses toward one place, and R@1 falls. Shrinking all distances is the easiest way to lower the loss of a hard triplet. Most of these triplets contain a wrong label: a mislabeled image lies far from its supposed class, so its triplets are the hardest.",
   takeaway: "Train on triplets that violate the margin but are not the hardest: they still move the images, and their labels are mostly right.",
   open: { page: "triplets", label: "the triplets of a run, with their angles and violations", query: () => ({ only: "1" }) },
   after: {

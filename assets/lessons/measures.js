@@ -26,18 +26,18 @@ const LESSON = {
   id: "measures",
   number: 9,
   minutes: 7,
-  title: "Recall@1, R@k, MAP@R, NMI",
+  title: "R@1, R@k, MAP@R, NMI",
   claim: "Which of two rankings is better depends on the measure, because each measure answers its own question.",
   data: ["measures"],
   before: {
     text: "A search for an 8 ranks ten pictures. Another 8 is a hit, any other digit a miss. Ranking A begins with a hit, then come misses, and its other hits are last. Ranking B begins with a miss, then come all hits. Which is better?",
     choices: ["Ranking A", "Ranking B", "It depends on the measure"],
     right: 2,
-    because: "Recall@1 reads rank 1 only, so it prefers A. MAP@R reads the first R ranks, so it prefers B.",
+    because: "R@1 reads rank 1 only, so it prefers A. MAP@R reads the first R ranks, so it prefers B.",
   },
   touch: "Drag a picture along the ranking, or focus it and press an arrow key. Guess each measure before you look at the numbers. Click a picture in a cluster to move it to the next cluster.",
-  see: "The query ★ is an 8. Another 8 is a hit ✓, any other digit is a miss ✕. Above the pictures, k marks the ranks that Recall@k reads. R marks the ranks that MAP@R reads: as many as there are hits, here 4. The fraction under a hit is the precision: hits so far / rank. Recall and MAP@R read only the ranking. NMI reads only the clusters; the algorithm k-means found the first clusters from the pixels.",
-  controls: [{ name: "k", kind: "slider", label: "k, the number of ranks that Recall@k reads", low: 1, high: 10, step: 1, start: 2 }],
+  see: "The query ★ is an 8. Another 8 is a hit ✓, any other digit is a miss ✕. Above the pictures, k marks the ranks that R@k reads. R marks the ranks that MAP@R reads: as many as there are hits, here 4. The fraction under a hit is the precision: hits so far / rank. Recall and MAP@R read only the ranking. NMI reads only the clusters; the algorithm k-means found the first clusters from the pixels.",
+  controls: [{ name: "k", kind: "slider", label: "k, the number of ranks that R@k reads", low: 1, high: 10, step: 1, start: 2 }],
   hidden: [{ name: "order", start: PIXEL_RANKING, count: 10 }, { name: "clusters", start: KMEANS, count: 11 }],
   compute({ order, clusters, k }, { measures: { classes } }) {
     const ranking = isComplete(order) ? order : PIXEL_RANKING;
@@ -55,7 +55,7 @@ const LESSON = {
       mapAtR: terms.reduce((sum, term) => sum + term, 0) / RELEVANT, ofClusters, ofClasses, information,
       nmi: Math.max(0, 2 * information / (ofClusters + ofClasses)) };
   },
-  readout: ({ recall1, recallK, mapAtR, nmi }, { k }) => [["Recall@1", percent(recall1)], [`Recall@${k}`, percent(recallK)],
+  readout: ({ recall1, recallK, mapAtR, nmi }, { k }) => [["R@1", percent(recall1)], [`R@${k}`, percent(recallK)],
     ["MAP@R", percent(mapAtR)], ["NMI", percent(nmi)]],
   build({ stage, data: { measures: { pixels, classes } }, state, change }) {
     const picture = (size) => element("canvas", { width: 64, height: 64, style: `width:${size}px;height:${size}px;display:block` });
@@ -173,8 +173,8 @@ const LESSON = {
     const number = (value, digits = 2) => `<mn>${value.toFixed(digits)}</mn>`;
     const part = (term, rank) => (hits[rank]
       ? `<mfrac><mn>${Math.round(precisions[rank] * (rank + 1))}</mn><mn>${rank + 1}</mn></mfrac>` : "<mn>0</mn>");
-    return `<p><b>Recall@1</b>: is rank 1 a hit? <b>${recall1 ? "Yes: 1" : "No: 0"}</b>.
-      <b>Recall@${k}</b> (R@${k}): is a hit among the first ${k}? <b>${recallK ? "Yes: 1" : "No: 0"}</b>. Both are then averaged over all queries.</p>
+    return `<p><b>R@1</b> (recall@1): is rank 1 a hit? <b>${recall1 ? "Yes: 1" : "No: 0"}</b>.
+      <b>R@${k}</b> (recall@${k}): is a hit among the first ${k}? <b>${recallK ? "Yes: 1" : "No: 0"}</b>. Both are then averaged over all queries.</p>
       <p><b>MAP@R</b>, mean average precision at R, adds the precision at each hit among the first R ranks:<br>
       <math><mfrac><mn>1</mn><mi>R</mi></mfrac><munderover><mo>∑</mo><mrow><mi>r</mi><mo>=</mo><mn>1</mn></mrow><mi>R</mi></munderover><mi>precision</mi><mo>(</mo><mi>r</mi><mo>)</mo><mo>·</mo><mi>hit</mi><mo>(</mo><mi>r</mi><mo>)</mo>
       <mo>=</mo><mfrac><mn>1</mn><mn>${RELEVANT}</mn></mfrac><mo>(</mo>${terms.map((term, rank) => part(term, rank)).join("<mo>+</mo>")}<mo>)</mo><mo>=</mo>${number(mapAtR, 3)}</math></p>
@@ -182,18 +182,18 @@ const LESSON = {
       <math><mfrac><mrow><mn>2</mn><mi>I</mi><mo>(</mo><mi>C</mi><mo>,</mo><mi>Y</mi><mo>)</mo></mrow><mrow><mi>H</mi><mo>(</mo><mi>C</mi><mo>)</mo><mo>+</mo><mi>H</mi><mo>(</mo><mi>Y</mi><mo>)</mo></mrow></mfrac>
       <mo>=</mo><mfrac><mrow><mn>2</mn><mo>·</mo>${number(Math.abs(information))}</mrow><mrow>${number(ofClusters)}<mo>+</mo>${number(ofClasses)}</mrow></mfrac><mo>=</mo>${number(nmi, 3)}</math></p>`;
   },
-  fails: "Press <b>A hit first, then misses</b>: Recall@1 is at its maximum, although the other hits are last. Press <b>Every picture alone</b>: no two pictures share a cluster, yet NMI stays above one half. NMI grows with the number of clusters, so compare it only at the same number. And with <b>Nearest pixels</b> and <b>k-means</b>, all 8s share a cluster while Recall@1 is 0. Each measure alone tells half of the story.",
+  fails: "Press <b>A hit first, then misses</b>: R@1 is at its maximum, although the other hits are last. Press <b>Every picture alone</b>: no two pictures share a cluster, yet NMI stays above one half. NMI grows with the number of clusters, so compare it only at the same number. And with <b>Nearest pixels</b> and <b>k-means</b>, all 8s share a cluster while R@1 is 0. Each measure alone tells half of the story.",
   takeaway: "Choose the measure by what your user sees: the first result, the first k results, all images of a class, or groups. Report it with its k and the number of queries.",
   open: { page: "retrieval", label: "hits and misses of a query" },
   after: {
-    text: "A phone unlocks if the nearest stored face belongs to its owner. Model A has the higher Recall@1, model B the higher MAP@R. Which model do you choose?",
+    text: "A phone unlocks if the nearest stored face belongs to its owner. Model A has the higher R@1, model B the higher MAP@R. Which model do you choose?",
     choices: ["Model A", "Model B", "The model with the higher NMI"],
     right: 0,
-    because: "Only the nearest face decides, and only Recall@1 measures exactly that. The order of the other faces changes nothing for the owner.",
+    because: "Only the nearest face decides, and only R@1 measures exactly that. The order of the other faces changes nothing for the owner.",
   },
   notes: {
-    ask: "Make a ranking with Recall@1 of 0 and the highest possible MAP@R. Why can MAP@R not be 1?",
-    wrong: "“A higher MAP@R implies a higher Recall@1.” The ranking with a miss first and then all hits contradicts it.",
-    stuck: "Recall@k of one query is 0 or 1; a percentage appears only as the mean over queries. And R is not k: R is the number of hits that exist, so it may differ from query to query.",
+    ask: "Make a ranking with R@1 of 0 and the highest possible MAP@R. Why can MAP@R not be 1?",
+    wrong: "“A higher MAP@R implies a higher R@1.” The ranking with a miss first and then all hits contradicts it.",
+    stuck: "R@k of one query is 0 or 1; a percentage appears only as the mean over queries. And R is not k: R is the number of hits that exist, so it may differ from query to query.",
   },
 };

@@ -6,7 +6,7 @@ const LESSON = {
   claim: "A metric measures how far apart two points are, so it decides which points are neighbors. Metric learning chooses the metric so that neighbors share a class.",
   data: [],
   before: {
-    text: "Disks are one class of points, squares another. You stretch the circle along the two bands. What happens to recall@1, the share of points whose nearest neighbor has their class?",
+    text: "Disks are one class of points, squares another. You stretch the circle along the two bands. What happens to R@1 (recall@1), the share of points whose nearest neighbor has their class?",
     choices: ["It rises", "It falls", "It stays: the points do not move"],
     right: 0,
     because: "Steps along a band become short and steps across become long. The nearest neighbor is then in the same band.",
@@ -62,7 +62,7 @@ const LESSON = {
     return { points, classes, matrix, length, angle, at, ranked, nearest, isHit, count, recall: count / points.length,
       distances: ranked.map((row) => Math.sqrt(squared(points[at], points[row]))), turn: ((angle * 180 / Math.PI) % 180 + 180) % 180 };
   },
-  readout: ({ count, recall, classes, ranked, at }) => [["recall@1 of all points", `${percent(recall)}, ${count} of ${classes.length}`],
+  readout: ({ count, recall, classes, ranked, at }) => [["R@1 of all points", `${percent(recall)}, ${count} of ${classes.length}`],
     ["same class among the 3 nearest of ★", `${ranked.slice(0, 3).filter((row) => classes[row] === classes[at]).length} of 3`]],
   build({ stage, state, change }) {
     const limits = [[-3.1, -2.0], [3.1, 2.0]];
@@ -137,7 +137,7 @@ const LESSON = {
   takeaway: "A metric is a choice of what counts as near. Metric learning makes this choice so that neighbors share a class.",
   open: { page: "retrieval", label: "nearest images before and after a metric was learned" },
   after: {
-    text: "A colleague doubles both axes of the ellipse and keeps its direction. What happens to recall@1?",
+    text: "A colleague doubles both axes of the ellipse and keeps its direction. What happens to R@1?",
     choices: ["It rises", "It falls", "It stays the same"],
     right: 2,
     because: "All distances are halved, so their order stays. Only the ratio and the direction of the axes change who is nearest.",

@@ -29,7 +29,7 @@ function averageNeighbors(rows, k, times) {
   return averaged;
 }
 
-// Recall@1 and MAP@R with every row as a query.
+// R@1 and MAP@R with every row as a query.
 function measureGallery(rows) {
   let [hits, score] = [0, 0];
   rows.forEach((row, at) => {
@@ -81,7 +81,7 @@ const LESSON = {
   },
   readout: ({ hitsBefore, hitsAfter, measuresBefore, measures }) => [
     ["hits of the query", `${hitsBefore} → ${hitsAfter}`],
-    ["Recall@1", change100(measuresBefore.recall, measures.recall)],
+    ["R@1", change100(measuresBefore.recall, measures.recall)],
     ["MAP@R", change100(measuresBefore.map, measures.map)]],
   build({ stage, data: { reranking }, change }) {
     const plane = new Plane(stage, { x: [-0.68, 0.62], y: [-0.52, 0.5], height: 285, label: "Images before and after averaging" });
@@ -113,22 +113,22 @@ const LESSON = {
       plane.svg.setAttribute("aria-label", `With k ${k}, ${hitsAfter} of the query's 5 nearest images are circles, ${hitsBefore} before averaging. MAP@R of the gallery is ${percent(measures.map)}, ${percent(measuresBefore.map)} before.`);
       const averaged = times === "1" ? reranking.averaged : reranking.averaged_twice;
       chart.draw([
-        { name: "Recall@1, re-ranked", points: line(reranking.reranked, 0), color: COLORS.refined, dashed: true },
-        { name: "Recall@1, averaged", points: line(averaged, 0), color: COLORS.after, dashed: true },
+        { name: "R@1, re-ranked", points: line(reranking.reranked, 0), color: COLORS.refined, dashed: true },
+        { name: "R@1, averaged", points: line(averaged, 0), color: COLORS.after, dashed: true },
         { name: "MAP@R, re-ranked", points: line(reranking.reranked, 1), color: COLORS.refined },
         { name: "MAP@R, averaged", points: line(averaged, 1), color: COLORS.after }], k);
       const at = (values, column) => `${values[2 * k + column].toFixed(1)} %`;
-      chart.describe(`On digits with k ${k}: averaged MAP@R ${at(averaged, 1)} and Recall@1 ${at(averaged, 0)}; re-ranked MAP@R ${at(reranking.reranked, 1)} and Recall@1 ${at(reranking.reranked, 0)}; at k 0 MAP@R ${averaged[1].toFixed(1)} % and Recall@1 ${averaged[0].toFixed(1)} %`);
+      chart.describe(`On digits with k ${k}: averaged MAP@R ${at(averaged, 1)} and R@1 ${at(averaged, 0)}; re-ranked MAP@R ${at(reranking.reranked, 1)} and R@1 ${at(reranking.reranked, 0)}; at k 0 MAP@R ${averaged[1].toFixed(1)} % and R@1 ${averaged[0].toFixed(1)} %`);
     } };
   },
   formula: ({ k, times }, { hitsBefore, hitsAfter }, { reranking }) => {
     const averaged = times === "1" ? reranking.averaged : reranking.averaged_twice;
     return `<p><math><msub><mi>x</mi><mi>i</mi></msub><mo>←</mo><mtext>unit</mtext><mo>(</mo><msub><mi>x</mi><mi>i</mi></msub><mo>+</mo><munder><mo>∑</mo><mrow><mi>j</mi><mo>∈</mo><msub><mi>N</mi><mi>k</mi></msub><mo>(</mo><mi>i</mi><mo>)</mo></mrow></munder><msub><mi>x</mi><mi>j</mi></msub><mo>)</mo></math>
       with k = ${k}, ${times === "1" ? "once" : "twice"}; “unit” divides a vector by its length. The query then does the same with its neighbors, and has ${hitsAfter} circles among its ${SHOWN} nearest images instead of ${hitsBefore}.</p>
-      <p>Recall@1 is the share of images whose nearest image is of the same class; MAP@R judges as many ranks as the class has images. On digits, MAP@R goes from ${averaged[1].toFixed(1)} % to ${averaged[2 * k + 1].toFixed(1)} %, and Recall@1 from ${averaged[0].toFixed(1)} % to ${averaged[2 * k].toFixed(1)} %.</p>
+      <p>R@1 is the share of images whose nearest image is of the same class; MAP@R judges as many ranks as the class has images. On digits, MAP@R goes from ${averaged[1].toFixed(1)} % to ${averaged[2 * k + 1].toFixed(1)} %, and R@1 from ${averaged[0].toFixed(1)} % to ${averaged[2 * k].toFixed(1)} %.</p>
       <p><b>k-reciprocal re-ranking</b> (pink) moves nothing. It calls two images reciprocal neighbors if each is among the k nearest of the other, and ranks by how many such neighbors two images share.</p>`;
   },
-  fails: "With k = 10, twice, the five triangles cannot fill a neighborhood, and their means leave them. With k = 20 every class is smaller than a neighborhood, and all classes move together. And drag the query a little to the right, into the gap: averaging decides for a side, and the few hits that the query had are lost. On the digits, Recall@1 falls even where MAP@R rises.",
+  fails: "With k = 10, twice, the five triangles cannot fill a neighborhood, and their means leave them. With k = 20 every class is smaller than a neighborhood, and all classes move together. And drag the query a little to the right, into the gap: averaging decides for a side, and the few hits that the query had are lost. On the digits, R@1 falls even where MAP@R rises.",
   takeaway: "Neighbors vote without labels. Their vote helps while a neighborhood is smaller than its class. It makes a query between two classes more certain, not more correct.",
   open: { page: "refine", label: "this recipe", query: ({ k, times }) => ({ recipe: `average:k=${k}${times === "1" ? "" : ",times=2"}+expand:k=${k}` }) },
   after: {
@@ -140,6 +140,6 @@ const LESSON = {
   notes: {
     ask: "How would you choose k without any label? Which number in this lesson would you want to know first?",
     wrong: "“It uses the test labels.” No step sees a label. But it sees the whole gallery, so a comparison must say so: a query that arrives alone gains less.",
-    stuck: "MAP@R and Recall@1 can move in opposite directions: averaging brings a class together, and at the same time an image can lose its very nearest neighbor. The points lie on a sphere, which the picture shows from above.",
+    stuck: "MAP@R and R@1 can move in opposite directions: averaging brings a class together, and at the same time an image can lose its very nearest neighbor. The points lie on a sphere, which the picture shows from above.",
   },
 };

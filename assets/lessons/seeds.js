@@ -82,7 +82,7 @@ const LESSON = {
   readout: ({ meanA, meanB, deviationA, deviationB, gain, error, aheadA, aheadB }, { verdict, comparison }) => {
     const spread = (middle, part) => `${middle.toFixed(1)} ± ${part === null ? "?" : part.toFixed(1)}`;
     const isDecided = verdict.startsWith(comparison);
-    return [["A, Recall@1 in %", spread(meanA, deviationA)], ["B, Recall@1 in %", spread(meanB, deviationB)],
+    return [["A, R@1 in %", spread(meanA, deviationA)], ["B, R@1 in %", spread(meanB, deviationB)],
       ["gain B − A", `${gain < 0 ? "−" : "+"}${Math.abs(gain).toFixed(2)}`], ["standard error of the gain", error === null ? "?" : error.toFixed(2)],
       ["A ahead, all draws", isDecided ? percent(aheadA) : "decide first"], ["B ahead, all draws", isDecided ? percent(aheadB) : "decide first"]];
   },
@@ -119,7 +119,7 @@ const LESSON = {
         runs.forEach((run) => mark(name, recalls[run], row, true, run));
         strip.text([93.25, row], `${name} ${name === "A" ? "●" : "■"}`, { anchor: "start", size: 16, "font-weight": 700, dy: 5 });
       }
-      strip.svg.setAttribute("aria-label", `Recall@1 of ${n} ${n > 1 ? "runs" : "run"} of A and of B, comparison ${Object.keys(TRUTH).indexOf(comparison) + 1}: `
+      strip.svg.setAttribute("aria-label", `R@1 of ${n} ${n > 1 ? "runs" : "run"} of A and of B, comparison ${Object.keys(TRUTH).indexOf(comparison) + 1}: `
         + `mean ${meanA.toFixed(2)} % for A and ${meanB.toFixed(2)} % for B, so ${gain > 0 ? "B is ahead" : gain < 0 ? "A is ahead" : "both are equal"}`);
     };
     const drawGains = ({ gains, all, gain, aheadA, aheadB }, isDecided) => {

@@ -89,7 +89,7 @@ def test_a_cell_states_its_command_or_opens_its_runs() -> None:
     test = opened("benchmark", method="PLM")
     commands = [code.value for code in test.code]
     assert any('--dataset digits --row "PLM" --again' in command for command in commands)
-    assert "PLM, table 1 prints Recall@1 60.6; **not comparable**" in texts(test)
+    assert "PLM, table 1 prints R@1 60.6; **not comparable**" in texts(test)
     folder = runs_folder() / RUN
     folder.mkdir(parents=True)
     (folder / "spec.json").write_text("{}", encoding="utf-8")

@@ -35,7 +35,7 @@ def test_a_slider_changes_the_ranking_and_a_click_explains_an_image(page: Page, 
         page.keyboard.press("ArrowRight")
     page.wait_for_url(re.compile("average%3Ak%3D17|average:k=17|average:k%3D17"))
     settle(page)
-    expect(page.get_by_text("Its mean has 18 members")).to_be_visible()
+    expect(page.get_by_text("by the mean of 18 images")).to_be_visible()
     assert after.evaluate_all("tiles => tiles.map(tile => tile.dataset.id)") != before
     assert not complaints(page)
     after.nth(3).click()

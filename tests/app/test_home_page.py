@@ -138,7 +138,7 @@ def test_home_names_the_run_and_says_what_training_did_beside_what_needs_no_trai
     assert baselines is not None
     before, after = (f"<b>{100 * row['sample recall@1']:.1f} %</b>" for row in (rows[0], rows[-1]))
     assert f"from {before} to {after}" in words
-    assert "RPML receives no labels and groups near images by itself" in words
+    assert "RPML receives no labels and forms clusters of nearby images" in words
     assert [(line["name"], line["note"]) for line in header["lines"]] == [
         ("frozen features", "64 dimensions, no training"), ("PCA", "16 dimensions, no training")]
     assert [line["value"] for line in header["lines"]] == pytest.approx(

@@ -69,13 +69,14 @@ def test_the_page_shows_the_softmax_of_the_image_in_the_address(representation: 
     text = texts(opened("instances", run=run.id, picked=str(index), representation=representation, temperature="0.2",
                         eta="5", among="half"))
     assert "D sums over 2m − 2 other views" in text
-    assert f"The cosine of the two views of {'z' if representation == 'latent' else 'x'} is" in text
+    compared = "the latent z" if representation == "latent" else "the embedding x"
+    assert f"The cosine of the two views in {compared} is" in text
     rows = np.asarray(run.embeddings("final"))
     layer = next(record for record in run.explanations(2) if isinstance(record, LatentLayer))
     if representation == "latent":
         rows = np.maximum(rows @ layer.weight, 0)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    cosine = re.search(r"two views of . is \*\*(-?\d\.\d+)\*\* after", text)
+    cosine = re.search(r"two views in [a-z ]+ is \*\*(-?\d\.\d+)\*\* after", text)
     assert cosine
     others = split.train[split.train != index]
     weights = np.exp(rows[others] @ rows[index] / 0.2)
@@ -154,7 +155,7 @@ def check_objective(run: Run, words: str) -> None:
     assert not test.exception
     assert words in texts(test)
     assert "2m − 2" not in texts(test)
-    assert "The cosine of the two views of the embedding is" in texts(test)
+    assert "The cosine of the two views in the embedding is" in texts(test)
 
 
 def test_runs_show_both_halves_of_x_and_z_at_the_epoch_in_the_address(run: Run) -> None:
@@ -169,11 +170,11 @@ def test_runs_show_both_halves_of_x_and_z_at_the_epoch_in_the_address(run: Run) 
     titles = [title for title in charts(test) if "AUC" in title]
     assert [title.split(":")[0] for title in titles] == ["Training half, x", "Test half, x", "Training half, z",
                                                          "Test half, z"]
-    assert titles[1] == f"Test half, x: AUC {x[0]:.3f} (start {x[1]:.3f})"
-    assert titles[3] == f"Test half, z: AUC {z[0]:.3f} (start {z[1]:.3f})"
+    assert titles[1] == f"Test half, x: AUC {x[0]:.3f} (before {x[1]:.3f})"
+    assert titles[3] == f"Test half, z: AUC {z[0]:.3f} (before {z[1]:.3f})"
     (evaluation,) = [frame.value for frame in test.dataframe if frame.value.index.name == "Measure"]
     assert {"Weighted kNN, k = 200", "Linear probe"} <= set(evaluation.index)
-    assert "Final, latent z" in evaluation.columns
+    assert "After training, latent z" in evaluation.columns
 
 
 def test_similarity_charts_say_when_retrieval_does_not_rank_by_cosine(

@@ -110,14 +110,14 @@ def test_a_failed_run_shows_its_reason_and_can_be_resumed(failed: Run) -> None:
 def test_a_finished_run_shows_its_evaluation_beside_frozen_features_and_pca(done: Run) -> None:
     test = opened("runs", run=done.id)
     table = next(table.value for table in test.dataframe if "PCA (centered)" in table.value.columns)
-    assert list(table.columns) == ["Initial", "Frozen", "PCA (centered)", "Final"]
-    assert float(table.loc["Recall@1", "Final"].removesuffix(" %")) > 90
+    assert list(table.columns) == ["Before training", "Frozen", "PCA (centered)", "After training"]
+    assert float(table.loc["R@1", "After training"].removesuffix(" %")) > 90
 
 
 def test_baselines_tell_centered_from_uncentered_pca(done: Run) -> None:
     """Runs of versions before 0.3 have evaluated PCA without centering."""
     rows = {"frozen": {"mprec@10": 40.0}, "final": {"dimension": 16}}
-    for name, title in (("centered pca", "PCA (centered)"), ("pca", "PCA, same width")):
+    for name, title in (("centered pca", "PCA (centered)"), ("pca", "PCA, same dimension")):
         references = precision._references([(done.spec(), rows | {name: {"mprec@10": 30.0}})])
         assert references == {"Frozen features": rows["frozen"], title: {"mprec@10": 30.0}}
 

@@ -311,7 +311,7 @@ def test_equal_titles_get_the_end_of_the_id(pair: list[Run]) -> None:
 def test_measures_are_percent_with_one_decimal_and_never_none() -> None:
     table = evaluation_table({"": {"final": {"recall@1": 85.5321, "map@r": None, "images": 1797.0},
                                    "frozen": {"recall@1": 84.0, "effective rank": 12.345}}})
-    assert table.loc["Recall@1"].tolist() == ["85.5 %", "84.0 %"]
+    assert table.loc["R@1"].tolist() == ["85.5 %", "84.0 %"]
     assert table.loc["Images searched"].tolist() == ["1,797", "–"]
     assert table.loc["Effective rank"].tolist() == ["–", "12.3"]
 

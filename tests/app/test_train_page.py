@@ -181,7 +181,7 @@ def test_the_papers_settings_fill_the_form_and_the_run(submitted: list[Spec]) ->
     assert not test.error
     values = values_of(test)
     assert (values["train-ssdml-gray-alpha"], values["train-ssdml-gray-scale"]) == (40.0, "sum")
-    assert "The paper of SSDML reports NMI, Recall@1, Recall@2, Recall@4, Recall@8." in texts(test)
+    assert "The paper of SSDML reports NMI, R@1, R@2, R@4, R@8." in texts(test)
     assert "Departures from the paper: 0" not in texts(test)
     assert "No departures from the paper" in [expander.label for expander in test.expander]
     start(test)
@@ -437,7 +437,7 @@ def test_a_data_set_brings_the_method_of_its_example(dataset: str, method: str, 
 @pytest.mark.usefixtures("examples")
 def test_another_method_takes_backbone_split_and_width_of_the_example(submitted: list[Spec]) -> None:
     test = opened("train", dataset="digits", method="pca")
-    assert "Backbone, split and width of the example RPML on Digits" in texts(test)
+    assert "Backbone, split and dimension of the example RPML on Digits" in texts(test)
     start(test)
     assert (submitted[0].backbone, submitted[0].split) == ("pixels", "seen")
     assert submitted[0].fields == find_method("pca").make({"dimension": 4}).model_dump()

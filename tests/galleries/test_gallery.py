@@ -138,7 +138,7 @@ def test_large_values_are_stored_as_float32(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    ((QUERIES[:, :7], 10), "width of 24; got 7"), ((np.full((1, 24), np.nan), 10), "finite"),
+    ((QUERIES[:, :7], 10), "dimension 24; got 7"), ((np.full((1, 24), np.nan), 10), "finite"),
     ((np.full((1, 24), 1e30), 10), "finite"), ((np.array([["a"] * 24]), 10), "array of numbers"),
     ((QUERIES, 0), "at least 1, got 0"), ((QUERIES, 5, np.ones(3)), "mask of booleans")])
 def test_unsuitable_queries_are_refused(flat: Gallery, arguments: tuple, message: str) -> None:  # type: ignore[type-arg]

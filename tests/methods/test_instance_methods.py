@@ -284,7 +284,7 @@ def test_half_a_cosine_begins_at_the_learning_rate_and_ends_near_0() -> None:
 
 
 @pytest.mark.parametrize(("method", "message"), [
-    (PSLR(dimension=100), "PSLR.dimension must be at most the features' width 64, got 100"),
+    (PSLR(dimension=100), "PSLR.dimension must be at most the features' dimension 64, got 100"),
     (ISIF(dimension=16, trains="all"), "The backbone 'pixels' has nothing to train. Set the field 'trains'"),
     (PSLR(dimension=16, latent=False, embeds="latent"), "PSLR.embeds must be 'instance' if there is no latent"),
     (PSLR(dimension=16, graph="neighbors", batch=4), "PSLR.n_neighbors must be below the images in a batch, 4, got 4"),

@@ -167,7 +167,7 @@ def test_a_proxy_rate_of_zero_keeps_the_initial_proxies() -> None:
 @pytest.mark.parametrize(("fields", "message"), [
     ({"flat": 11}, "PLM.flat must be at most the number of candidates 10, got 11"),
     ({"dimension": 2, "flat": 3}, "PLM.flat must be at most the embedding's dimension 2, got 3"),
-    ({"dimension": 100}, "PLM.dimension must be at most the features' width 64, got 100"),
+    ({"dimension": 100}, "PLM.dimension must be at most the features' dimension 64, got 100"),
     ({"batch": 5}, "PLM needs at least 6 training images in a batch for 10 candidates and groups of 5, got 5"),
     ({"trains": "all"}, "The backbone 'pixels' has nothing to train. Set the field 'trains' to 'head'"),
 ])

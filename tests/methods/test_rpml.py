@@ -251,7 +251,7 @@ def test_the_weight_of_a_triplet_starts_at_a_scaled_gaussian_or_at_zero() -> Non
 @pytest.mark.parametrize(("fields", "message"), [
     ({"epsilon": 1.0}, "left each of the 300 images alone at ε=1.*Lower the field 'epsilon'"),
     ({"epsilon": 0.0, "n_neighbors": 299}, "all 300 images into one cluster at ε=0.*Raise the field 'epsilon'"),
-    ({"dimension": 65}, "dimension must be at most the features' width 64, got 65"),
+    ({"dimension": 65}, "dimension must be at most the features' dimension 64, got 65"),
 ])
 @pytest.mark.parametrize("make", [RPML, SRPML])
 def test_fields_without_positives_or_negatives_are_rejected(

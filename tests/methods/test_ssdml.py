@@ -407,7 +407,7 @@ def test_an_encoder_with_nothing_to_train_is_rejected(method: Any) -> None:
 
 
 @pytest.mark.parametrize(("fields", "message"), [
-    ({"dimension": 100}, "SSDML.dimension must be at most the features' width 64, got 100"),
+    ({"dimension": 100}, "SSDML.dimension must be at most the features' dimension 64, got 100"),
     ({"n_neighbors": 500}, None),
     ({"steps": 0}, "learns nothing. Raise the field 'steps'"),
 ])

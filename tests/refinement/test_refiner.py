@@ -114,13 +114,13 @@ def test_wrong_calls_of_a_refiner_raise_an_error() -> None:
             call(Refiner("whiten"))
     refiner = Refiner("whiten:k=3").fit(rows_of(0, 20))
     for call in (refiner.transform, lambda rows: refiner.search(rows, 3)):
-        with pytest.raises(UserError, match="queries must have the gallery's width of 8; got 5"):
+        with pytest.raises(UserError, match="queries must have the gallery's dimension 8; got 5"):
             call(rows_of(0, 3, 5))
         with pytest.raises(UserError, match="queries must be an array of numbers; got a list"):
             call([[1.0, 2.0], [3.0]])
         with pytest.raises(UserError, match=r"shape \(n, d\); got \(8,\)"):
             call(rows_of(0, 1)[0])
-    with pytest.raises(UserError, match="training half must have the gallery's width of 8; got 5"):
+    with pytest.raises(UserError, match="training half must have the gallery's dimension 8; got 5"):
         Refiner("whiten:k=3").fit(rows_of(0, 20), training=rows_of(0, 20, 5))
 
 

@@ -17,13 +17,13 @@ def evaluation(final: float, frozen: float = 33.2, pca: float | None = 33.0, rec
 
 @pytest.mark.parametrize(("values", "rank", "sentence"), [
     ((31.2,), "below", "RPML ended below frozen features: 31.2 % against 33.2 % MAP@R."),
-    ((35.0,), "above", "RPML ended above frozen features and PCA of the same width: 35.0 % against 33.2 % and 33.0 % "
-                       "MAP@R."),
-    ((34.0, 33.2, 34.5), "between", "RPML ended above frozen features but below PCA of the same width: 34.0 % against "
-                                    "33.2 % and 34.5 % MAP@R."),
-    ((33.24, 33.16, 33.0), "between", "RPML ended level with frozen features but above PCA of the same width: 33.2 % "
-                                      "against 33.2 % and 33.0 % MAP@R."),
-    ((33.2, 33.2, 33.2), "between", "RPML ended level with frozen features and level with PCA of the same width: "
+    ((35.0,), "above", "RPML ended above frozen features and PCA of the same dimension: 35.0 % against 33.2 % and "
+                       "33.0 % MAP@R."),
+    ((34.0, 33.2, 34.5), "between", "RPML ended above frozen features but below PCA of the same dimension: 34.0 % "
+                                    "against 33.2 % and 34.5 % MAP@R."),
+    ((33.24, 33.16, 33.0), "between", "RPML ended level with frozen features but above PCA of the same dimension: "
+                                      "33.2 % against 33.2 % and 33.0 % MAP@R."),
+    ((33.2, 33.2, 33.2), "between", "RPML ended level with frozen features and level with PCA of the same dimension: "
                                     "33.2 % against 33.2 % and 33.2 % MAP@R."),
     ((33.3, 33.2, None), "above", "RPML ended above frozen features: 33.3 % against 33.2 % MAP@R."),
     ((33.2, 33.2, None), "between", "RPML ended level with frozen features: 33.2 % against 33.2 % MAP@R."),

@@ -131,6 +131,12 @@ class EncoderSpec(BaseModel):
         return self.backbone != TABLE
 
     @property
+    def frozen_words(self) -> str:
+        """The frozen features in words, such as `the backbone's features`."""
+        names = {"pixels": "the pixels themselves", TABLE: "the vectors of the table"}
+        return names.get(self.backbone, "the backbone's features")
+
+    @property
     def words(self) -> str:
         """The settings in words, such as `squeezenet, mean, 96 px`."""
         return f"{self.backbone}, {self.pooling}, {self.size} px" if self.reads_images else f"table, {self.width}-d"

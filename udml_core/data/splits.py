@@ -62,7 +62,7 @@ def caution_of(dataset: Dataset, split: Split) -> str:
     state = "is alone in its class" if alone == 1 else "are alone in their class"
     subject = "Every test image is alone in its class" if alone == len(labels) else (
         f"{alone:,} of {len(labels):,} test images {state}")
-    return (f"{subject} in the test half of the split '{split.name}'. Recall@K counts a miss there, because no search "
+    return (f"{subject} in the test half of the split '{split.name}'. R@k counts a miss there, because no search "
             "finds another image of the class. Add images of these classes, or use another split.")
 
 

@@ -370,7 +370,7 @@ def floor_percent(shares: Array) -> Array:
 
     Rounding to the nearest could display a value below a threshold as equal to it.
     """
-    return np.floor(1000 * np.asarray(shares) + 1e-6) / 10
+    return np.floor(1000 * np.asarray(shares, np.float64) + 1e-6) / 10
 
 
 def similarity_in_plane(n_alpha: float, n_beta: float, reach: float = 2.0, steps: int = 81) -> tuple[Array, Array]:

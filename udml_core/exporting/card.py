@@ -30,7 +30,7 @@ SUPERVISION = {"none": "No labels were used in training.",
                       "labels.",
                "pairs": "Training used pairs of images that are marked as similar or dissimilar.",
                "all": "The labels of all training images were used."}
-COLUMNS = {"frozen": "backbone alone", "centered pca": "PCA, same width", "initial": "before training",
+COLUMNS = {"frozen": "backbone alone", "centered pca": "PCA, same dimension", "initial": "before training",
            "final": "this model"}
 LEFT_OUT = {"images", "dimension", "map@r left out", "precision", "recall"}
 """Measures of the evaluation that the card leaves out."""

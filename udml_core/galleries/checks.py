@@ -12,7 +12,7 @@ CHECKED_ROWS = 65_536
 
 
 def check_shape(vectors: Array, dimension: int | None = None, name: str = "vectors") -> None:
-    """Check that an array has rows of numbers of the required width.
+    """Check that an array has rows of numbers of the required dimension.
 
     Raises:
         UserError: It has not.
@@ -20,7 +20,7 @@ def check_shape(vectors: Array, dimension: int | None = None, name: str = "vecto
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu" or not vectors.shape[1]:
         raise UserError(f"The {name} must be an array of numbers (n, d); got {vectors.dtype} {vectors.shape}.")
     if dimension is not None and vectors.shape[1] != dimension:
-        raise UserError(f"The {name} must have the gallery's width of {dimension}; got {vectors.shape[1]}. Compute "
+        raise UserError(f"The {name} must have the gallery's dimension {dimension}; got {vectors.shape[1]}. Compute "
                         "them with the model that computed the gallery.")
 
 
@@ -41,7 +41,7 @@ def finite_rows(vectors: Array, name: str = "vectors") -> Floats:
 
 
 def checked_vectors(vectors: Array, dimension: int, name: str) -> Floats:
-    """Return rows (n, d) float32 of the required width.
+    """Return rows (n, d) float32 of the required dimension.
 
     Raises:
         UserError: The array has another shape, or a value is not finite.

@@ -137,7 +137,7 @@ class Gallery:
             to the stored vectors, which are float16 by default.
 
         Raises:
-            UserError: The queries have another width or are not finite, or k is below 1.
+            UserError: The queries have another dimension or are not finite, or k is below 1.
         """
         queries = checked_vectors(queries, self.manifest.dimension, "queries")
         if k < 1:

@@ -26,8 +26,8 @@ class Frozen(Method):
         name="frozen",
         title="Frozen features",
         paper="No paper; the baseline of all training.",
-        summary=("Compares images by the features of the pretrained network and changes nothing. It shows what the "
-                 "network can do without training, so every other method should do better."),
+        summary=("Compares images by the features of the backbone, or by their pixels, and changes nothing. It shows "
+                 "what a search finds without training, so every other method should do better."),
         idea=("Nothing is learned. Images are compared by the angle between their features. A method that does not "
               "beat this baseline gains nothing from training."),
         supervision="none",
@@ -51,8 +51,7 @@ class PCA(Method):
         title="PCA",
         paper="K. Pearson, 1901.",
         summary=("Keeps only the directions in which the images differ most, and drops the rest as noise. It needs "
-                 "no labels, takes seconds, and is hard to beat at the same width if the network's features are "
-                 "good."),
+                 "no labels, takes seconds, and is hard to beat at the same dimension if the features are good."),
         idea=("Subtract the mean and keep the directions in which the unit features vary most. Nothing is learned "
               "about similarity, but noise is removed and the embedding is small. With strong features, PCA is hard "
               "to beat at the same dimension."),
@@ -62,7 +61,7 @@ class PCA(Method):
                 "page Results."))
 
     dimension: Dimension = 128
-    """Dimension of the embedding, at most the features' width and the number of images."""
+    """Dimension of the embedding, at most the features' dimension and the number of images."""
 
     centered: Annotated[bool, Shown(label="Subtract the mean")] = True
     """Subtract the mean first; the cosine then compares differences from the mean image. Without it, the first
@@ -94,8 +93,8 @@ class Whiten(Method):
         title="Whitening from mutual neighbors",
         paper="Within-class whitening (R. Fisher, 1936), with mutual neighbors in place of classes.",
         summary=("Looks for pairs of images that are each other's nearest neighbors, and pays less attention to "
-                 "whatever differs within such pairs. It needs no labels, takes seconds, and helps if the network's "
-                 "features are already good."),
+                 "whatever differs within such pairs. It needs no labels, takes seconds, and helps if the features "
+                 "are already good."),
         idea=("Two images that are among each other's nearest neighbors probably show the same class. Whitening "
               "shrinks the directions in which such pairs differ. It needs a covariance matrix and no training loop."),
         supervision="none",

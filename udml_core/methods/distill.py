@@ -100,7 +100,7 @@ class Distill(Method):
     main_fields: ClassVar[tuple[str, ...]] = ("averaged", "times", "dimension", "trains", "epochs", "learning_rate")
 
     dimension: Dimension = 512
-    """Dimension of the embedding, at most the features' width and the number of training images."""
+    """Dimension of the embedding, at most the features' dimension and the number of training images."""
 
     trains: Trains = "last"
     """Train a linear head on the frozen features of random views, the encoder's last blocks with it, or all layers."""

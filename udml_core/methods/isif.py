@@ -35,7 +35,7 @@ class ISIF(InstanceMethod):
               "needed. The embedding becomes invariant to changes between views and keeps differences between images."),
         supervision="none",
         promise="may fall",
-        source=("PSLR's paper, tables 3–5: recall@1 rises over Initial on birds, cars and products, with the encoder "
+        source=("PSLR's paper, tables 3–5: R@1 rises over Initial on birds, cars and products, with the encoder "
                 "trained. A linear head on frozen features starts at PCA and has little to gain; see the record "
                 "'Every method on Fashion-MNIST, zero-shot' on the page Results."))
 

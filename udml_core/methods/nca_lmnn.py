@@ -33,7 +33,7 @@ class NeighborhoodMethod(Method):
     """Memory for every two training images."""
 
     dimension: PairDimension = 32
-    """Dimension of the embedding, at most the features' width and the number of images."""
+    """Dimension of the embedding, at most the features' dimension and the number of images."""
 
     reduced: Annotated[int, Field(ge=1, le=4096), Shown(step=1, high=512, label="Principal components")] = 256
     """Number of principal components that the map is learned on; fewer are faster."""

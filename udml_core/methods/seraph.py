@@ -54,14 +54,14 @@ class SERAPH(Method):
         title="Deep-SERAPH",
         paper=PAPER,
         summary=("Looks at a few labeled images and many unlabeled ones, and changes the distances so that each pair "
-                 "is clearly similar or clearly different. It helps if the unlabeled images form clear groups, and "
+                 "is clearly similar or clearly different. It helps if the unlabeled images form clear clusters, and "
                  "the result depends on the start."),
         idea=("The probability that two images are similar falls with their distance. The metric should make the "
               "labels of labeled pairs likely, and the decision about unlabeled pairs certain in either direction. "
               "Certainty alone is also reached if all images move together, so the result depends on the start."),
         supervision="few",
         promise="may fall",
-        source="Paper, table 1: recall@1 rises over Initial on every data set.")
+        source="Paper, table 1: R@1 rises over Initial on every data set.")
     rank_shows_collapse: ClassVar[bool] = False  # M itself changes the effective rank with every partition
 
     main_fields: ClassVar[tuple[str, ...]] = ("n_neighbors", "threshold", "trains", "epochs", "batch", "learning_rate")

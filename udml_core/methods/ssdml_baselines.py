@@ -60,7 +60,7 @@ class LRML(GraphMetric):
               "outweighs the rest, no best metric exists, and its weight is halved until one does."),
         supervision="few",
         promise="may fall",
-        source="Paper, table 1: recall@1 rises over Initial on every data set, but NMI falls on CIFAR-10.")
+        source="Paper, table 1: R@1 rises over Initial on every data set, but NMI falls on CIFAR-10.")
 
     def edge_weights(self, squared: Array, neighbors: Array, labels: Array) -> Array:
         return heat_kernel(squared)
@@ -89,7 +89,7 @@ class ISDML(GraphMetric):
               "was not available, so the method is an approximation."),
         supervision="few",
         promise="may fall",
-        source="Paper, table 1: recall@1 rises over Initial on every data set, but NMI falls on CIFAR-10.")
+        source="Paper, table 1: R@1 rises over Initial on every data set, but NMI falls on CIFAR-10.")
 
     def edge_weights(self, squared: Array, neighbors: Array, labels: Array) -> Array:
         return divide_by_density(heat_kernel(squared), neighbors)
@@ -118,7 +118,7 @@ class APLLR(GraphMetric):
               "labels the first metric is nearly singular, and the embedding is poor."),
         supervision="few",
         promise="may fall",
-        source="Paper, table 1: recall@1 is below Initial on every data set.")
+        source="Paper, table 1: R@1 is below Initial on every data set.")
 
     gamma: WalkProbability = 0.99
     """Probability that a random walk continues at each step. Larger values spread the labels farther."""
@@ -154,7 +154,7 @@ class APIT(GraphMetric):
               "than APLLR's."),
         supervision="few",
         promise="may fall",
-        source="Paper, table 1: recall@1 falls on Fashion-MNIST and CIFAR-10 and rises on MNIST.")
+        source="Paper, table 1: R@1 falls on Fashion-MNIST and CIFAR-10 and rises on MNIST.")
 
     gamma: WalkProbability = 0.99
     """Probability that a random walk continues at each step. Larger values spread the labels farther."""

@@ -162,7 +162,7 @@ class Triplet(LabeledOnly):
               "from the unlabeled images."),
         supervision="few",
         promise="may fall",
-        source="Paper, table 5: recall@1 on CUB is 42.6, against 44.8 for SSDML.")
+        source="Paper, table 5: R@1 on CUB is 42.6, against 44.8 for SSDML.")
 
     main_fields: ClassVar[tuple[str, ...]] = ("margin", "per_anchor", "dimension", "trains", "epochs", "learning_rate")
 
@@ -191,7 +191,7 @@ class Angular(LabeledOnly):
               "images."),
         supervision="few",
         promise="may fall",
-        source="Paper, table 5: recall@1 on CUB is 41.4, against 44.8 for SSDML.")
+        source="Paper, table 5: R@1 on CUB is 41.4, against 44.8 for SSDML.")
 
     main_fields: ClassVar[tuple[str, ...]] = ("alpha", "per_anchor", "dimension", "trains", "epochs", "learning_rate")
 

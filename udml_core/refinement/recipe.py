@@ -236,8 +236,8 @@ class Recipe:
         if average is None or self.find("queries") or self.find("ranking"):
             return ""
         expand = Expand(k=average.k, alpha=average.alpha)
-        return ("`average` moves the gallery away from queries from outside, whose Recall@1 falls. Add "
-                f"'+{expand}' for such queries; among the gallery's own images this costs some Recall@1.")
+        return ("`average` moves the gallery away from queries from outside, whose R@1 falls. Add "
+                f"'+{expand}' for such queries; among the gallery's own images this costs some R@1.")
 
     def sees_gallery(self, has_training: bool) -> bool:
         """Return whether a step learns from the unlabeled gallery.

@@ -219,7 +219,7 @@ class Refiner(TransformerMixin, BaseEstimator):
                             + ("Remove `views` from the recipe, or compute the features of the views."
                                if expected == 3 else "Add `views` to the recipe to average the features of views."))
         if width is not None and rows.shape[-1] != width:
-            raise UserError(f"The {name} must have the gallery's width of {width}; got {rows.shape[-1]}. Compute them "
+            raise UserError(f"The {name} must have the gallery's dimension {width}; got {rows.shape[-1]}. Compute them "
                             "as the gallery was computed.")
         if not np.isfinite(rows).all():
             raise UserError(f"The {name} must have finite values; got {(~np.isfinite(rows)).sum():,} that are not "

@@ -22,7 +22,7 @@ FOLDER = ASSETS / "results"
 FINDINGS = "findings.toml"
 PRINTED_ORDER = ("nmi", "recall@1", "recall@2", "recall@4", "recall@8")
 """Measures of a list of printed figures."""
-REFERENCES = {"frozen": "Frozen features", "centered pca": "PCA (centered)", "pca": "PCA, same width",
+REFERENCES = {"frozen": "Frozen features", "centered pca": "PCA (centered)", "pca": "PCA, same dimension",
               "initial": "Start"}
 """Row titles of the candidates that a run's evaluation contains in addition to the final embedding.
 

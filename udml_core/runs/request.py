@@ -46,7 +46,8 @@ class RunRequest(Options):
     that you set yourself replace the paper's and are listed as departures."""
 
     backbone: Annotated[str, Shown(suggestions=backbone_titles)] = DEFAULT_BACKBONE
-    """Network whose features the method starts from: a listed name, timm:NAME or torchvision:NAME."""
+    """Network whose features the method starts from: a listed name, timm:NAME or torchvision:NAME. pixels: the images
+    themselves, without a network."""
 
     weights: Annotated[str | None, Shown(placeholder="downloaded")] = None
     """File with the weights of timm:NAME or torchvision:NAME in the format safetensors, for machines without a network.
@@ -60,7 +61,8 @@ class RunRequest(Options):
     """Side of the square that images are resized to. Default: chosen by the data set."""
 
     split: Annotated[SplitName | None, Shown(placeholder="chosen by the data set")] = None
-    """Division into training and test half. Default: zero-shot for data sets of at least 4 classes, else all."""
+    """Division into training and test half: by classes (zero-shot), by images of every class (seen), or none, so that
+    both halves are the whole data set (all). Default: zero-shot for data sets of at least 4 classes, else all."""
 
     exclusions: Annotated[Literal["listed", "none"], Shown(label="Excluded images")] = "listed"
     """Leave out the images on the data set's exclusion list (listed), or use all images (none)."""
@@ -83,8 +85,8 @@ class RunRequest(Options):
 
     select: Annotated[Select | None, Field(description=(
         f"Which epoch is kept: the last, or the best on {100 * VALIDATION_SHARE:g} % of the training half, by MAP@R "
-        "(validation) or by recall@1 (recall) on a share of each class, or by MAP@R on a share of the classes "
-        "(classes). Labels that you assigned select by leave-one-out recall@1 and hold out "
+        "(validation) or by R@1 (recall) on a share of each class, or by MAP@R on a share of the classes "
+        "(classes). Labels that you assigned select by leave-one-out R@1 and hold out "
         "no image. Default: validation with assigned labels, else last.")),
         Shown(label="Keep the epoch", placeholder="chosen by the labels")] = None
 

@@ -21,7 +21,7 @@ class Standing:
         before: Before training.
         after: After training.
         frozen: Of the frozen features.
-        pca: Of centered PCA of the same width.
+        pca: Of centered PCA of the same dimension.
     """
 
     before: float | None
@@ -41,7 +41,7 @@ class Standing:
 
     @property
     def over_pca(self) -> float | None:
-        """Difference to PCA of the same width in percentage points."""
+        """Difference to PCA of the same dimension in percentage points."""
         return _difference(self.after, self.pca)
 
 
@@ -93,12 +93,12 @@ def verdict(title: str, evaluation: Evaluation | None, is_frozen: bool = False) 
     values += f" and {_percent(of.pca)}"
     to_pca = _sign(of.over_pca)
     if to_frozen > 0 and to_pca > 0:
-        return Verdict("above", f"{title} ended above frozen features and PCA of the same width: {values} MAP@R"
+        return Verdict("above", f"{title} ended above frozen features and PCA of the same dimension: {values} MAP@R"
                                 f"{_contrast(evaluation, 1)}.")
     words = {-1: "below", 0: "level with", 1: "above"}
     joint = "and" if to_frozen == to_pca else "but"
     return Verdict("between", f"{title} ended {words[to_frozen]} frozen features {joint} {words[to_pca]} PCA of the "
-                              f"same width: {values} MAP@R{_contrast(evaluation, to_frozen)}.")
+                              f"same dimension: {values} MAP@R{_contrast(evaluation, to_frozen)}.")
 
 
 def best_runs(measured: Iterable[tuple[str, object, float | None]]) -> set[str]:
@@ -117,7 +117,7 @@ def best_runs(measured: Iterable[tuple[str, object, float | None]]) -> set[str]:
 
 
 def _contrast(evaluation: Evaluation, to_frozen: int) -> str:
-    """Return the words for a recall@1 on the other side of frozen features than MAP@R."""
+    """Return the words for an R@1 on the other side of frozen features than MAP@R."""
     recall = standing(evaluation, "recall@1")
     side = _sign(recall.over_frozen)
     if recall.after is None or recall.frozen is None or side * to_frozen >= 0:

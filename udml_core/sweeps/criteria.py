@@ -34,9 +34,9 @@ class Criterion:
 CRITERIA = {criterion.name: criterion for criterion in (
     Criterion("validation map@r", "Validation MAP@R",
               "Measured on labeled images or classes of the training half that no run trains on.", holds_out=True),
-    Criterion("validation recall@1", "Validation recall@1",
+    Criterion("validation recall@1", "Validation R@1",
               "Measured on labeled images of the training half that no run trains on.", holds_out=True),
-    Criterion("given recall@1", "Recall@1 of assigned labels",
+    Criterion("given recall@1", "R@1 of assigned labels",
               "Leave-one-out recall among the labels that you assigned."),
     Criterion("effective rank", "Effective rank",
               "Of the training images; needs no labels. A higher rank uses more directions of the embedding. It "

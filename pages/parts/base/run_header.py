@@ -13,8 +13,8 @@ from udml_core.retrieval import FROZEN
 from udml_core.runs import Run
 
 MEASURES = {"R@1": "recall@1", "MAP@R": "map@r"}
-HELP = {"R@1": "Queries of the test half whose nearest image has the same class.",
-        "MAP@R": "Mean average precision among as many neighbors as the query's class has images."}
+HELP = {"R@1": "Recall@1: share of test images whose nearest image has the same class, a hit.",
+        "MAP@R": "Mean average precision at R: how well the ranking puts the R images of the query's class first."}
 
 
 def run_header(run: Run, embedding: str | None = None) -> None:

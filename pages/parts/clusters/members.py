@@ -12,6 +12,7 @@ from pages.parts.clusters.clustering import Clustering
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.kit.figures import ranked
 from pages.parts.kit.tables import table_behind
+from udml_core.errors import counted
 from udml_core.exploration import clusters as views
 
 LARGEST, RANKED, MEMBERS = 36, 200, 300
@@ -57,8 +58,8 @@ def _current_cluster(clustering: Clustering, image: int, default: int) -> int:
 def _show_members(clustering: Clustering, cluster: int) -> int | None:
     dataset, indices = clustering.dataset, clustering.indices
     members = views.members(clustering.clusters, cluster, clustering.run.embeddings("final")[indices])
-    st.markdown(f"**The cluster of {dataset.caption(int(clustering.modes[cluster]))}**: {len(members):,} images, the "
-                "medoid first, then by distance from the center in the embedding after training")
+    st.markdown(f"**The cluster of {dataset.caption(int(clustering.modes[cluster]))}**: "
+                f"{counted(len(members), 'image')}, from the nearest to the center, the medoid, to the farthest")
     tiles = [tile_of(dataset, indices[row], badge="" if rank else "medoid")
              for rank, row in enumerate(members[:MEMBERS])]
     return gallery(dataset, tiles, "Images of the current cluster", "clusters-members", 72, height=330)

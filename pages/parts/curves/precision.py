@@ -97,10 +97,10 @@ def _by_width(curves: Mapping[str, tuple[Array, Array]], references: Mapping[str
         figure.add_hline(row["mprec@10"], line={"dash": "dot", "color": GRAY}, annotation_text=name,
                          annotation_position="bottom right")
     width_axis(figure, (int(width) for widths, _ in curves.values() for width in widths))
-    _show(figure, "mprec@10 by width d", "width d, dimensions", "runs-precision-width", len(curves), "; ".join(
+    _show(figure, "mprec@10 by dimension d", "dimension d", "runs-precision-width", len(curves), "; ".join(
         f"{name} {values[0]:.1f} at {widths[0]} to {values[-1]:.1f} at {widths[-1]}"
         for name, (widths, values) in curves.items()))
-    table_behind("mprec@10 by width as a table", pd.DataFrame(
+    table_behind("mprec@10 by dimension as a table", pd.DataFrame(
         [(name, width, round(value, 1)) for name, curve in curves.items() for width, value in zip(*curve, strict=True)],
         columns=["Run", "d", "mprec@10"]))
 

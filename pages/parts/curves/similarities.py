@@ -91,7 +91,7 @@ def similarity_pictures(run: Run, epoch: int, key: str) -> None:
                     continue
                 _picture(now, start, edges, name, f"{key}-{half}-{latent}")
             for word, values in zip(("positives", "negatives"), now.shares(edges), strict=True):
-                table[f"{name}: {word}, %"] = pd.Series(values.round(2), index=edges[:-1].round(3))
+                table[f"{name}: {word}, %"] = pd.Series(values.round(1), index=edges[:-1].round(3))
     if table:
         table_behind("Similarities as a table", pd.DataFrame(table).rename_axis("From cosine").reset_index())
 
@@ -108,15 +108,15 @@ def _picture(now: Similarities, start: Similarities, edges: Array, name: str, ke
                                                       strict=False):
         figure.add_scatter(x=middles, y=after, name=word, fill="tozeroy", fillcolor=fill, mode="lines",
                            line={"color": color, "dash": dash, "width": 2, "shape": "hvh"})
-        figure.add_scatter(x=middles, y=before, name=f"{word}, start", mode="lines", opacity=0.8,
+        figure.add_scatter(x=middles, y=before, name=f"{word}, before", mode="lines", opacity=0.8,
                            line={"color": GRAY, "dash": dash, "width": 1, "shape": "hvh"})
-    figure.update_layout(title={"text": f"{name}: AUC {now.auc:.3f} (start {start.auc:.3f})", "font": {"size": 14}},
+    figure.update_layout(title={"text": f"{name}: AUC {now.auc:.3f} (before {start.auc:.3f})", "font": {"size": 14}},
                          height=280, margin={"l": 8, "r": 8, "t": 36, "b": 8}, hovermode="x unified",
                          legend={"orientation": "h", "y": -0.28})
     figure.update_xaxes(title="cosine", range=[edges[0], 1])
     figure.update_yaxes(title="% of pairs", rangemode="tozero")
     draw(figure, key, f"{name}: cosines to the positives, mean {now.positive.mean():.3f}, and to the negatives, mean "
-         f"{now.negative.mean():.3f}; AUC {now.auc:.3f}, at the start {start.auc:.3f}.")
+         f"{now.negative.mean():.3f}; AUC {now.auc:.3f}, before training {start.auc:.3f}.")
 
 
 def _has_unit_length(run: Run) -> bool:
@@ -134,8 +134,8 @@ def similarity_words(runs: Sequence[Run]) -> str:
             f"the {NEAREST} images that were nearest before training (positives) and the {NEAREST} nearest other "
             "images (negatives), because there are no classes")
     words = (f"Cosines of each image to {kind}, among at most {MOST_IMAGES:,} images of a half. AUC is the probability "
-             "that a positive is nearer than a negative: 0.5 is chance, 1 is perfect separation. Thin gray lines show "
-             "the start. ")
+             "that a positive is nearer than a negative: 0.5 is chance, 1 is perfect separation. Thin gray lines: "
+             "before training. ")
     if not all(_has_unit_length(shown) for shown in runs):
         words += ("The nearest images are chosen by cosine, although retrieval ranks embeddings without unit length "
                   "by Euclidean distance. ")

@@ -69,7 +69,7 @@ def _spectra(runs: Sequence[Run], live: list[bool]) -> None:
                             f"value is {100 * shown.values[0]:.1f} % of their sum." for name, shown in spectra.items()))
     table_behind("Singular values as a table", pd.DataFrame(
         {"Rank": np.arange(1, 1 + max(len(shown.values) for shown in spectra.values()))}
-        | {f"{name}, %": pd.Series((100 * shown.values).round(3)) for name, shown in spectra.items()}))
+        | {f"{name}, %": pd.Series((100 * shown.values).round(1)) for name, shown in spectra.items()}))
 
 
 def _singular_values(start: Spectrum, spectra: Mapping[str, Spectrum]) -> None:

@@ -12,10 +12,10 @@ from udml_core.data.splits import SPLITS, caution_of, default_split, make_split
 from udml_core.errors import UserError, counted
 
 MOST_BARS = 30
-SPLIT_WORDS = {"zero-shot": "Half of the classes are used for training, the other half for testing. The papers use "
+SPLIT_WORDS = {"zero-shot": "The classes are divided: a run is tested on classes that it never saw. The papers use "
                             "this split.",
-               "seen": "Both halves have the same classes and different images.",
-               "all": "Every image is used for training and for search. Use it for images without labels."}
+               "seen": "The images of each class are divided: both halves have the same classes.",
+               "all": "The images are not divided: both halves are the whole data set, for images without labels."}
 
 
 def show_classes_and_splits(dataset: Dataset) -> None:
@@ -28,6 +28,8 @@ def show_classes_and_splits(dataset: Dataset) -> None:
             continue
         rows.append({"Split": name, "Training half": len(split.train), "Test half": len(split.test),
                      "Meaning": SPLIT_WORDS[name]})
+    st.caption("A run trains on the training half and is measured on the test half, which may be smaller. Each split "
+               "divides the data set in another way.")
     st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch")
     if dataset.evaluation_classes is not None:
         st.info(f"{dataset.title} {dataset.without_labels}. Methods train without labels.",

@@ -92,7 +92,7 @@ def _offer(dataset: Dataset, encoder: EncoderSpec, begun: str, state: Browsing) 
             with st.popover("Backbone", icon=":material/memory:"):
                 st.selectbox("Backbone", list(BACKBONES), list(BACKBONES).index(encoder.backbone), key="data-backbone",
                              format_func=lambda name: BACKBONES[name].title, persist_state="session",
-                             help="Network whose features the images are compared by.")
+                             help="Network whose features compare the images, or the pixels themselves.")
         st.caption(f"Map, grid, search without training: about {duration(seconds + MAP_SECONDS)}", width="content")
     failure = st.session_state.pop(f"{begun}-failure", "")
     if failure:

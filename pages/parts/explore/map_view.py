@@ -22,9 +22,9 @@ from pages.parts.map.frame import MapFrame
 KEY = "explore-map"
 HEIGHT = 600
 """Pixels; the legend below the map takes up to 60 more."""
-MOVING_WORDS = ("The map is the one after training. At an earlier epoch an image is drawn at the mean position of its "
-                "neighbors in that epoch's embedding, x = (1/k) Σ y(i): images whose neighbors belong to several "
-                "clusters lie between them.")
+MOVING_WORDS = ("The positions y are from the map after training. At an earlier epoch an image is drawn at the mean "
+                "position of its neighbors in that epoch's embedding, x = (1/k) Σ y(i), so an image whose neighbors "
+                "belong to several clusters lies between them.")
 LINES = 10
 """Number of lines from the current image to its neighbors."""
 

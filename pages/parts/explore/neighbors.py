@@ -61,8 +61,8 @@ def show_neighbors(bench: Workbench) -> DeepLink:
             "the largest cosine similarity xᵢᵀxⱼ. The number below an image is that value. A hit has the class of the "
             "current image.")
     if is_epoch and not in_epochs:
-        st.caption(f"{bench.frame_words.capitalize()} is stored for {count:,} images, which the current image is not "
-                   "among. Click an image on the map to see its neighbors in that epoch.")
+        st.caption(f"The embedding of {bench.frame_words} is stored for {count:,} images, and the current image is not "
+                   "among them. Click an image on the map to see its neighbors in that epoch.")
     if not load_retrieval(bench.run).is_changed:
         frames = frames[1:]  # nothing was trained
     rankings = [_epoch_ranking(bench, int(name)) if in_epochs and name.isdecimal() else _ranking(bench, name)

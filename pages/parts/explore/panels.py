@@ -18,7 +18,7 @@ from pages.parts.explore.pairs import show_pairs
 from pages.parts.explore.selected import show_selected
 from pages.parts.explore.triplets import show_triplets
 from pages.parts.explore.workbench import DeepLink, Workbench, show_link
-from pages.parts.kit.palette import CLASSES, color_legend
+from pages.parts.kit.palette import CLASSES, HITS, color_legend
 from udml_core.explanations import Clusters, Pairs, Triplets
 
 KEY, SELECTED, FIRST = "explore-panel", "selected", "neighbors"
@@ -43,7 +43,7 @@ class Panel:
     def draw(self, bench: Workbench) -> None:
         """Show the panel below the legend of its colors and its link; classes have no colors without labels."""
         with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"):
-            if self.meanings and (self.meanings != CLASSES or bench.dataset.labels is not None):
+            if self.meanings and (self.meanings not in (CLASSES, HITS) or bench.dataset.labels is not None):
                 color_legend(*self.meanings)
             place = st.container(width="content")
         target = self.show(bench)
@@ -53,7 +53,7 @@ class Panel:
 
 
 PANELS = {
-    FIRST: Panel("Neighbors", show_neighbors, lambda _bench: True),
+    FIRST: Panel("Neighbors", show_neighbors, lambda _bench: True, HITS),
     "cluster": Panel("Cluster", show_cluster, lambda bench: bench.epoch_with(Clusters) is not None),
     "neighborhood": Panel("Neighborhood", show_neighborhood, lambda _bench: True),
     "triplets": Panel("Triplets", show_triplets, lambda bench: bench.epoch_with(Triplets) is not None, ()),

@@ -28,7 +28,7 @@ def show_doors(run: Run) -> None:
                      query_params=parameters, help="See the nearest images before and after training.")
     with tune.container(border=True, horizontal=True):
         st.page_link("pages/triplets.py", label="**Tune** α", icon=":material/change_history:", query_params=parameters,
-                     help="Move the largest angle of a triplet, and see which triplets violate it.")
+                     help="Move α, the largest allowed angle, and see which triplets violate it.")
         st.page_link("pages/clusters.py", label="**Tune** ε", icon=":material/workspaces:", query_params=parameters,
                      help="Move ε, and see clusters merge and shatter.")
     with teach.container(border=True):

@@ -47,11 +47,11 @@ HTML = """<div class="instrument" role="group">
 <div class="asked"><canvas class="picture" width="96" height="96" role="img" aria-label="The query"></canvas>
 <div class="words"><small>Query</small><b></b><span></span><span></span></div></div>
 <div class="tiles" role="group" aria-label="The nearest images of the query"></div>
-<div class="meanings"><span class="query">query</span><span class="hit">same class</span>
-<span class="miss">other class</span></div>
+<div class="meanings"><span class="query">query</span><span class="hit">hit: same class</span>
+<span class="miss">miss: other class</span></div>
 <div class="actions"><button type="button" class="other">Another image</button>
 <button type="button" class="search">Search</button><button type="button" class="open">Explore</button></div>
-<div class="measured"><small>Nearest neighbor has the same class (R@1)</small>
+<div class="measured"><small>Nearest image has the same class (R@1)</small>
 <svg class="curve" viewBox="0 0 330 118" role="img"></svg></div>
 </div>
 <div class="controls"><button type="button" class="play" aria-label="Play">▶</button>

@@ -8,23 +8,23 @@ from typing import Any
 from pages.parts.base.cached import dataset_of, load_split
 from pages.parts.base.run_status import method_title
 from udml_core.arrays import Array
-from udml_core.explanations import Affinities, Clusters, Explanation, LinearNeighborhoods, Pairs
+from udml_core.explanations import Affinities, Clusters, Explanation, LinearNeighborhoods, Pairs, Proxies
 from udml_core.methods import Embedder, Head
 from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.runs import Run
 from udml_core.runs.baselines import baselines_of
 
+ON_A_SURFACE = "pulls images together that lie on one smooth surface with their neighbors, and pushes others away"
 WAYS: dict[type[Explanation], str] = {
-    Clusters: "groups near images by itself, then pulls each group together and pushes other images away",
-    LinearNeighborhoods: "pulls images together that lie on one smooth surface with their neighbors, and pushes others "
-                         "away",
+    Clusters: "forms clusters of nearby images, then pulls each cluster together and pushes other images away",
+    LinearNeighborhoods: ON_A_SURFACE, Proxies: ON_A_SURFACE,
     Affinities: "spreads them to similar images, then pulls images with the same label together",
     Pairs: "pulls the two images of a similar pair together, and pushes the images of a dissimilar pair apart"}
 """What training does, by the record that the run keeps of it."""
 BY_INSTANCES = "pulls two random variations of an image together, and pushes all other images away"
 BASELINES = {"frozen": "frozen features", "centered pca": "PCA"}
 LABELS = {"none": "no labels", "few": "a few labels", "pairs": "similar and dissimilar pairs",
-          "all": "the labels of other images"}
+          "all": "the labels of all training images"}
 """What training receives, by the supervision of the method."""
 
 
@@ -45,7 +45,7 @@ def tell_story(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]
     beaten = "".join(f" PCA, which needs no training, reaches {line['value']:.1f} % with as few dimensions."
                      for line in lines if line["name"] == BASELINES["centered pca"] and line["value"] < recall[-1])
     verb = "rises" if recall[-1] >= recall[0] else "falls"
-    return (f"{seen} {told} The share of images whose nearest neighbor has the same class {verb} from "
+    return (f"{seen} {told} R@1, the share of images whose nearest image has the same class, {verb} from "
             f"**{recall[0]:.1f} %** to **{recall[-1]:.1f} %**.{beaten}")
 
 

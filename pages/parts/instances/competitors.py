@@ -86,8 +86,8 @@ def rank_chart(competitions: list[Competition]) -> None:
                                                   " (● same class, × another class)"), range=[0, MOST_RANKS + 1])
     figure.update_yaxes(title="share, %", rangemode="tozero", tickformat=".2~g")
     draw(figure, "instance-ranks", f"Shares of the nearest {MOST_RANKS} images: " + "; ".join(
-        f"{competition.when} from {100 * competition.softmax.shares[0]:.2g} % for the first to "
-        f"{100 * competition.softmax.shares[:MOST_RANKS][-1]:.2g} % for the last"
+        f"{competition.when} from {100 * competition.softmax.shares[0]:.1f} % for the first to "
+        f"{100 * competition.softmax.shares[:MOST_RANKS][-1]:.1f} % for the last"
         for competition in competitions) + ".")
 
 
@@ -101,7 +101,7 @@ def competition_summary(before: Competition, after: Competition) -> str:
         return words
     weight = after.parts[SAME] / max(100 * (1 - now.own), 1e-12)
     return (f"{words} Of the other images' share, **{100 * weight:.1f} %** belongs to images of the same class, which "
-            "a loss without labels pushes away like all others.")
+            "instance discrimination pushes away like all others.")
 
 
 def competition_table(dataset: Dataset, competitions: list[Competition]) -> None:
@@ -109,8 +109,8 @@ def competition_table(dataset: Dataset, competitions: list[Competition]) -> None
     parts = [pd.DataFrame({
         f"{competition.when.capitalize()}: image": [
             dataset.caption(int(index)) for index in competition.others.indices[:MOST_ROWS]],
-        f"Cosine {competition.when}": competition.others.cosines[:MOST_ROWS].round(4),
-        f"Share {competition.when}, %": (100 * competition.softmax.shares[:MOST_ROWS]).round(4)})
+        f"Cosine {competition.when}": competition.others.cosines[:MOST_ROWS].round(3),
+        f"Share {competition.when}, %": (100 * competition.softmax.shares[:MOST_ROWS]).round(1)})
         for competition in competitions]
     count = min(MOST_ROWS, len(competitions[0].others.indices))
     table_behind(f"The {count} nearest images as a table", pd.concat(parts, axis=1))

@@ -31,9 +31,9 @@ def two_views(current: ChosenImage, cosines: dict[Which, float], compared: str) 
             image = Image.fromarray(view[0] if len(view) == 1 else np.ascontiguousarray(view.transpose(1, 2, 0)))
             picture(image, SIDE, f"{current.dataset.caption(current.index)}, {word}", word.capitalize())
     side = plain.shape[1]
-    st.markdown(f"The cosine of the two views of {compared} is **{cosines['final']:.3f}** after training, "
+    st.markdown(f"The cosine of the two views in {compared} is **{cosines['final']:.3f}** after training, "
                 f"**{cosines['initial']:.3f}** before.",
-                help=f"The network reads {side} × {side} pixels. A view is a random crop, flipped half of the time, "
+                help=f"The encoder reads {side} × {side} pixels. A view is a random crop, flipped half of the time, "
                      "with the method's other augmentations. "
                      f"{_views_in_training(current.run.spec().build_method())}")
     st.button("Draw again", icon=":material/casino:", key="instance-draw", on_click=write_address,

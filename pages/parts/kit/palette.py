@@ -26,6 +26,10 @@ MEANINGS = {"before training": (BEFORE, "solid", ""), "after training": (AFTER, 
 """Color, line and sign of each meaning, as assets/gallery.js and gallery.css draw them."""
 CLASSES = ("same class", "other class")
 """Meanings of the colors of images that are compared with one image."""
+HITS = ("hit", "miss")
+"""Meanings of the colors of the results of a search."""
+EXPLAINED = {"hit": "hit: same class", "miss": "miss: other class"}
+"""What a legend writes for a meaning that needs a word of explanation."""
 
 
 def color_legend(*meanings: str) -> None:
@@ -35,7 +39,7 @@ def color_legend(*meanings: str) -> None:
         meanings: Keys of `MEANINGS`.
     """
     swatches = (f'<span style="white-space:nowrap"><span style="display:inline-block;width:1.1em;height:1.1em;'
-                f'border:2px {line} {color};margin-right:0.35em"></span>{sign} {name}</span>'
+                f'border:2px {line} {color};margin-right:0.35em"></span>{sign} {EXPLAINED.get(name, name)}</span>'
                 for name in meanings for color, line, sign in [MEANINGS[name]])
     st.html(f'<div style="display:flex;flex-wrap:wrap;gap:0.2em 1em;font-size:0.8rem">{"".join(swatches)}</div>')
 

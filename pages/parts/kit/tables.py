@@ -13,11 +13,13 @@ EVALUATION_ROWS = ("recall@1", "recall@2", "recall@4", "recall@8", "recall@10", 
                    "gallery recall@1", "gallery recall@10", "gallery recall@20", "gallery recall@50", "mprec@10",
                    "map@r", "knn@200", "linear probe", "nmi", "f", "purity", "trustworthiness", "continuity",
                    "effective rank", "neighbors kept from frozen", "dimension", "images")
-MEASURE_WORDS = {"mprec@10": "mprec@10", "map@r": "MAP@R", "knn@200": "Weighted kNN, k = 200", "nmi": "NMI",
-                 **{f"gallery recall@{k}": f"Recall@{k}, queries to gallery" for k in (1, 10, 20, 50)},
+MEASURE_WORDS = {**{f"recall@{k}": f"R@{k}" for k in (1, 2, 4, 8, 10, 20, 50, 100, 1000)},
+                 "mprec@10": "mprec@10", "map@r": "MAP@R", "knn@200": "Weighted kNN, k = 200", "nmi": "NMI",
+                 **{f"gallery recall@{k}": f"R@{k}, queries to gallery" for k in (1, 10, 20, 50)},
                  "f": "Pairwise F", "neighbors kept from frozen": "10 nearest neighbors kept from frozen features",
-                 "dimension": "Width", "images": "Images searched"}
-EMBEDDING_WORDS = {"centered pca": "PCA (centered)", "pca": "PCA, same width", "latent": "Final, latent z"}
+                 "dimension": "Dimension", "width": "Dimension", "images": "Images searched"}
+EMBEDDING_WORDS = {"initial": "Before training", "frozen": "Frozen", "centered pca": "PCA (centered)",
+                   "pca": "PCA, same dimension", "final": "After training", "latent": "After training, latent z"}
 """Titles of embeddings; versions before 0.3 evaluated "pca", which is not centered."""
 NOT_PERCENT = {"effective rank": "{:,.1f}", "dimension": "{:,.0f}", "images": "{:,.0f}"}
 """The formats of measures that are not percentages."""

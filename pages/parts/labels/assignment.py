@@ -82,8 +82,8 @@ def _reason(suggestion: Suggestion, count: int, labeled: bool) -> str:
     """
     until = "before they end or reach a label" if labeled else "before they end"
     typical = "It is typical of images that no label reaches yet." if labeled else "It is typical of many images."
-    return (f"A random walk starts at each of the {count:,} training images. The walks visit this image most often "
-            f"{until}: {suggestion.visits:,.0f} visits, where a walk can count several times. {typical}")
+    return (f"Random walks from all {count:,} training images visit this image most often {until}: "
+            f"{suggestion.visits:,.0f} visits, with repeats. {typical}")
 
 
 def _class_buttons(board: Board, target: Target) -> None:

@@ -77,7 +77,7 @@ def _shares_by_steps(view: GraphView, row: int, shares: Array) -> None:
           "walks that end at this label, %", "steps to the label", "affinity-hops")
     table_behind("Share by steps as a table", pd.DataFrame({
         "Steps": [group.hops for group in groups], "Images": [group.images for group in groups],
-        "Mean share of walks to labels, %": [round(100 * group.share, 2) for group in groups]}))
+        "Mean share of walks to labels, %": [round(100 * group.share, 1) for group in groups]}))
 
 
 def _reach_map(view: GraphView, shares: Array, row: int) -> int | None:

@@ -106,7 +106,7 @@ def distortion_words(shown: MapFrame) -> str:
     return (f"**Distortion {100 - (trust + continuity) / 2:.1f} %**: 100 % minus the mean of trustworthiness "
             f"{trust:.1f} % (neighbors on the map are near in the embedding) and continuity {continuity:.1f} % "
             "(neighbors in the embedding are near on the map)"
-            + ("" if measured.all() else f", measured among {measured.sum():,} images"))
+            + ("." if measured.all() else f", measured among {measured.sum():,} images."))
 
 
 def show_distortion(shown: MapFrame) -> None:

@@ -51,14 +51,14 @@ def show_candidates(center: Center, hoods: LinearNeighborhoods, geometry: views.
     """
     members, images, untested = hoods.members[0], hoods.neighbors[0], geometry.untested
     quality, worst = views.floor_percent(hoods.quality[0]), views.floor_percent(hoods.worst[0])
-    st.caption(f"{_explain_untested(geometry)} A further candidate is admitted if every member still has a quality of "
-               "at least T with it."
+    st.caption(f"{_explain_untested(geometry)} A further candidate is admitted if every member keeps a quality of at "
+               "least T: the share of its squared distance that lies in the flat."
                + (" Heights and distances from the flat measure the difference from the image, as s does."
                   if geometry.through == "origin" else ""))
     clicks = []
     for column, mask, word, values, meaning in zip(
             st.columns(2), (members, ~members), ("Members", "Rejected"), (quality, worst),
-            ("quality in the final flat", "lowest quality at its test, below T"), strict=True):
+            ("quality in the final flat", "lowest quality in its test, below T"), strict=True):
         with column:
             st.markdown(f"**{word}: {mask.sum()}** · badge: rank by distance, {meaning}")
             if mask.any():
@@ -70,7 +70,7 @@ def show_candidates(center: Center, hoods: LinearNeighborhoods, geometry: views.
         color_legend(*CLASSES)
     table_behind("The candidates as a table", pd.DataFrame({
         "Rank": np.arange(1, len(members) + 1), "Image": [center.dataset.caption(int(index)) for index in images],
-        "Member": members, "Lowest quality at its test, %": worst, "Quality in the final flat, %": quality,
+        "Member": members, "Lowest quality in its test, %": worst, "Quality in the final flat, %": quality,
         "Distance from the flat": views.coordinates(center.around, hoods)[1].round(4)}))
     return clicked_tile(clicks)
 
@@ -78,7 +78,7 @@ def show_candidates(center: Center, hoods: LinearNeighborhoods, geometry: views.
 def _explain_untested(geometry: views.Geometry) -> str:
     """Say why the nearest candidates are members without a test."""
     if geometry.through == "point":
-        return (f"A flat of m dimensions through the image contains any m other points, so the {geometry.untested} "
-                "nearest images are members without a test.")
-    return ("A flat of m dimensions through the origin contains any m points, so the image and its "
-            f"{geometry.untested} nearest images need no test.")
+        return ("A flat is a line, plane or larger subspace through the image. With m dimensions it contains any m "
+                f"other points, so the {geometry.untested} nearest images are members without a test.")
+    return ("A flat is a line, plane or larger subspace, here through the origin. With m dimensions it contains any m "
+            f"points, so the image and its {geometry.untested} nearest images need no test.")

@@ -22,7 +22,7 @@ from udml_core.runs import Run
 
 MOST_TILES = 60
 ORDERS = {"hardest": "Hardest", "contradictory": "Contradictory"}
-KINDS = {"both": "Both", "same": "Same", "different": "Different"}
+KINDS = {"both": "Both", "same": "Similar", "different": "Dissimilar"}
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,11 @@ def violations(stored: StoredPairs, hinge: Hinge, arguments: Array, epoch: int) 
         for word, kind, edge in (("Similar", same, "above b − m"), ("Dissimilar", ~same, "below b + m")):
             if kind.any():
                 now, earlier = 100 * (arguments[kind] > 0).mean(), 100 * (before[kind] > 0).mean()
-                st.metric(f"{word} pairs that violate it", f"{now:.1f} %", f"{now - earlier:+.1f} points from start",
-                          "inverse", help=f"{word} pairs with d² {edge}.", width="content")
+                st.metric(f"{word} pairs that violate it", f"{now:.1f} %",
+                          f"{now - earlier:+.1f} points from before training", "inverse",
+                          help=f"{word} pairs with d² {edge}.", width="content")
         earlier, now = float(before.clip(0).mean()), float(arguments.clip(0).mean())
-        st.metric("Mean loss", f"{now:.3g}", f"{now - earlier:+.2g} from start", "inverse", width="content",
+        st.metric("Mean loss", f"{now:.3g}", f"{now - earlier:+.2g} from before training", "inverse", width="content",
                   help="max(0, m − y(b − d²)) with y = 1 for similar and y = −1 for dissimilar pairs.")
 
 

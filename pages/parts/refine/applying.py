@@ -52,7 +52,7 @@ def show_exact(run: Run, analysis_id: str) -> None:
     applied = f"Applied to all {len(result.indices):,} test images ({result.protocol}): {figures}."
     before, after = (round(value, 1) for value in result.measures.get("recall@1", (0.0, 0.0)))
     if after < before:
-        st.warning(f"{applied} R@1 falls by {before - after:.1f} points: the nearest image is wrong more often.",
+        st.warning(f"{applied} R@1 falls by {before - after:.1f} points: the nearest image is a miss more often.",
                    icon=":material/trending_down:")
     else:
         st.success(applied, icon=":material/task_alt:")

@@ -12,10 +12,12 @@ from udml_core.exploration.refining import NEIGHBORS, Refined
 from udml_core.refinement import STEPS
 
 MEASURES = {
-    "recall@1": ("R@1", "%", "Share of queries whose nearest image has their class."),
+    "recall@1": ("R@1", "%", "Share of queries whose nearest image has the same class, a hit."),
     "map@r": ("MAP@R", "%", "Mean average precision at R, the number of images of the query's class."),
-    "reciprocity": ("Reciprocity", "%", f"Share of the {NEIGHBORS} nearest neighbors that are mutual."),
-    "hubness": ("Hubness", "", "Skewness of how often images occur in neighbor lists; 0 without hubs."),
+    "reciprocity": ("Reciprocity", "%", f"Share of an image's {NEIGHBORS} nearest neighbors that have the image among "
+                                       f"their own {NEIGHBORS}."),
+    "hubness": ("Hubness", "", "Skewness of how often images are neighbors of others. A high value means hubs: a few "
+                              "images near very many."),
     "neighbor stability": ("Neighbors kept", "%", f"Share of the {NEIGHBORS} nearest neighbors that were neighbors "
                                                   "before the refinement."),
 }
@@ -50,8 +52,8 @@ def warn_of_fall(live: Live, refined: Refined) -> None:
         fall, error = refining.recall_change(refined, live.labels)
         if fall < -error:  # a smaller fall may be an accident of the sample
             sample = f" (± {error:.1f}, because it is measured on a sample)" if error else ""
-            st.warning(f"R@1 falls by {-fall:.1f} points{sample}: the nearest image is wrong more often, even "
-                       "where the whole list improves. Fewer neighbors or repetitions, views, or re-ranking instead of "
+            st.warning(f"R@1 falls by {-fall:.1f} points{sample}: the nearest image is a miss more often, even "
+                       "if the whole ranking improves. Fewer neighbors or repetitions, views, or re-ranking instead of "
                        "averaging often help.", icon=":material/trending_down:")
 
 

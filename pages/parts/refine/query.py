@@ -9,7 +9,7 @@ import streamlit as st
 
 from pages.parts.base.address import number_from_address
 from pages.parts.components.gallery import clicked_tile, gallery, mark_of, tile_of
-from pages.parts.kit.palette import color_legend
+from pages.parts.kit.palette import HITS, color_legend
 from pages.parts.kit.pictures import picture
 from pages.parts.kit.sections import open_section
 from pages.parts.refine.live import Live
@@ -20,16 +20,16 @@ from udml_core.exploration.refining import SHOWN, Refined
 
 TILES, VOTERS = 24, 12
 VOTE_WORDS = {
-    "average": "Its mean has **{count}** members, itself included. Each votes with its part of the cosine between "
-               "the mean and the query: together {score:.3f}.",
-    "expand": "The expanded query has **{count}** members, itself included. Each votes with its part of the cosine "
-              "between the mean and this image: together {score:.3f}.",
+    "average": "The refinement replaced this image by the mean of **{count}** images, itself included. Each votes with "
+               "its part of the cosine of this mean and the query: {score:.3f} in total.",
+    "expand": "The refinement replaced the query by the mean of **{count}** images, itself included. Each votes with "
+              "its part of the cosine of this mean and this image: {score:.3f} in total.",
     "rerank": "The query and this image share **{count}** reciprocal neighbors. Each votes with the smaller of its two "
               "weights: an overlap of {score:.3f}, where 1 is the largest possible.",
     "diffuse": "**{count}** mutual neighbors of this image pass on their own score from the walk that starts at the "
-               "query: together {score:.3g}.",
-    "none": "No step lets images vote. The query and this image share **{count}** near neighbors; the number is the "
-            "smaller cosine. Their own cosine is {score:.3f}.",
+               "query: {score:.3g} in total.",
+    "none": "No step lets images vote. The query and this image share **{count}** neighbors; the number is the smaller "
+            "cosine. Their own cosine is {score:.3f}.",
 }
 COMMON = {"average": " ∩: also in the query's own mean.", "diffuse": " ∩: also a mutual neighbor of the query."}
 """What the sign of a common voter means, by the step that decides the ranking."""
@@ -61,9 +61,9 @@ def choose_query(live: Live, refined: Refined, query: int) -> None:
         badges = [f"{one} → {two}" for one, two in zip(before, after, strict=True)]
     tiles = [tile_of(live.dataset, int(live.images[row]), badge=badge)
              for row, badge in zip(live.samples, badges, strict=True)]
-    note = (f"Badge: hits among the first {SHOWN} images, before → after. The first two thirds gained the most with "
-            "the page's first recipe, the last third lost the most." if labels is not None else
-            "The first images of these queries changed the most with the page's first recipe.")
+    note = (f"Badge: hits among the first {SHOWN} results, before → after. With the page's first recipe the first two "
+            "thirds of these queries gain the most, and the last third loses the most." if labels is not None else
+            "The results of these queries change the most with the page's first recipe.")
     st.caption("Click an image to make it the query.", help=note)
     clicked = gallery(live.dataset, tiles, "Queries", "refine-queries", 56, int(live.images[query]), 100)
     if clicked is not None:
@@ -112,7 +112,7 @@ def show_query(live: Live, refined: Refined, query: int) -> None:
         picture(live.dataset.images[index], 56, f"The query: {live.dataset.caption(index)}")
         st.markdown(f"**Query: {live.dataset.caption(index)}**", width="content",
                     help="Arrows: how many ranks the refinement moves an image up or down. Click an image to see why.")
-        color_legend("hit", "miss")
+        color_legend(*HITS)
     clicks = []
     arrows = [moved(int(one), int(two)) for one, two in zip(ranks.of_before, ranks.of_after, strict=True)]
     for column, word, order in zip(st.columns(2, gap="medium"), ("Before", "After"), (ranks.before, ranks.after),

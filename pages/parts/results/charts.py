@@ -75,8 +75,8 @@ def chart_by_width(table: Table, measure: str, key: str) -> None:
                            error_y={"array": [deviation for _, (_, deviation) in points], "color": style["color"]})
     figure.update_layout(height=420, margin=MARGIN, showlegend=True, hovermode="x unified", legend=LEGEND)
     width_axis(figure, (width for points in lines.values() for width, _ in points))
-    figure.update_xaxes(title="Width d")
+    figure.update_xaxes(title="Dimension d")
     figure.update_yaxes(title=measure_words(measure))
-    draw(figure, key, f"{measure_words(measure)} by width: " + "; ".join(
+    draw(figure, key, f"{measure_words(measure)} by dimension: " + "; ".join(
         f"{name} {points[0][1][0]:.1f} at {points[0][0]} to {points[-1][1][0]:.1f} at {points[-1][0]}"
         for name, points in lines.items()))

@@ -18,6 +18,7 @@ from pages.parts.kit.tables import table_behind
 from pages.parts.retrieval.confused_pairs import choose_pair
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
+from udml_core.errors import counted
 from udml_core.exploration.failures import Atlas, History, Pair, hit_since, last_hit
 from udml_core.retrieval import Retrieval, Which
 
@@ -79,10 +80,11 @@ def _show_numbers(atlases: dict[Which, Atlas], is_changed: bool) -> None:
     broken = int((~before.misses & after.misses).sum())
     gain = f"{100 * (after.recall - before.recall):+.1f} points" if is_changed else None
     st.metric("R@1", percent(100 * after.recall), gain, width="content",
-              help="Share of test images whose nearest other test image has their class, after training. The training "
-                   "half is not searched.")
+              help="Share of test images whose nearest other test image has the same class, a hit, after training. The "
+                   "training half is not searched.")
     st.metric("Misses", f"{after.misses.sum():,}", f"of {len(after.queries):,} test images", width="content",
-              delta_color="off", delta_arrow="off", help="Number of test images that miss after training.")
+              delta_color="off", delta_arrow="off",
+              help="Test images whose nearest other test image has another class, after training.")
     if not is_changed:
         return
     st.metric("Fixed", f"{fixed:,}", help="Misses before training that are hits after training.", width="content")
@@ -112,8 +114,8 @@ def _show_queries(dataset: Dataset, atlas: Atlas, pair: Pair, history: History,
                 cell=CELL, on_pick=on_pick)
     color_legend("query", "miss")
     cut = f" Only the first {MOST_QUERIES} are drawn." if len(rows) > len(shown) else ""
-    st.caption(f"Left: {len(rows):,} failed queries (★), with the epoch of their first lasting hit, or the epoch that "
-               "lost their last hit. Right: the nearest test image (✕), same number. The epochs refer to the fixed "
+    st.caption(f"Left: {counted(len(rows), 'miss')} (★), with the epoch from which the query stays a hit or in which "
+               "its last hit was lost. Right: the nearest test image (✕), same number. The epochs refer to the fixed "
                f"sample of {len(history.indices):,} test images. Click an image to search with it.{cut}")
 
 

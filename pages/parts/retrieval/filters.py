@@ -64,7 +64,7 @@ def choose_filter(retrieval: Retrieval, query_images: Sequence[int]) -> Filter:
         retrieval: The search of a run.
         query_images: Indices of the query's data set images; their clusters are offered first.
     """
-    k = st.slider("Number of hits", 5, 50, 10, key="k", bind="query-params")
+    k = st.slider("Number of results", 5, 50, 10, key="k", bind="query-params")
     gallery: Gallery = "all"
     if retrieval.split.name != "all":
         gallery = st.segmented_control(
@@ -133,7 +133,7 @@ def _cluster_words(dataset: Dataset, indices: Array, clusters: Clusters, sizes: 
     if dataset.labels is None:
         return words
     majority, purity = cluster_purity(clusters, dataset.labels[indices])
-    return [f"{word}, {100 * share:.1f} % {dataset.class_names[label]}"
+    return [f"{word}, {100 * share:.1f} % of class {dataset.class_names[label]}"
             for word, share, label in zip(words, purity, majority, strict=True)]
 
 

@@ -14,7 +14,7 @@ from pages.parts.base.pools import among
 from pages.parts.base.run_status import escaped
 from pages.parts.components.gallery import Mark, Tile, gallery, mark_of, tile_of
 from pages.parts.kit.downloads import Download, share, table_file
-from pages.parts.kit.palette import color_legend
+from pages.parts.kit.palette import HITS, color_legend
 from pages.parts.retrieval.embeddings import Column
 from pages.parts.retrieval.filters import Filter
 from pages.parts.retrieval.own_embedding import query_in
@@ -83,7 +83,7 @@ def show_rankings(retrieval: Retrieval, rankings: Sequence[Ranking], on_pick: Ca
         with place:
             _show_ranking(retrieval, ranking, separator, on_pick)
     known = any(hit.correct is not None for ranking in rankings for hit in ranking.hits)
-    color_legend("query", *(("hit", "miss") if known else ()))
+    color_legend("query", *(HITS if known else ()))
     st.caption(_explain(rankings))
 
 
@@ -113,8 +113,8 @@ def _explain(rankings: Sequence[Ranking]) -> str:
     number = " or, without unit length, its ".join(sorted(kinds)) or "cosine similarity"
     if any(ranking.column.search.refined for ranking in rankings):
         number += ", or the score of a re-ranking"
-    return (f"A hit has the class of the query. The number below an image is its "
-            f"{number}. Click an image to search with it. Evaluation figures use the test half alone.")
+    return (f"The number below an image is its {number}. Click an image to search with it. R@1 and MAP@R use the test "
+            "half alone.")
 
 
 def show_epochs(retrieval: Retrieval, index: int, on_pick: Callable[[int], None]) -> None:

@@ -17,6 +17,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_of_some, features_path
 from udml_core.data.splits import SplitName
 from udml_core.declaration import describe
+from udml_core.errors import counted
 from udml_core.exploration.preview import SAMPLE, Preview, Sample, draw_sample, preview
 from udml_core.exploration.triplets import angle_histogram
 from udml_core.files import read_array
@@ -69,18 +70,19 @@ def show_preview(spec: Spec, dataset: Dataset, form: str) -> None:
                           "train-angles", float(alpha))
         with right:
             statistics = result.clusters
-            st.markdown(f"**{statistics.count:,} clusters** at ε = {epsilon:g}: {statistics.singletons:,} of a single "
-                        f"image, largest {int(statistics.sizes.max()):,}")
+            st.markdown(f"**{counted(statistics.count, 'cluster')}** at ε = {epsilon:g}: "
+                        f"{counted(statistics.singletons, 'singleton')}, {int(statistics.sizes.max()):,} images in the "
+                        "largest")
             if len(result.example):
                 gallery(dataset, [tile_of(dataset, int(index)) for index in result.example[:SHOWN]],
                         "Images of one cluster", "train-cluster", 64)
-                st.caption(f"One cluster, of median size among clusters of several images: {len(result.example)} "
-                           "images. Below each image: its class.")
+                st.caption(f"A typical cluster, of median size without the singletons: {len(result.example)} images, "
+                           "each with its class.")
         if result.shape is not None and result.violations(float(alpha)) < FEW:
             _warn_of_alpha(result, spec.method, f"{form}-alpha")
         st.caption(f"Before training, in the frozen features of {len(sample.indices):,} images of the training half. "
-                   "A triplet is an image, one of its cluster and one of another cluster; training corrects triplets "
-                   "beyond α. ε decides which images share a cluster.")
+                   "A triplet is an anchor, a positive of the same cluster and a negative of another cluster; training "
+                   "corrects triplets beyond α. ε decides which images share a cluster.")
 
 
 def _warn_of_alpha(result: Preview, method: str, key: str) -> None:

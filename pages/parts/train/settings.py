@@ -135,7 +135,7 @@ def forget_fields() -> None:
 
 
 def _example(example: jobs.ExampleSettings, method: type[Method]) -> Settings:
-    what = "Settings" if example.run.spec().method == method.card.name else "Backbone, split and width"
+    what = "Settings" if example.run.spec().method == method.card.name else "Backbone, split and dimension"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(f"{what} of the example {escaped(example_title(example.run))}.", width="content")
         st.button("Use the default values", key="train-defaults", type="tertiary", icon=":material/restart_alt:",

@@ -35,7 +35,7 @@ def check_projection(method: str, dimension: int, beginning: CenteredBeginning, 
         UserError: The message names the field, its largest value and the value received.
     """
     if width is not None and dimension > width:
-        raise UserError(f"{method}.dimension must be at most the features' width {width}, got {dimension}. "
+        raise UserError(f"{method}.dimension must be at most the features' dimension {width}, got {dimension}. "
                         "Lower the field 'dimension'.")
     if beginning != "random":
         check_directions(dimension, images, width)
