@@ -1,4 +1,5 @@
-// A map's legend: the meaning of each color, its number of points, and a button that selects these points.
+// A map's legend: the meaning of each color, its number of points, and a button that selects these points. Categories
+// that have no room are behind a button "+ n more".
 const BINS = 6;
 const LISTED = 60;
 const MOST_BY_CODE = 24; // more categories are listed and colored by their size
@@ -8,6 +9,55 @@ class Legend {
   constructor(chart) {
     this.chart = chart;
     this.box = chart.root.querySelector(".legend");
+    this.side = chart.root.querySelector(".side");
+    this.open = false;
+    this.more = document.createElement("button");
+    this.more.type = "button";
+    this.more.className = "more";
+    this.more.onclick = () => {
+      const first = this.buttons.find((button) => button.hidden) ?? this.more;
+      this.open = !this.open;
+      this.fit();
+      (this.open ? first : this.more).focus({ preventScroll: true });
+      if (this.open) this.box.scrollTop = first.offsetTop - this.buttons[0].offsetTop; // the list continues at its top
+    };
+  }
+
+  // Hide the categories without room, unless the user has opened the list.
+  fit() {
+    if (!this.buttons || !this.side.clientHeight) return;
+    const { side, box, buttons, more, rest } = this;
+    const show = (count) => {
+      buttons.forEach((button, at) => { button.hidden = at >= count; });
+      more.textContent = `+ ${(this.total - count).toLocaleString("en")} more`;
+    };
+    const scrolled = [side.scrollTop, box.scrollTop];
+    side.scrollTop = 0;
+    box.scrollTop = 0; // measured from its first category
+    side.classList.remove("open");
+    show(buttons.length);
+    rest.hidden = !rest.textContent;
+    more.hidden = true;
+    const end = side.getBoundingClientRect().bottom + 1;
+    const isOver = (element) => element.getBoundingClientRect().bottom > end;
+    if (!isOver(rest.hidden ? buttons.at(-1) ?? more : rest)) return;
+    more.hidden = false;
+    more.setAttribute("aria-expanded", String(this.open));
+    if (this.open) {
+      side.classList.add("open");
+      more.textContent = "Show fewer";
+      [side.scrollTop, box.scrollTop] = scrolled;
+      return;
+    }
+    rest.hidden = true;
+    let [low, high] = [1, buttons.length - 1]; // at least one category, at most all but one
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      show(middle);
+      if (isOver(more)) high = middle - 1;
+      else low = middle;
+    }
+    show(low);
   }
 
   entries() { // name, count, number of selected points, mark, color, and a test whether it holds a row
@@ -87,9 +137,12 @@ class Legend {
     const rest = document.createElement("div");
     rest.className = "rest";
     if (entries.length > LISTED) rest.textContent = `and ${(entries.length - LISTED).toLocaleString("en")} smaller categories`;
-    const focused = [...this.box.children].indexOf(this.chart.root.getRootNode().activeElement);
-    this.box.replaceChildren(title, ...buttons, rest);
-    if (focused > 0) this.box.children[focused]?.focus();
+    const active = this.chart.root.getRootNode().activeElement;
+    const focused = active === this.more ? this.more : buttons[this.buttons?.indexOf(active) ?? NONE];
+    Object.assign(this, { buttons, rest, total: entries.length });
+    this.box.replaceChildren(title, ...buttons, this.more, rest);
+    this.fit();
+    focused?.focus();
   }
 }
 

@@ -2,8 +2,13 @@
 const TILE = 44;
 const FRAMED = 8; // pixels from which an image of a grid shows its color as a frame
 const LINE = 16;
+const RING = 12; // half the side of a mark
 const ASIDE = 14; // pixels from a point to its word
+const MOST_STEPS = 6; // lines above and below a point where its word may be
 const MOST_IMAGES_PER_CELL = 6;
+
+const boxAround = (x, y) => ({ left: x - RING, right: x + RING, top: y - RING, bottom: y + RING });
+const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 
 class Overlay {
   constructor(chart) {
@@ -20,8 +25,10 @@ class Overlay {
     pen.fillRect(0, 0, 1, 1);
     if (this.chart.header.grid) this.drawGrid(pen, width, height);
     else if (this.chart.images && this.chart.header.sheets && this.chart.travel >= 1) this.drawImages(pen, width, height);
-    this.written = [];
-    for (const mark of this.chart.header.marks ?? []) this.drawMark(pen, mark);
+    this.taken = []; // the boxes of marks and words, which another word must not cover
+    const marks = this.chart.header.marks ?? [];
+    for (const mark of marks) this.drawMark(pen, mark);
+    for (const { row, word } of marks) this.drawWord(pen, word, ...this.chart.screenPosition(row));
     for (const guest of this.chart.header.placed ?? []) this.drawGuest(pen, guest);
     if (this.chart.hovered !== NONE && this.chart.hovered < this.chart.header.count) this.drawHover(pen);
     if (this.chart.path) this.drawPath(pen);
@@ -143,7 +150,7 @@ class Overlay {
     pen.beginPath(); pen.arc(x, y, 9, 0, 2 * Math.PI); pen.stroke();
   }
 
-  drawMark(pen, { row, word, lines }) {
+  drawMark(pen, { row, lines }) {
     const [x, y] = this.chart.screenPosition(row);
     pen.strokeStyle = this.chart.text;
     pen.lineWidth = 2;
@@ -153,24 +160,52 @@ class Overlay {
     }
     pen.lineWidth = 3;
     pen.beginPath(); pen.arc(x, y, 11, 0, 2 * Math.PI); pen.stroke();
-    this.drawWord(pen, word, x + ASIDE, y);
+    this.taken.push(boxAround(x, y));
   }
 
   drawWord(pen, word, x, y) {
     if (!word) return;
     pen.font = "600 13px sans-serif";
     const length = pen.measureText(word).width;
-    if (x + length > this.size.width) x -= 2 * ASIDE + length; // on the other side of its point, inside the map
-    y = Math.max(LINE / 2, Math.min(this.size.height - LINE / 2, y));
-    const end = x + length;
-    while (this.written.some((other) => Math.abs(other.y - y) < LINE && other.x < end && x < other.end)) y += LINE;
-    this.written.push({ x, y, end }); // the words of close points lie below each other
+    const box = this.placeWord(x, y, length);
+    this.taken.push(box);
+    const middle = (box.top + box.bottom) / 2;
+    if (Math.abs(middle - y) >= LINE) this.drawLeader(pen, x, y, box.left > x ? box.left - 2 : box.right + 2, middle);
     pen.lineWidth = 4;
     pen.strokeStyle = this.chart.paper;
     pen.fillStyle = this.chart.text;
     pen.textBaseline = "middle";
-    pen.strokeText(word, x, y);
-    pen.fillText(word, x, y);
+    pen.strokeText(word, box.left, middle);
+    pen.fillText(word, box.left, middle);
+  }
+
+  // The box of a word: the nearest one beside, below or above its point that covers no mark and no other word.
+  placeWord(x, y, length) {
+    const { width, height } = this.size;
+    const sides = [x + ASIDE, x - ASIDE - length].filter((left) => left >= 0 && left + length <= width);
+    if (!sides.length) sides.push(x + ASIDE);
+    const nearest = Math.max(LINE / 2, Math.min(height - LINE / 2, y));
+    for (let step = 0; step <= MOST_STEPS; step += 1) {
+      for (const middle of step ? [nearest + step * LINE, nearest - step * LINE] : [nearest]) {
+        if (middle < LINE / 2 || middle > height - LINE / 2) continue;
+        for (const left of sides) {
+          const box = { left, right: left + length, top: middle - LINE / 2, bottom: middle + LINE / 2 };
+          if (!this.taken.some((other) => overlap(box, other))) return box;
+        }
+      }
+    }
+    return { left: sides[0], right: sides[0] + length, top: nearest - LINE / 2, bottom: nearest + LINE / 2 };
+  }
+
+  // A line from a mark's ring to a word that is not beside it.
+  drawLeader(pen, x, y, toX, toY) {
+    const share = RING / Math.hypot(toX - x, toY - y);
+    pen.lineWidth = 1.5;
+    pen.strokeStyle = this.chart.text;
+    pen.beginPath();
+    pen.moveTo(x + share * (toX - x), y + share * (toY - y));
+    pen.lineTo(toX, toY);
+    pen.stroke();
   }
 
   drawGuest(pen, { at, word }) {
@@ -181,7 +216,8 @@ class Overlay {
     pen.textBaseline = "middle";
     pen.fillText("★", x, y);
     pen.textAlign = "start";
-    this.drawWord(pen, word, x + ASIDE, y);
+    this.taken.push(boxAround(x, y));
+    this.drawWord(pen, word, x, y);
   }
 
   drawPath(pen) {

@@ -533,6 +533,7 @@ class Chart {
     window.addEventListener("udml-hover", this.onHover);
     window.addEventListener("udml-select", this.onSelect);
     this.resized = new ResizeObserver(() => {
+      this.legend.fit();
       if (!this.camera) return;
       if (this.cameraIsFitted) this.fit();
       this.ask();

@@ -7,11 +7,12 @@ from pages.parts.base.analyses import request_analysis, show_analysis_progress
 from pages.parts.base.cached import load_split
 from pages.parts.base.empty_state import offer_example
 from pages.parts.base.interesting import current_image, image_in_address
+from pages.parts.base.run_header import header_place, run_header
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.clusters.ascent import show_moved, show_path
 from pages.parts.clusters.clustering import Clustering
-from pages.parts.clusters.graphs import choose_graph, has_graph
+from pages.parts.clusters.graphs import choose_graph, graph_embedding, has_graph
 from pages.parts.clusters.members import cluster_sizes, largest_clusters
 from pages.parts.clusters.picture import MAP_KEY, show_map
 from pages.parts.clusters.sweep import show_sweep
@@ -55,9 +56,11 @@ def choose_clustering(run: Run) -> Clustering | None:
 @show_user_errors()
 def explore(run: Run) -> None:
     """Show ε, the map, and the open section."""
+    header = header_place()
     clustering = choose_clustering(run)
     if clustering is None:
         return
+    run_header(run, graph_embedding(run, clustering.graph_id), header)
     shown = covering_map(run, clustering.indices)
     if shown is not None and follow_click(MAP_KEY, shown.projection.indices):
         open_section(SECTIONS, PATH)
@@ -91,6 +94,7 @@ with show_user_errors():
         if has_graph(run):
             explore(run)
         else:
+            run_header(run)
             st.info("This run has no neighbor graph yet. The graph is computed once in the background and kept with "
                     "the run; it takes seconds for a few thousand images.", icon=":material/lightbulb:")
             neighbors = run.spec().build_method().graph_neighbors(len(load_split(run).train))

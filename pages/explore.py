@@ -7,7 +7,7 @@ import streamlit as st
 from pages.parts.base.analyses import frame_words, show_analysis_progress
 from pages.parts.base.cached import dataset_of, load_retrieval
 from pages.parts.base.interesting import current_image
-from pages.parts.base.run_header import run_header
+from pages.parts.base.run_header import header_place, run_header
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.selection import selection
 from pages.parts.base.undo import undo_buttons
@@ -48,7 +48,7 @@ def show_focus(bench: Workbench) -> None:
 def explore(run: Run) -> None:
     """Show the map and the panel, which share the current image, the selection and the epoch."""
     dataset = dataset_of(run)
-    header = st.container(key="explore-header")
+    header = header_place()
     left, right = st.columns([57, 43], gap="small")
     with left:
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key="explore-toolbar"):
@@ -56,8 +56,7 @@ def explore(run: Run) -> None:
             color_place = st.container(width="content")
         with st.container(key="explore-cursor"):  # a line of its own right above the map, whose main control it is
             frame = pick_frame(run, layout)
-        with header:  # before the map is loaded, so that nothing moves when the header arrives
-            run_header(run, frame_words(frame, run))
+        run_header(run, frame_words(frame, run), header)  # before the map is loaded, so that nothing moves later
         shown = layout.load(run, frame)
         with color_place:
             color = pick_color(shown)

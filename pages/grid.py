@@ -11,6 +11,7 @@ import streamlit as st
 from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.base.analyses import frame_words, load_result, request_analysis, show_analysis_progress
 from pages.parts.base.empty_state import offer_example
+from pages.parts.base.run_header import header_place, run_header
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.selection import selection
 from pages.parts.base.user_errors import show_user_errors
@@ -70,15 +71,18 @@ def pick_embedding(run: Run, frames: tuple[str, ...]) -> str:
 @show_user_errors()
 def explore(run: Run) -> None:
     """Show the toolbar and the grid."""
+    header = header_place()
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="map-toolbar"):
         source = pick_map(run, width=240)
         if source is not None:
             frames = load_map(run, source).projection.frames
             name = pick_embedding(run, frames)
+            run_header(run, frame_words(name, run), header)
             shown = load_map(run, source, frames.index(name))
             color = pick_color(shown, "Border color", 220)
         new_map_menu(run)
     if source is None:
+        run_header(run, place=header)
         offer_example()
         return
     spec = plan_analysis(kind="grid", source=source, frame=name)

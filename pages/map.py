@@ -8,6 +8,7 @@ import streamlit as st
 from pages.parts.base.address import number_from_address
 from pages.parts.base.analyses import frame_words, show_analysis_progress
 from pages.parts.base.empty_state import offer_example
+from pages.parts.base.run_header import header_place, run_header
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.selection import Selection, selection
 from pages.parts.base.user_errors import show_user_errors
@@ -141,17 +142,20 @@ def pick_other(comparison: str, shown: MapFrame) -> MapFrame | None:
 @show_user_errors()
 def explore(run: Run) -> None:
     """Show the toolbar, the map with its panel, and further views below."""
+    header = header_place()
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="map-toolbar"):
         carry_frame(run)
         map_id = pick_map(run, width=170)
         if map_id is not None:
             with st.container(width="stretch", key="map-cursor"):
                 shown = pick_frame(run, map_id, "frame", "Embedding")
+            run_header(run, frame_words(shown.name, run), header)
             color = pick_color(shown, "Color", 190)
             comparison = pick_comparison(len(shown.projection.frames), 165)
             hidden = hidden_images(shown.dataset, shown.projection.indices)
         new_map_menu(run)
     if map_id is None:
+        run_header(run, place=header)
         offer_example()
         return
     if color.label == LABEL and shown.epoch is None:

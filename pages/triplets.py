@@ -8,7 +8,8 @@ import streamlit as st
 
 from pages.parts.base.address import write_address
 from pages.parts.base.analyses import rows_of
-from pages.parts.base.epochs import has_record, load_record, pick_epoch
+from pages.parts.base.epochs import epoch_words, has_record, load_record, pick_epoch
+from pages.parts.base.run_header import header_place, run_header
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.selection import selection
 from pages.parts.base.user_errors import show_user_errors
@@ -48,11 +49,13 @@ def choose_alpha(run: Run) -> float:
 @show_user_errors()
 def explore(run: Run) -> None:
     """Show α, the triangles of the current triplet, the anchors, and the open section."""
+    header = header_place()
     left, right = st.columns([4, 1], vertical_alignment="bottom")
     with left:
         alpha = choose_alpha(run)
     with right:
         epoch = pick_epoch(run, Triplets, lambda: write_address("triplet", ""))
+    run_header(run, epoch_words(run, epoch), header)
     record = load_record(run, epoch, Triplets)
     assert record is not None
     stored = StoredTriplets(run, record)

@@ -189,9 +189,20 @@ def test_clusters_follow_the_slider(page: Page, mapped: Run) -> None:
     expect(chart).not_to_have_attribute("data-colored", before or "")
     expect(page.get_by_text(re.compile("images moved"))).to_be_visible()
     settle(page)
-    listed = chart.locator(".legend button").all_inner_texts()
+    listed = chart.locator(".legend button:visible").all_inner_texts()
     sizes = [int(text.split()[-1].replace(",", "")) for text in listed if "cluster" in text]
     assert sizes == sorted(sizes, reverse=True), "so the largest clusters have colors of their own"
+    more = chart.locator(".legend .more")
+    expect(more).to_have_text(re.compile(r"\+ [1-9]\d* more"))
+    last = chart.locator(".legend button:not(.more)").last
+    expect(last).to_be_hidden()
+    more.press("Enter")
+    expect(last).to_be_visible()
+    expect(more).to_have_attribute("aria-expanded", "true")
+    expect(chart.locator(".legend button:focus")).to_have_count(1)
+    expect(chart.locator(".legend .more:focus")).to_have_count(0)  # but the first category that was hidden
+    more.press("Enter")
+    expect(last).to_be_hidden()
 
 
 def test_grid_shows_all_images(page: Page, mapped: Run) -> None:

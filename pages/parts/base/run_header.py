@@ -5,10 +5,12 @@ from __future__ import annotations
 import html
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.base.analyses import frame_words
 from pages.parts.base.run_status import method_title, title_of
 from pages.parts.kit.palette import percent
+from pages.parts.kit.slots import slot
 from udml_core.retrieval import FROZEN
 from udml_core.runs import Run
 
@@ -17,18 +19,24 @@ HELP = {"R@1": "Recall@1: share of test images whose nearest image has the same 
         "MAP@R": "Mean average precision at R: how well the ranking puts the R images of the query's class first."}
 
 
-def run_header(run: Run, embedding: str | None = None) -> None:
+def header_place() -> DeltaGenerator:
+    """Return the place of the run's header, which a page draws once it knows the embedding in view."""
+    return slot("run-header")
+
+
+def run_header(run: Run, embedding: str | None = None, place: DeltaGenerator | None = None) -> None:
     """Show a run's data set, method, main measures before and after training, and the embedding in view.
 
     Args:
         run: The run.
         embedding: The embedding that the page shows, such as "before training", "epoch 3" or "refined"; by default the
             one that the run keeps.
+        place: Where the header is drawn, by default here.
     """
     spec = run.spec()
     parts = [_part("Data set", spec.dataset_title), _part("Method", method_title(run), title_of(spec)), *_measures(run),
              _part("Embedding", embedding or _kept(run))]
-    with st.container(key="run-header"):
+    with place or header_place():
         st.html(f'<div class="run-header">{"".join(parts)}</div>')
 
 

@@ -44,6 +44,11 @@ def choose_graph(run: Run) -> str | None:
     return chosen
 
 
+def graph_embedding(run: Run, graph_id: str) -> str:
+    """Return the name of the embedding whose neighbors a graph joins."""
+    return frame_words(find_analysis(run, graph_id).spec().frames[0], run)
+
+
 def _graph_words(run: Run, spec: AnalysisSpec) -> str:
     """Return a graph's embedding and its number of neighbors."""
     frame = spec.frames[0]

@@ -32,7 +32,7 @@ def show_numbers(clustering: Clustering) -> None:
                      "Share of images that have the most frequent class of their cluster."),
                     ("NMI", percent(100 * summary.nmi),
                      "Normalized mutual information of clusters and classes.")]
-    with st.container(horizontal=True, gap="small"):
+    with st.container(horizontal=True, gap="small", key="clusters-numbers"):
         for label, value, description in metrics:
             st.metric(label, value, help=description, width="content")
 

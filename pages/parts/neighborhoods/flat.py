@@ -17,6 +17,7 @@ from udml_core.explanations import LinearNeighborhoods
 from udml_core.exploration import neighborhoods as views
 
 MEMBER, REJECTED = HIT, MISS
+CHART_HEIGHT = 440  # so that the chart ends with the map's legend and caption beside it
 EYE = {"eye": {"x": 1.5, "y": 1.5, "z": 1.1}}
 SIDE, HEIGHT, DIRECTIONS = "side", "height", "directions"
 AXES = {SIDE: "along and across", HEIGHT: "two directions and height", DIRECTIONS: "three directions"}
@@ -60,7 +61,7 @@ def side_picture(inside: Array, across: Array, hoods: LinearNeighborhoods, names
                            **_labels(mask, word, hoods, names, across))
     figure.add_scatter(x=[0], y=[0], mode="markers", name="first image", hoverinfo="name", cliponaxis=False,
                        marker={"color": QUERY, "symbol": "diamond", "size": 13})
-    figure.update_layout(height=370, margin={"l": 8, "r": 8, "t": 8, "b": 8}, uirevision="kept",
+    figure.update_layout(height=CHART_HEIGHT, margin={"l": 8, "r": 8, "t": 8, "b": 8}, uirevision="kept",
                          legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0})
     right, top = 1.1 * along.max(initial=0), 1.15 * across.max(initial=0)
     below = -0.06 * max(right, top)  # room for the first image's mark
@@ -94,7 +95,7 @@ def flat_picture(inside: Array, across: Array, hoods: LinearNeighborhoods, names
     figure.add_scatter3d(x=[0], y=[0], z=[0], mode="markers", name="first image", hoverinfo="name",
                          marker={"color": QUERY, "symbol": "diamond", "size": 9})
     axes = ("1", "2", "3" if directions else "height")
-    figure.update_layout(height=370, margin={"l": 24, "r": 8, "t": 0, "b": 0}, uirevision="kept",
+    figure.update_layout(height=CHART_HEIGHT, margin={"l": 24, "r": 8, "t": 0, "b": 0}, uirevision="kept",
                          legend={"orientation": "h", "y": 0},
                          scene={"aspectmode": "data", "camera": EYE} | {
                              f"{axis}axis": {"title": {"text": word}, "nticks": 5}

@@ -15,8 +15,8 @@ from udml_core.exploration import neighborhoods as views
 from udml_core.methods import PLM
 from udml_core.runs import Run
 
-NOTES = {"candidates": "nearest images that may enter", "flat": "dimensions of a linear neighborhood",
-         "threshold": "least share of squared distance in it", "n_alpha": "decay of s across it",
+NOTES = {"candidates": "nearest images that may enter", "flat": "higher admits more",
+         "threshold": "higher admits fewer", "n_alpha": "decay of s across it",
          "n_beta": "decay of s along it"}
 MAIN, DECAYS = ("candidates", "flat", "threshold"), ("n_alpha", "n_beta")
 YES, NO = "yes", "no"
@@ -33,7 +33,7 @@ def choose_geometry(run: Run, more: DeltaGenerator | None = None) -> views.Geome
     """
     own = run.spec().build_method().model_dump()
     values = {}
-    for column, name in zip(st.columns(len(MAIN)), MAIN, strict=True):
+    for column, name in zip(st.columns(len(MAIN), vertical_alignment="bottom"), MAIN, strict=True):
         with column:
             values[name] = _slider(name, own)
     with more or st.container():

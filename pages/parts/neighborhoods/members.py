@@ -36,7 +36,8 @@ def show_map(center: Center, hoods: LinearNeighborhoods, second: int) -> int | N
         marks.append({"row": center.index, "word": "first", "lines": candidates[members].tolist()})
     clicked = scatter(center.dataset, shown.layout, next(iter(colorings(shown).values()))(),
                       selection(center.dataset), f"Map of all images, with {center.name} joined to its members",
-                      "neighborhood-map", marks=marks, height=370)
+                      "neighborhood-map", marks=marks, height=370,
+                      legend_below=True)
     st.caption("Lines lead to the members; rings without a line are rejected candidates. Click a point to make its "
                "image the first image.", help=f"{distortion_words(shown)} {UNITS}")
     return clicked
