@@ -60,6 +60,8 @@ def show_grid(shown: MapFrame, grid_id: str, color: Color) -> None:
 def pick_embedding(run: Run, frames: tuple[str, ...]) -> str:
     """Choose which of the map's embeddings the grid shows; the address holds it."""
     default = frames[-1]
+    if len({frame_words(frame, run) for frame in frames}) == 1:
+        return default  # frozen features are the same before and after
     wanted = choice_from_address("moment", frames, default)
     name = st.selectbox("Embedding", frames, frames.index(wanted), key="grid-moment",
                         format_func=lambda frame: frame_words(frame, run), label_visibility="collapsed", width=180)

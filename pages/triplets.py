@@ -32,7 +32,7 @@ from udml_core.declaration import describe_field
 from udml_core.explanations import Triplets
 from udml_core.exploration import triplets as views
 from udml_core.methods.rpml import RPML
-from udml_core.runs import Run, list_runs, runs_folder
+from udml_core.runs import Run
 
 
 def choose_alpha(run: Run) -> float:
@@ -131,10 +131,6 @@ def has_triplets(run: Run) -> bool:
 
 st.title("Triplets")
 with show_user_errors():
-    wanted = st.query_params.get("run", "")
-    if wanted and not any(run.id == wanted and run.stored_status().state == "done" and has_triplets(run)
-                          for run in list_runs(runs_folder())):
-        st.info(f"The run {wanted[:60]} has no triplets to show. Choose another run.", icon=":material/link_off:")
     run = pick_run(fits=has_triplets,
                    missing="No finished run has triplets; a method that trains with triplets stores them.")
     if run is not None:

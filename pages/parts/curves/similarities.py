@@ -133,7 +133,8 @@ def similarity_words(runs: Sequence[Run]) -> str:
             "classes (negatives), as in PSLR, Fig. 6" if has_classes else
             f"the {NEAREST} images that were nearest before training (positives) and the {NEAREST} nearest other "
             "images (negatives), because there are no classes")
-    words = (f"Cosines of each image to {kind}, among at most {MOST_IMAGES:,} images of a half. AUC is the probability "
+    of_half = "" if halves(run) == ("all images",) else " of a half"
+    words = (f"Cosines of each image to {kind}, among at most {MOST_IMAGES:,} images{of_half}. AUC is the probability "
              "that a positive is nearer than a negative: 0.5 is chance, 1 is perfect separation. Thin gray lines: "
              "before training. ")
     if not all(_has_unit_length(shown) for shown in runs):

@@ -11,6 +11,7 @@ from udml_core.arrays import Array
 from udml_core.explanations import Affinities, Clusters, Explanation, LinearNeighborhoods, Pairs, Proxies
 from udml_core.methods import Embedder, Head
 from udml_core.methods.shared.instance import InstanceMethod
+from udml_core.retrieval import FROZEN
 from udml_core.runs import Run
 from udml_core.runs.baselines import baselines_of
 
@@ -37,16 +38,18 @@ def tell_story(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]
         lines: What `lines_to_beat` returns.
     """
     card = run.spec().build_method().card
-    unseen = "" if load_split(run).name == "all" else " that training never saw"
+    unseen = "" if card.name == FROZEN or load_split(run).name == "all" else " that training never saw"
     seen = f"Each point is an image{unseen}{'.' if recall is None else '; its color is its class.'}"
-    told = f"{method_title(run)} receives {LABELS[card.supervision]} and {_way(run)}."
+    told = (f"{method_title(run)} receives {LABELS[card.supervision]} and {_way(run)}." if card.name != FROZEN else
+            f"Nothing was trained: the images are compared by {run.spec().encoder.frozen_words}.")
     if recall is None:
         return f"{seen} {told}"
     beaten = "".join(f" PCA, which needs no training, reaches {line['value']:.1f} % with as few dimensions."
                      for line in lines if line["name"] == BASELINES["centered pca"] and line["value"] < recall[-1])
-    verb = "rises" if recall[-1] >= recall[0] else "falls"
-    return (f"{seen} {told} R@1, the share of images whose nearest image has the same class, {verb} from "
-            f"**{recall[0]:.1f} %** to **{recall[-1]:.1f} %**.{beaten}")
+    change = round(recall[-1], 1) - round(recall[0], 1)
+    verb = "rises" if change > 0 else "falls"
+    values = f"{verb} from **{recall[0]:.1f} %** to **{recall[-1]:.1f} %**" if change else f"is **{recall[-1]:.1f} %**"
+    return f"{seen} {told} R@1, the share of images whose nearest image has the same class, {values}.{beaten}"
 
 
 def _way(run: Run) -> str:
@@ -55,7 +58,7 @@ def _way(run: Run) -> str:
     way = next((words for kind, words in WAYS.items() if kind in kinds), "")
     if not way and isinstance(run.spec().build_method(), InstanceMethod):
         way = BY_INSTANCES
-    return way or "learns which images belong together"
+    return way or "learns an embedding that should bring images of a class together"
 
 
 def lines_to_beat(run: Run) -> list[dict[str, Any]]:

@@ -94,9 +94,11 @@ def rank_chart(competitions: list[Competition]) -> None:
 def competition_summary(before: Competition, after: Competition) -> str:
     """Describe the other view's share and the number of effective competitors."""
     now, then = after.softmax, before.softmax
-    words = (f"The image's other view has **{100 * now.own:.1f} %** of the sum ({before.when} {100 * then.own:.1f} %). "
-             f"The effective number of competitors is **{now.competitors:,.1f}** of {len(now.shares):,} other images "
-             f"({before.when} {then.competitors:,.1f}).")
+    share, rivals = f" ({before.when} {100 * then.own:.1f} %)", f" ({before.when} {then.competitors:,.1f})"
+    if np.array_equal(now.shares, then.shares):
+        share = rivals = ""  # nothing was trained
+    words = (f"The image's other view has **{100 * now.own:.1f} %** of the sum{share}. The effective number of "
+             f"competitors is **{now.competitors:,.1f}** of {len(now.shares):,} other images{rivals}.")
     if after.same is None:
         return words
     weight = after.parts[SAME] / max(100 * (1 - now.own), 1e-12)

@@ -11,7 +11,7 @@ from pages.parts.base.cached import load_retrieval
 from pages.parts.instances.chosen import ChosenImage, random_views
 from pages.parts.kit.pictures import picture
 from udml_core.methods import Method
-from udml_core.retrieval import Which
+from udml_core.retrieval import FROZEN, Which
 
 SIDE = 104
 
@@ -31,8 +31,9 @@ def two_views(current: ChosenImage, cosines: dict[Which, float], compared: str) 
             image = Image.fromarray(view[0] if len(view) == 1 else np.ascontiguousarray(view.transpose(1, 2, 0)))
             picture(image, SIDE, f"{current.dataset.caption(current.index)}, {word}", word.capitalize())
     side = plain.shape[1]
-    st.markdown(f"The cosine of the two views in {compared} is **{cosines['final']:.3f}** after training, "
-                f"**{cosines['initial']:.3f}** before.",
+    values = (f"**{cosines['final']:.3f}** after training, **{cosines['initial']:.3f}** before"
+              if current.run.spec().method != FROZEN else f"**{cosines['final']:.3f}**")
+    st.markdown(f"The cosine of the two views in {compared} is {values}.",
                 help=f"The encoder reads {side} × {side} pixels. A view is a random crop, flipped half of the time, "
                      "with the method's other augmentations. "
                      f"{_views_in_training(current.run.spec().build_method())}")

@@ -30,8 +30,8 @@ def placed_images(shown: MapFrame) -> list[dict[str, Any]]:
 def place_images(shown: MapFrame) -> None:
     """Show the menu that places uploaded images on the map, in the background."""
     with st.popover("Place new images", icon=":material/add_photo_alternate:"):
-        st.caption(f"This run's model embeds the images and places them on this map, "
-                   f"{frame_words(shown.name, shown.run)}. The existing points do not move.")
+        st.caption(f"This run's model embeds the images and places them on this map of the embedding "
+                   f"({frame_words(shown.name, shown.run)}). The existing points do not move.")
         files = st.file_uploader("Images", type=sorted(ending[1:] for ending in ENDINGS), accept_multiple_files=True,
                                  key="place-files")
         if st.button("Place images", disabled=not files, icon=":material/add_location:", key="place"):

@@ -95,6 +95,8 @@ def _titles(retrieval: Retrieval) -> dict[str, str]:
     refined = {name: "Refined" if len(recipes) == 1 else f"Refined: {recipe}" for name, recipe in recipes.items()}
     stored, kept = retrieval.stored_embeddings(), retrieval.run.kept_epoch()
     main = {name: TITLES[name] for name in stored if name in TITLES and (name != "initial" or retrieval.is_changed)}
+    if retrieval.spec.method == FROZEN:
+        main = {"final": TITLES[FROZEN]}
     others = _other_runs(runs_folder(), retrieval.spec.fingerprint)
     if any(name not in others and (runs_folder() / name).is_dir() for name in _linked()):
         _other_runs.clear()  # the link names a run that may have ended since the last look

@@ -82,8 +82,7 @@ def show_rankings(retrieval: Retrieval, rankings: Sequence[Ranking], on_pick: Ca
     for place, ranking in zip(st.columns(len(rankings), gap="medium"), rankings, strict=True):
         with place:
             _show_ranking(retrieval, ranking, separator, on_pick)
-    known = any(hit.correct is not None for ranking in rankings for hit in ranking.hits)
-    color_legend("query", *(HITS if known else ()))
+    color_legend("query", *(HITS if _are_judged(rankings) else ()))
     st.caption(_explain(rankings))
 
 
@@ -113,8 +112,13 @@ def _explain(rankings: Sequence[Ranking]) -> str:
     number = " or, without unit length, its ".join(sorted(kinds)) or "cosine similarity"
     if any(ranking.column.search.refined for ranking in rankings):
         number += ", or the score of a re-ranking"
-    return (f"The number below an image is its {number}. Click an image to search with it. R@1 and MAP@R use the test "
-            "half alone.")
+    measured = " R@1 and MAP@R use the test half alone." if _are_judged(rankings) else ""
+    return f"The number below an image is its {number}. Click an image to search with it.{measured}"
+
+
+def _are_judged(rankings: Sequence[Ranking]) -> bool:
+    """Return whether a hit is known to be of the query's class or of another."""
+    return any(hit.correct is not None for ranking in rankings for hit in ranking.hits)
 
 
 def show_epochs(retrieval: Retrieval, index: int, on_pick: Callable[[int], None]) -> None:
