@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pages.parts.compare.measures import gap_interval
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core.runs import Run
@@ -38,6 +39,10 @@ def test_pages_show_an_error_and_no_image_when_the_images_changed(page: str, met
     assert test.error
     assert not [element for element in test.get("bidi_component")
                 if element.proto.component_name in IMAGE_COMPONENTS]
+
+
+def test_measures_are_compared_without_images_and_without_an_interval(changed: dict[str, Run]) -> None:
+    assert gap_interval([changed["rpml"]], [changed["plm"]]) is None
 
 
 def test_curves_without_images_are_still_shown(changed: dict[str, Run]) -> None:

@@ -19,6 +19,7 @@ from pages.parts.compare.colors import swatch
 from pages.parts.compare.verdict import Interval, unequal_words, verdict_words
 from pages.parts.kit.palette import percent, points
 from udml_core.arrays import Array
+from udml_core.errors import UserError
 from udml_core.exploration.comparison import mean_interval
 from udml_core.jobs.presets import show
 from udml_core.methods import METHODS
@@ -108,9 +109,13 @@ def gap_interval(first: Sequence[Run], second: Sequence[Run]) -> Interval | None
         second: The same of the other row of the table.
 
     Returns:
-        None if the runs do not have the same test images with classes, or more than `MOST_RANKED`.
+        None if the runs do not have the same test images with classes, or more than `MOST_RANKED`, or if their images
+        are missing: the measures do not need them.
     """
-    opened = [load_retrieval(run) for run in (*first, *second)]
+    try:
+        opened = [load_retrieval(run) for run in (*first, *second)]
+    except UserError:
+        return None
     test = opened[0].split.test
     if opened[0].dataset.labels is None or len(test) > MOST_RANKED or not all(
             np.array_equal(test, retrieval.split.test) for retrieval in opened):
