@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.base.interesting import interesting_queries
 from pages.parts.refine.cards import with_step
 from pages.parts.refine.distilling import RECORD
 from pages.parts.refine.query import moved, positions
@@ -85,6 +86,15 @@ def test_a_current_image_of_the_training_half_is_represented_by_the_nearest_test
     assert f"**Query: {run.dataset().caption(nearest)}**" in shown
     assert f"{run.dataset().caption(image)}, is not in the test half" in shown
     assert "is not in the test half" not in texts(opened("refine", run=run.id, query=str(nearest)))
+
+
+def test_the_first_query_is_the_image_that_other_pages_show(run: Run) -> None:
+    shared = interesting_queries(run)[0][0]
+    first, linked = opened("refine", run=run.id), opened("refine", run=run.id, query=str(shared))
+    (query,) = (line for line in texts(first).splitlines() if line.startswith("**Query: "))
+    assert query in texts(linked)
+    sample = tiles(first, "Queries")[0]["id"]
+    assert query not in texts(opened("refine", run=run.id, query=str(sample))), "not the page's own first sample"
 
 
 def nearest_rows(rows: np.ndarray, query: int) -> np.ndarray:

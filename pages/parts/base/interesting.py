@@ -42,14 +42,14 @@ def default_image(run: Run) -> int:
     return index
 
 
-def image_in_address(dataset: Dataset) -> int:
-    """Return the index of the image that the address names, −1 without one."""
-    return int(number_from_address("picked", -1, 0, len(dataset) - 1))
+def image_in_address(dataset: Dataset, parameter: str = "picked") -> int:
+    """Return the index of the image that an address parameter names, −1 without one."""
+    return int(number_from_address(parameter, -1, 0, len(dataset) - 1))
 
 
-def current_image(run: Run, dataset: Dataset) -> int:
-    """Return the image in the address, else the image that pages show first."""
-    index = image_in_address(dataset)
+def current_image(run: Run, dataset: Dataset, parameter: str = "picked") -> int:
+    """Return the image that an address parameter names, else the image that pages show first."""
+    index = image_in_address(dataset, parameter)
     return index if index >= 0 else default_image(run)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import number_from_address
+from pages.parts.base.interesting import current_image
 from pages.parts.components.gallery import clicked_tile, gallery, mark_of, tile_of
 from pages.parts.kit.palette import HITS, color_legend
 from pages.parts.kit.pictures import picture
@@ -36,13 +36,11 @@ COMMON = {"average": " ∩: also in the query's own mean.", "diffuse": " ∩: al
 
 
 def current_query(live: Live) -> int:
-    """Return the row of the query in the address, else of the first sample query.
+    """Return the row of the query in the address, else of the image that pages show first.
 
     An image outside the gallery is represented by the nearest image of the gallery; the page says so.
     """
-    index = int(number_from_address("query", -1, 0, len(live.dataset) - 1))
-    if index < 0:
-        return int(live.samples[0])
+    index = current_image(live.run, live.dataset, "query")
     shown = stand_in(live.run.embeddings("final"), index, live.images)
     if shown != index:
         st.caption(f"The current image, {live.dataset.caption(index)}, is not in the test half, which this page "

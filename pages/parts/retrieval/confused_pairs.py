@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -20,6 +22,8 @@ MOST_CLASSES = 30
 MOST_NUMBERED = 16
 """A heat map of up to so many classes shows its numbers."""
 MOST_OFFERED = 200
+NAME_WIDTH = 115
+"""Pixels of a class name in the table, so that all columns are visible on a laptop's screen."""
 LIGHT, DARK = ("#e3eef7", "#0072b2"), ("#17293a", "#56b4e9")
 
 
@@ -41,10 +45,14 @@ def _show_table(names: tuple[str, ...], atlas: Atlas, pair: Pair, which: Which) 
     table = pd.DataFrame({"Class": [names[pair.own] for pair in atlas.pairs],
                           "Mistaken for": [names[pair.other] for pair in atlas.pairs],
                           "Queries": [pair.count for pair in atlas.pairs],
-                          "Share of the class": [percent(100 * pair.count / sizes[pair.own])
-                                                 for pair in atlas.pairs]})
+                          "Share": [percent(100 * pair.count / sizes[pair.own])
+                                    for pair in atlas.pairs]})
     key = f"failures-{which}-{st.session_state.setdefault('failures-turn', 0)}"
-    st.dataframe(table, hide_index=True, key=key, height=300, selection_mode="single-row",
+    column = st.column_config.TextColumn
+    widths: dict[str, Any] = {"Class": column(width=NAME_WIDTH), "Mistaken for": column(width=NAME_WIDTH),
+                              "Queries": st.column_config.NumberColumn(width=66),
+                              "Share": column(width=64, alignment="right", help="Share of the class's queries.")}
+    st.dataframe(table, hide_index=True, key=key, height=300, selection_mode="single-row", column_config=widths,
                  on_select=lambda: _open_row(key, atlas.pairs),
                  selection_default={"selection": {"rows": [atlas.pairs.index(pair)]}})
 

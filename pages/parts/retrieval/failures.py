@@ -36,7 +36,7 @@ def show_failures(retrieval: Retrieval, on_pick: Callable[[int], None]) -> None:
         on_pick: Called with an image that is clicked.
     """
     atlases, history = _load(retrieval)
-    with st.container(horizontal=True, gap="large", vertical_alignment="center"):
+    with st.container(horizontal=True, gap="large", vertical_alignment="top", key="failures-numbers"):
         _show_numbers(atlases, retrieval.is_changed)
         which = _choose_embedding(retrieval)
     atlas = atlases[which]
