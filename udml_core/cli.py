@@ -341,7 +341,7 @@ def examples(hide: Annotated[bool, typer.Option("--hide", help="Leave them out o
 @app.command()
 def evaluate(name: RunName, again: Annotated[bool, typer.Option(help="Recompute from the embeddings.")] = False,
              root: Root = None, as_json: Json = False) -> None:
-    """Show recall, MAP@R and clustering measures of the test half in percent.
+    """Show R@k, MAP@R and clustering measures of the test half in percent.
 
     The columns are the initial, frozen, PCA and final embeddings.
     """

@@ -216,14 +216,14 @@ def test_grid_shows_all_images(page: Page, mapped: Run) -> None:
 
 def test_triplets_follow_the_slider_and_keep_their_order_in_the_address(page: Page, mapped: Run) -> None:
     page.goto(f"/triplets?run={mapped.id}")
-    expect(page.get_by_role("img", name=re.compile("As the loss saw it: the angle is"))).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("In the loss: the angle is"))).to_be_visible()
     page.get_by_role("slider", name=re.compile("α")).focus()
     page.keyboard.press("ArrowLeft")
     page.wait_for_url(re.compile("alpha=44"))
     settle(page)
     page.get_by_test_id("stButtonGroup").get_by_role("radio", name="angle").click()
     page.wait_for_url(re.compile("by=angle"))
-    expect(page.get_by_text("The badge is the angle")).to_be_visible()
+    expect(page.get_by_text("the badge is the angle")).to_be_visible()
     settle(page)
 
 

@@ -97,7 +97,7 @@ def test_a_page_ignores_nonsense_in_the_address(page: str, query: dict[str, str]
 
 def test_triplets_takes_the_order_from_the_link(run: Run) -> None:
     for by in ("loss", "weight", "angle"):
-        assert f"The badge is the {by}" in texts(opened("triplets", run=run.id, by=by))
+        assert f"the badge is the {by} of the first triplet" in texts(opened("triplets", run=run.id, by=by))
 
 
 @pytest.mark.parametrize("epsilon", ["", "0.3", "0.9", "1"])

@@ -84,7 +84,10 @@ def bench_of(run: Run, focus: int, frame: str = "final") -> Workbench:
 def test_a_run_offers_only_the_panels_that_it_can_fill(rpml: Run, ssdml: Run, nml: Run, isif: Run,
                                                        frozen: Run) -> None:
     always = ["Neighbors", "Neighborhood"]
-    assert panels(explored(frozen)) == always
+    shown = explored(frozen)
+    assert panels(shown) == always
+    assert any("✓ hit: same class" in element.proto.body for element in shown.get("html"))
+    assert "**Frozen features** · " in texts(shown)
     assert panels(explored(rpml)) == ["Neighbors", "Cluster", "Neighborhood", "Triplets"]
     assert panels(explored(ssdml)) == [*always, "Triplets", "Labels"]
     assert panels(explored(nml)) == [*always, "Pairs"]

@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.components.transport import Message
 from pages.parts.home import instrument
+from pages.parts.home.story import tell_story
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import components
 from tests.app.test_run_picker import go
@@ -143,6 +144,20 @@ def test_home_names_the_run_and_says_what_training_did_beside_what_needs_no_trai
         ("frozen features", "64 dimensions, no training"), ("PCA", "16 dimensions, no training")]
     assert [line["value"] for line in header["lines"]] == pytest.approx(
         [100 * baselines[name]["sample recall@1"] for name in ("frozen", "centered pca")])
+
+
+def test_the_story_says_what_a_run_did_and_that_frozen_features_learned_nothing(
+        done: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("UDML_EXAMPLES")
+    assert "is **88.1 %**" in tell_story(done, np.array([88.11, 88.14]), []), "equal values neither rise nor fall"
+    assert "falls from **88.1 %** to **88.0 %**" in tell_story(done, np.array([88.11, 88.04]), [])
+    example = next(run for run in example_runs() if run.spec().method == "plm")
+    assert "PLM receives no labels and pulls images together that lie on one smooth surface" in tell_story(
+        example, None, [])
+    frozen = worked(tmp_path, method="frozen")
+    assert tell_story(frozen, np.array([96.1, 96.1]), []) == (
+        "Each point is an image; its color is its class. Nothing was trained: the images are compared by the pixels "
+        "themselves. R@1, the share of images whose nearest image has the same class, is **96.1 %**.")
 
 
 def test_examples_say_that_they_are_examples(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -324,7 +324,7 @@ def test_affinity_lists_the_labels_nearest_to_the_image_and_the_chosen_label(
     assert not test.exception
     assert galleries["Images with a label"] == (
         [*images[nearest[:60]], *([] if label is None else [images[wanted]])], images[wanted])
-    assert f"{60 if label is None else 61} of 100 labels are listed" in texts(test)
+    assert f"{60 if label is None else 61} of 100 labels, the fewest steps" in texts(test)
 
 
 def test_affinity_warns_about_an_image_outside_its_graph_and_keeps_the_shown_image(

@@ -199,6 +199,13 @@ def test_a_map_without_some_images_keeps_positions_colors_and_neighbors_together
     assert without_excluded(layout, color, layout.indices)[0] is layout
 
 
+def test_the_grid_offers_frozen_features_once(unlabeled: Run, finished: Run) -> None:
+    for shown, choices in ((unlabeled, []), (finished, ["before training", "after training"])):
+        (pca,) = [analysis for analysis in list_analyses(shown, "pca") if analysis.spec().scope == "all"]
+        boxes = [box for box in opened("grid", run=shown.id, map=pca.id).selectbox if box.key == "grid-moment"]
+        assert [option for box in boxes for option in box.options] == choices
+
+
 def test_unlabeled_images_are_colored_by_their_density(unlabeled: Run) -> None:
     shown = load_map(unlabeled, list_analyses(unlabeled, "pca")[0].id)
     choices = colorings(shown)

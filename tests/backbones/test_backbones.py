@@ -69,6 +69,11 @@ def test_features_have_the_announced_width(
     assert encoder.trainable == (name != "pixels")
 
 
+def test_frozen_features_are_named_after_their_source() -> None:
+    assert [EncoderSpec(backbone=name).frozen_words for name in ("squeezenet", "pixels", "table")] == [
+        "the backbone's features", "the pixels themselves", "the vectors of the table"]
+
+
 def test_raw_pixels_are_scaled_to_1_and_gray_pixels_are_the_channel_mean() -> None:
     pixels = np.arange(3 * 4 * 4, dtype=np.uint8).reshape(1, 3, 4, 4)
     colored, gray = (Encoder(EncoderSpec(backbone="pixels", size=4, gray=flag)) for flag in (False, True))

@@ -37,7 +37,7 @@ CRITERIA = {criterion.name: criterion for criterion in (
     Criterion("validation recall@1", "Validation R@1",
               "Measured on labeled images of the training half that no run trains on.", holds_out=True),
     Criterion("given recall@1", "R@1 of assigned labels",
-              "Leave-one-out recall among the labels that you assigned."),
+              "Leave-one-out R@1 among the labels that you assigned."),
     Criterion("effective rank", "Effective rank",
               "Of the training images; needs no labels. A higher rank uses more directions of the embedding. It "
               "prefers wide embeddings, so compare equal dimensions.", is_percent=False))}

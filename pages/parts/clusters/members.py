@@ -31,7 +31,7 @@ def largest_clusters(clustering: Clustering, image: int) -> int | None:
     dataset, modes, sizes = clustering.dataset, clustering.modes, clustering.summary.sizes
     largest = np.argsort(-sizes, kind="stable")[:LARGEST]
     purity = None if clustering.labels is None else views.cluster_purity(clustering.clusters, clustering.labels)[1]
-    st.caption("Each cluster is shown by its mode, the image where the ascent ends. The badge is the number of images"
+    st.caption("Each cluster by its mode, the image where the ascent ends; the badge is the number of images"
                + ("" if purity is None else " and the share of the most frequent class") + ". Click a mode to show its "
                "cluster.")
     tiles = [tile_of(dataset, modes[cluster], badge=f"{sizes[cluster]:,}"

@@ -56,8 +56,8 @@ def show_neighbors(bench: Workbench) -> DeepLink:
     if in_epochs:
         frames = ("0", frame if frame != "0" else str(bench.run.kept_epoch()))
     count = len(epoch_images(bench.run).indices) if is_epoch else 0
-    explain("Training should bring similar images near each other." if bench.dataset.labels is None else
-            "Training should bring images of the same class near each other.",
+    explain("Similar images should be near each other." if bench.dataset.labels is None else
+            "Images of the same class should be near each other.",
             "Neighbors have the smallest distance ‖xᵢ − xⱼ‖ to the current image in an embedding, or with unit length "
             "the largest cosine similarity xᵢᵀxⱼ. The number below an image is that value.")
     if is_epoch and not in_epochs:

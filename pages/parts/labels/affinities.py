@@ -54,9 +54,10 @@ def sorted_halves(view: GraphView, part: views.Subgraph) -> int | None:
     """
     rows, values = part.sorted_neighbors(0)
     half = len(rows) // 2
-    st.caption("Neighbors sorted by W: the first half are positives, the second half negatives. The first positive and "
-               "the first negative form a triplet with the image, then the second of both, and so on. The badge shows "
-               f"W. {_meaning_of_marks(view)} Click an image to make it the current image.")
+    st.caption("Neighbors sorted by W, the badge: the first half are positives, the second half negatives. "
+               f"{_meaning_of_marks(view)}",
+               help="The first positive and the first negative form a triplet with the image, then the second of both, "
+                    "and so on. Click an image to make it the current image.")
     clicks = []
     for column, word, of_half in zip(st.columns(2), ("Positives", "Negatives"), (slice(0, half), slice(half, 2 * half)),
                                      strict=True):

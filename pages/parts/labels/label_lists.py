@@ -15,9 +15,9 @@ COLUMNS = 3
 
 def suggestion_list(board: Board) -> None:
     """Show the images to label next."""
-    st.caption("Random walks that reach no label visit these images most often. Each image is chosen as if the images "
-               "before it were labeled, so that the suggestions lie apart. The badge shows rank and number of visits. "
-               "Click an image to select it.")
+    st.caption("Random walks that reach no label visit these images most often; the badge is rank and visits. Click an "
+               "image to select it.", help="Each image is chosen as if the images before it were labeled, so that the "
+                                           "suggestions lie apart.")
     tiles = [tile_of(board.dataset, image, badge=f"{rank}. {suggestion.visits:,.0f}")
              for rank, (image, suggestion) in enumerate(zip(board.suggested_images, board.suggestions, strict=True), 1)]
     selectable_gallery(board.dataset, tiles, "Images to label next", "labels-next", selection(board.dataset), 96, 300)

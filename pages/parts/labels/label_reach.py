@@ -61,8 +61,9 @@ def _pick_label(view: GraphView, labeled: Array) -> int:
     row = int(labeled[images.index(current)])
     listed = list(dict.fromkeys([*labeled[:MOST_LABELS].tolist(), row]))
     count = f"All {len(labeled):,}" if len(listed) == len(labeled) else f"{len(listed)} of {len(labeled):,}"
-    st.caption("Share of walks ending at this label, among walks from each image that end at any label. Click a "
-               f"label to make it the current label. {count} labels are listed, the fewest steps from the image first.")
+    st.caption(f"{count} labels, the fewest steps from the image first. Click a label to see from which images walks "
+               "end there.", help="The share of the walks from an image that end at the current label, among its walks "
+                                  "that end at any label.")
     tiles = [tile_of(view.dataset, int(view.graph.images[other]), badge=view.label_name(other)) for other in listed]
     clicked = gallery(view.dataset, tiles, "Images with a label", "affinity-labels", 60, chosen=current, height=150)
     if clicked is not None:

@@ -52,10 +52,10 @@ def show_candidates(center: Center, hoods: LinearNeighborhoods, geometry: views.
     """
     members, images, untested = hoods.members[0], hoods.neighbors[0], geometry.untested
     quality, worst = views.floor_percent(hoods.quality[0]), views.floor_percent(hoods.worst[0])
-    st.caption(f"{_explain_untested(geometry)} A further candidate is admitted if every member keeps a quality of at "
-               "least T: the share of its squared distance that lies in the flat."
-               + (" Heights and distances from the flat measure the difference from the image, as s does."
-                  if geometry.through == "origin" else ""))
+    st.caption("A flat is a line, plane or larger subspace through the "
+               f"{'image' if geometry.through == 'point' else 'origin'}. A candidate is admitted if every member keeps "
+               "a quality of at least T: the share of its squared distance that lies in the flat.",
+               help=_explain_untested(geometry))
     clicks = []
     for column, mask, word, values, meaning in zip(
             st.columns(2), (members, ~members), ("Members", "Rejected"), (quality, worst),
@@ -79,7 +79,7 @@ def show_candidates(center: Center, hoods: LinearNeighborhoods, geometry: views.
 def _explain_untested(geometry: views.Geometry) -> str:
     """Say why the nearest candidates are members without a test."""
     if geometry.through == "point":
-        return ("A flat is a line, plane or larger subspace through the image. With m dimensions it contains any m "
-                f"other points, so the {geometry.untested} nearest images are members without a test.")
-    return ("A flat is a line, plane or larger subspace, here through the origin. With m dimensions it contains any m "
-            f"points, so the image and its {geometry.untested} nearest images need no test.")
+        return (f"A flat of m dimensions contains any m other points, so the {geometry.untested} nearest images are "
+                "members without a test.")
+    return (f"A flat of m dimensions contains any m points, so the image and its {geometry.untested} nearest images "
+            "need no test. Heights and distances from the flat measure the difference from the image, as s does.")

@@ -26,10 +26,10 @@ def show_directions(center: Center, hoods: LinearNeighborhoods, second: int) -> 
         The index of the image that was clicked just now.
     """
     st.subheader("What does each direction mean?")
-    st.caption(f"The {SIDES} of the {len(center.nearest)} nearest images on either side that lie closest to a "
-               "direction, from one end through the image to the other. Badge: the side, and the share of the squared "
-               "distance in this direction. At 100 % an image differs in this direction only. Shares below 5 % are "
-               "left out.")
+    st.caption(f"The images closest to a direction, {SIDES} on either side of the first image. Badge: the side, and "
+               "the share of the squared distance in this direction.",
+               help=f"Chosen among the {len(center.nearest)} nearest images. At 100 % an image differs from the first "
+                    "image in this direction only. Shares below 5 % are left out.")
     directions = views.along_directions(center.around.centers[1:], center.around.centers[0], hoods.basis[0], SIDES)
     if center.same_class is not None:
         color_legend("current image", *CLASSES)

@@ -106,9 +106,8 @@ def pair_list(stored: StoredPairs, rows: Array, current: int | None) -> None:
         st.info(f"No pair{of_kind}{problem}.", icon=":material/check:")
         return
     shown = rows[:MOST_TILES]
-    st.caption(f"The first {len(shown)} of {len(rows):,} pairs, the largest loss first. Click a pair to "
-               "make it the current pair. = marks similar pairs and ≠ dissimilar pairs; the numbers are d² before and "
-               "after training.")
+    st.caption(f"The first {len(shown)} of {len(rows):,} pairs, the largest loss first: = similar, ≠ dissimilar, with "
+               "d² before and after training. Click a pair to make it the current pair.")
     at = np.flatnonzero(shown == current)
     record = stored.record
     clicked = pair_gallery(stored.dataset, stored.pairs[shown], record.same[shown],

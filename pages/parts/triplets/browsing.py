@@ -60,9 +60,9 @@ def browse_triplets(stored: StoredTriplets, violating: Array, alpha: float) -> C
     triplet = _current_triplet(stored, ordered)
     tiles = [tile_of(stored.dataset, stored.images[0, position], stored.mark(position),
                      _badge(stored, by, position)) for position in first]
-    st.caption(f"The first {len(first)} anchors, each with its first triplet. Click an anchor to show its triplet. The "
-               f"badge is the {by}"
-               + ("." if stored.correct is None else "; ✓ marks triplets that agree with the classes, ✕ the others."))
+    st.caption(f"The first {len(first)} anchors; the badge is the {by} of the first triplet"
+               + (". " if stored.correct is None else ", ✓ if it agrees with the classes, ✕ if not. ")
+               + "Click an anchor to show its triplet.")
     clicked = gallery(stored.dataset, tiles, "Anchors of the first triplets", "triplets-list", 60,
                       chosen=int(stored.images[0, triplet]), height=200)
     open_first_of(stored, first, clicked)
