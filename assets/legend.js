@@ -3,7 +3,7 @@
 const BINS = 6;
 const LISTED = 60;
 const MOST_BY_CODE = 24; // more categories are listed and colored by their size
-const shown = (value) => (Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3).replace(/\.?0+$/, ""));
+const shown = (value, unit = "") => (unit.trim() === "%" ? value.toFixed(1) : Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3).replace(/\.?0+$/, ""));
 
 class Legend {
   constructor(chart) {

@@ -649,7 +649,7 @@ class Chart {
     if (this.classes) words.push(header.classNames[this.classes[row]]);
     const { color } = header;
     if (color.kind === "number") {
-      words.push(`${color.label}: ${Number.isFinite(this.values[row]) ? shown(this.values[row]) + (color.unit ?? "") : (color.none ?? "none")}`);
+      words.push(`${color.label}: ${Number.isFinite(this.values[row]) ? shown(this.values[row], color.unit) + (color.unit ?? "") : (color.none ?? "none")}`);
     } else if (color.label !== header.classLabel) {
       words.push(`${color.label}: ${this.values[row] < 0 ? (color.none ?? "none") : color.names[this.values[row]]}`);
     }

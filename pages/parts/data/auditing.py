@@ -186,8 +186,8 @@ def _of_leaks(dataset: Dataset, found: Findings) -> Shown:
     images = np.concatenate(halves) if halves else NONE
     badges = [f"group {number}, {'train' if index in split.train else 'test'}"
               for number, group in enumerate(halves, 1) for index in group]
-    return Shown(images, badges, "Each group has images in both halves, so that a run is tested on images of its "
-                 "training. If only the training copies are excluded, the test half does not change.",
+    return Shown(images, badges, "Each group has images in both halves, so that a run is tested on images that "
+                 "it was trained on. If only the training copies are excluded, the test half does not change.",
                  "Exclude the training copies", in_half(images, split.train))
 
 
