@@ -34,7 +34,8 @@ def run_header(run: Run, embedding: str | None = None, place: DeltaGenerator | N
         place: Where the header is drawn, by default here.
     """
     spec = run.spec()
-    parts = [_part("Data set", spec.dataset_title), _part("Method", method_title(run), title_of(spec)), *_measures(run),
+    parts = [_part("Data set", spec.dataset_title, spec.dataset_title),
+             _part("Method", method_title(run), title_of(spec)), *_measures(run),
              _part("Embedding", embedding or _kept(run))]
     with place or header_place():
         st.html(f'<div class="run-header">{"".join(parts)}</div>')

@@ -45,7 +45,7 @@ class Panel:
         with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"):
             if self.meanings and (self.meanings not in (CLASSES, HITS) or bench.dataset.labels is not None):
                 color_legend(*self.meanings)
-            place = st.container(width="content")
+            place = st.container(width="content", key="explore-open")
         target = self.show(bench)
         if target is not None:
             with place:
