@@ -12,7 +12,7 @@ from pages.parts.base.run_status import LEGIBLE, begin_with_differences, run_tit
 from pages.parts.compare.measures import full_titles, opposed_settings, setting_text, settings_by_words
 from pages.parts.compare.queries import best_two, count_words, difference_words
 from pages.parts.compare.verdict import unequal_words, verdict_words
-from pages.parts.curves.run_curves import baseline_words
+from pages.parts.curves.run_curves import baseline_words, curve_table, shown_rows
 from pages.parts.kit.palette import points
 from pages.parts.runs.leaderboard import leaderboard
 from tests.exploration.test_comparison import atlas
@@ -146,6 +146,17 @@ def test_the_words_on_the_baselines_name_only_lines_that_are_drawn(beaten: tuple
     assert words in shown
     assert ("dashed" in shown) == ("centered pca" in beaten)
     assert ("not drawn" in shown) == (words.startswith("PCA is not"))
+
+
+def test_the_table_of_curves_has_the_titles_of_the_charts_and_shares_in_percent() -> None:
+    rows = {"A": shown_rows([{"epoch": 1, "sample map@r": 0.51234, "loss": 0.123456, "accuracy": 0.25}]),
+            "B": shown_rows([{"epoch": 1, "sample map@r": 0.6}])}
+    table = curve_table(rows, whole=True)
+    assert list(table.columns) == ["Run", "Epoch", "MAP@R on all test images, %", "Mean loss",
+                                   "Views classified correctly, %"]
+    assert table.iloc[0].tolist() == ["A", 1, 51.2, 0.1235, 25.0]
+    assert table["MAP@R on all test images, %"].tolist() == [51.2, 60.0]
+    assert "MAP@R on a sample of the test half, %" in curve_table(rows, whole=False)
 
 
 def test_no_verdict_without_two_measured_runs() -> None:

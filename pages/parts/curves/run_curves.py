@@ -13,16 +13,13 @@ import streamlit as st
 from pages.parts.base.cached import dataset_of
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_status import run_titles
-from pages.parts.kit.figures import CURVE_WORDS, axis_title, curve_names, draw, line_style
+from pages.parts.kit.figures import CURVE_WORDS, SHARES, axis_title, curve_names, draw, line_style
 from pages.parts.kit.palette import BEFORE, percent
 from pages.parts.kit.tables import table_behind
 from udml_core.errors import UserError
 from udml_core.runs import Run
 from udml_core.runs.baselines import JUDGED, Baselines, baselines_of, read_baselines
 
-SHARES = ("sample map@r", "sample recall@1", "validation map@r", "validation recall@1", "given recall@1",
-          "sample knn@200", "neighbor stability", "violating", "admitted")
-"""Curves that are stored as shares from 0 to 1 and shown in percent."""
 LINES = {"frozen": ("Frozen", "dot"), "centered pca": ("PCA", "dash")}
 LABEL_WIDTH = 54
 """Pixels beside a chart for the labels of the baselines, which would cover the curves inside it."""
@@ -67,8 +64,21 @@ def show_curves(runs: Sequence[Run], key: str) -> None:
     elif len(runs) > 1 and any(name in drawn for name in SHOWN_FIRST):
         st.caption("Frozen features and PCA are not drawn, because these runs differ in data set, split, backbone or "
                    "dimension. Choose one run to see its own.")
-    table_behind("The curves as a table",
-                 pd.concat([pd.DataFrame(of_run).assign(run=name) for name, of_run in metrics.items()]))
+    table_behind("The curves as a table", curve_table(metrics, whole))
+
+
+def curve_table(metrics: Mapping[str, Sequence[Mapping[str, Any]]], whole: bool) -> pd.DataFrame:
+    """Return the curves of all runs as one table with the titles of the charts.
+
+    Args:
+        metrics: Rows as `shown_rows` returns them, by the run's name.
+        whole: Whether the sample is the whole test half.
+    """
+    table = pd.concat([pd.DataFrame(rows).assign(Run=name) for name, rows in metrics.items()])
+    titles = {name: f"{curve_title(name, whole)}{', %' if name in SHARES else ''}" for name in table.columns
+              if name != "Run"}
+    digits = {name: 1 if name in SHARES else 4 for name in titles}
+    return table[["Run", *titles]].round(digits).rename(columns=titles)
 
 
 def judges_all(runs: Sequence[Run]) -> bool:
