@@ -61,8 +61,10 @@ def show_table(table: RankedTable) -> None:
     st.dataframe(table.frame, hide_index=True, width="stretch", height="content", key=TABLE, on_select=follow,
                  selection_mode="single-cell", column_config={RANK: st.column_config.NumberColumn(pinned=True),
                                                               METHOD: st.column_config.TextColumn(pinned=True)})
+    unranked = (" A method without a rank is not measured on all of these data sets; choose one data set to rank it."
+                if table.frame[RANK].isna().any() else "")
     st.caption("Mean ± standard deviation over the seeds; percent unless the measure is a count or a cost. Click a "
-               "cell to see its seeds below and to open its runs.")
+               f"cell to see its seeds below and to open its runs.{unranked}")
 
 
 def choose_cell(benchmark: Benchmark, table: RankedTable) -> None:

@@ -28,18 +28,18 @@ def standings(*after: float | None, frozen: float | None = 50.0) -> list[Standin
 
 @pytest.mark.parametrize(("measured", "words"), [
     ({"A": standings(66.2), "B": standings(57.44), "C": standings(36.0)},
-     "**A is best**: 66.2 % MAP@R, 8.8 points above B and 16.2 points above frozen features. Runs with other seeds "
-     "would show the spread."),
+     "**A has the highest MAP@R**: 66.2 %, 8.8 points above B and 16.2 points above frozen features. Runs with other "
+     "seeds would show the spread."),
     ({"B": standings(57.0, 59.0), "A": standings(66.0, 68.0)},
-     "**A is best**: 67.0 % MAP@R, 9.0 points above B and 17.0 points above frozen features. The difference is larger "
-     "than its spread over seeds, ± 2.0 points."),
+     "**A has the highest MAP@R**: 67.0 %, 9.0 points above B and 17.0 points above frozen features. The difference is "
+     "larger than its spread over seeds, ± 2.0 points."),
     ({"A": standings(58.0, 59.0), "B": standings(57.0, 59.0)},
      "The difference is within its spread over seeds, ± 1.6 points, so the order may be chance."),
     ({"A": standings(58.0, 59.0), "B": standings(57.0)}, "Runs with other seeds would show the spread."),
     ({"A": standings(40.04), "B": standings(39.96)},
      "**A and B are level**: 40.0 % MAP@R, but 10.0 points below frozen features."),
     ({"A": standings(50.04), "B": standings(39.96)}, "10.0 points above B and level with frozen features."),
-    ({"A": standings(40.0, frozen=None), "B_2": standings(39.0)}, "40.0 % MAP@R, 1.0 points above B\\_2. "),
+    ({"A": standings(40.0, frozen=None), "B_2": standings(39.0)}, "40.0 %, 1.0 points above B\\_2. "),
 ])
 def test_the_verdict_names_the_best_run_and_weighs_the_difference(measured: dict[str, list[Standing]],
                                                                   words: str) -> None:
@@ -57,10 +57,11 @@ def test_the_verdict_names_a_nearest_image_that_contradicts(after: float, frozen
 
 @pytest.mark.parametrize(("supervision", "dimensions", "words"), [
     (["none", "none"], [4, 4], ""), ([], [], ""),
-    (["pairs", "none"], [16, 4], "These runs learn from different labels and have different dimensions, so their order "
-                                 "does not rank the methods."),
-    (["pairs", "none"], [4, 4], "These runs learn from different labels, so their order does not rank the methods."),
-    (["few", "few"], [8, 4], "These runs have different dimensions, so their order does not rank the methods.")])
+    (["pairs", "none", "pairs"], [16, 4, 16], "These runs have different supervision (pairs, none) and dimensions (4, "
+                                              "16), so their order does not rank the methods."),
+    (["pairs", "none"], [4, 4], "These runs have different supervision (pairs, none), so their order does not rank the "
+                                "methods."),
+    (["few", "few"], [8, 4], "These runs have different dimensions (4, 8), so their order does not rank the methods.")])
 def test_an_unequal_comparison_is_named(supervision: list[str], dimensions: list[int], words: str) -> None:
     assert unequal_words(supervision, dimensions) == words
 
@@ -122,6 +123,7 @@ def test_settings_with_different_values_come_before_settings_of_one_method() -> 
 def test_a_field_that_means_something_else_in_another_method_is_a_setting_of_its_own(tmp_path: Path) -> None:
     runs = [create_run(spec(method=method), tmp_path) for method in ("rpml", "ssdml", "nml")]
     authority, walk, pairs = (settings_by_words(run) for run in runs)
+    assert [row["Learns from"] for row in (authority, walk, pairs)] == ["no labels", "few labels", "pairs of images"]
     assert (authority["Authority factor"], walk["Walk probability"]) == (100.0, 0.99)
     assert "Authority factor" not in walk
     assert "Walk probability" not in authority

@@ -359,7 +359,7 @@ def test_pca_is_shown_at_once_and_a_finished_map_comes_first(rpml: Run, places: 
 def test_an_epoch_that_lacks_the_current_image_is_named_in_place_of_its_neighbors(rpml: Run) -> None:
     stored = EpochImages(rpml, bench_of(rpml, 0).split.train).indices
     outside = int(np.setdiff1d(np.arange(len(rpml.dataset())), stored)[0])
-    missing = f"stored for {len(stored):,} images, which the current image is not among"
+    missing = f"stored for {len(stored):,} images, and the current image is not among them"
     assert missing in texts(explored(rpml, map="pca-epochs", frame=1, picked=outside))
     assert missing not in texts(explored(rpml, map="pca-epochs", frame=1, picked=stored[0]))
 

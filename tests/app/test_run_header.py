@@ -19,5 +19,5 @@ def test_the_header_names_the_embedding_in_view(page: str, query: dict[str, str]
     headers = [html.proto.body for html in test.get("html") if 'class="run-header"' in html.proto.body]
     assert len(headers) == 1
     assert "<small>Method</small> <b>RPML</b>" in headers[0]
-    assert "34.3 % → 81.9 %" in headers[0]
+    assert "34.3 % → 81.9 %</b> <small>frozen 96.1 %</small>" in headers[0]
     assert f"<small>Embedding</small> <b>{embedding}</b>" in headers[0]

@@ -44,12 +44,13 @@ def run_header(run: Run, embedding: str | None = None, place: DeltaGenerator | N
 def _measures(run: Run) -> list[str]:
     """Return the measures that the run has: images without classes have none."""
     evaluation = run.evaluation() or {}
-    before, after = evaluation.get("initial", {}), evaluation.get("final", {})
+    before, after, frozen = (evaluation.get(name, {}) for name in ("initial", "final", "frozen"))
     if run.spec().method == FROZEN:
         return [_part(name, percent(after[key]), HELP[name])
                 for name, key in MEASURES.items() if after.get(key) is not None]
     return [_part(name, f"{percent(before.get(key))} → {percent(after[key])}",
-                  f"{HELP[name]} Before training → after training.")
+                  f"{HELP[name]} Before training → after training; frozen: the features without training.",
+                  f"frozen {percent(frozen[key])}" if frozen.get(key) is not None else "")
             for name, key in MEASURES.items() if after.get(key) is not None]
 
 
@@ -57,6 +58,7 @@ def _kept(run: Run) -> str:
     return frame_words("final", run)
 
 
-def _part(name: str, text: str, hint: str = "") -> str:
+def _part(name: str, text: str, hint: str = "", more: str = "") -> str:
     title = f' title="{html.escape(hint)}"' if hint else ""
-    return f"<span{title}><small>{name}</small> <b>{html.escape(text)}</b></span>"
+    behind = f" <small>{more}</small>" if more else ""
+    return f"<span{title}><small>{name}</small> <b>{html.escape(text)}</b>{behind}</span>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,33 +46,54 @@ class RankedTable:
 
 
 def ranked_table(benchmark: Benchmark, measure: str) -> RankedTable:
-    """Rank the methods by a measure: by their average rank over the data sets on which they are measured."""
-    average = average_ranks(benchmark, measure)
-    names = sorted(average, key=lambda name: average[name])
+    """Rank the methods by a measure: by their average rank over the data sets.
+
+    Ranks on different data sets cannot be compared, so a method that is not measured on all of them has no rank. It is
+    listed below the others.
+    """
+    known = average_ranks(benchmark, measure)
+    average = average_ranks(benchmark, measure, complete_methods(benchmark, measure))
+    names = sorted(known, key=lambda name: (name not in average, average.get(name, known[name])))
     datasets = {dataset.title: dataset.name for dataset in benchmark.datasets.values()}
     several = len(datasets) > 1
     rows = []
     for name in names:
         entries = {dataset.title: dataset.entries.get(name) for dataset in benchmark.datasets.values()}
         entry = next(entry for entry in entries.values() if entry is not None)
-        row: dict[str, object] = {RANK: 1 + sum(value < average[name] for value in average.values()), METHOD: name}
+        row: dict[str, object] = {METHOD: name, KNOWS: GROUP_WORDS[entry.group]}
+        row |= {RANK: 1 + sum(value < average[name] for value in average.values()) if name in average else None}
         row |= {title: value_text(entry.summary.get(measure), measure) if entry else ""
                 for title, entry in entries.items()}
-        row |= {AVERAGE: f"{average[name]:.1f}"} if several else {}
-        row |= {KNOWS: GROUP_WORDS[entry.group]}
+        row |= {AVERAGE: f"{average[name]:.1f}" if name in average else ""} if several else {}
         row |= {COST_WORDS[cost]: _mean_cost([entry.summary[cost][0] for entry in entries.values()
                                               if entry and cost in entry.summary])
                 for cost in SHOWN_COSTS if cost != measure}
         rows.append(row)
-    return RankedTable(pd.DataFrame(rows), names, datasets)
+    frame = pd.DataFrame(rows)
+    if names:
+        frame = frame[[RANK, *frame.columns.drop(RANK)]].astype({RANK: "Int64"})
+    return RankedTable(frame, names, datasets)
 
 
-def average_ranks(benchmark: Benchmark, measure: str) -> dict[str, float]:
-    """Return each method's rank, the mean over the data sets on which it is measured."""
+def complete_methods(benchmark: Benchmark, measure: str) -> set[str]:
+    """Return the methods that are measured on every data set that has the measure."""
+    measured = [{name for name, entry in dataset.entries.items() if measure in entry.summary}
+                for dataset in benchmark.datasets.values()]
+    return set.intersection(*(names for names in measured if names)) if any(measured) else set()
+
+
+def average_ranks(benchmark: Benchmark, measure: str, among: Collection[str] | None = None) -> dict[str, float]:
+    """Return each method's rank, the mean over the data sets on which it is measured.
+
+    Args:
+        benchmark: The measured methods.
+        measure: The measure to rank by.
+        among: The methods to rank; all if None.
+    """
     found: dict[str, list[float]] = {}
     for dataset in benchmark.datasets.values():
         values = {name: entry.summary[measure][0] for name, entry in dataset.entries.items()
-                  if measure in entry.summary}
+                  if measure in entry.summary and (among is None or name in among)}
         if values:
             own = ranks(np.array([list(values.values())]), measure in COSTS)[0]
             for name, rank in zip(values, own, strict=True):

@@ -95,9 +95,14 @@ def dimension_of(run: Run) -> int | None:
     return None if measured is None else round(measured)
 
 
+def learns_from(run: Run) -> str | None:
+    """Return what a run's method learns from; None if this version does not know the method."""
+    return LABELS.get(SUPERVISION.get(run.spec().method, ""))
+
+
 def facts(run: Run) -> str:
     """Say how many dimensions a run's embedding has and what its method learns from."""
-    dimension, source = dimension_of(run), LABELS.get(SUPERVISION.get(run.spec().method, ""))
+    dimension, source = dimension_of(run), learns_from(run)
     return " · ".join(filter(None, ["" if dimension is None else f"{dimension} dimensions", source]))
 
 
@@ -156,7 +161,7 @@ def difference_text(value: Spread | None) -> str:
 
 
 def _unequal(runs: Sequence[Run]) -> str:
-    supervision = [SUPERVISION[method] for run in runs if (method := run.spec().method) in SUPERVISION]
+    supervision = [words for run in runs if (words := learns_from(run)) is not None]
     return unequal_words(supervision, [dimension for run in runs if (dimension := dimension_of(run)) is not None])
 
 
@@ -180,8 +185,9 @@ def show_measures(runs: Sequence[Run]) -> None:
         "of these features with the run's dimension. Against best: minus the best "
         "row. ★ marks the highest MAP@R after training among runs with the same data set, split and backbone."))
     if repeated := [names for names in equal if len(names) > 1]:
-        st.info(" ".join(f"{' and '.join(names)} have equal settings, also the seed: they repeat one training, so "
-                         "differences between them are no effect of a setting." for names in repeated),
+        st.info(" ".join(f"{' and '.join(names)} have equal settings, also the seed: they repeat one training."
+                         for names in repeated)
+                + " Differences between repetitions come from the machine or from other versions of its software.",
                 icon=":material/content_copy:")
     if not share_images(runs):
         st.warning("These runs search different test images, so their measures cannot be compared with each other.",
@@ -258,7 +264,8 @@ def full_titles(runs: Sequence[Run]) -> dict[str, str]:
 
 def _settings_by_title(run: Run) -> dict[str, Any]:
     settings = settings_of(run)
-    return {setting_title(name, settings["method"]): value for name, value in settings.items()}
+    return {"Learns from": learns_from(run)} | {
+        setting_title(name, settings["method"]): value for name, value in settings.items()}
 
 
 def opposed_settings(settings: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -45,8 +45,8 @@ def verdict_words(measured: Mapping[str, Sequence[Standing]],
         low, high = (f"{value:.1f}".replace("-", "−") for value in found)
         span = f" (95 % interval over queries: {low} to {high})"
         chance = "The interval includes 0, so the order may be chance. " if found[0] <= 0 <= found[1] else ""
-    return (f"**{escaped(best)} is best**: {shown} MAP@R, {gap:.1f} points above {escaped(second)}{span}{frozen}.",
-            chance + _against_spread(gap, after[best], after[second]))
+    return (f"**{escaped(best)} has the highest MAP@R**: {shown}, {gap:.1f} points above {escaped(second)}{span}"
+            f"{frozen}.", chance + _against_spread(gap, after[best], after[second]))
 
 
 def _against_frozen(standings: Sequence[Standing], nearest: Sequence[Standing]) -> str:
@@ -63,21 +63,21 @@ def _against_frozen(standings: Sequence[Standing], nearest: Sequence[Standing]) 
     return f" and {gap:.1f} points above frozen features{contrast}" if gap else " and level with frozen features"
 
 
-def unequal_words(supervision: Collection[str], dimensions: Collection[int]) -> str:
+def unequal_words(supervision: Sequence[str], dimensions: Collection[int]) -> str:
     """Say what compared runs do not share, so that their order does not rank the methods.
 
     Args:
-        supervision: What their methods learn from, as `Card.supervision` names it.
+        supervision: What their methods learn from, in words.
         dimensions: The dimensions of their embeddings.
     """
     differing = []
     if len(set(supervision)) > 1:
-        differing.append("learn from different labels")
+        differing.append(f"supervision ({', '.join(dict.fromkeys(supervision))})")
     if len(set(dimensions)) > 1:
-        differing.append("have different dimensions")
+        differing.append(f"dimensions ({', '.join(map(str, sorted(set(dimensions))))})")
     if not differing:
         return ""
-    return f"These runs {' and '.join(differing)}, so their order does not rank the methods."
+    return f"These runs have different {' and '.join(differing)}, so their order does not rank the methods."
 
 
 def _over_frozen(standings: Sequence[Standing]) -> float | None:

@@ -44,12 +44,17 @@ def tell_story(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]
             f"Nothing was trained: the images are compared by {run.spec().encoder.frozen_words}.")
     if recall is None:
         return f"{seen} {told}"
-    beaten = "".join(f" PCA, which needs no training, reaches {line['value']:.1f} % with as few dimensions."
-                     for line in lines if line["name"] == BASELINES["centered pca"] and line["value"] < recall[-1])
+    known = {line["name"]: line for line in lines} if card.name != FROZEN else {}
+    reached = [f"PCA to as many dimensions reaches {line['value']:.1f} %"
+               for line in [known.get(BASELINES["centered pca"])] if line]
+    features = run.spec().encoder.frozen_words
+    reached += [f"{features} with all {line['dimensions']} dimensions reach {line['value']:.1f} %"
+                for line in [known.get(BASELINES["frozen"])] if line and line["dimensions"]]
+    untrained = f" Without training, {' and '.join(reached)}." if reached else ""
     change = round(recall[-1], 1) - round(recall[0], 1)
     verb = "rises" if change > 0 else "falls"
     values = f"{verb} from **{recall[0]:.1f} %** to **{recall[-1]:.1f} %**" if change else f"is **{recall[-1]:.1f} %**"
-    return f"{seen} {told} R@1, the share of images whose nearest image has the same class, {values}.{beaten}"
+    return f"{seen} {told} R@1, the share of images whose nearest image has the same class, {values}.{untrained}"
 
 
 def _way(run: Run) -> str:
@@ -65,7 +70,8 @@ def lines_to_beat(run: Run) -> list[dict[str, Any]]:
     """Return R@1 of frozen features and of PCA to the run's width on the shown images, with names for the curve."""
     measured = baselines_of(run, dataset_of(run)) or {}
     widths = {"frozen": _feature_width(run), "centered pca": run.embeddings("final").shape[1]}
-    return [{"name": name, "note": ", ".join(filter(None, [in_dimensions(widths[key]), "no training"])),
+    return [{"name": name, "dimensions": widths[key],
+             "note": ", ".join(filter(None, [in_dimensions(widths[key]), "no training"])),
              "value": 100 * measured[key]["sample recall@1"]} for key, name in BASELINES.items() if key in measured]
 
 

@@ -106,7 +106,5 @@ def show_record(run: Run) -> None:
         st.markdown(f"{escaped(title_of(spec))}")
         st.markdown(f"`{run.id}` · {spec.split} split · {spec.encoder.words} · {spec.device}{took}"
                     + (f" · {spec.excluded.words}" if spec.excluded.count else ""))
-        if status.state not in LIVE_STATES:
-            st.code(run.log_tail(200) or "The log is empty.", language=None, height=300)
-        else:
-            st.code(run.log_tail(20) or "The log is empty.", language=None)
+        if log := run.log_tail(20 if status.state in LIVE_STATES else 200):
+            st.code(log, language=None, height="content" if status.state in LIVE_STATES else 300)
