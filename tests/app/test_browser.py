@@ -23,6 +23,11 @@ pytestmark = pytest.mark.browser
 PAGES = ("", "data", "train", "runs", "sweeps", "explore", "compare", "map", "grid", "clusters", "neighborhoods",
          "instances", "triplets", "labels", "affinity", "pairs", "retrieval", "refine", "learn", "results", "benchmark")
 MINUTE = 60_000
+FITS = """(() => {
+  const main = document.querySelector("[data-testid=stMain]");
+  return !main || main.scrollWidth <= main.clientWidth;
+})()"""
+"""Whether the page's content, which has scroll bars of its own, is no wider than its place."""
 
 
 def settle(page: Page) -> None:
@@ -289,6 +294,8 @@ def complaints(page: Page) -> list[tuple[str, list[str]]]:
 def _problems(page: Page) -> list[tuple[str, list[str]]]:
     if not page.evaluate("document.documentElement.scrollWidth <= innerWidth + 2"):
         return [("wider than its window", [page.url])]
+    if not page.evaluate(FITS):
+        return [("scrolls sideways", [page.url])]
     violations = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
     serious = [(violation["id"], [node["html"][:160] for node in violation["nodes"] if ours(node["html"])])
                for violation in violations if violation["impact"] in ("serious", "critical")]
