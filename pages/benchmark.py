@@ -59,8 +59,9 @@ def show_table(table: RankedTable) -> None:
                 st.session_state[DATASET_BOX] = dataset
 
     st.dataframe(table.frame, hide_index=True, width="stretch", height="content", key=TABLE, on_select=follow,
-                 selection_mode="single-cell", column_config={RANK: st.column_config.NumberColumn(pinned=True),
-                                                              METHOD: st.column_config.TextColumn(pinned=True)})
+                 selection_mode="single-cell", placeholder="–", column_config={
+                     RANK: st.column_config.NumberColumn(pinned=True),
+                     METHOD: st.column_config.TextColumn(pinned=True, width=230)})
     unranked = (" A method without a rank is not measured on all of these data sets; choose one data set to rank it."
                 if table.frame[RANK].isna().any() else "")
     st.caption("Mean ± standard deviation over the seeds; percent unless the measure is a count or a cost. Click a "

@@ -77,7 +77,7 @@ def unequal_words(supervision: Sequence[str], dimensions: Collection[int]) -> st
         differing.append(f"dimensions ({', '.join(map(str, sorted(set(dimensions))))})")
     if not differing:
         return ""
-    return f"These runs have different {' and '.join(differing)}, so their order does not rank the methods."
+    return f"Different {' and '.join(differing)}: the order of these runs does not rank the methods."
 
 
 def _over_frozen(standings: Sequence[Standing]) -> float | None:
