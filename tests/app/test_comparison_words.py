@@ -57,8 +57,8 @@ def test_the_verdict_names_a_nearest_image_that_contradicts(after: float, frozen
 
 @pytest.mark.parametrize(("supervision", "dimensions", "words"), [
     (["none", "none"], [4, 4], ""), ([], [], ""),
-    (["pairs", "none", "pairs"], [16, 4, 16], "Different supervision (pairs, none) and dimensions (4, 16): the order of "
-                                              "these runs does not rank the methods."),
+    (["pairs", "none", "pairs"], [16, 4, 16], "Different supervision (pairs, none) and dimensions (4, 16): the order "
+                                              "of these runs does not rank the methods."),
     (["pairs", "none"], [4, 4], "Different supervision (pairs, none): the order of these runs does not rank the "
                                 "methods."),
     (["few", "few"], [8, 4], "Different dimensions (4, 8): the order of these runs does not rank the methods.")])
