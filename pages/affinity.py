@@ -7,6 +7,7 @@ import streamlit as st
 from pages.parts.base.address import write_address
 from pages.parts.base.cached import dataset_of
 from pages.parts.base.interesting import image_in_address
+from pages.parts.base.run_header import header_place, run_header
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.curves.spectrum import explore_spectrum
@@ -16,6 +17,7 @@ from pages.parts.labels.affinities import affinity_table, ego_graphs, sorted_hal
 from pages.parts.labels.few_labels import gamma_slider
 from pages.parts.labels.graph_view import (
     GraphView,
+    graph_embedding,
     has_labels,
     load_view,
     offer_labeling,
@@ -37,11 +39,13 @@ MOST_IMAGES = 600  # Around the current image, so that affinities follow the sli
 @show_user_errors()
 def explore(run: Run, dataset: Dataset) -> None:
     """Show γ, the graph around the current image, and the open section."""
+    header = header_place()
     left, right = st.columns([5, 1], vertical_alignment="bottom")
     with right.popover("Graph", icon=":material/share:", width="stretch"):
         source = pick_source(run, dataset)
         assert source is not None
         epoch = pick_graph_epoch(run) if source == "training" else 0
+    run_header(run, graph_embedding(run, source, epoch), header)
     view = load_view(run, dataset, source, epoch)
     run_gamma = run.spec().build_method().model_dump().get("gamma") if source == "training" else None
     with left:
@@ -104,11 +108,13 @@ def show_graph(run: Run) -> bool:
     """
     state = run.status().state
     if state != "done":
+        run_header(run, f"epoch {run.kept_epoch()}")
         st.info(f"Graph, affinities and triplets need a finished run; {run.id} is {state}. {ADVICE[state]} The "
                 "embedding's effective rank is shown below.", icon=":material/hourglass_top:")
         return False
     dataset = dataset_of(run)
     if not has_labels(run, dataset):
+        run_header(run)
         offer_labeling(run)
         return False
     explore(run, dataset)

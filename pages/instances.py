@@ -9,6 +9,7 @@ from pages.parts.base.address import choice_from_address, number_from_address, w
 from pages.parts.base.cached import dataset_of, load_split
 from pages.parts.base.epochs import has_record
 from pages.parts.base.interesting import current_image
+from pages.parts.base.run_header import run_header
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.instances.chosen import EMBEDDINGS, ChosenImage, as_compared, random_views
@@ -100,4 +101,5 @@ with show_user_errors():
     run = pick_run(fits=lambda run: run.spec().encoder.reads_images,
                    missing="This page compares random views of an image, and there is no finished run on images yet.")
     if run is not None:
+        run_header(run, "before and after training")
         explore(run)

@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.base.cached import dataset_of
+from pages.parts.base.run_header import run_header
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.selection import selection
 from pages.parts.base.user_errors import show_user_errors
@@ -94,4 +95,5 @@ st.title("Labels", help="Assign classes to a few images. The labels spread along
 with show_user_errors():
     run = pick_run("Run whose embedding defines the neighbors")
     if run is not None:
+        run_header(run)
         explore(run)

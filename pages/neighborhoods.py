@@ -8,7 +8,9 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.base.address import choice_from_address, number_from_address, write_address
+from pages.parts.base.analyses import frame_words
 from pages.parts.base.cached import dataset_of
+from pages.parts.base.run_header import header_place, run_header
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.downloads import Download, share, table_file
@@ -82,7 +84,9 @@ def choose_image_and_geometry(run: Run) -> tuple[Center, views.Geometry]:
 @show_user_errors()
 def explore(run: Run) -> None:
     """Show the first image's neighborhood on the map and in space, and the open section."""
+    header = header_place()
     center, geometry = choose_image_and_geometry(run)
+    run_header(run, frame_words(center.which, run), header)
     hoods = center.around.neighborhoods(geometry)
     second = second_index(center)
     left, right = st.columns(2, gap="medium")

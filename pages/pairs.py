@@ -7,7 +7,8 @@ import streamlit as st
 from pages.parts.base.address import choice_from_address, indices_from_address, write_address
 from pages.parts.base.cached import dataset_of
 from pages.parts.base.empty_state import offer_example
-from pages.parts.base.epochs import has_record, load_record, pick_epoch
+from pages.parts.base.epochs import epoch_words, has_record, load_record, pick_epoch
+from pages.parts.base.run_header import header_place, run_header
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.downloads import Download, share, table_file
@@ -31,9 +32,11 @@ VIEWS = {STORED: "Training pairs", PROTOTYPES: "Prototypes", LABELING: "Label pa
 @show_user_errors()
 def explore(run: Run) -> None:
     """Show the sliders, the distances, the current pair and the list of pairs."""
+    header = header_place()
     controls, right = st.columns([6, 1], vertical_alignment="bottom")
     with right:
         epoch = pick_epoch(run, Pairs)
+    run_header(run, epoch_words(run, epoch), header)
     record = load_record(run, epoch, Pairs)
     assert record is not None
     stored = StoredPairs(run, dataset_of(run), record)
@@ -96,6 +99,8 @@ with show_user_errors():
     run = pick_run()
     if run is not None:
         view = pick_view(run)
+        if view != STORED or not has_record(run, Pairs):
+            run_header(run)
         if view == LABELING:
             if not has_record(run, Pairs):
                 st.caption("This run did not learn from pairs. Label some below, or see what a run with pairs learned:")

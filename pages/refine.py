@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from pages.parts.base.analyses import show_analysis_progress
+from pages.parts.base.analyses import frame_words, show_analysis_progress
+from pages.parts.base.run_header import run_header
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.sections import Section, show_sections
@@ -12,6 +13,7 @@ from pages.parts.refine.distilling import show_distillation
 from pages.parts.refine.live import load_live
 from pages.parts.refine.measures import show_measures, show_protocol, warn_of_fall
 from pages.parts.refine.query import choose_query, current_query, explain_rank, show_query
+from udml_core.analyses import REFINED
 from udml_core.runs import Run
 
 
@@ -43,5 +45,6 @@ st.title("Refine", help="A refinement improves the embedding of a finished run w
 with show_user_errors():
     run = pick_run()
     if run is not None:
+        run_header(run, frame_words(REFINED))
         show_analysis_progress(run)
         explore(run)

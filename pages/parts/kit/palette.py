@@ -5,6 +5,8 @@ The palette is from Okabe & Ito (2008). Marks never rely on color alone: misses 
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 BEFORE = "#8b9098"
@@ -53,5 +55,19 @@ def points(value: float | None) -> str:
     """Format a difference of measures in percentage points, such as −14.2 points; a dash if there is none."""
     if value is None:
         return percent(None)
-    value = round(value, 1)
-    return f"{'+' if value > 0 else '−' if value < 0 else ''}{abs(value):.1f} points"
+    return f"{signed(value)} points"
+
+
+def signed(value: float, digits: int = 1) -> str:
+    """Format a difference with its sign, such as −14.2."""
+    value = round(value, digits)
+    return f"{'+' if value > 0 else '−' if value < 0 else ''}{abs(value):.{digits}f}"
+
+
+def change_style(change: float, digits: int = 1, lower_is_better: bool = False) -> dict[str, Any]:
+    """Return the color and arrow of a change in `st.metric`, which knows no minus sign but the hyphen."""
+    change = round(change, digits)
+    if not change:
+        return {"delta_color": "off", "delta_arrow": "off"}
+    return {"delta_color": "green" if (change > 0) != lower_is_better else "red",
+            "delta_arrow": "up" if change > 0 else "down"}

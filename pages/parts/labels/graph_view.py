@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.base.analyses import frame_words
 from pages.parts.base.cached import load_split
 from pages.parts.base.empty_state import offer_example
 from pages.parts.base.epochs import epochs_with, load_record, pick_epoch
@@ -21,6 +22,7 @@ from udml_core.data.given.labels import assigned_classes
 from udml_core.explanations import Affinities
 from udml_core.exploration import affinity as views
 from udml_core.exploration import label_spread as spreading
+from udml_core.retrieval import FROZEN
 from udml_core.runs import Run
 
 SOURCES = {"training": "Training graph, training labels", "told": "Final embedding, training labels",
@@ -120,6 +122,13 @@ def pick_graph_epoch(run: Run) -> int:
     """Choose the epoch whose graph to show, if the run built several graphs."""
     epochs = epochs_with(run, Affinities)
     return pick_epoch(run, Affinities) if len(epochs) > 1 else epochs[0]
+
+
+def graph_embedding(run: Run, source: str, epoch: int) -> str:
+    """Return the name of the embedding whose neighbors a graph joins: a training graph joins features, below L."""
+    if source != "training":
+        return frame_words("final", run)
+    return f"features at epoch {epoch}" if run.spec().build_method().trains_encoder else frame_words(FROZEN)
 
 
 def training_labels(run: Run, dataset: Dataset) -> tuple[Array, tuple[str, ...]] | None:

@@ -138,25 +138,31 @@ def _add_ground(figure: go.Figure, points: Array) -> None:
 def quality_bars(hoods: LinearNeighborhoods, threshold: float, untested: int) -> None:
     """Show the lowest quality at each candidate's test against T.
 
+    Bars begin at T, so that they rise for admitted candidates and fall for rejected candidates.
+
     Args:
         hoods: Linear neighborhoods; the first is shown.
         threshold: T.
-        untested: Number of nearest candidates that are members without a test.
+        untested: Number of nearest candidates that are members without a test; they have no bar.
     """
     members, worst = hoods.members[0], hoods.worst[0]
     ranks = np.arange(1, len(worst) + 1)
     figure = go.Figure()
-    for mask, word, color, pattern in ((ranks <= untested, "not tested", GRAY, "."),
-                                       (members & (ranks > untested), "admitted", MEMBER, ""),
+    for mask, word, color, pattern in ((members & (ranks > untested), "admitted", MEMBER, ""),
                                        (~members, "rejected", REJECTED, "/")):
-        figure.add_bar(x=ranks[mask], y=100 * worst[mask], name=word,
-                       marker={"color": color, "pattern": {"shape": pattern}})
-    figure.add_hline(y=100 * threshold, line={"width": 2, "dash": "dot", "color": GRAY},
-                     annotation_text=f"T = {100 * threshold:g} %", annotation_position="bottom right")
+        # Without a width, the gaps between the bars of a trace would widen them.
+        figure.add_bar(x=ranks[mask], y=100 * (worst[mask] - threshold), base=100 * threshold, width=0.8, name=word,
+                       marker={"color": color, "pattern": {"shape": pattern}}, customdata=100 * worst[mask],
+                       hovertemplate="%{x}: %{customdata:.1f} %")
+    figure.add_hline(y=100 * threshold, line={"width": 2, "dash": "dot", "color": GRAY})
+    figure.add_annotation(x=1, xref="paper", xanchor="left", y=100 * threshold, text=f"T = {100 * threshold:g} %",
+                          showarrow=False)
+    first = "1" if untested == 1 else f"1–{untested}"
     figure.update_layout(title={"text": "Lowest quality at each candidate's test", "font": {"size": 14}}, height=230,
-                         margin={"l": 8, "r": 8, "t": 36, "b": 8}, xaxis_title="candidate, nearest first",
-                         legend={"orientation": "h", "y": -0.35}, barmode="overlay")
+                         margin={"l": 8, "r": 72, "t": 36, "b": 8}, legend={"orientation": "h", "y": -0.35},
+                         barmode="overlay",
+                         xaxis_title=f"candidate, nearest first{f' ({first} not tested)' if untested else ''}")
     figure.update_yaxes(title="quality, %", range=[max(0, 100 * min(worst.min(), threshold) - 10), 101])
-    figure.update_xaxes(dtick=1 if len(ranks) <= 12 else 5)
+    figure.update_xaxes(dtick=1 if len(ranks) <= 12 else 5, range=[0.4, len(ranks) + 0.6])
     draw(figure, "neighborhood-quality", f"{members.sum()} of {len(worst)} candidates are members at "
          f"T = {100 * threshold:g} %; the first {untested} need no test.")

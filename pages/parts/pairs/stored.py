@@ -11,6 +11,7 @@ import streamlit as st
 from pages.parts.base.address import choice_from_address, join_indices, write_address
 from pages.parts.base.cached import load_split
 from pages.parts.components.pair_gallery import pair_gallery
+from pages.parts.kit.palette import change_style, percent, points
 from pages.parts.pairs.hinge import Hinge
 from pages.parts.pairs.session import answer_word
 from pages.parts.pairs.two_images import two_images
@@ -71,11 +72,12 @@ def violations(stored: StoredPairs, hinge: Hinge, arguments: Array, epoch: int) 
         for word, kind, edge in (("Similar", same, "above b − m"), ("Dissimilar", ~same, "below b + m")):
             if kind.any():
                 now, earlier = 100 * (arguments[kind] > 0).mean(), 100 * (before[kind] > 0).mean()
-                st.metric(f"{word} pairs that violate it", f"{now:.1f} %",
-                          f"{now - earlier:+.1f} points from before training", "inverse",
-                          help=f"{word} pairs with d² {edge}.", width="content")
+                st.metric(f"{word} pairs that violate it", percent(now),
+                          f"{points(now - earlier)} from before training", help=f"{word} pairs with d² {edge}.",
+                          width="content", **change_style(now - earlier, lower_is_better=True))
         earlier, now = float(before.clip(0).mean()), float(arguments.clip(0).mean())
-        st.metric("Mean loss", f"{now:.3g}", f"{now - earlier:+.2g} from before training", "inverse", width="content",
+        st.metric("Mean loss", f"{now:.3g}", f"{now - earlier:+.2g} from before training".replace("-", "−"),
+                  width="content", **change_style(now - earlier, 9, lower_is_better=True),
                   help="max(0, m − y(b − d²)) with y = 1 for similar and y = −1 for dissimilar pairs.")
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import streamlit as st
 
+from pages.parts.kit.palette import change_style, percent, signed
 from pages.parts.refine.live import Live
 from udml_core.exploration import refining
 from udml_core.exploration.refining import NEIGHBORS, Refined
@@ -35,15 +34,16 @@ def show_measures(live: Live, refined: Refined) -> None:
             if name not in measures:
                 continue
             before, after = measures[name]
-            value = f"{after:.1f} {unit}".strip() if unit else f"{after:.2f}"
+            words, digits = (percent, 1) if unit else (_number, 2)
             if name == "neighbor stability":
-                st.metric(title, value, help=meaning, width="content")
+                st.metric(title, words(after), help=meaning, width="content")
                 continue
-            change = round(after - before, 1 if unit else 2) + 0.0
-            color: Literal["off", "inverse", "normal"] = "inverse" if name == "hubness" else "normal"
-            gain = f"{change:+.1f} from {before:.1f}" if unit else f"{change:+.2f} from {before:.2f}"
-            st.metric(title, value, gain, color if change else "off", help=meaning, width="content",
-                      delta_arrow="auto" if change else "off")
+            st.metric(title, words(after), f"{signed(after - before, digits)} from {words(before)}", help=meaning,
+                      width="content", **change_style(after - before, digits, lower_is_better=name == "hubness"))
+
+
+def _number(value: float) -> str:
+    return signed(value, 2).removeprefix("+")
 
 
 def warn_of_fall(live: Live, refined: Refined) -> None:

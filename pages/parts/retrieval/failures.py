@@ -13,7 +13,7 @@ from pages.parts.base.cached import progress_bar
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.components.image_size import image_size
 from pages.parts.kit.downloads import Download, share, table_file
-from pages.parts.kit.palette import color_legend, percent
+from pages.parts.kit.palette import change_style, color_legend, percent, points
 from pages.parts.kit.tables import table_behind
 from pages.parts.retrieval.confused_pairs import choose_pair
 from udml_core.arrays import Array
@@ -78,8 +78,9 @@ def _show_numbers(atlases: dict[Which, Atlas], is_changed: bool) -> None:
     before, after = atlases["initial"], atlases["final"]
     fixed = int((before.misses & ~after.misses).sum())
     broken = int((~before.misses & after.misses).sum())
-    gain = f"{100 * (after.recall - before.recall):+.1f} points" if is_changed else None
-    st.metric("R@1", percent(100 * after.recall), gain, width="content",
+    change = 100 * (after.recall - before.recall)
+    st.metric("R@1", percent(100 * after.recall), points(change) if is_changed else None, width="content",
+              **change_style(change),
               help="Share of test images whose nearest other test image has the same class, a hit, after training. The "
                    "training half is not searched.")
     st.metric("Misses", f"{after.misses.sum():,}", f"of {len(after.queries):,} test images", width="content",
