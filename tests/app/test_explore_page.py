@@ -260,10 +260,9 @@ def test_labels_marks_the_roles_and_counts_the_classes_that_agree(ssdml: Run) ->
     half = len(order) // 2
     same = labels[train[order]] == labels[image]
     shown = texts(test)
-    assert f"**Positives** in training: {same[:half].sum()} of {half} have this image's class, as positives should" in (
-        shown)
-    assert (f"**Negatives** in training: {(~same[half:2 * half]).sum()} of {half} have another class, as negatives should"
-            in shown)
+    positives, negatives = same[:half].sum(), (~same[half:2 * half]).sum()
+    assert f"**Positives** in training: {positives} of {half} have this image's class, as positives should" in shown
+    assert f"**Negatives** in training: {negatives} of {half} have another class, as negatives should" in shown
     galleries = {header["label"]: header for header in components(test, "gallery")}
     for word, role in (("Positives", "positive"), ("Negatives", "negative")):
         assert {tile["mark"] for tile in galleries[f"{word} by affinity"]["tiles"]["list"]} == {role}

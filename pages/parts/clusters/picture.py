@@ -23,11 +23,12 @@ MOST_NAMED = 10_000
 def show_numbers(clustering: Clustering) -> None:
     """Show the numbers that describe the clusters."""
     summary = clustering.summary
-    metrics = [("Clusters", f"{summary.count:,}", "Number of clusters: images whose ascents end at the same image share one."),
-               ("Coverage", percent(100 * summary.coverage), "Share of the images of the graph in clusters of two or more images."),
+    metrics = [("Clusters", f"{summary.count:,}", "Images whose ascents end at one image, the mode, are a cluster."),
+               ("Coverage", percent(100 * summary.coverage),
+                "Share of the graph's images that are in clusters of two or more images."),
                ("Singletons", f"{summary.singletons:,}", "Clusters of one image."),
                ("Largest", f"{int(summary.sizes.max()):,}",
-                f"Images in the largest cluster, of {len(clustering.indices):,} images of the graph.")]
+                f"Images in the largest cluster, of the graph's {len(clustering.indices):,} images.")]
     if summary.purity is not None and summary.nmi is not None:
         metrics += [("Purity", percent(100 * summary.purity),
                      "Share of images that have the most frequent class of their cluster."),
