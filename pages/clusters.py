@@ -65,7 +65,7 @@ def explore(run: Run) -> None:
     if shown is not None and follow_click(MAP_KEY, shown.projection.indices):
         open_section(SECTIONS, PATH)
     current = current_image(run, clustering.dataset)
-    show_map(clustering, shown, current)
+    show_map(clustering, shown, current, graph_embedding(run, clustering.graph_id))
 
     is_named = image_in_address(clustering.dataset) in clustering.indices
     first = "path" if is_named and "cluster" not in st.query_params else ""

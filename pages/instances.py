@@ -96,7 +96,9 @@ def explore(run: Run) -> None:
     show_competitors(current, competitions)
 
 
-st.title("Instances")
+st.title("Instances", help="Instance discrimination trains without labels: two random views of an image should be more "
+                           "similar to each other than to any other image, its competitors. Other methods' runs are "
+                           "shown in the same way, although they were not trained so.")
 with show_user_errors():
     run = pick_run(fits=lambda run: run.spec().encoder.reads_images,
                    missing="This page compares random views of an image, and there is no finished run on images yet.")

@@ -201,7 +201,7 @@ def test_results_come_first_and_keys_images_and_columns_change_them(page: Page, 
     picked = after(page).nth(3).get_attribute("data-id")
     after(page).nth(3).click()
     page.wait_for_url(re.compile(rf"add={picked}(&|$)"))
-    expect(page.get_by_text("1,797 of 1,797 images searched (training half included)")).to_have_count(2)
+    expect(page.get_by_text("among all 1,797 images")).to_have_count(2)
     settle(page)
 
 

@@ -143,7 +143,7 @@ def test_clusters_shows_the_ascent_path_of_a_picked_image(run: Run) -> None:
     steps = len(clusters.ascent_path(expected, longest)) - 1
     assert steps > 1
     test = opened("clusters", run=run.id, epsilon="0.4", picked=str(indices[longest]))
-    assert f"reaches its mode in {steps} steps" in texts(test)
+    assert f"reaches the image where its ascent ends in {steps} steps, the mode of its cluster" in texts(test)
     outside = opened("clusters", run=run.id, picked=str(make_split(run.dataset(), "seen").test[0]), section="path")
     assert "not in the graph" in texts(outside)
 

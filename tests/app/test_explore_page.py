@@ -26,7 +26,7 @@ from tests.running import worked
 from udml_core.analyses import Analysis, plan_analysis
 from udml_core.data.selections import store_selection
 from udml_core.data.splits import fixed_sample
-from udml_core.explanations import Clusters, Pairs, Triplets
+from udml_core.explanations import Affinities, Clusters, Pairs, Triplets
 from udml_core.exploration.clusters import cluster_purity
 from udml_core.retrieval import Retrieval
 from udml_core.runs import Run
@@ -140,7 +140,9 @@ def test_neighbors_are_those_of_a_search_in_all_images(rpml: Run) -> None:
     for which, words in (("initial", "Before training"), ("final", "After training")):
         hits = retrieval.search_item(index, 10, which, "all")  # type: ignore[arg-type]
         count = sum(bool(hit.correct) for hit in hits)
-        assert f"**{words}** · {count} of 10 hits · nearest image: {'hit' if hits[0].correct else 'miss'}" in shown
+        measure = "distance" if hits[0].similarity is None else "cosine similarity"
+        assert f"**{words}** · {count} of 10 hits · by {measure}" in shown
+    assert "Distances of different embeddings have different scales." in shown
 
 
 def test_the_epoch_cursor_changes_the_neighbors(rpml: Run) -> None:
@@ -244,6 +246,26 @@ def test_labels_shows_an_own_label_or_the_class_that_spreads(ssdml: Run) -> None
     assert re.search(r"The class \*\*\d\*\* spreads to this image, certainty \*\*\d+\.\d %", texts(
         explored(ssdml, panel="labels", picked=unlabeled)))
     assert deep_link(test)[1]["picked"] == str(labeled)
+
+
+def test_labels_marks_the_roles_and_counts_the_classes_that_agree(ssdml: Run) -> None:
+    record = bench_of(ssdml, 0).record(Affinities)
+    assert record is not None
+    train, labels = bench_of(ssdml, 0).split.train, ssdml.dataset().labels
+    assert labels is not None
+    row = 7
+    image = int(train[record.points[row]])
+    test = explored(ssdml, panel="labels", picked=image)
+    order = record.neighbors[row][np.argsort(-record.after[row], kind="stable")]
+    half = len(order) // 2
+    same = labels[train[order]] == labels[image]
+    shown = texts(test)
+    positives, negatives = same[:half].sum(), (~same[half:2 * half]).sum()
+    assert f"**Positives** in training: {positives} of {half} have this image's class, as positives should" in shown
+    assert f"**Negatives** in training: {negatives} of {half} have another class, as negatives should" in shown
+    galleries = {header["label"]: header for header in components(test, "gallery")}
+    for word, role in (("Positives", "positive"), ("Negatives", "negative")):
+        assert {tile["mark"] for tile in galleries[f"{word} by affinity"]["tiles"]["list"]} == {role}
 
 
 def test_pairs_lists_the_images_own_pairs(nml: Run) -> None:

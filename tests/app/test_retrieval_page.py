@@ -65,7 +65,18 @@ def test_without_a_query_an_interesting_one_is_shown_with_its_results(run: Run) 
     assert set(ids[MOST_TEST:]) <= set(retrieval.split.train.tolist()), "images that the run's records contain"
     hits = retrieval.search_item(strip[0]["id"], 10)
     assert [tile["id"] for tile in tiles(test, "The 10 nearest images, after training")] == [hit.index for hit in hits]
-    assert texts(test).count("1,797 of 1,797 images searched (training half included)") == 2
+    shown = texts(test)
+    assert shown.count("hits among all 1,797 images") == 2
+    assert "images searched" not in shown, "the headings name the images already"
+    assert tiles(test, "The 10 nearest images, after training")[0]["badge"] == f"1 · {hits[0].shown:.3f}"
+
+
+def test_every_column_names_its_measure(run: Run) -> None:
+    shown = texts(opened("retrieval", run=run.id, compare="frozen~final"))
+    assert shown.count("Rank · distance, small is near.") == 1
+    assert shown.count("Rank · cosine similarity, large is near.") == 1
+    assert "Distances of different embeddings have different scales." in shown
+    assert "different scales" not in texts(opened("retrieval", run=run.id, compare="final"))
 
 
 def test_filters_and_queries_are_undone_and_done_again_one_by_one(run: Run) -> None:

@@ -14,7 +14,7 @@ import streamlit as st
 
 from pages.parts.base.setting_words import setting_words
 from udml_core import jobs
-from udml_core.errors import UserError
+from udml_core.errors import UserError, counted
 from udml_core.methods import METHODS
 from udml_core.runs import Run, Spec, list_runs, runs_folder
 from udml_core.runs.comparison import differing_settings, settings_of
@@ -183,7 +183,8 @@ def state_line(run: Run, status: Status) -> str:
             if jobs.engine_of(run) != "local":
                 return f"Waiting: {jobs.place_in_queue(run)}."
             ahead = jobs.queue_position(run, runs_folder())
-            return f"Waiting for the device. Runs ahead in the queue: {ahead}."
+            return (f"Waiting for the device: {counted(ahead, 'run')} ahead in the queue." if ahead else
+                    "Starting: loading the libraries.")
         case "running":
             left = status.seconds_left
             parts = [f"Epoch {min(status.epoch + 1, status.epochs)} of {status.epochs}" if status.phase == "training"

@@ -30,8 +30,10 @@ def show_path(clustering: Clustering, current: int) -> int | None:
         st.caption("The current image is not in the graph, which holds the training half only.")
         return None
     path = views.ascent_path(clustering.clusters, row)
-    steps = "is a mode itself" if len(path) == 1 else f"reaches its mode in {counted(len(path) - 1, 'step')}"
-    st.markdown(f"**{dataset.caption(current)}** {steps}. The badge is the authority ω, as a multiple of the average.")
+    steps = ("is itself the image where the ascent ends" if len(path) == 1 else
+             f"reaches the image where its ascent ends in {counted(len(path) - 1, 'step')}")
+    st.markdown(f"**{dataset.caption(current)}** {steps}, the mode of its cluster. Badge: authority ω, "
+                "how often random walks visit the image, as a multiple of the average.")
     tiles = [tile_of(dataset, indices[point], "query" if step == 0 else "",
                      f"ω {len(indices) * clustering.graph.authority[point]:.2f}") for step, point in enumerate(path)]
     clicked = gallery(dataset, tiles, "The ascent path, from the image to its mode", "clusters-path", 88)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.analyses import rows_of
+from pages.parts.base.analyses import SCOPE_WORDS, frame_words, rows_of
 from pages.parts.base.selection import selection
 from pages.parts.clusters.ascent import show_moved_count
 from pages.parts.clusters.clustering import Clustering
@@ -13,6 +13,7 @@ from pages.parts.components.map_content import Color, Layout
 from pages.parts.components.scatter import scatter
 from pages.parts.kit.palette import percent
 from pages.parts.map.frame import UNITS, MapFrame, distortion_words
+from udml_core.analyses import find_analysis
 
 MAP_KEY = "clusters-map"
 MOST_NAMED = 10_000
@@ -22,11 +23,12 @@ MOST_NAMED = 10_000
 def show_numbers(clustering: Clustering) -> None:
     """Show the numbers that describe the clusters."""
     summary = clustering.summary
-    metrics = [("Clusters", f"{summary.count:,}", "The number of modes, the images where ascents end."),
-               ("Coverage", percent(100 * summary.coverage), "Share of images in clusters of two or more images."),
+    metrics = [("Clusters", f"{summary.count:,}", "Images whose ascents end at one image, the mode, are a cluster."),
+               ("Coverage", percent(100 * summary.coverage),
+                "Share of the graph's images that are in clusters of two or more images."),
                ("Singletons", f"{summary.singletons:,}", "Clusters of one image."),
                ("Largest", f"{int(summary.sizes.max()):,}",
-                f"Images in the largest cluster, of {len(clustering.indices):,} images.")]
+                f"Images in the largest cluster, of the graph's {len(clustering.indices):,} images.")]
     if summary.purity is not None and summary.nmi is not None:
         metrics += [("Purity", percent(100 * summary.purity),
                      "Share of images that have the most frequent class of their cluster."),
@@ -56,7 +58,7 @@ def draw_map(clustering: Clustering, layout: Layout, current: int) -> None:
     forest = np.stack([points[ascending], points[clusters.parents[ascending]]], axis=1)
     names = tuple(f"cluster {number}" for number in named.tolist())
     rest = "" if len(named) == summary.count else f", outside the {MOST_NAMED:,} largest"
-    color = Color("cluster", codes, names, none=f"singleton{rest} or not trained on")
+    color = Color("cluster", codes, names, none=f"singleton{rest} or not in this graph")
     marks = [{"row": int(row), "word": "current", "lines": []}
              for row in rows_of(layout.indices, np.array([current])) if row >= 0]
     scatter(clustering.dataset, layout, color, selection(clustering.dataset),
@@ -64,13 +66,14 @@ def draw_map(clustering: Clustering, layout: Layout, current: int) -> None:
             segments=forest, marks=marks, height=470)
 
 
-def show_map(clustering: Clustering, shown: MapFrame | None, current: int) -> None:
+def show_map(clustering: Clustering, shown: MapFrame | None, current: int, embedding: str) -> None:
     """Show the map with the numbers beside it, or how to get a map.
 
     Args:
         clustering: The clusters.
         shown: The map; None if the run has none of these images.
         current: Data set index of the current image; −1 for none.
+        embedding: The embedding whose neighbor graph is clustered, in words.
     """
     left, right = st.columns([5, 1], gap="small")
     with right:
@@ -79,10 +82,17 @@ def show_map(clustering: Clustering, shown: MapFrame | None, current: int) -> No
     with left:
         if shown is not None:
             draw_map(clustering, shown.layout, current)
-            st.caption("Colors are clusters, lines are ascent steps, gray images are singletons or not trained on.",
-                       help=f"{distortion_words(shown)} {UNITS}")
+            st.caption(_origin(clustering, shown, embedding) + " Lines are steps of the ascent; gray images are "
+                       "singletons or not in this graph.", help=f"{distortion_words(shown)} {UNITS}")
             return
         st.info("This run has no map of its training images yet. Compute one on the page Map to see the clusters on "
                 "it.", icon=":material/lightbulb:")
         st.page_link("pages/map.py", label="Compute a map", icon=":material/scatter_plot:",
                      query_params={"run": clustering.run.id})
+
+
+def _origin(clustering: Clustering, shown: MapFrame, embedding: str) -> str:
+    """Say where the positions and the clusters come from, and of how many images."""
+    scope = SCOPE_WORDS[find_analysis(clustering.run, clustering.graph_id).spec().scope]
+    return (f"Positions: map ({frame_words(shown.name, clustering.run)}, {len(shown.projection.indices):,} images). "
+            f"Colors: clusters of the neighbor graph ({embedding}, {scope}, {len(clustering.indices):,} images).")

@@ -20,10 +20,11 @@ def show_cluster(bench: Workbench) -> DeepLink:
     clusters, epoch = bench.record(Clusters), bench.epoch_with(Clusters)
     assert clusters is not None
     train, dataset = bench.split.train, bench.dataset
-    explain("Training images that climb to the same mode are a cluster: they get the same pseudo-label.",
+    explain("Training images whose ascent ends at the same image share a pseudo-label.",
             "Each image i moves to the neighbor j with the largest P(i, j)(ω(j) − ω(i)) among the neighbors with "
             "d(i) P(i, j) exp(−γ(ω(j) − ω(i))²) > ε, until no neighbor has more authority ω (RPML eq. 3–4). P are the "
-            "transition probabilities of a random walk and d the degrees.")
+            "transition probabilities of a random walk and d the degrees. The image where the ascent ends is the mode "
+            "of the cluster.")
     shown = bench.nearest_of(train)
     say_stand_in(bench, shown, "in the training half, so it has no pseudo-label")
     cluster = int(clusters.labels[rows_of(train, np.array([shown]))[0]])
@@ -39,7 +40,8 @@ def show_cluster(bench: Workbench) -> DeepLink:
     tiles = [bench.tile(index, "mode" if index == mode else "") if bench.dataset.labels is not None
              else tile_of(dataset, index, "", "mode" if index == mode else "") for index in ordered]
     bench.tiles(tiles, "Images of the cluster, the mode first", "cluster")
-    st.caption(("The mode first, then by distance from the center." if len(rows) <= MOST else
-                f"The mode and the {MOST - 1} images nearest to the center.")
+    st.caption(("First the mode, the image where the ascent ends, then by distance from the center."
+                if len(rows) <= MOST else
+                f"The mode, the image where the ascent ends, and the {MOST - 1} images nearest to the center.")
                + ("" if dataset.labels is None else " Purity is the share of the most frequent class."))
     return link("clusters", bench, picked=shown, cluster=shown)

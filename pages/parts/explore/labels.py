@@ -11,11 +11,12 @@ from pages.parts.base.address import choice_from_address
 from pages.parts.base.cached import dataset_of
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_status import hyperparameters
-from pages.parts.components.gallery import tile_of
+from pages.parts.components.gallery import Mark, tile_of
 from pages.parts.explore.workbench import DeepLink, Workbench, explain, link, say_stand_in
-from pages.parts.kit.palette import percent
+from pages.parts.kit.palette import color_legend, percent
 from pages.parts.labels.few_labels import assigned_now
 from pages.parts.labels.graph_view import SOURCES, GraphView, load_view, training_labels
+from udml_core.arrays import Array
 from udml_core.declaration import describe_field
 from udml_core.explanations import Affinities
 from udml_core.exploration.focus import LabelSources, label_sources
@@ -57,9 +58,9 @@ def show_labels(bench: Workbench) -> DeepLink:
                          percent(100 * share))
                  for row, share in zip(ends.rows[:MOST].tolist(), ends.shares[:MOST].tolist(), strict=True)]
         bench.tiles(tiles, "Labeled images at which walks from this image end", "label-sources")
+        st.caption(f"{SOURCES[source]}, γ = {gamma:g}. Badge: the share of random walks from the image that end at "
+                   "this label.")
     _show_affinities(bench, view)
-    st.caption(f"{SOURCES[source]}, γ = {gamma:g}. The badge is the share of random walks from the image that end at "
-               "this label.")
     return link("affinity", bench, picked=shown, source=source)
 
 
@@ -81,14 +82,31 @@ def _show_ends(view: GraphView, ends: LabelSources) -> None:
 
 
 def _show_affinities(bench: Workbench, view: GraphView) -> None:
-    """Show the neighbors by affinity in training: the first half are positives, the others negatives."""
+    """Show the neighbors by affinity in training: the first half are positives, the others negatives.
+
+    The marks show the role in the loss; the count says how many classes agree with it.
+    """
     if view.trained is None:
         return
     values, neighbors = view.trained[view.row], view.graph.neighbors[view.row]
     order = np.argsort(-values, kind="stable")
     half = len(order) // 2
-    for word, part in (("Positives", order[:half]), ("Negatives", order[half:2 * half])):
-        st.markdown(f"**{word}** by affinity W in training")
-        bench.tiles([tile_of(bench.dataset, int(view.graph.images[neighbors[at]]), view.mark(int(neighbors[at])),
-                             f"{values[at]:.2g}") for at in part[:MOST].tolist()],
+    roles: tuple[tuple[str, Mark, Array], ...] = (("Positives", "positive", order[:half]),
+                                                  ("Negatives", "negative", order[half:2 * half]))
+    for word, role, part in roles:
+        st.markdown(f"**{word}** in training{_agreement(view, role, neighbors[part])}")
+        bench.tiles([tile_of(bench.dataset, int(view.graph.images[neighbors[at]]), role, f"{values[at]:.4f}")
+                     for at in part[:MOST].tolist()],
                     f"{word} by affinity", f"affinity-{word.lower()}")
+    color_legend("positive", "negative")
+    st.caption("Badge: the affinity W, large for similar images. The half of the neighbors with the larger W are "
+               "positives, which training pulls near; the others are negatives, which it pushes away.")
+
+
+def _agreement(view: GraphView, role: Mark, rows: Array) -> str:
+    """Return how many images of known class have the class that their role asks for; empty if no class is known."""
+    marks = [mark for row in rows.tolist() if (mark := view.mark(row))]
+    if not marks:
+        return ""
+    wanted, words = ("hit", "this image's class") if role == "positive" else ("miss", "another class")
+    return f": {marks.count(wanted)} of {len(marks)} have {words}, as {role}s should"

@@ -32,10 +32,10 @@ def show_neighborhood(bench: Workbench) -> DeepLink:
     hoods = around.neighborhoods(geometry)
     similar = dict(zip(rows.tolist(), views.similarities(around, hoods, geometry).tolist(), strict=True))
     candidates, admitted = hoods.neighbors[0].tolist(), hoods.members[0].tolist()
-    explain("A linear neighborhood holds the neighbors that lie near one flat through the image.",
+    explain("A linear neighborhood holds the neighbors near one line or plane through the image.",
             f"A candidate is admitted if every member keeps at least {geometry.threshold:g} of its squared distance in "
-            f"a flat of {geometry.flat} dimensions through the image. s = (s'(i, j) + s'(j, i)) / 2 with s' = "
-            "(1 + o/2)^−Nα · (1 + p)^−Nβ, where o is the distance across the flat and p along it (PLM eq. 2–5).")
+            f"a flat of {geometry.flat} dimensions: a line, plane or larger subspace through the image. "
+            "s = (s'(i, j) + s'(j, i)) / 2 with s' = (1 + o/2)^−Nα · (1 + p)^−Nβ, where o is the distance across the flat and p along it (PLM eq. 2–5).")
     when = "before training" if which == "initial" else "after training"
     for word, wanted in (("Members", True), ("Rejected", False)):
         images = [index for index, is_member in zip(candidates, admitted, strict=True) if is_member == wanted]
@@ -45,6 +45,6 @@ def show_neighborhood(bench: Workbench) -> DeepLink:
                         f"{word} of the linear neighborhood", f"neighborhood-{word.lower()}")
     if bench.frame.isdecimal() and bench.frame not in ("0", str(bench.run.kept_epoch())):
         st.caption("Linear neighborhoods are shown before and after training, not at single epochs.")
-    used = "" if bench.run.spec().method == PLM.card.name else " PLM trains with it; this run did not."
-    st.caption(f"s is PLM's similarity (eq. 5): high for images along the flat, low for images across it.{used}")
+    used = "" if bench.run.spec().method == PLM.card.name else " Only the method PLM trains with s; this run did not."
+    st.caption(f"Badge: the similarity s, high along this line or plane, low across it.{used}")
     return link("neighborhoods", bench, picked=bench.focus, **({"embedding": which} if which == "initial" else {}))

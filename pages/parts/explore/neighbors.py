@@ -39,12 +39,9 @@ class Ranking:
 
     @property
     def words(self) -> str:
-        """The embedding, and the hits among the neighbors."""
-        if self.hits is None:
-            return f"**{self.embedding.capitalize()}**"
-        first = "hit" if self.hits and self.hits[0] else "miss"
-        return (f"**{self.embedding.capitalize()}** · {sum(self.hits)} of {len(self.hits)} hits · "
-                f"nearest image: {first}")
+        """The embedding, the hits among the neighbors, and the number below each image."""
+        hits = "" if self.hits is None else f" · {sum(self.hits)} of {len(self.hits)} hits"
+        return f"**{self.embedding.capitalize()}**{hits} · by {self.number}"
 
 
 def show_neighbors(bench: Workbench) -> DeepLink:
@@ -59,7 +56,7 @@ def show_neighbors(bench: Workbench) -> DeepLink:
     explain("Similar images should be near each other." if bench.dataset.labels is None else
             "Images of the same class should be near each other.",
             "Neighbors have the smallest distance ‖xᵢ − xⱼ‖ to the current image in an embedding, or with unit length "
-            "the largest cosine similarity xᵢᵀxⱼ. The number below an image is that value.")
+            "the largest cosine similarity xᵢᵀxⱼ. The badge is the image's rank and that value.")
     if is_epoch and not in_epochs:
         st.caption(f"The embedding of {bench.frame_words} is stored for {count:,} images, and the current image is not "
                    "among them. Click an image on the map to see its neighbors in that epoch.")
@@ -69,14 +66,14 @@ def show_neighbors(bench: Workbench) -> DeepLink:
                 for name in frames]
     for position, ranking in enumerate(rankings):
         st.markdown(ranking.words)
-        tiles = [bench.tile(index, f"{value:.2f}")
-                 for index, value in zip(ranking.images, ranking.values, strict=True)]
+        tiles = [bench.tile(index, f"{rank} · {value:.3f}")
+                 for rank, (index, value) in enumerate(zip(ranking.images, ranking.values, strict=True), 1)]
         bench.tiles(tiles, f"The {len(tiles)} nearest images, {ranking.embedding}", f"neighbors-{position}")
     where = f"the {count:,} images stored for every epoch" if in_epochs else f"all {len(bench.dataset):,} images"
     if bench.frame.startswith(REFINED):
         where += ", after the refinement in the images that it covers"
-    numbers = " or, without unit length, the ".join(sorted({ranking.number for ranking in rankings}))
-    st.caption(f"Nearest first, searched in {where}. The number is the {numbers}.")
+    scales = " Distances of different embeddings have different scales." if len(rankings) > 1 else ""
+    st.caption(f"Nearest first, searched in {where}.{scales}")
     return link("retrieval", bench, add=bench.focus, gallery="all")
 
 

@@ -20,7 +20,7 @@ from udml_core.methods.rpml import RPML
 
 MOST, HEIGHT = 6, 310
 """Most listed triplets of an anchor, and the height of the drawing in pixels: the panel shows all of it."""
-STAGES = {"initial": "Before training", "loss": "In the loss", "final": "After training"}
+STAGES = {"initial": "Before training", "loss": "During training", "final": "After training"}
 
 
 def show_triplets(bench: Workbench) -> DeepLink:
@@ -48,7 +48,9 @@ def show_triplets(bench: Workbench) -> DeepLink:
                       [bench.dataset.images[index] for index in images], HEIGHT),
              alt=describe_triangle(f"Triplet of epoch {epoch}", alpha, angle))
     agreement = "" if stored.correct is None else " " + verdict(*(bool(part[triplet]) for part in stored.correct))
-    st.markdown(f"Epoch {epoch}.{agreement}")
+    where = f"In the projection of epoch {epoch}, which the loss compares." if stage == "loss" else (
+        f"A triplet of epoch {epoch}, in the embedding {STAGES[stage].lower()}.")
+    st.markdown(f"{where}{agreement}")
     bench.tiles([tile_of(stored.dataset, index, role, role) for index, role in zip(images, ROLES, strict=True)],
                 "Anchor, positive and negative", "triplets")
     return link("triplets", bench, epoch=epoch, triplet=triplet)

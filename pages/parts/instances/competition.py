@@ -122,7 +122,7 @@ def softmax_sliders(run: Run) -> tuple[float, float]:
         default = float(fields.get(name, field.default))
         with column:
             values.append(field_slider(field, f"instance-{name}", default, note,
-                                       marks={default: "this run" if name in fields else "PSLR's default"}))
+                                       marks={default: "this run" if name in fields else "default"}))
     return values[0], values[1]
 
 
@@ -157,7 +157,8 @@ def training_objective(fields: Mapping[str, Any]) -> str:
             query = "the second view of an image must find the image's first view"
             others, count = "the first views of all other images in the batch", "m − 1"
         case _:
-            return "This run was trained with another objective; the page shows the softmax of PSLR and ISIF."
+            return ("This run was trained with another objective. The page shows instance discrimination, the "
+                    "objective of PSLR and ISIF, on its embedding.")
     if fields.get("graph") == "neighbors":
         return (f"In training, {query} among {others} except its mutual nearest neighbors, and batches consist of "
                 "neighbors.")

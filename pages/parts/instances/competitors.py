@@ -38,7 +38,7 @@ class Competition:
 
     @property
     def parts(self) -> dict[str, float]:
-        """Percent of the sum D: the other view, images of the same class, and the rest."""
+        """Percent of the softmax: the other view, images of the same class, and the rest."""
         shares = self.softmax.shares
         if self.same is None:
             return {OWN: 100 * self.softmax.own, OTHERS: 100 * float(shares.sum())}
@@ -47,7 +47,7 @@ class Competition:
 
 
 def share_chart(competitions: list[Competition]) -> None:
-    """Show the shares of the sum D as one stacked bar for each embedding."""
+    """Show the shares of the softmax as one stacked bar for each embedding."""
     figure = go.Figure()
     colors = {OWN: OWN_COLOR, SAME: SAME_COLOR}
     for name in competitions[0].parts:
@@ -59,12 +59,12 @@ def share_chart(competitions: list[Competition]) -> None:
                                "pattern": {"shape": "" if name in colors else "/", "solidity": 0.15,
                                            "bgcolor": colors.get(name, OTHER_COLOR),
                                            "fgcolor": "rgba(255,255,255,0.4)"}})
-    figure.update_layout(title={"text": "Shares of the sum D", "font": {"size": 14}}, barmode="stack", height=230,
-                         margin={"l": 8, "r": 8, "t": 36, "b": 8}, bargap=0.35,
+    figure.update_layout(title={"text": "Softmax: similarity as shares of 100 %", "font": {"size": 14}},
+                         barmode="stack", height=230, margin={"l": 8, "r": 8, "t": 36, "b": 8}, bargap=0.35,
                          legend={"orientation": "h", "y": -0.4, "traceorder": "normal"})
     figure.update_xaxes(title="share, %", range=[0, 100])
     figure.update_yaxes(title="embedding", autorange="reversed")
-    draw(figure, "instance-shares", "Shares of the sum. " + " ".join(
+    draw(figure, "instance-shares", "Shares of the softmax. " + " ".join(
         f"{competition.when.capitalize()}: "
         + ", ".join(f"{name} {value:.1f} %" for name, value in competition.parts.items()) + "."
         for competition in competitions))
@@ -97,8 +97,9 @@ def competition_summary(before: Competition, after: Competition) -> str:
     share, rivals = f" ({before.when} {100 * then.own:.1f} %)", f" ({before.when} {then.competitors:,.1f})"
     if np.array_equal(now.shares, then.shares):
         share = rivals = ""  # nothing was trained
-    words = (f"The image's other view has **{100 * now.own:.1f} %** of the sum{share}. The effective number of "
-             f"competitors is **{now.competitors:,.1f}** of {len(now.shares):,} other images{rivals}.")
+    words = (f"The image's other view has **{100 * now.own:.1f} %** of the softmax{share}. "
+             f"The effective number of competitors is **{now.competitors:,.1f}** of {len(now.shares):,} other "
+             f"images{rivals}.")
     if after.same is None:
         return words
     weight = after.parts[SAME] / max(100 * (1 - now.own), 1e-12)

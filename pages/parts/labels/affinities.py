@@ -54,7 +54,7 @@ def sorted_halves(view: GraphView, part: views.Subgraph) -> int | None:
     """
     rows, values = part.sorted_neighbors(0)
     half = len(rows) // 2
-    st.caption("Neighbors sorted by W, the badge: the first half are positives, the second half negatives. "
+    st.caption("The half of the neighbors with the larger affinity W, the badge, are positives, the others negatives. "
                f"{_meaning_of_marks(view)}",
                help="The first positive and the first negative form a triplet with the image, then the second of both, "
                     "and so on. Click an image to make it the current image.")
@@ -63,7 +63,7 @@ def sorted_halves(view: GraphView, part: views.Subgraph) -> int | None:
                                      strict=True):
         with column:
             st.markdown(f"**{word}**")
-            tiles = [tile_of(view.dataset, int(view.graph.images[row]), view.mark(row), f"{value:.2g}")
+            tiles = [tile_of(view.dataset, int(view.graph.images[row]), view.mark(row), f"{value:.4f}")
                      for row, value in zip(rows[of_half].tolist(), values[of_half].tolist(), strict=True)]
             clicks.append(gallery(view.dataset, tiles, f"{word} by affinity", f"affinity-{word.lower()}", 76))
     if view.classes[view.row] >= 0:

@@ -51,6 +51,15 @@ class Ranking:
     searched: str
     problem: str = ""
 
+    @property
+    def measure(self) -> str:
+        """The number below each image, with its direction."""
+        if any(hit.similarity is None for hit in self.hits):
+            return "distance, small is near"
+        if self.column.search.refined is not None:
+            return "score of the refinement, large is near"
+        return "cosine similarity, large is near"
+
 
 def rank_images(columns: Sequence[Column], query: PageQuery, search_filter: Filter) -> list[Ranking]:
     """Search with the same query in every column's embedding."""
@@ -100,20 +109,19 @@ def _show_ranking(retrieval: Retrieval, ranking: Ranking, separator: str, on_pic
                 icon=":material/filter_alt_off:")
     else:
         tiles = [Tile(hit.index, retrieval.dataset.caption(hit.index), MARKS[hit.correct],
-                      f"{hit.rank}. {hit.shown:.3f}") for hit in hits]
+                      f"{hit.rank} · {hit.shown:.3f}") for hit in hits]
         gallery(retrieval.dataset, tiles, f"The {len(hits)} nearest images, {column.words}",
                 f"retrieval-{column.name}", side=SIDE, cell=CELL, on_pick=on_pick)
-    st.caption(ranking.searched)
+        st.caption(f"Rank · {ranking.measure}.")
+    # The heading names the images already if they are all images.
+    if not known or retrieval.dataset.is_large or not ranking.pool.startswith("among all "):
+        st.caption(ranking.searched)
 
 
 def _explain(rankings: Sequence[Ranking]) -> str:
-    kinds = {"distance" if hit.similarity is None else "cosine similarity"
-             for ranking in rankings for hit in ranking.hits}
-    number = " or, without unit length, its ".join(sorted(kinds)) or "cosine similarity"
-    if any(ranking.column.search.refined for ranking in rankings):
-        number += ", or the score of a re-ranking"
+    scales = " Distances of different embeddings have different scales." if len(rankings) > 1 else ""
     measured = " R@1 and MAP@R use the test half alone." if _are_judged(rankings) else ""
-    return f"The number below an image is its {number}. Click an image to search with it.{measured}"
+    return f"Click an image to search with it.{scales}{measured}"
 
 
 def _are_judged(rankings: Sequence[Ranking]) -> bool:

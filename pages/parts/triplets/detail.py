@@ -72,7 +72,7 @@ def _show_numbers(stored: StoredTriplets, triplet: int, alpha: float) -> None:
 
 
 def show_triangles(stored: StoredTriplets, triplet: int, alpha: float) -> None:
-    """Draw a triplet's triangle before training, in the loss, and after.
+    """Draw a triplet's triangle before, during and after training.
 
     Args:
         stored: The stored triplets.
@@ -82,7 +82,7 @@ def show_triangles(stored: StoredTriplets, triplet: int, alpha: float) -> None:
     rows = stored.images[:, triplet, None]
     images = [stored.dataset.images[index] for index in rows[:, 0].tolist()]
     stages = [("Before training", views.shape_in(stored.run.embeddings("initial"), *rows), 0),
-              ("In the loss", stored.shape, triplet),
+              ("During training", stored.shape, triplet),
               ("After training", views.shape_in(stored.run.embeddings("final"), *rows), 0)]
     for column, (title, shape, position) in zip(st.columns(3), stages, strict=True):
         with column:
@@ -94,5 +94,5 @@ def show_triangles(stored: StoredTriplets, triplet: int, alpha: float) -> None:
             "The dashed triangle is symmetrized: its apex is as far from the midpoint m of anchor and positive as the "
             "negative n is. The arc is the angle between its median and a side, arctan(d(a, p) / 2d(n, m)), which must "
             "be at most α. Gray dots: the position of the negative at which the angle is exactly α. Before and after "
-            "training: the embedding that retrieval uses. In the loss: the method's own projection in this "
-            "epoch. Each drawing has its own scale."))
+            "training: the embedding that retrieval uses. During training: the projection of this epoch, which "
+            "the loss compares. Each drawing has its own scale."))
