@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import plotly.graph_objects as go
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.kit import figures
+from pages.parts.kit.palette import change_style, signed
 from pages.parts.kit.sections import Section, open_section, show_sections
+from pages.parts.neighborhoods import flat
 from tests.app.opening import texts
+from udml_core.explanations import LinearNeighborhoods
 
 Drawn = dict[str, go.Figure]
 
@@ -121,3 +125,26 @@ def test_every_line_differs_and_six_runs_differ_in_color() -> None:
     styles = [figures.line_style(number) for number in range(24)]
     assert len({tuple(style.values()) for style in styles}) == 24
     assert len({style["color"] for style in styles[:6]}) == 6
+
+
+def test_bars_of_candidates_begin_at_the_threshold_and_do_not_cover_each_other(
+        drawn: Drawn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flat, "draw", figures.draw)
+    worst, members = np.array([[1.0, 0.97, 0.76, 0.95, 0.88]]), np.array([[True, True, False, True, False]])
+    flat.quality_bars(LinearNeighborhoods(np.arange(5)[None], members, np.zeros((1, 2, 1)), worst, worst), 0.9, 1)
+    chart = drawn["neighborhood-quality"]
+    assert [list(bars.x) for bars in chart.data] == [[2, 4], [3, 5]], "the first candidate is not tested"
+    assert [(bars.base + np.array(bars.y)).tolist() for bars in chart.data] == [
+        pytest.approx([97, 95]), pytest.approx([76, 88])]
+    assert {bars.base for bars in chart.data} == {90}
+    assert all(bars.width < 1 for bars in chart.data)
+
+
+def test_a_change_has_a_minus_sign_and_the_color_of_its_effect() -> None:
+    assert [signed(change) for change in (-7.04, 3.14, 0.04, -0.04)] == ["−7.0", "+3.1", "0.0", "0.0"]
+    assert signed(-0.324, 2) == "−0.32"
+    assert change_style(-7) == {"delta_color": "red", "delta_arrow": "down"}
+    assert change_style(-7, lower_is_better=True) == {"delta_color": "green", "delta_arrow": "down"}
+    assert change_style(7, lower_is_better=True) == {"delta_color": "red", "delta_arrow": "up"}
+    assert change_style(-0.04) == {"delta_color": "off", "delta_arrow": "off"}
+    assert change_style(-0.04, 2) == {"delta_color": "red", "delta_arrow": "down"}

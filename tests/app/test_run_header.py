@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import pytest
 
-from pages.parts.base.empty_state import IMPROVING
+from pages.parts.base.empty_state import DRAWINGS, IMPROVING, LABELED, PAIRED
 from tests.app.opening import opened
 
 
 @pytest.mark.parametrize(("page", "query", "embedding"), [
     ("map", {"frame": "0"}, "before training"), ("map", {}, "after training"),
     ("grid", {"moment": "initial"}, "before training"), ("triplets", {"epoch": "3"}, "epoch 3"),
-    ("clusters", {}, "frozen features"), ("retrieval", {}, "after training")])
+    ("clusters", {}, "frozen features"), ("retrieval", {}, "after training"),
+    ("neighborhoods", {"embedding": "initial"}, "before training"), ("labels", {}, "after training"),
+    ("affinity", {}, "after training"), ("pairs", {}, "after training"), ("refine", {}, "refined")])
 def test_the_header_names_the_embedding_in_view(page: str, query: dict[str, str], embedding: str,
                                                 monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("UDML_EXAMPLES")
-    test = opened(page, run=IMPROVING, **query)
-    headers = [html.proto.body for html in test.get("html") if 'class="run-header"' in html.proto.body]
-    assert len(headers) == 1
-    assert "<small>Method</small> <b>RPML</b>" in headers[0]
-    assert "34.3 % → 81.9 %</b> <small>frozen 96.1 %</small>" in headers[0]
-    assert f"<small>Embedding</small> <b>{embedding}</b>" in headers[0]
+    header = header_of(page, run=IMPROVING, **query)
+    assert "<small>Method</small> <b>RPML</b>" in header
+    assert "34.3 % → 81.9 %</b> <small>frozen 96.1 %</small>" in header
+    assert f"<small>Embedding</small> <b>{embedding}</b>" in header
+
+
+@pytest.mark.parametrize(("page", "run", "query", "embedding"), [
+    ("pairs", PAIRED, {"epoch": "3"}, "epoch 3"), ("instances", DRAWINGS, {}, "before and after training"),
+    ("affinity", LABELED, {}, "frozen features"), ("affinity", LABELED, {"source": "told"}, "after training")])
+def test_pages_of_some_methods_name_what_they_compare(page: str, run: str, query: dict[str, str], embedding: str,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("UDML_EXAMPLES")
+    assert f"<small>Embedding</small> <b>{embedding}</b>" in header_of(page, run=run, **query)
+
+
+def header_of(page: str, **query: str) -> str:
+    """Return the header of a page, which has only one."""
+    (header,) = (html.proto.body for html in opened(page, **query).get("html")
+                 if 'class="run-header"' in html.proto.body)
+    return str(header)
