@@ -15,7 +15,8 @@ MOST_BARS = 30
 SPLIT_WORDS = {"zero-shot": "The classes are divided: a run is tested on classes that it never saw. The papers use "
                             "this split.",
                "seen": "The images of each class are divided: both halves have the same classes.",
-               "all": "The images are not divided: both halves are the whole data set, for images without labels."}
+               "all": "The images are not divided: a run trains and is evaluated on all images, for images without "
+                      "labels."}
 
 
 def show_classes_and_splits(dataset: Dataset) -> None:

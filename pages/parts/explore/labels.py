@@ -99,8 +99,8 @@ def _show_affinities(bench: Workbench, view: GraphView) -> None:
                      for at in part[:MOST].tolist()],
                     f"{word} by affinity", f"affinity-{word.lower()}")
     color_legend("positive", "negative")
-    st.caption("Badge: the affinity W, large for similar images. The half of the neighbors with the larger W are "
-               "positives, which training pulls near; the others are negatives, which it pushes away.")
+    st.caption("Badge: the affinity W, large for similar images. The neighbors with the larger W are positives, which "
+               "training pulls near; the other half are negatives, which it pushes away.")
 
 
 def _agreement(view: GraphView, role: Mark, rows: Array) -> str:

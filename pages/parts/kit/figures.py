@@ -25,7 +25,7 @@ CURVE_WORDS = {
     "given recall@1": "R@1 among the assigned labels",
     "effective rank": "Effective rank", "training effective rank": "Effective rank of training images",
     "neighbor stability": "Neighbors kept since the last epoch",
-    "sample knn@200": "Weighted kNN accuracy on the sample",
+    "sample knn@200": "Weighted kNN accuracy on a sample of the test half",
     "positive similarity": "Mean cosine of two views of an image",
     "mean similarity": "Mean cosine of all pairs of views",
     "latent positive similarity": "Mean cosine of two views of an image, z",

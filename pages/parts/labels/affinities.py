@@ -54,7 +54,7 @@ def sorted_halves(view: GraphView, part: views.Subgraph) -> int | None:
     """
     rows, values = part.sorted_neighbors(0)
     half = len(rows) // 2
-    st.caption("The half of the neighbors with the larger affinity W, the badge, are positives, the others negatives. "
+    st.caption("The neighbors with the larger affinity W, the badge, are positives, the other half negatives. "
                f"{_meaning_of_marks(view)}",
                help="The first positive and the first negative form a triplet with the image, then the second of both, "
                     "and so on. Click an image to make it the current image.")

@@ -65,7 +65,7 @@ def _selected_images(board: Board, images: list[int], selected: Selection) -> No
 
 
 def _suggested_image(board: Board, image: int) -> None:
-    how = KEYS_IN_WORDS if board.classes else "type its class; later, a key assigns the class again"
+    how = KEYS_IN_WORDS if board.classes else "type its class, which then gets a button and a key"
     st.markdown(f"**Suggested image** · {how}.")
     with st.container(key="labels-suggested"):
         picture(board.dataset.images[image], 140, f"Suggested image: {board.dataset.names[image]}")
