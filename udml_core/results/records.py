@@ -23,7 +23,7 @@ FINDINGS = "findings.toml"
 PRINTED_ORDER = ("nmi", "recall@1", "recall@2", "recall@4", "recall@8")
 """Measures of a list of printed figures."""
 REFERENCES = {"frozen": "Frozen features", "centered pca": "PCA (centered)", "pca": "PCA, same dimension",
-              "initial": "Start"}
+              "initial": "Before training"}
 """Row titles of the candidates that a run's evaluation contains in addition to the final embedding.
 
 Versions before 0.3 evaluated "pca", which is not centered.
@@ -177,7 +177,8 @@ def _reference_rows(results: Mapping[str, Any], candidate: str, title: str,
                     earlier: Mapping[str, Row]) -> dict[str, Row]:
     """Return the distinct rows of a reference candidate, none if no run evaluated it.
 
-    If there are several rows, each title names its results.
+    If there are several rows, each title names its dimension, or its results if the dimension does not distinguish
+    the rows.
     """
     distinct: list[tuple[Row, list[str]]] = []
     for name, result in results.items():
@@ -189,7 +190,12 @@ def _reference_rows(results: Mapping[str, Any], candidate: str, title: str,
             names.append(name)
         elif row not in earlier.values():  # a run that starts from the principal components repeats the PCA row
             distinct.append((row, [name]))
-    return {title if len(distinct) == 1 else f"{title} of {', '.join(names)}": row for row, names in distinct}
+    if len(distinct) == 1:
+        return {title: distinct[0][0]}
+    widths = [int(row["width"][0]) for row, _ in distinct]
+    if len(set(widths)) == len(widths):
+        return {f"{title}, {width} dimensions": row for (row, _), width in zip(distinct, widths, strict=True)}
+    return {f"{title}: {'; '.join(names)}": row for row, names in distinct}
 
 
 def _evaluated(result: Mapping[str, Any], candidate: str) -> dict[str, Spread]:

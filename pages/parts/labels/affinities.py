@@ -10,6 +10,7 @@ import streamlit as st
 
 from pages.parts.components.gallery import clicked_tile, gallery, tile_of
 from pages.parts.kit.palette import CLASSES, color_legend
+from pages.parts.kit.tables import plain_table
 from pages.parts.labels.ego_graph import show_ego
 from pages.parts.labels.graph_view import GraphView
 from udml_core.exploration import affinity as views
@@ -99,7 +100,7 @@ def _correct_triplets(view: GraphView, part: views.Subgraph) -> None:
         f" These images have no classes, so only triplets whose three images have {view.label_words} are judged.")
     st.markdown("**How many triplets are correct?** In a correct triplet the positive has the anchor's class and the "
                 f"negative has another class.{judged}")
-    st.dataframe(table, hide_index=True, width="stretch")
+    plain_table(table)
     st.caption("Half of the neighbors always become negatives. If all neighbors have the anchor's class, every triplet "
                "is wrong, and training pushes true neighbors apart. If affinity and distance give nearly the same "
                "shares, the triplets contain almost no information from the labels.")

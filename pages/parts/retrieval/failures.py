@@ -103,9 +103,9 @@ def _show_queries(dataset: Dataset, atlas: Atlas, pair: Pair, history: History,
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.markdown(f"#### {own} mistaken for {other}", width="content")
         image_size("failures-size", SIDE)
-    queries = [tile_of(dataset, int(atlas.queries[row]), "query", f"{number}. {fate}")
+    queries = [tile_of(dataset, int(atlas.queries[row]), "query", f"{number} · {fate}")
                for number, (row, fate) in enumerate(zip(shown, fates, strict=True), 1)]
-    nearest = [tile_of(dataset, int(atlas.nearest[row]), "miss", f"nearest to {number}.")
+    nearest = [tile_of(dataset, int(atlas.nearest[row]), "miss", f"{number} · nearest")
                for number, row in enumerate(shown, 1)]
     left, right = st.columns(2, gap="small")
     with left:
