@@ -111,8 +111,8 @@ def test_several_references_are_named_by_their_dimension_or_else_by_their_rows(t
         (table,) = records.read(Finding("record", "", "", ""), tmp_path).tables
         return list(table.references)
 
-    assert references((4, 8)) == ["Before training, 4 dimensions", "Before training, 8 dimensions"]
-    assert references((4, 4)) == ["Before training: RPML, a", "Before training: RPML, b"]
+    assert references((4, 8)) == ["Start, 4 dimensions", "Start, 8 dimensions"]
+    assert references((4, 4)) == ["Start of RPML, a", "Start of RPML, b"]
 
 
 def test_a_papers_figures_belong_to_the_row_of_the_same_name() -> None:

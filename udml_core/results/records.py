@@ -23,7 +23,7 @@ FINDINGS = "findings.toml"
 PRINTED_ORDER = ("nmi", "recall@1", "recall@2", "recall@4", "recall@8")
 """Measures of a list of printed figures."""
 REFERENCES = {"frozen": "Frozen features", "centered pca": "PCA (centered)", "pca": "PCA, same dimension",
-              "initial": "Before training"}
+              "initial": "Start"}
 """Row titles of the candidates that a run's evaluation contains in addition to the final embedding.
 
 Versions before 0.3 evaluated "pca", which is not centered.
@@ -195,7 +195,7 @@ def _reference_rows(results: Mapping[str, Any], candidate: str, title: str,
     widths = [int(row["width"][0]) for row, _ in distinct]
     if len(set(widths)) == len(widths):
         return {f"{title}, {width} dimensions": row for (row, _), width in zip(distinct, widths, strict=True)}
-    return {f"{title}: {'; '.join(names)}": row for row, names in distinct}
+    return {f"{title} of {'; '.join(names)}": row for row, names in distinct}
 
 
 def _evaluated(result: Mapping[str, Any], candidate: str) -> dict[str, Spread]:
