@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts.components.gallery import clicked_tile, gallery, tile_of
+from pages.parts.components.gallery import Mark, clicked_tile, gallery, tile_of
 from pages.parts.kit.palette import CLASSES, color_legend
 from pages.parts.kit.tables import plain_table
 from pages.parts.labels.ego_graph import show_ego
@@ -60,10 +60,11 @@ def sorted_halves(view: GraphView, part: views.Subgraph) -> int | None:
                help="The first positive and the first negative form a triplet with the image, then the second of both, "
                     "and so on. Click an image to make it the current image.")
     clicks = []
-    for column, word, of_half in zip(st.columns(2), ("Positives", "Negatives"), (slice(0, half), slice(half, 2 * half)),
-                                     strict=True):
+    halves: tuple[tuple[str, Mark, slice], ...] = (("Positives", "positive", slice(0, half)),
+                                                   ("Negatives", "negative", slice(half, 2 * half)))
+    for column, (word, role, of_half) in zip(st.columns(2), halves, strict=True):
         with column:
-            st.markdown(f"**{word}**")
+            st.markdown(f"**{word}**{view.agreement_words(role, rows[of_half])}")
             tiles = [tile_of(view.dataset, int(view.graph.images[row]), view.mark(row), f"{value:.4f}")
                      for row, value in zip(rows[of_half].tolist(), values[of_half].tolist(), strict=True)]
             clicks.append(gallery(view.dataset, tiles, f"{word} by affinity", f"affinity-{word.lower()}", 76))

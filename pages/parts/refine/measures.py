@@ -72,8 +72,8 @@ def show_protocol(live: Live, refined: Refined) -> None:
         st.caption(f"**Protocol: {protocol}.** What each step uses: {steps}. No step uses labels; only the "
                    "measures do.")
     if not live.run.is_normalized("final"):
-        st.caption("Before: nearest by Euclidean distance, as on the page Retrieval. After: nearest by cosine, because "
-                   "every recipe begins with embeddings of unit length.")
+        st.caption("Before refinement: nearest by Euclidean distance, as on the page Retrieval. After refinement: "
+                   "nearest by cosine, because every recipe begins with embeddings of unit length.")
     queries, stage = live.gallery.queries, live.gallery.start
     of = f"{len(live.images):,} evenly spaced of {live.total:,}" if live.total > len(live.images) else f"{live.total:,}"
     width = live.gallery.stored.shape[1]
