@@ -1,4 +1,4 @@
-"""Refine: what the unlabeled images of a gallery know about each other."""
+"""Refine: improve the embedding of a finished run by the neighbors in a gallery, without labels."""
 
 import streamlit as st
 
@@ -34,7 +34,7 @@ def explore(run: Run) -> None:
         choose_query(live, refined, query)
         warn_of_fall(live, refined)
         sections = [Section("votes", "Why this rank?", lambda: explain_rank(live, refined, query)),
-                    Section("protocol", "What each step has seen", lambda: show_protocol(live, refined))]
+                    Section("protocol", "What each step uses", lambda: show_protocol(live, refined))]
         if run.spec().encoder.reads_images:
             sections.append(Section("distill", "Without a gallery: distillation", lambda: show_distillation(run)))
         show_sections(sections, "refine-section")

@@ -37,10 +37,10 @@ from udml_core.methods import METHODS, Method
 from udml_core.runs import RunRequest, Spec, form_options, list_runs, runs_folder
 from udml_core.tasks import LIVE_STATES
 
-NEEDS = {"none": "Needs no labels.", "few": "Needs a few labels.",
-         "pairs": "Needs pairs of images marked as similar or dissimilar.", "all": "Needs labels of all images."}
+NEEDS = {"few": "**Needs a few labels.** ", "pairs": "**Needs pairs of images marked as similar or dissimilar.** "}
+"""What the summaries of these methods leave out."""
 SHOWN_DISK = 5e7  # Bytes of new files below which they are not mentioned.
-PROMISES = {"gain": "With suitable settings it ends better than it began", "may fall": "It may end worse than it began"}
+PROMISES = {"gain": "Its MAP@R should rise through training", "may fall": "Its MAP@R may fall through training"}
 
 
 def choose_dataset() -> Dataset | None:
@@ -86,8 +86,9 @@ def options_for(dataset: Dataset) -> list[str]:
 def explain(method: type[Method]) -> None:
     """Show what the method does in two plain sentences, with its terms, paper and evidence behind the "?"."""
     card = method.card
-    st.markdown(card.summary, help=f"{card.idea}\n\n{PROMISES[card.promise]}. {card.source}\n\n{card.paper}")
-    st.caption(f"**{NEEDS[card.supervision]}** {PROMISES[card.promise]}.")
+    st.markdown(card.summary, help=f"{card.idea}\n\n{card.paper}")
+    st.caption(f"{NEEDS.get(card.supervision, '')}{PROMISES[card.promise]}.",
+               help=f"MAP@R: how well the whole ranking puts images of the query's class first. {card.source}")
 
 
 def show_departures(spec: Spec, dataset: Dataset) -> None:
@@ -135,8 +136,10 @@ def start(spec: Spec, dataset: Dataset, pairs: PairChoice) -> None:
     """Show the expected time, memory and disk space, and the button."""
     expected = jobs.estimate(spec, dataset)
     waiting = sum(run.stored_status().state in LIVE_STATES for run in list_runs(runs_folder()))
-    st.markdown(f"**About {duration(expected.seconds)}**, as measured on this machine" if expected.measured else
-                f"**Not measured on this machine yet:** roughly {duration(expected.seconds)}",
+    parts = (expected.feature_seconds, expected.training_seconds, expected.evaluation_seconds)
+    total = duration(sum(max(1, round(seconds)) for seconds in parts if seconds))  # the sum of what is shown below
+    st.markdown(f"**About {total}**, as measured on this machine" if expected.measured else
+                f"**Not measured on this machine yet:** roughly {total}, and the time to start and to evaluate the run",
                 help="The expected time from the start of the run to its results. It is measured from the last epochs "
                      "of this method on this machine. Before the first run it assumes two CPU cores; a GPU is faster.")
     evaluation = f" · evaluation {duration(expected.evaluation_seconds)}" if expected.evaluation_seconds else ""

@@ -99,6 +99,22 @@ def test_references_tell_centered_from_uncentered_pca(tmp_path: Path) -> None:
         assert other not in table.references
 
 
+def test_several_references_are_named_by_their_dimension_or_else_by_their_rows(tmp_path: Path) -> None:
+    def references(widths: tuple[int, int]) -> list[str]:
+        rows = {f"RPML, {name}": {
+            "summary": {candidate: {"recall@1": [level, 1.0]} for candidate in ("initial", "final")},
+            "runs": [{"seconds": 1.0, "curves": [], "evaluation": {
+                candidate: {"dimension": width} for candidate in ("initial", "final")}}]}
+            for level, (name, width) in enumerate(zip(("a", "b"), widths, strict=True))}
+        path = tmp_path / "record.json"
+        path.write_text(json.dumps({"versions": {}, "dataset": "digits", "rows": rows}), encoding="utf-8")
+        (table,) = records.read(Finding("record", "", "", ""), tmp_path).tables
+        return list(table.references)
+
+    assert references((4, 8)) == ["Start, 4 dimensions", "Start, 8 dimensions"]
+    assert references((4, 4)) == ["Start of RPML, a", "Start of RPML, b"]
+
+
 def test_a_papers_figures_belong_to_the_row_of_the_same_name() -> None:
     finding = next(finding for finding in ALL if finding.name == "fashion-mnist-ssdml")
     printed = read_record(finding).tables[0].printed

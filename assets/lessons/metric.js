@@ -11,8 +11,8 @@ const LESSON = {
     right: 0,
     because: "Steps along a band become short and steps across become long. The nearest neighbor is then in the same band.",
   },
-  touch: "Drag a handle ↕ of the circle: outward to stretch it to an ellipse, around to turn it. Click a point to make it the query (★).",
-  see: "All places on the solid ellipse are equally far from the query ★. The dashed ellipse has the same shape and reaches to the nearest neighbor. Thick lines join ★ to its 3 nearest neighbors (✓ same class, ✕ another class). A thin line joins each point to its nearest neighbor: solid if the class is the same, dashed with ✕ if not. The points never move.",
+  touch: "Drag one of the two handles ↕ of the circle: outward to stretch it to an ellipse, around to turn it. Click a point to make it the query (★).",
+  see: "All places on the solid circle or ellipse are equally far from the query ★. The dashed line has the same shape and reaches to the nearest neighbor. Thick lines join ★ to its 3 nearest neighbors (✓ same class, ✕ another class). A thin line joins each point to its nearest neighbor: solid if the class is the same, dashed with ✕ if not. The points never move.",
   controls: [
     { name: "data", kind: "choice", label: "Points", start: "bands",
       options: [{ value: "bands", words: "Two bands" }, { value: "ring", words: "Two rings" }] },

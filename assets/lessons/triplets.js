@@ -105,7 +105,7 @@ const LESSON = {
       : `<p>Angular loss: <math>${plus(`${squared("A", "P")}<mo>−</mo><mn>4</mn><msup><mi>tan</mi><mn>2</mn></msup><mi>α</mi>${squared("N", "M")}`)}<mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(tightness)}<mo>·</mo>${number(far)}`)}<mo>=</mo>${number(value)}</math>, α = ${alpha}°</p>
         <p>M is the middle between A and P. The angle is the angle at N after the triangle is made symmetric (gray sides). ${meaning} N must leave the circle around M.</p>`;
   },
-  fails: "Drag N exactly onto A (with the margin) or onto M (with the angle). N could not be worse, but its arrow disappears: every direction is equally good, so the step prefers none. And with the margin, shrink the whole triangle. The margin τ stays, so even a well-shaped small triangle violates the bound.",
+  fails: "With the margin, drag N exactly onto A; with the angle, onto M, the middle between A and P. N could not be worse, but its arrow disappears: every direction is equally good, so the step prefers none. And with the margin, shrink the whole triangle. The margin τ stays, so even a well-shaped small triangle violates the bound.",
   takeaway: "A triplet that violates its bound moves its points; any other triplet teaches nothing. The margin bounds a difference of squared distances. The angle bounds the shape of the triangle.",
   open: { page: "train", label: "train with triplets and this bound", query: ({ loss, margin, alpha }) => (loss === "margin"
     ? { method: "triplet", fields: `margin:${margin}` } : { method: "angular", fields: `alpha:${alpha}` }) },

@@ -26,7 +26,7 @@ PICTURES = {
     "affinity": ("ssdml", "img[alt^='After propagation']", "γ"),
     "pairs": ("nml", ".st-key-pairs-spread-after", "b:"),
     "labels": ("ssdml", ".stage", "γ"),
-    "refine": ("rpml", "[aria-label='The 24 nearest images, after']", ""),
+    "refine": ("rpml", "[aria-label='The 24 nearest images, after refinement']", ""),
 }
 """Page: the method of its run, its main picture, and a word in the label of its main control."""
 

@@ -34,7 +34,8 @@ def expect_labels(page: Page, count: int) -> None:
 
 
 def own_class(page: Page) -> Locator:
-    """Return the button of the suggested image's class in the data set."""
+    """Show the suggested image's class in the data set, and return its button."""
+    page.get_by_text("Show the true class").click()
     return page.locator(".st-key-labels-class-own button").first
 
 

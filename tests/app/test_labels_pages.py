@@ -6,6 +6,7 @@ import re
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from urllib.parse import parse_qs
 from xml.etree import ElementTree
 
@@ -18,8 +19,10 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.base.run_status import run_titles
 from pages.parts.base.selection import Selection
 from pages.parts.components.gallery import Tile, gallery
+from pages.parts.labels.board import TRUE_CLASS
 from pages.parts.labels.ego_graph import SIZE, ego_drawing
 from tests.app.opening import opened, texts
+from tests.app.test_refine_page import tiles
 from tests.running import worked, write_digits
 from udml_core.data.dataset import Dataset
 from udml_core.data.given import labels as annotations
@@ -106,7 +109,7 @@ def test_the_suggested_image_gets_a_class_and_undo_removes_it(run: Run) -> None:
     test = opened("labels", run=run.id)
     assert not test.exception
     assert f"most often before they end: {first.visits:,.0f} visits" in texts(test)
-    test = press(test, "labels-class-own")
+    test = press(show_true_class(test), "labels-class-own")
     assert annotations.assigned_labels(dataset) == {dataset.names[images[first.row]]: name}
     assert metrics(test)["Labels"] == "1"
     assert "reach a label" in texts(test)
@@ -117,6 +120,32 @@ def test_the_suggested_image_gets_a_class_and_undo_removes_it(run: Run) -> None:
     assert annotations.assigned_labels(dataset) == {}
     assert metrics(test)["Labels"] == "0"
     assert "**1 image to label**" in texts(test)
+
+
+def show_true_class(test: AppTest) -> AppTest:
+    """Switch on the toggle that shows an image's class in the data set."""
+    return test.toggle(key=TRUE_CLASS).set_value(True).run()
+
+
+def test_the_true_class_is_hidden_until_the_user_shows_it(run: Run) -> None:
+    dataset = run.dataset()
+    image = int(make_split(dataset, "seen").train[5])
+    assert dataset.labels is not None
+    name = dataset.class_names[dataset.labels[image]]
+    annotations.assign(dataset, [int(make_split(dataset, "seen").train[6])], "other")
+    test = opened("labels", run=run.id, selected=f"{dataset.fingerprint[:6]}:{image}")
+
+    def shown_tile() -> dict[str, Any]:
+        return dict(tiles(test, "Images to label")[0])
+
+    assert not test.toggle(key=TRUE_CLASS).value
+    assert shown_tile() == {"id": image, "caption": dataset.names[image], "mark": "", "badge": dataset.names[image]}
+    assert not [button for button in test.button if button.key == "labels-class-own"]
+    show_true_class(test)
+    assert shown_tile()["badge"] == name
+    assert test.button(key="labels-class-own").label == name
+    annotations.assign(dataset, [int(make_split(dataset, "seen").train[7])], name)
+    assert f"The data set says: **{name}**" in texts(test.run())
 
 
 def test_selected_images_get_the_typed_class_and_are_deselected(run: Run) -> None:
@@ -193,7 +222,7 @@ def test_a_skipped_image_is_not_suggested_again(run: Run) -> None:
 
 
 def test_undo_reverts_the_last_action_a_label_or_a_skip(run: Run) -> None:
-    test = press(opened("labels", run=run.id), "labels-class-own")
+    test = press(show_true_class(opened("labels", run=run.id)), "labels-class-own")
     labeled = annotations.assigned_labels(run.dataset())
     suggested = re.findall(r"label: ([\d,]+) visits", texts(test))
     test = press(press(test, "labels-skip"), "labels-undo")
@@ -213,7 +242,7 @@ def test_labeling_the_suggested_image_computes_one_more_suggestion(run: Run, mon
     monkeypatch.setattr(labels, "suggestions", lambda *args: computed.append(suggestions(*args)) or computed[-1])
     test = opened("labels", run=run.id, gamma="0.9")  # no other test uses this γ, so nothing is cached yet
     assert len(computed) == 5
-    press(test, "labels-class-own")
+    press(show_true_class(test), "labels-class-own")
     assert len(computed) == 6
     images = np.sort(make_split(run.dataset(), "seen").train)
     labeled = np.isin(np.arange(len(images)), [computed[0][0].row])
@@ -261,7 +290,7 @@ def test_of_many_classes_the_most_recent_and_the_own_class_have_buttons(run: Run
         annotations.assign(dataset, [image], name)
     others = train[len(names):]
     image = int(others[dataset.labels[others] == 0][0])
-    test = opened("labels", run=run.id, selected=f"{dataset.fingerprint[:6]}:{image}")
+    test = show_true_class(opened("labels", run=run.id, selected=f"{dataset.fingerprint[:6]}:{image}"))
     keys = {button.label: button.key for button in test.button if str(button.key).startswith("labels-class-")}
     assert list(keys) == [*names[:10], *names[-30:], dataset.class_names[0]]
     assert keys[dataset.class_names[0]] == "labels-class-own"

@@ -79,11 +79,11 @@ def test_violations_are_counted_at_the_hinge_in_the_address(bias: str, margin: s
 def test_the_page_shows_the_pair_in_the_address_or_the_hardest(run: Run) -> None:
     record, train = load_record(run, 2), make_split(run.dataset(), "seen").train
     first, second = train[record.pairs[7]].tolist()
-    words = (f"Labeled **{'same' if record.same[7] else 'different'}**: d² went from **{record.before[7]:.3g}** "
-             f"to **{record.after[7]:.3g}**")
+    words = (f"Labeled **{'same' if record.same[7] else 'different'}**: d² went from **{record.before[7]:.3f}** "
+             f"to **{record.after[7]:.3f}**")
     assert words in texts(opened("pairs", run=run.id, pair=f"{second}.{first}"))
     hardest = int(np.argmax(record.argument))
-    assert f"its loss is **{record.argument[hardest]:.3g}**" in texts(opened("pairs", run=run.id))
+    assert f"its loss is **{record.argument[hardest]:.3f}**" in texts(opened("pairs", run=run.id))
 
 
 def test_labeled_pairs_may_contradict_but_pairs_drawn_from_classes_do_not(run: Run, places: Path) -> None:

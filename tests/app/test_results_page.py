@@ -35,9 +35,9 @@ def test_the_summary_of_all_records_is_shown() -> None:
 def test_measured_values_have_a_deviation_and_reported_values_do_not() -> None:
     frame = opened("results", record="fashion-mnist-ssdml").dataframe[0].value
     mean, deviation = records.read(FINDINGS["fashion-mnist-ssdml"]).tables[0].rows["SSDML"]["recall@1"]
-    assert frame.loc["SSDML", "R@1"] == f"{mean:.1f} ± {deviation:.1f}"
-    assert frame.loc["SSDML, reported*", "R@1"] == "77.6"
-    assert frame.loc["SSDML, reported*", "MAP@R"] == ""
+    assert frame.loc["SSDML", "R@1, %"] == f"{mean:.1f} ± {deviation:.1f}"
+    assert frame.loc["SSDML, reported*", "R@1, %"] == "77.6"
+    assert frame.loc["SSDML, reported*", "MAP@R, %"] == ""
 
 
 def test_only_reported_values_of_another_budget_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -273,7 +273,9 @@ def test_the_expected_time_says_whether_it_was_measured_here(submitted: list[Spe
     link = {"dataset": "digits", "method": "pca", "backbone": "pixels", "split": "seen", "fields": "dimension:9",
             "size": "9"}
     test = opened("train", **link)
-    assert "**Not measured on this machine yet:** roughly 1 s" in texts(test)
+    words = texts(test)
+    assert "**Not measured on this machine yet:** roughly 2 s, and the time to start and to evaluate the run" in words
+    assert "Features 1 s · training 1 s" in words
     start(test)
     (spec,) = submitted
     record_speed(image_kind(spec), 0.01)
@@ -511,7 +513,7 @@ def test_the_page_says_whether_an_example_shares_the_test_images_and_offers_its_
     assert "has other test images" in texts(test)
     test.button(key="train-shared-split").click().run()
     assert not test.exception
-    assert "Measured on 359 test images, as the example RPML on Digits" in texts(test)
+    assert "Evaluated on the same 359 test images as the example RPML on Digits" in texts(test)
     assert "differ" not in texts(test).split("Compare shows")[1]
     assert "train-shared-split" not in [button.key for button in test.button]
     assert test.query_params["split"] == "seen"
@@ -529,4 +531,4 @@ def test_a_changed_split_of_the_example_can_be_taken_back() -> None:
 
 def test_without_an_example_only_the_number_of_test_images_is_said() -> None:
     test = opened("train", dataset="digits", method="pca", backbone="pixels", split="seen", fields="dimension:16")
-    assert "Measured on 359 test images." in texts(test)
+    assert "Evaluated on 359 test images." in texts(test)

@@ -177,7 +177,8 @@ def _reference_rows(results: Mapping[str, Any], candidate: str, title: str,
                     earlier: Mapping[str, Row]) -> dict[str, Row]:
     """Return the distinct rows of a reference candidate, none if no run evaluated it.
 
-    If there are several rows, each title names its results.
+    If there are several rows, each title names its dimension, or its results if the dimension does not distinguish
+    the rows.
     """
     distinct: list[tuple[Row, list[str]]] = []
     for name, result in results.items():
@@ -189,7 +190,12 @@ def _reference_rows(results: Mapping[str, Any], candidate: str, title: str,
             names.append(name)
         elif row not in earlier.values():  # a run that starts from the principal components repeats the PCA row
             distinct.append((row, [name]))
-    return {title if len(distinct) == 1 else f"{title} of {', '.join(names)}": row for row, names in distinct}
+    if len(distinct) == 1:
+        return {title: distinct[0][0]}
+    widths = [int(row["width"][0]) for row, _ in distinct]
+    if len(set(widths)) == len(widths):
+        return {f"{title}, {width} dimensions": row for (row, _), width in zip(distinct, widths, strict=True)}
+    return {f"{title} of {'; '.join(names)}": row for row, names in distinct}
 
 
 def _evaluated(result: Mapping[str, Any], candidate: str) -> dict[str, Spread]:

@@ -178,6 +178,7 @@ class Lesson {
       if (typeof kept === "number") reason.append(markup("span", `${kept === right ? "✓ Correct." : "✕ Not in this case."} ${because}`));
       reason.className = `because ${kept === right ? "right" : ""}`;
       if (skip) skip.hidden = typeof kept === "number";
+      if (wait) wait.hidden = kept !== undefined;
     };
     const inputs = choices.map((_words, index) => element("input", { type: "radio", name: id, onchange: () => {
       this.keep(name, index);
@@ -186,8 +187,9 @@ class Lesson {
     const skip = name === "before"
       ? element("button", { type: "button", class: "plain skip", onclick: () => { this.keep(name, "skipped"); show(); } }, "Skip the question")
       : null;
+    const wait = name === "before" ? element("p", { class: "wait" }, "Answer first; then the picture moves.") : null;
     const box = element("fieldset", { class: "question" }, markup("legend", text),
-      choices.map((words, index) => element("label", {}, inputs[index], markup("span", words))), skip, reason);
+      choices.map((words, index) => element("label", {}, inputs[index], markup("span", words))), wait, skip, reason);
     show();
     return box;
   }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from datetime import timedelta
 from functools import lru_cache
 from itertools import takewhile
 from typing import Any
@@ -228,4 +227,4 @@ def since(status: Status) -> str:
     """Return how long a run took, or an empty text if it has not ended."""
     if status.started is None or status.finished is None:
         return ""
-    return str(timedelta(seconds=round(status.finished - status.started)))
+    return duration(status.finished - status.started)

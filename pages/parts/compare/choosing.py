@@ -9,6 +9,7 @@ import streamlit as st
 from pages.parts.base.address import write_address
 from pages.parts.base.run_picker import app_run, run_just_chosen
 from pages.parts.base.run_status import escaped, run_title, run_titles
+from udml_core.errors import counted
 from udml_core.runs import Run
 from udml_core.runs.comparison import differing_settings, settings_of
 
@@ -29,8 +30,8 @@ def choose_compared(runs: Sequence[Run]) -> list[Run]:
     named = list(dict.fromkeys(filter(None, st.query_params.get(PARAMETER, "").split("."))))
     known = [run_id for run_id in named if run_id in by_id][:MOST]
     if len(known) < len(named):
-        st.warning(f"The link names {len(named)} runs, of which {len(known)} can be compared: a run was removed or is "
-                   f"not finished, or there are more than {MOST}.", icon=":material/link_off:")
+        st.warning(f"The link names {counted(len(named), 'run')}, of which {len(known)} can be compared: a run was "
+                   f"removed or is not finished, or there are more than {MOST}.", icon=":material/link_off:")
     own, just_chosen = by_id.get(app_run() or "", runs[0]), run_just_chosen()
     if BOX not in st.session_state:
         st.session_state[BOX] = known or compared_by_default(runs, own)

@@ -49,8 +49,8 @@ def precision_of(runs: Sequence[Run]) -> None:
         with right:
             _by_width(views.precision_over_width(titles, finals), references)
     st.caption("mprec@K is the share of an image's K nearest test images that have its class, averaged over the images "
-               "of a class, then over the classes. A level line keeps a class together far beyond the nearest "
-               "neighbors; a falling line is precise for the nearest neighbors only.")
+               "of a class, then over the classes. A flat curve means that far neighbors still share the class; in "
+               "a falling curve only the nearest neighbors do.")
 
 
 def _title(spec: Spec) -> str:

@@ -13,6 +13,7 @@ from pages.parts.base.epochs import epoch_at, pick_epoch_cursor
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_status import run_titles
 from pages.parts.base.user_errors import show_user_errors
+from pages.parts.curves.run_curves import curve_title, judges_all
 from pages.parts.kit.figures import GRAY, curve, draw, line_style
 from pages.parts.kit.tables import table_behind
 from udml_core.exploration.affinity import Spectrum, spectrum
@@ -62,7 +63,7 @@ def _spectra(runs: Sequence[Run], live: list[bool]) -> None:
     with left:
         for name in CURVES:
             if any(row.get(name) is not None for of_run in rows.values() for row in of_run):
-                curve(name, rows, f"spectrum-{name}", position)
+                curve(name, rows, f"spectrum-{name}", position, title=curve_title(name, judges_all(runs)))
     with right:
         _singular_values(start, spectra)
     st.markdown("  \n".join(f"**{name}**: effective rank {shown.rank:.1f} of {len(shown.values)}; the largest singular "

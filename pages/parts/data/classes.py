@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.parts.kit.figures import bars
-from pages.parts.kit.tables import table_behind
+from pages.parts.kit.tables import plain_table, table_behind
 from udml_core.data.dataset import Dataset
 from udml_core.data.splits import SPLITS, caution_of, default_split, make_split
 from udml_core.errors import UserError, counted
@@ -15,7 +15,8 @@ MOST_BARS = 30
 SPLIT_WORDS = {"zero-shot": "The classes are divided: a run is tested on classes that it never saw. The papers use "
                             "this split.",
                "seen": "The images of each class are divided: both halves have the same classes.",
-               "all": "The images are not divided: both halves are the whole data set, for images without labels."}
+               "all": "The images are not divided: a run trains and is evaluated on all images, for images without "
+                      "labels."}
 
 
 def show_classes_and_splits(dataset: Dataset) -> None:
@@ -30,7 +31,7 @@ def show_classes_and_splits(dataset: Dataset) -> None:
                      "Meaning": SPLIT_WORDS[name]})
     st.caption("A run trains on the training half and is measured on the test half, which may be smaller. Each split "
                "divides the data set in another way.")
-    st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch")
+    plain_table(pd.DataFrame(rows))
     if dataset.evaluation_classes is not None:
         st.info(f"{dataset.title} {dataset.without_labels}. Methods train without labels.",
                 icon=":material/label_off:")
@@ -42,7 +43,7 @@ def show_classes_and_splits(dataset: Dataset) -> None:
     if len(sizes) <= MOST_BARS:
         bars(dataset.class_names, sizes, "Images per class", "data-classes")
     else:
-        st.write(f"{len(sizes)} classes with {min(sizes)} to {max(sizes)} images each.")
+        st.write(f"{len(sizes)} classes with {min(sizes):,} to {max(sizes):,} images each.")
     table_behind("Images per class as a table", pd.DataFrame({"Class": dataset.class_names, "Images": sizes}))
 
 

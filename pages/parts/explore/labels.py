@@ -94,19 +94,10 @@ def _show_affinities(bench: Workbench, view: GraphView) -> None:
     roles: tuple[tuple[str, Mark, Array], ...] = (("Positives", "positive", order[:half]),
                                                   ("Negatives", "negative", order[half:2 * half]))
     for word, role, part in roles:
-        st.markdown(f"**{word}** in training{_agreement(view, role, neighbors[part])}")
+        st.markdown(f"**{word}** in training{view.agreement_words(role, neighbors[part])}")
         bench.tiles([tile_of(bench.dataset, int(view.graph.images[neighbors[at]]), role, f"{values[at]:.4f}")
                      for at in part[:MOST].tolist()],
                     f"{word} by affinity", f"affinity-{word.lower()}")
     color_legend("positive", "negative")
-    st.caption("Badge: the affinity W, large for similar images. The half of the neighbors with the larger W are "
-               "positives, which training pulls near; the others are negatives, which it pushes away.")
-
-
-def _agreement(view: GraphView, role: Mark, rows: Array) -> str:
-    """Return how many images of known class have the class that their role asks for; empty if no class is known."""
-    marks = [mark for row in rows.tolist() if (mark := view.mark(row))]
-    if not marks:
-        return ""
-    wanted, words = ("hit", "this image's class") if role == "positive" else ("miss", "another class")
-    return f": {marks.count(wanted)} of {len(marks)} have {words}, as {role}s should"
+    st.caption("Badge: the affinity W, large for similar images. The neighbors with the larger W are positives, which "
+               "training pulls near; the other half are negatives, which it pushes away.")

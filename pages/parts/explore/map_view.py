@@ -89,7 +89,11 @@ def show_facts(layout: MapLayout, shown: MapFrame) -> None:
     show_excluded(shown.dataset, shown.projection.indices, KEY)
     trust = np.nan if is_quick(shown) else np.nanmean(shown.projection.trustworthiness[shown.frame])
     kept = "" if np.isnan(trust) else f" Trustworthiness {100 * trust:.1f} %."
-    text = f"Click an image; Shift and drag to select.{kept}"
+    drawn, total = len(shown.projection.indices), len(shown.dataset)
+    part = "" if drawn == total else f"{drawn:,} of {total:,} images. "
+    if part and is_quick(shown):
+        part = f"A quick map of the {drawn:,} images stored for every epoch, of {total:,}. "
+    text = f"{part}Click an image; Shift and drag to select.{kept}"
     hint = ("Distances on a map are not distances in the embedding: areas, gaps and axes carry no units. The "
             "trustworthiness is 100 % if all neighbors on the map are neighbors in the embedding, and falls with the "
             "rank of each false one. Lines lead to the neighbors of the current image.")

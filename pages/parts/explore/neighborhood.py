@@ -35,7 +35,8 @@ def show_neighborhood(bench: Workbench) -> DeepLink:
     explain("A linear neighborhood holds the neighbors near one line or plane through the image.",
             f"A candidate is admitted if every member keeps at least {geometry.threshold:g} of its squared distance in "
             f"a flat of {geometry.flat} dimensions: a line, plane or larger subspace through the image. "
-            "s = (s'(i, j) + s'(j, i)) / 2 with s' = (1 + o/2)^−Nα · (1 + p)^−Nβ, where o is the distance across the flat and p along it (PLM eq. 2–5).")
+            "s = (s'(i, j) + s'(j, i)) / 2 with s' = (1 + o/2)^−Nα · (1 + p)^−Nβ, where o is the distance across the "
+            "flat and p along it (PLM eq. 2–5).")
     when = "before training" if which == "initial" else "after training"
     for word, wanted in (("Members", True), ("Rejected", False)):
         images = [index for index, is_member in zip(candidates, admitted, strict=True) if is_member == wanted]

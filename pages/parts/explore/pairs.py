@@ -34,7 +34,7 @@ def show_pairs(bench: Workbench) -> DeepLink:
                     + (f" · {(np.asarray(record.argument)[rows][of_kind] > 0).sum():,} violate the margin"
                        if of_kind.any() else ""))
         if of_kind.any():
-            tiles = [tile_of(bench.dataset, int(other), mark, f"{record.before[row]:.2g} → {record.after[row]:.2g}")
+            tiles = [tile_of(bench.dataset, int(other), mark, f"{record.before[row]:.3f} → {record.after[row]:.3f}")
                      for row, other in zip(rows[of_kind][:MOST], others[of_kind][:MOST], strict=True)]
             bench.tiles(tiles, f"{word} to the image", f"pairs-{word.lower()}", 96)
     st.caption("The numbers are d² before training and after the epoch. Pairs that violate the margin most come first.")

@@ -71,6 +71,6 @@ def _pick_triplet(stored: StoredTriplets, own: list[int]) -> int:
         triplet = st.segmented_control(
             f"{len(own)} triplets of this anchor, largest loss first", listed, required=True, key="explore-triplet-of",
             label_visibility="collapsed",
-            format_func=lambda other: f"{own.index(other) + 1}. {stored.shape.angle[other]:.0f}°",
+            format_func=lambda other: f"{own.index(other) + 1} · {stored.shape.angle[other]:.0f}°",
             on_change=lambda: write_address("triplet", str(st.session_state["explore-triplet-of"]))) or triplet
     return triplet

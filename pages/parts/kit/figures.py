@@ -25,7 +25,7 @@ CURVE_WORDS = {
     "given recall@1": "R@1 among the assigned labels",
     "effective rank": "Effective rank", "training effective rank": "Effective rank of training images",
     "neighbor stability": "Neighbors kept since the last epoch",
-    "sample knn@200": "Weighted kNN accuracy on the sample",
+    "sample knn@200": "Weighted kNN accuracy on a sample of the test half",
     "positive similarity": "Mean cosine of two views of an image",
     "mean similarity": "Mean cosine of all pairs of views",
     "latent positive similarity": "Mean cosine of two views of an image, z",
@@ -93,7 +93,7 @@ def width_axis(figure: go.Figure, widths: Iterable[int]) -> None:
 
 
 def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, cursor: float | None = None,
-          height: int = 230) -> None:
+          height: int = 230, title: str = "") -> None:
     """Show one curve over the epochs, with a line for each run with two or more values.
 
     A single value is no curve: a sentence states it.
@@ -104,8 +104,9 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
         key: The chart's key.
         cursor: Epoch that a vertical line marks.
         height: Height in pixels.
+        title: The title; the name in words if empty.
     """
-    title, share = CURVE_WORDS.get(name, name.capitalize()), name in SHARES
+    title, share = title or CURVE_WORDS.get(name, name.capitalize()), name in SHARES
     points = {run: [(row["epoch"], 100 * row[name] if share else row[name]) for row in rows
                     if row.get(name) is not None] for run, rows in runs.items()}
     _single_values(title, points, share)

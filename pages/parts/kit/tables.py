@@ -35,7 +35,24 @@ def measure_text(name: str, value: float | None) -> str:
 def table_behind(label: str, frame: pd.DataFrame) -> None:
     """Show the numbers of a chart in a closed expander."""
     with st.expander(label, icon=":material/table:"):
-        st.dataframe(frame, hide_index=True, width="stretch")
+        plain_table(frame)
+
+
+def plain_table(frame: pd.DataFrame) -> None:
+    """Show a table without its index, with the number formats of the texts."""
+    st.dataframe(frame, hide_index=True, width="stretch", column_config={
+        name: st.column_config.NumberColumn(format=number) for name, number in number_formats(frame).items()})
+
+
+def number_formats(frame: pd.DataFrame) -> dict[str, str]:
+    """Return the formats of a table's columns: percentages with one decimal, counts with separators of thousands."""
+    formats = {}
+    for name, column in frame.items():
+        if pd.api.types.is_integer_dtype(column):
+            formats[str(name)] = "localized"
+        elif pd.api.types.is_float_dtype(column) and str(name).endswith("%"):
+            formats[str(name)] = "%.1f"
+    return formats
 
 
 def evaluation_table(evaluations: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> pd.DataFrame:

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts.components.gallery import clicked_tile, gallery, tile_of
+from pages.parts.components.gallery import Mark, clicked_tile, gallery, tile_of
 from pages.parts.kit.palette import CLASSES, color_legend
+from pages.parts.kit.tables import plain_table
 from pages.parts.labels.ego_graph import show_ego
 from pages.parts.labels.graph_view import GraphView
 from udml_core.exploration import affinity as views
@@ -54,15 +55,16 @@ def sorted_halves(view: GraphView, part: views.Subgraph) -> int | None:
     """
     rows, values = part.sorted_neighbors(0)
     half = len(rows) // 2
-    st.caption("The half of the neighbors with the larger affinity W, the badge, are positives, the others negatives. "
+    st.caption("The neighbors with the larger affinity W, the badge, are positives, the other half negatives. "
                f"{_meaning_of_marks(view)}",
                help="The first positive and the first negative form a triplet with the image, then the second of both, "
                     "and so on. Click an image to make it the current image.")
     clicks = []
-    for column, word, of_half in zip(st.columns(2), ("Positives", "Negatives"), (slice(0, half), slice(half, 2 * half)),
-                                     strict=True):
+    halves: tuple[tuple[str, Mark, slice], ...] = (("Positives", "positive", slice(0, half)),
+                                                   ("Negatives", "negative", slice(half, 2 * half)))
+    for column, (word, role, of_half) in zip(st.columns(2), halves, strict=True):
         with column:
-            st.markdown(f"**{word}**")
+            st.markdown(f"**{word}**{view.agreement_words(role, rows[of_half])}")
             tiles = [tile_of(view.dataset, int(view.graph.images[row]), view.mark(row), f"{value:.4f}")
                      for row, value in zip(rows[of_half].tolist(), values[of_half].tolist(), strict=True)]
             clicks.append(gallery(view.dataset, tiles, f"{word} by affinity", f"affinity-{word.lower()}", 76))
@@ -99,7 +101,7 @@ def _correct_triplets(view: GraphView, part: views.Subgraph) -> None:
         f" These images have no classes, so only triplets whose three images have {view.label_words} are judged.")
     st.markdown("**How many triplets are correct?** In a correct triplet the positive has the anchor's class and the "
                 f"negative has another class.{judged}")
-    st.dataframe(table, hide_index=True, width="stretch")
+    plain_table(table)
     st.caption("Half of the neighbors always become negatives. If all neighbors have the anchor's class, every triplet "
                "is wrong, and training pushes true neighbors apart. If affinity and distance give nearly the same "
                "shares, the triplets contain almost no information from the labels.")

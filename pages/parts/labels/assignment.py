@@ -9,9 +9,9 @@ import html
 
 import streamlit as st
 
-from pages.parts.base.run_status import UNSEEN
+from pages.parts.base.run_status import UNSEEN, escaped
 from pages.parts.base.selection import Selection
-from pages.parts.components.gallery import selectable_gallery, tile_of
+from pages.parts.components.gallery import selectable_gallery
 from pages.parts.kit.pictures import picture
 from pages.parts.labels.actions import (
     MESSAGE,
@@ -24,7 +24,7 @@ from pages.parts.labels.actions import (
     skip_images,
     undo_action,
 )
-from pages.parts.labels.board import CLASSES_WITH_KEYS, MOST_TILES, Board
+from pages.parts.labels.board import CLASSES_WITH_KEYS, MOST_TILES, TRUE_CLASS, Board, tile_to_label
 from udml_core.data.given.labels import LONGEST_CLASS
 from udml_core.exploration.label_spread import Suggestion
 
@@ -43,6 +43,7 @@ def assignment_panel(board: Board, selected: Selection) -> None:
         _suggested_image(board, images[0])
     target = Target(board.dataset, images, selected.revision)
     _class_buttons(board, target)
+    _true_class(board, target)
     with st.form("labels-form", clear_on_submit=True, border=False), st.container(
             horizontal=True, vertical_alignment="bottom"):
         st.text_input("Another class", key="labels-typed", max_chars=LONGEST_CLASS,
@@ -60,12 +61,12 @@ def assignment_panel(board: Board, selected: Selection) -> None:
 
 def _selected_images(board: Board, images: list[int], selected: Selection) -> None:
     st.markdown(f"**{images_in_words(len(images))} to label** · {KEYS_IN_WORDS}, Esc clears.")
-    tiles = [tile_of(board.dataset, image, badge=board.labels.get(image, "")) for image in images[:MOST_TILES]]
+    tiles = [tile_to_label(board, image, board.labels.get(image, "")) for image in images[:MOST_TILES]]
     selectable_gallery(board.dataset, tiles, "Images to label", "labels-chosen", selected, 84, 240)
 
 
 def _suggested_image(board: Board, image: int) -> None:
-    how = KEYS_IN_WORDS if board.classes else "type its class; later, a key assigns the class again"
+    how = KEYS_IN_WORDS if board.classes else "type its class, which then gets a button and a key"
     st.markdown(f"**Suggested image** · {how}.")
     with st.container(key="labels-suggested"):
         picture(board.dataset.images[image], 140, f"Suggested image: {board.dataset.names[image]}")
@@ -87,22 +88,32 @@ def _reason(suggestion: Suggestion, count: int, labeled: bool) -> str:
 
 
 def _class_buttons(board: Board, target: Target) -> None:
-    """Show a button for each class, and for the first image's class in the data set."""
-    dataset = board.dataset
+    """Show a button for each class."""
     with st.container(horizontal=True):
         for name, number in board.buttons.items():
             st.button(name, key=f"labels-class-{number}",
                       shortcut=str(number % 10) if number <= CLASSES_WITH_KEYS else None, disabled=not target.images,
                       on_click=assign_class, args=(target, name))
-        if dataset.labels is not None and target.images:
-            own = dataset.class_names[dataset.labels[target.images[0]]]
-            if own not in board.buttons:
-                st.button(own, key="labels-class-own", on_click=assign_class, args=(target, own),
-                          icon=":material/verified:", help="The image's class in the data set.")
     without = len(board.classes) - len(board.buttons)
     if without:
         st.caption(f"{len(board.buttons)} of {len(board.classes)} classes have a button: the classes with a key and "
                    f"the most recently assigned classes. Type the name of any of the other {without}.")
+
+
+def _true_class(board: Board, target: Target) -> None:
+    """Show the first image's class in the data set with a button, if the user asks for it."""
+    dataset = board.dataset
+    if dataset.labels is None or not target.images:
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if st.toggle("Show the true class", key=TRUE_CLASS,
+                     help="The image's class in the data set. It is hidden so that it does not influence you."):
+            own = dataset.class_names[dataset.labels[target.images[0]]]
+            if own in board.buttons:
+                st.markdown(f"The data set says: **{escaped(own)}**", width="content")
+            else:
+                st.button(own, key="labels-class-own", on_click=assign_class, args=(target, own),
+                          icon=":material/verified:", help="Assign the image's class in the data set.")
 
 
 def _last_action() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.base.run_hash import RUN_HASH
+from pages.parts.components.gallery import Tile, tile_of
 from pages.parts.labels.actions import skipped_images
 from pages.parts.labels.few_labels import assigned_now, ends_of, graph_of_run
 from udml_core.arrays import Array
@@ -20,6 +21,8 @@ from udml_core.runs import Run
 SUGGESTIONS = 5
 CLASSES_WITH_KEYS, MOST_BUTTONS = 10, 40
 MOST_TILES = 60
+TRUE_CLASS = "labels-true-class"
+"""Session key of the toggle that shows the class of the images to label in the data set."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,20 @@ class Board:
     def suggested_images(self) -> list[int]:
         """Indices of the images to label next, the most useful first."""
         return [int(self.images[suggestion.row]) for suggestion in self.suggestions]
+
+
+def tile_to_label(board: Board, image: int, badge: str = "") -> Tile:
+    """Make the tile of an image without its class in the data set, unless the user shows the true class.
+
+    Args:
+        board: The board.
+        image: Index of the image.
+        badge: Short text below the image; the class or the file name if empty.
+    """
+    if st.session_state.get(TRUE_CLASS):
+        return tile_of(board.dataset, image, badge=badge)
+    name = board.dataset.names[image].rsplit("/", 1)[-1]
+    return Tile(int(image), name, "", badge or name)
 
 
 def board_of(run: Run, dataset: Dataset, gamma: float) -> Board:

@@ -80,6 +80,19 @@ class GraphView:
             return ""
         return "hit" if own == other else "miss"
 
+    def agreement_words(self, role: Mark, rows: Array) -> str:
+        """Return how many images have the class that their role asks for; empty if no class is known.
+
+        Args:
+            role: "positive" or "negative".
+            rows: Rows of the images.
+        """
+        marks = [mark for row in rows.tolist() if (mark := self.mark(row))]
+        if not marks:
+            return ""
+        wanted, words = ("hit", "this image's class") if role == "positive" else ("miss", "another class")
+        return f": {marks.count(wanted)} of {len(marks)} have {words}, as {role}s should"
+
 
 def _sources(run: Run, dataset: Dataset) -> list[str]:
     """Return the keys of SOURCES that a run has."""

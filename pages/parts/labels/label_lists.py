@@ -6,9 +6,9 @@ import pandas as pd
 import streamlit as st
 
 from pages.parts.base.selection import selection
-from pages.parts.components.gallery import selectable_gallery, tile_of
+from pages.parts.components.gallery import selectable_gallery
 from pages.parts.kit.tables import table_behind
-from pages.parts.labels.board import MOST_TILES, Board
+from pages.parts.labels.board import MOST_TILES, Board, tile_to_label
 
 COLUMNS = 3
 
@@ -18,7 +18,7 @@ def suggestion_list(board: Board) -> None:
     st.caption("Random walks that reach no label visit these images most often; the badge is rank and visits. Click an "
                "image to select it.", help="Each image is chosen as if the images before it were labeled, so that the "
                                            "suggestions lie apart.")
-    tiles = [tile_of(board.dataset, image, badge=f"{rank}. {suggestion.visits:,.0f}")
+    tiles = [tile_to_label(board, image, f"{rank} · {suggestion.visits:,.0f}")
              for rank, (image, suggestion) in enumerate(zip(board.suggested_images, board.suggestions, strict=True), 1)]
     selectable_gallery(board.dataset, tiles, "Images to label next", "labels-next", selection(board.dataset), 96, 300)
 
@@ -35,7 +35,7 @@ def assigned_labels(board: Board) -> None:
             images = [image for image, label in board.labels.items() if label == name]
             with column:
                 st.markdown(f"**{number}. {name}** · {len(images):,}")
-                selectable_gallery(board.dataset, [tile_of(board.dataset, image) for image in images[:MOST_TILES]],
+                selectable_gallery(board.dataset, [tile_to_label(board, image) for image in images[:MOST_TILES]],
                                    f"Images of the class {name}", f"labels-given-{number}", selection(board.dataset),
                                    60, 150)
     sizes = pd.Series(list(board.labels.values())).value_counts(sort=False)

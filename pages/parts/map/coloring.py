@@ -32,7 +32,7 @@ COLOR_WORDS = {
     "class": "Class", "purity": "Purity: neighbors of the same class", "cluster": "Cluster of authority ascent",
     SPREAD: "Spread labels",
     "density": "Density", "outlier score": "Outlier score",
-    "trustworthiness": "Distortion: trustworthiness", "continuity": "Distortion: continuity",
+    "trustworthiness": "Trustworthiness", "continuity": "Continuity",
     "neighbors kept": "Neighbors kept since the first embedding", "half": "Training or test half",
     "weight": "Mean triplet weight", LABEL: "Uncertainty σ",
 }

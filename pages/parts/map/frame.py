@@ -99,16 +99,15 @@ def covering_map(run: Run, indices: Array, map_id: str = "") -> MapFrame | None:
 
 
 def distortion_words(shown: MapFrame) -> str:
-    """Return the distortion of a layout with its two parts."""
+    """Return the two measures of how well a layout preserves neighbors."""
     trust, continuity = (100 * float(np.nanmean(values[shown.frame])) for values in (
         shown.projection.trustworthiness, shown.projection.continuity))
     measured = np.isfinite(shown.projection.continuity[shown.frame])
-    return (f"**Distortion {100 - (trust + continuity) / 2:.1f} %**: 100 % minus the mean of trustworthiness "
-            f"{trust:.1f} % (neighbors on the map are near in the embedding) and continuity {continuity:.1f} % "
-            "(neighbors in the embedding are near on the map)"
+    return (f"**Trustworthiness {trust:.1f} %** (neighbors on the map are near in the embedding), "
+            f"**continuity {continuity:.1f} %** (neighbors in the embedding are near on the map)"
             + ("." if measured.all() else f", measured among {measured.sum():,} images."))
 
 
 def show_distortion(shown: MapFrame) -> None:
-    """Show the distortion of a layout with its two parts."""
+    """Show how well a layout preserves neighbors."""
     st.markdown(distortion_words(shown))

@@ -106,9 +106,11 @@ def nearest_images(shown: MapFrame, current: int, where: str, key: str) -> int |
     neighbors = _neighbors(shown, current)
     dataset = shown.dataset
     tiles = [tile_of(dataset, current, "query", "current"),
-             *(tile_of(dataset, index, mark_of(dataset, index, current), f"{rank}. {_badge(shown, index)}")
+             *(tile_of(dataset, index, mark_of(dataset, index, current), f"{rank} · {_badge(shown, index)}")
                for rank, index in enumerate(neighbors, 1))]
-    st.markdown(f"**{dataset.caption(current)}** and its {len(neighbors)} nearest neighbors, {where}")
+    name = "file name" if dataset.labels is None else "class"
+    st.markdown(f"**{dataset.caption(current)}** and its {len(neighbors)} nearest neighbors, {where}  \n"
+                f":small[Below an image: rank · {name}.]")
     clicked = gallery(dataset, tiles, f"The current image and its nearest neighbors in the embedding, {where}", key, 68)
     color_legend("current image", *(CLASSES if dataset.labels is not None else ()))
     with st.container(horizontal=True, gap="small"):

@@ -64,7 +64,7 @@ def show_candidates(center: Center, hoods: LinearNeighborhoods, geometry: views.
             st.markdown(f"**{word}: {mask.sum()}** · badge: rank by distance, {meaning}")
             if mask.any():
                 tiles = [tile_of(center.dataset, images[rank], center.mark(images[rank]),
-                                 f"{rank + 1}. " + ("not tested" if rank < untested else f"{values[rank]:g} %"))
+                                 f"{rank + 1} · " + ("not tested" if rank < untested else f"{values[rank]:g} %"))
                          for rank in np.flatnonzero(mask)]
                 clicks.append(gallery(center.dataset, tiles, word, f"neighborhood-{word.lower()}", 84, second))
     if center.same_class is not None:

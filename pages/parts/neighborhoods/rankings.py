@@ -75,13 +75,15 @@ def show_rankings(center: Center, similarities: Array, second: int) -> int | Non
     by_s = np.argsort(-similarities, kind="stable")
     left, right = st.columns(2)
     with left:
-        badges = [f"{rank + 1}. {similarities[row]:.2f}{_moved(row - rank)}" for rank, row in enumerate(by_s.tolist())]
+        badges = [f"{rank + 1} · {similarities[row]:.3f}{_moved(row - rank)}"
+                  for rank, row in enumerate(by_s.tolist())]
         clicked_by_s = _show_ranking(center, "By s, along the flats", by_s, badges, "ranking-s", second)
     with right:
         ranks = np.arange(len(by_s))
-        clicked_by_metric = _show_ranking(center, f"By {center.metric}", ranks, [f"{rank + 1}." for rank in ranks],
+        clicked_by_metric = _show_ranking(center, f"By {center.metric}", ranks, [f"{rank + 1}" for rank in ranks],
                                           "ranking-plain", second)
-    st.caption(f"Arrows: how many ranks an image rises or falls compared with the order by {center.metric}.")
+    st.caption("Below an image: its rank and, on the left, s. Arrows: how many ranks an image rises or falls compared "
+               f"with the order by {center.metric}.")
     if center.same_class is not None:
         color_legend(*CLASSES)
     return clicked_tile([clicked_by_s, clicked_by_metric])

@@ -88,7 +88,7 @@ def similar_images(run: Run, dataset: Dataset, record: Prototypes, values: Array
     for half, rows, key in (("training half", split.train, "train"), ("test half", split.test, "test")):
         nearest = views.strongest_rows(values, rows, MOST_SIMILAR)
         st.markdown(f"**Images of the {half} most similar to prototype {current + 1}** · badge: rank and k(l, x)")
-        gallery(dataset, [tile_of(dataset, image, badge=f"{rank}. {values[image]:.3f}")
+        gallery(dataset, [tile_of(dataset, image, badge=f"{rank} · {values[image]:.3f}")
                           for rank, image in enumerate(nearest.tolist(), 1)],
                 f"Images of the {half} most similar to prototype {current + 1}", f"prototypes-{key}", 76)
 

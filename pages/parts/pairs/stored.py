@@ -113,7 +113,7 @@ def pair_list(stored: StoredPairs, rows: Array, current: int | None) -> None:
     at = np.flatnonzero(shown == current)
     record = stored.record
     clicked = pair_gallery(stored.dataset, stored.pairs[shown], record.same[shown],
-                           [f"{record.before[row]:.3g} → {record.after[row]:.3g}" for row in shown], "Stored pairs",
+                           [f"{record.before[row]:.3f} → {record.after[row]:.3f}" for row in shown], "Stored pairs",
                            "pairs-list", 160, int(at[0]) if len(at) else None, 300)
     if clicked is not None:
         write_address("pair", join_indices(stored.pairs[shown[clicked]].tolist()))
@@ -133,10 +133,10 @@ def pair_detail(stored: StoredPairs, row: int, hinge: Hinge, argument: float) ->
     record = stored.record
     st.subheader("Current pair")
     two_images(stored.dataset, (first, second), with_classes=True)
-    st.markdown(f"Labeled **{answer_word(bool(record.same[row]))}**: d² went from **{record.before[row]:.3g}** to "
-                f"**{record.after[row]:.3g}**. At {hinge.words} the pair " +
-                (f"violates the margin; its loss is **{argument:.3g}**." if argument > 0 else
-                 f"keeps the margin with {-argument:.3g} to spare."))
+    st.markdown(f"Labeled **{answer_word(bool(record.same[row]))}**: d² went from **{record.before[row]:.3f}** to "
+                f"**{record.after[row]:.3f}**. At {hinge.words} the pair " +
+                (f"violates the margin; its loss is **{argument:.3f}**." if argument > 0 else
+                 f"keeps the margin with {-argument:.3f} to spare."))
     if row in stored.contradictory:
         st.warning("This pair contradicts the classes or other pairs.", icon=":material/call_split:")
     with st.container(horizontal=True):

@@ -58,7 +58,7 @@ def warn_of_fall(live: Live, refined: Refined) -> None:
 
 
 def show_protocol(live: Live, refined: Refined) -> None:
-    """Show which images each step has seen, and where the live figures are approximate."""
+    """Show which images each step uses, and where the live figures are approximate."""
     words = {"nothing": "no other image", "training half": "the training half",
              "gallery": "all unlabeled test images, the queries among them"}
     seen = refining.seen_images(refined.recipe, live.has_training)
@@ -69,11 +69,11 @@ def show_protocol(live: Live, refined: Refined) -> None:
                    "page Retrieval adds query expansion with the same neighbors; in Python, switch on **Query "
                    "expansion** before you copy the recipe.")
     if steps:
-        st.caption(f"**Protocol: {protocol}.** What each step has seen: {steps}. No step sees labels; they only "
-                   "measure.")
+        st.caption(f"**Protocol: {protocol}.** What each step uses: {steps}. No step uses labels; only the "
+                   "measures do.")
     if not live.run.is_normalized("final"):
-        st.caption("Before: nearest by Euclidean distance, as on the page Retrieval. After: nearest by cosine, because "
-                   "every recipe begins with embeddings of unit length.")
+        st.caption("Before refinement: nearest by Euclidean distance, as on the page Retrieval. After refinement: "
+                   "nearest by cosine, because every recipe begins with embeddings of unit length.")
     queries, stage = live.gallery.queries, live.gallery.start
     of = f"{len(live.images):,} evenly spaced of {live.total:,}" if live.total > len(live.images) else f"{live.total:,}"
     width = live.gallery.stored.shape[1]

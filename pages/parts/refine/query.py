@@ -113,8 +113,8 @@ def show_query(live: Live, refined: Refined, query: int) -> None:
         color_legend(*HITS)
     clicks = []
     arrows = [moved(int(one), int(two)) for one, two in zip(ranks.of_before, ranks.of_after, strict=True)]
-    for column, word, order in zip(st.columns(2, gap="medium"), ("Before", "After"), (ranks.before, ranks.after),
-                                   strict=True):
+    for column, word, order in zip(st.columns(2, gap="medium"), ("Before refinement", "After refinement"),
+                                   (ranks.before, ranks.after), strict=True):
         with column:
             clicks.append(_show_ranking(live, query, ranks.image, word, order[:TILES], arrows))
     _explain_clicked(live, query, clicked_tile(clicks))
@@ -157,8 +157,8 @@ def _show_ranking(live: Live, query: int, image: int, word: str, order: Array, a
     tiles = [tile_of(live.dataset, int(live.images[row]), mark_of(live.dataset, int(live.images[row]), index),
                      f"{rank}{arrows[row]}")
              for rank, row in enumerate(order.tolist(), 1)]
-    return gallery(live.dataset, tiles, f"The {len(order)} nearest images, {word.lower()}", f"refine-{word.lower()}",
-                   64, int(live.images[image]), 330)
+    return gallery(live.dataset, tiles, f"The {len(order)} nearest images, {word.lower()}",
+                   f"refine-{word.split()[0].lower()}", 64, int(live.images[image]), 330)
 
 
 def show_votes(live: Live, refined: Refined, query: int, image: int, ranks: tuple[int, int]) -> int | None:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import pandas as pd
 
-from pages.parts.kit.tables import MEASURE_WORDS
+from pages.parts.kit.tables import MEASURE_WORDS, NOT_PERCENT
 from udml_core.results.records import Spread, Table
 
 WHOLE_NUMBERS = ("seconds", "width", "epoch", "size", "events", "tried", "held", "broken", "mended", "sessions")
+SHARES = ("linear probe", "purity", "trustworthiness", "continuity")
+"""Measures in percent whose names are their titles."""
 
 
 def measure_words(measure: str) -> str:
     """Return a measure's title."""
     default = measure if "_" in measure or measure.startswith("mprec") else measure[:1].upper() + measure[1:]
     return MEASURE_WORDS.get(measure, default)
+
+
+def measure_title(measure: str) -> str:
+    """Return a measure's title with its unit, for an axis or a column."""
+    is_share = measure in MEASURE_WORDS and measure not in (*NOT_PERCENT, *WHOLE_NUMBERS)
+    return f"{measure_words(measure)}, %" if is_share or measure in SHARES else measure_words(measure)
 
 
 def table_frame(table: Table) -> pd.DataFrame:
@@ -31,7 +39,7 @@ def table_frame(table: Table) -> pd.DataFrame:
             values = [table.printed[name].get(measure) for measure in measures]
             title = f"{name}, reported" if table.comparable else f"{name}, reported*"
             rows[title] = ["" if value is None else f"{value:g}" for value in values]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=[measure_words(measure) for measure in measures])
+    return pd.DataFrame.from_dict(rows, orient="index", columns=[measure_title(measure) for measure in measures])
 
 
 def value_text(value: Spread | None, measure: str) -> str:

@@ -76,7 +76,7 @@ def _load(retrieval: Retrieval) -> tuple[dict[Which, Atlas], History]:
 
 def _show_numbers(atlases: dict[Which, Atlas], is_changed: bool) -> None:
     before, after = atlases["initial"], atlases["final"]
-    fixed = int((before.misses & ~after.misses).sum())
+    fixed, missed = int((before.misses & ~after.misses).sum()), int(before.misses.sum())
     broken = int((~before.misses & after.misses).sum())
     change = 100 * (after.recall - before.recall)
     st.metric("R@1", percent(100 * after.recall), points(change) if is_changed else None, width="content",
@@ -88,8 +88,10 @@ def _show_numbers(atlases: dict[Which, Atlas], is_changed: bool) -> None:
               help="Test images whose nearest other test image has another class, after training.")
     if not is_changed:
         return
-    st.metric("Fixed", f"{fixed:,}", help="Misses before training that are hits after training.", width="content")
-    st.metric("Broken", f"{broken:,}", help="Hits before training that are misses after training.", width="content")
+    st.metric("Fixed", f"{fixed:,}", f"of {counted(missed, 'miss')} before", width="content", delta_color="off",
+              delta_arrow="off", help="Misses before training that are hits after training.")
+    st.metric("Broken", f"{broken:,}", f"of {counted(len(before.queries) - missed, 'hit')} before", width="content",
+              delta_color="off", delta_arrow="off", help="Hits before training that are misses after training.")
 
 
 def _show_queries(dataset: Dataset, atlas: Atlas, pair: Pair, history: History,
@@ -102,9 +104,9 @@ def _show_queries(dataset: Dataset, atlas: Atlas, pair: Pair, history: History,
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.markdown(f"#### {own} mistaken for {other}", width="content")
         image_size("failures-size", SIDE)
-    queries = [tile_of(dataset, int(atlas.queries[row]), "query", f"{number}. {fate}")
+    queries = [tile_of(dataset, int(atlas.queries[row]), "query", f"{number} · {fate}")
                for number, (row, fate) in enumerate(zip(shown, fates, strict=True), 1)]
-    nearest = [tile_of(dataset, int(atlas.nearest[row]), "miss", f"nearest to {number}.")
+    nearest = [tile_of(dataset, int(atlas.nearest[row]), "miss", f"{number} · nearest")
                for number, row in enumerate(shown, 1)]
     left, right = st.columns(2, gap="small")
     with left:
@@ -115,8 +117,8 @@ def _show_queries(dataset: Dataset, atlas: Atlas, pair: Pair, history: History,
                 cell=CELL, on_pick=on_pick)
     color_legend("query", "miss")
     cut = f" Only the first {MOST_QUERIES} are drawn." if len(rows) > len(shown) else ""
-    st.caption(f"Left: {counted(len(rows), 'miss')} (★), with the epoch from which the query stays a hit or in which "
-               "its last hit was lost. Right: the nearest test image (✕), same number. The epochs refer to the fixed "
+    st.caption(f"Left: {counted(len(rows), 'miss')} (★). Right: the nearest test image of each (✕), with the same "
+               "number. An epoch says since when a query is a hit, or when it became a miss, in a search of the fixed "
                f"sample of {len(history.indices):,} test images. Click an image to search with it.{cut}")
 
 

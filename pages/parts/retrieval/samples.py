@@ -19,9 +19,11 @@ CLASS_KEY = "sample-class"
 def queries_of_class(retrieval: Retrieval) -> Strip:
     """Return the interesting queries of the class that the user chose, with their badges.
 
-    Images that training has not seen come first: only they show what retrieval of new images is worth.
+    Images that training has not seen come first: only they show what retrieval of new images is worth. Images without
+    a change are left out if others have one.
     """
     strip = interesting_queries(retrieval.run, int(st.session_state.get(class_key(retrieval), ANY_CLASS)))
+    strip = [query for query in strip if len(set(query[1].split(" → "))) > 1] or strip
     seen = set(retrieval.split.train.tolist())
     return sorted(strip, key=lambda query: query[0] in seen)
 
@@ -68,6 +70,8 @@ def show_steps(retrieval: Retrieval, query: PageQuery, strip: Strip) -> None:
                   on_click=_show_random, args=(retrieval,), help="A random test image.")
         st.button("Next", icon=":material/chevron_right:", key="query-next", shortcut="N", disabled=not images,
                   on_click=_show, args=(images, forward), help="Next query of the strip.")
+        if any(badge for _, badge in strip):
+            st.caption("Badge: hits among the first 10, before → after training.", width="content")
 
 
 def _show(images: list[int], position: int) -> None:

@@ -21,17 +21,18 @@ def show_measured(spec: Spec, dataset: Dataset, settings: Settings, example: Run
         settings: What the form began with.
         example: An example on the same images; None if there is none.
     """
-    text = f"Measured on {len(spec.halves(dataset).test):,} test images"
+    count = f"{len(spec.halves(dataset).test):,} test images"
     if example is None:
-        st.caption(f"{text}.")
+        st.caption(f"Evaluated on {count}.")
         return
     title = escaped(example_title(example))
     if jobs.shares_test_images(spec, example, dataset):
         features = "" if spec.encoder == example.spec().encoder else " Their features before training differ."
-        st.caption(f"{text}, as the example {title}: Compare shows the same queries in both runs.{features}")
+        st.caption(f"Evaluated on the same {count} as the example {title}, so Compare can show the same queries."
+                   f"{features}")
         return
-    st.caption(f"{text}. The example {title} has other test images, so Compare cannot show the same queries in both "
-               "runs.")
+    st.caption(f"Evaluated on {count}. The example {title} has other test images, so Compare cannot show the same "
+               "queries.")
     split = example.spec().split
     if spec.split != split:  # else images are excluded
         key = option_key("split", settings.options)

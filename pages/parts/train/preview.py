@@ -66,7 +66,8 @@ def show_preview(spec: Spec, dataset: Dataset, form: str) -> None:
             else:
                 edges, counts = angle_histogram(result.shape)
                 share = 100 * result.violations(float(alpha))
-                histogram(edges.tolist(), counts.tolist(), f"{share:.1f} % of sample triplets exceed α = {alpha:g}°",
+                histogram(edges.tolist(), counts.tolist(),
+                          f"{share:.1f} % of {int(counts.sum()):,} sample triplets exceed α = {alpha:g}°",
                           "train-angles", float(alpha))
         with right:
             statistics = result.clusters

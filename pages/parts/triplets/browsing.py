@@ -118,6 +118,6 @@ def _pick_of_same_anchor(stored: StoredTriplets, ordered: Array, triplet: int) -
     if triplet in same_anchor and len(same_anchor) > 1:
         st.session_state["triplets-same"] = triplet
         st.segmented_control("Triplets of this anchor", same_anchor, required=True, key="triplets-same",
-                             format_func=lambda other: (f"{same_anchor.index(other) + 1}. "
+                             format_func=lambda other: (f"{same_anchor.index(other) + 1} · "
                                                         f"{stored.shape.angle[other]:.0f}°"),
                              on_change=lambda: write_address("triplet", str(st.session_state["triplets-same"])))

@@ -68,7 +68,7 @@ def _show_numbers(stored: StoredTriplets, triplet: int, alpha: float) -> None:
         ]
     with st.container(horizontal=True):
         for name, values, description in metrics:
-            st.metric(name, f"{values[triplet]:.3g}", help=description, width="content")
+            st.metric(name, f"{values[triplet]:.4f}", help=description, width="content")
 
 
 def show_triangles(stored: StoredTriplets, triplet: int, alpha: float) -> None:
