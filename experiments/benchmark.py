@@ -4,8 +4,8 @@
     python -m experiments.benchmark --budget 600
 
 The rows are declared in `experiments/benchmark_rows.py`: every method of the project, frozen features, PCA of the same
-width, a learning rate of 0, and refinements without training, with three seeds. Rows run in the order of their expected
-time. The record is written after every finished row, and the same command resumes: finished runs of an equal spec in
+dimension, a learning rate of 0, and refinements without training, with three seeds. Rows run in the order of their
+expected time. The record is written after every finished row, and the same command resumes: finished runs of an equal spec in
 the folder `--runs` are reused, and rows of the record stay if their text and the version of the protocol are equal. A
 row that does not fit into the remaining time is not started, unless `--force` is given. At the end the command lists
 what was not measured. By default the runs are in the app's folder, so that the page Benchmark can open them.
@@ -112,7 +112,7 @@ class Benchmark(Campaign):
         images = f"{len(dataset):,} images, {place.images:,} of them in the training half"
         part = {"head": "linear heads", "last": "the encoder's last blocks"}[place.trains]
         own = {"title": dataset.title, "near": place.near, "encoder": f"{spec.backbone} at {spec.encoder.size} px",
-               "budget": f"{images}; {place.steps} steps of {BATCH} images; {part}; width {place.dimension}; "
+               "budget": f"{images}; {place.steps} steps of {BATCH} images; {part}; dimension {place.dimension}; "
                          f"{place.labels} labels for methods with few labels", "rows": rows}
         return provenance("benchmark") | {
             "command": f"python -m experiments.benchmark --budget {self.budget:g} --device {self.device} "
