@@ -90,8 +90,9 @@ class GraphView:
         marks = [mark for row in rows.tolist() if (mark := self.mark(row))]
         if not marks:
             return ""
-        wanted, words = ("hit", "this image's class") if role == "positive" else ("miss", "another class")
-        return f": {marks.count(wanted)} of {len(marks)} have {words}, as {role}s should"
+        agreeing = sum((mark == "hit") == (role == "positive") for mark in marks)
+        words = "this image's class" if role == "positive" else "another class"
+        return f": {agreeing} of {len(marks)} have {words}, as {role}s should"
 
 
 def _sources(run: Run, dataset: Dataset) -> list[str]:
