@@ -5,10 +5,10 @@
 
 The rows are declared in `experiments/benchmark_rows.py`: every method of the project, frozen features, PCA of the same
 dimension, a learning rate of 0, and refinements without training, with three seeds. Rows run in the order of their
-expected time. The record is written after every finished row, and the same command resumes: finished runs of an equal spec in
-the folder `--runs` are reused, and rows of the record stay if their text and the version of the protocol are equal. A
-row that does not fit into the remaining time is not started, unless `--force` is given. At the end the command lists
-what was not measured. By default the runs are in the app's folder, so that the page Benchmark can open them.
+expected time. The record is written after every finished row, and the same command resumes: finished runs of an equal
+spec in the folder `--runs` are reused, and rows of the record stay if their text and the version of the protocol are
+equal. A row that does not fit into the remaining time is not started, unless `--force` is given. At the end the command
+lists what was not measured. By default the runs are in the app's folder, so that the page Benchmark can open them.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def test_keys_label_suggested_and_selected_images_and_undo(page: Page, unlabeled
     page.keyboard.press("u")
     expect_labels(page, 3)
     expect(page.get_by_text("2 images to label")).to_be_visible()
-    page.get_by_label("Another class").fill("1 u s")
-    page.get_by_label("Another class").press("Enter")
+    page.get_by_label("New class").fill("1 u s")
+    page.get_by_label("New class").press("Enter")
     expect_labels(page, 5)
     assert sorted(annotations.assigned_labels(unlabeled.dataset()).values()).count("1 u s") == 2

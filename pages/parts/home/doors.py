@@ -27,10 +27,10 @@ def show_doors(run: Run) -> None:
         st.page_link("pages/retrieval.py", label="**Browse**: search with any image", icon=":material/image_search:",
                      query_params=parameters, help="See the nearest images before and after training.")
     with tune.container(border=True, horizontal=True):
-        st.page_link("pages/triplets.py", label="**Tune** α", icon=":material/change_history:", query_params=parameters,
-                     help="Move α, the largest allowed angle, and see which triplets violate it.")
-        st.page_link("pages/clusters.py", label="**Tune** ε", icon=":material/workspaces:", query_params=parameters,
-                     help="Move ε, and see clusters merge and shatter.")
+        st.page_link("pages/triplets.py", label="**Tune** α: angles", icon=":material/change_history:",
+                     query_params=parameters, help="Move α, the largest allowed angle, and see what violates it.")
+        st.page_link("pages/clusters.py", label="**Tune** ε: clusters", icon=":material/workspaces:",
+                     query_params=parameters, help="Move ε, and see clusters merge and shatter.")
     with teach.container(border=True):
         st.page_link("pages/learn.py", label="**Teach**: twelve lessons", icon=":material/school:",
                      help="Short lessons that work alone and in front of a class.")

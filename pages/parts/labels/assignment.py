@@ -46,7 +46,7 @@ def assignment_panel(board: Board, selected: Selection) -> None:
     _true_class(board, target)
     with st.form("labels-form", clear_on_submit=True, border=False), st.container(
             horizontal=True, vertical_alignment="bottom"):
-        st.text_input("Another class", key="labels-typed", max_chars=LONGEST_CLASS,
+        st.text_input("New class", key="labels-typed", max_chars=LONGEST_CLASS,
                       placeholder="Type a name and press Enter")
         st.form_submit_button("Assign class", icon=":material/new_label:", disabled=not images,
                               on_click=assign_typed_class, args=(target,))
