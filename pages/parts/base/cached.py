@@ -94,6 +94,7 @@ class _Opened:
     def _open(self, key: tuple[str, str], place: DeltaGenerator) -> Dataset:
         with place.container(), progress_bar("Opening the data set …") as report:
             dataset = catalog.load(key[0], report)
+        place.empty()  # an empty container would keep its gap
         with self._changing:
             self._datasets[key] = dataset
             while len(self._datasets) > self.MOST:
