@@ -22,8 +22,8 @@ MOST_CLASSES = 30
 MOST_NUMBERED = 16
 """A heat map of up to so many classes shows its numbers."""
 MOST_OFFERED = 200
-NAME_WIDTH = 115
-"""Pixels of a class name in the table, so that all columns are visible on a laptop's screen."""
+NAME_WIDTH = 150
+"""Pixels of a class name in the table: 22 characters fit, and all columns are visible on a laptop's screen."""
 LIGHT, DARK = ("#e3eef7", "#0072b2"), ("#17293a", "#56b4e9")
 
 

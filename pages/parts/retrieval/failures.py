@@ -44,7 +44,7 @@ def show_failures(retrieval: Retrieval, on_pick: Callable[[int], None]) -> None:
         st.success("There are no misses: the nearest image of every test image has its class.",
                    icon=":material/celebration:")
         return
-    left, right = st.columns([2, 3], gap="medium")
+    left, right = st.columns(2, gap="medium")
     with left:
         pair = choose_pair(retrieval.dataset, atlas, which)
     with right:

@@ -146,7 +146,7 @@ def show_epochs(retrieval: Retrieval, index: int, on_pick: Callable[[int], None]
         return
     nearest = history.indices[history.nearest[:, row]].tolist()
     tiles = [tile_of(retrieval.dataset, other, mark_of(retrieval.dataset, other, index),
-                     epoch_words(retrieval.run, epoch))
+                     epoch_words(retrieval.run, epoch).removesuffix(" training"))
              for epoch, other in zip(history.epochs, nearest, strict=True)]
     st.caption(f"The search covers the fixed sample of {len(history.indices):,} test images.")
     gallery(retrieval.dataset, tiles, "Nearest image by epoch", "retrieval-epochs", side=SIDE, cell=CELL,

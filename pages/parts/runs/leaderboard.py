@@ -19,7 +19,8 @@ from udml_core.runs.verdict import MEASURE_NAMES, Rank, Standing, best_runs, sta
 
 MOST_LISTED = 200
 SHORT_TABLE = 7  # A longer table has a scroll bar, so that the chosen run stays above the fold.
-ROW_HEIGHT = 35
+ROW_HEIGHT, BAR_HEIGHT = 35, 12
+"""Heights in pixels of a row, and of the scroll bar with the border: a narrow screen needs it below the last row."""
 NAME_WIDTH = 202
 """Width in pixels of the names at most: the measures follow on a phone, and 29 characters fit."""
 RANK_WORDS: dict[Rank, str] = {"above": "▲ above both", "between": "◆ not above both", "below": "▼ below frozen",
@@ -129,7 +130,7 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
     with st.container(key=f"runs-rows-{min(len(frame), SHORT_TABLE)}"):  # app.css keeps its place
         event = st.dataframe(
             _formatted(frame), hide_index=True, width="stretch", on_select="rerun", selection_mode="multi-row", key=key,
-            height="content" if len(frame) <= SHORT_TABLE else ROW_HEIGHT * (SHORT_TABLE + 1),
+            height=ROW_HEIGHT * (min(len(frame), SHORT_TABLE) + 1) + BAR_HEIGHT,
             selection_default={"selection": {"rows": [ids.index(run_id) for run_id in chosen]}},
             column_config=_columns(frame), placeholder="–",
             alt="Leaderboard of runs: MAP@R and recall@1 after training, and their differences to the baselines.")
