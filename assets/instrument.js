@@ -264,7 +264,7 @@ class Instrument {
   }
 
   tint(row) { return PALETTE[(this.classes ? this.classes[row] : 0) % 8]; }
-  shape(row) { return SHAPES[Math.floor((this.classes ? this.classes[row] : 0) / 8) % SHAPES.length]; }
+  shape(row) { return SHAPES[(this.classes ? this.classes[row] : 0) % SHAPES.length]; } // as on the maps: few classes all differ
   isHit(row) { return !this.classes || this.classes[row] === this.classes[this.query]; }
   edge(row) { return this.isHit(row) ? HIT : MISS; }
 

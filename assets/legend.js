@@ -77,7 +77,8 @@ class Legend {
         chosen: chosen[code], on: this.chart.selectedCount && chosen[code] === counts[code], mark: SHAPES[this.chart.styles[code] >> 3],
         color: PALETTE[this.chart.styles[code] % 8], holds: (row) => this.chart.values[row] === code }));
       if (color.names.length > MOST_BY_CODE) all.sort((first, second) => second.count - first.count);
-      if (without) all.push({ name: color.none ?? "none", count: without, chosen: chosenWithout, mark: "○", color: "", holds: (row) => this.chart.values[row] < 0 });
+      // First where categories may be hidden for lack of room, because it explains the gray points.
+      if (without) all[color.names.length > MOST_BY_CODE ? "unshift" : "push"]({ name: color.none ?? "none", count: without, chosen: chosenWithout, mark: "○", color: "", holds: (row) => this.chart.values[row] < 0 });
       return all;
     }
     const step = (color.high - color.low || 1) / BINS;

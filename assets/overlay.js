@@ -1,6 +1,6 @@
 // The layer above a map's points, on a 2-D canvas: images, seams, marks, the point under the pointer, and the lasso.
 const TILE = 44;
-const FRAMED = 8; // pixels from which an image of a grid shows its color as a frame
+const FRAMED = 24; // pixels from which an image of a grid shows its color as a frame; smaller ones leave the seams visible
 const LINE = 16;
 const RING = 12; // half the side of a mark
 const ASIDE = 14; // pixels from a point to its word

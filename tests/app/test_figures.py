@@ -127,6 +127,11 @@ def test_every_line_differs_and_six_runs_differ_in_color() -> None:
     assert len({style["color"] for style in styles[:6]}) == 6
 
 
+def test_classes_that_are_numbers_each_have_a_label(drawn: Drawn) -> None:
+    figures.bars(["0", "1", "2"], [3, 4, 5], "Images per class", "classes")
+    assert drawn["classes"].layout.yaxis.type == "category"
+
+
 def test_bars_of_candidates_begin_at_the_threshold_and_do_not_cover_each_other(
         drawn: Drawn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flat, "draw", figures.draw)

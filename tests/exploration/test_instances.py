@@ -48,7 +48,8 @@ def test_histograms_include_values_below_the_axis() -> None:
     similar = instances.similarities(ROWS, instances.same_class(LABELS))
     edges = instances.common_edges([similar])
     assert edges[-1] == 1
-    assert np.quantile(similar.negative, 0.01) > edges[0]
+    lowest = min(np.quantile(cosines, 0.05) for cosines in (similar.positive, similar.negative))
+    assert edges[0] <= lowest < edges[0] + 0.05, "few cosines make no wide axis"
     np.testing.assert_allclose(similar.shares(edges).sum(axis=1), 100)
     assert similar.shares(np.linspace(0.9, 1, 3))[1, 0] > 50
 

@@ -18,7 +18,7 @@ from udml_core.losses.instance_discrimination import latent
 NEAREST = 5
 """Number of nearest images of the same class, and of other classes, whose similarity is compared (PSLR Fig. 6)."""
 BINS = 40
-TAIL = 0.005
+TAIL = 0.05
 """Share of the similarities that may lie below a histogram's axis; the first bar includes them."""
 
 
@@ -110,11 +110,11 @@ def nearest_mask(embedding: Array, k: int = NEAREST) -> Array:
 def common_edges(compared: list[Similarities]) -> Array:
     """Return common bin edges (41,) for several histograms.
 
-    The last edge is 1; the first is a multiple of 0.1 that almost all cosines exceed.
+    The last edge is 1; the first is a multiple of 0.05 that 95 % of the cosines exceed.
     """
     lowest = min((float(np.quantile(cosines, TAIL)) for similar in compared
                   for cosines in (similar.positive, similar.negative) if len(cosines)), default=0.0)
-    return np.linspace(min(0.9, np.floor(10 * lowest) / 10), 1, BINS + 1)
+    return np.linspace(min(0.95, np.floor(20 * lowest) / 20), 1, BINS + 1)
 
 
 def unit_rows(embedding: Array) -> Array:

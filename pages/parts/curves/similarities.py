@@ -113,7 +113,7 @@ def _picture(now: Similarities, start: Similarities, edges: Array, name: str, ke
     figure.update_layout(title={"text": f"{name}: AUC {now.auc:.3f} (before {start.auc:.3f})", "font": {"size": 14}},
                          height=280, margin={"l": 8, "r": 8, "t": 36, "b": 8}, hovermode="x unified",
                          legend={"orientation": "h", "y": -0.28})
-    figure.update_xaxes(title="cosine", range=[edges[0], 1])
+    figure.update_xaxes(title=f"cosine, the first bin with all below {edges[1]:.2g}", range=[edges[0], 1])
     figure.update_yaxes(title="% of pairs", rangemode="tozero")
     draw(figure, key, f"{name}: cosines to the positives, mean {now.positive.mean():.3f}, and to the negatives, mean "
          f"{now.negative.mean():.3f}; AUC {now.auc:.3f}, before training {start.auc:.3f}.")

@@ -42,7 +42,7 @@ def show_starts() -> None:
     with own, show_user_errors():
         st.subheader("Train on your images")
         _import_files()
-        st.page_link("pages/data.py", label="Import your own images from a folder on this computer",
+        st.page_link("pages/data.py", label="Import a folder of images",
                      icon=":material/drive_folder_upload:", query_params={"import": "1"})
     with first:
         st.subheader("Or start here")

@@ -203,5 +203,5 @@ def bars(names: Sequence[str], values: Sequence[float], title: str, key: str, x_
     figure.update_layout(title={"text": title, "font": {"size": 14}}, height=max(160, 24 * len(names) + 70),
                          margin={"l": 8, "r": 8, "t": 36, "b": 8})
     figure.update_xaxes(title=x_title)
-    figure.update_yaxes(title=y_title, autorange="reversed")
+    figure.update_yaxes(title=y_title, autorange="reversed", type="category")  # classes can be numbers
     draw(figure, key, f"{title}: from {min(values)} to {max(values)}.")

@@ -22,9 +22,9 @@ SEARCHED = 10
 """Neighbors that are searched for on a large map."""
 MOST_SEARCHED = 24
 """Images that one search can combine."""
-HINT = ("**Click** a point to see its neighbors here. **Shift and drag** around points, or click a name in the legend, "
-        "to select images and label, search or exclude them. **Right-click** an image to search with it.")
-KEYS = "Keys on the map: arrows move, + and − zoom, 0 shows all, L lasso, B box, P pan, Q search, Esc clear."
+HINT = ("**Click** {thing} to see its neighbors here. **Shift and drag** around {things}, or click a name in the "
+        "legend, to select images and label, search or exclude them. **Right-click** an image to search with it.")
+KEYS = "Keys on the {key}: arrows move, + and − zoom, 0 shows all, L lasso, B box, P pan, Q search, Esc clear."
 
 
 def side_panel(shown: MapFrame, selected: Selection, current: int | None, where: str, key: str,
@@ -52,8 +52,9 @@ def side_panel(shown: MapFrame, selected: Selection, current: int | None, where:
         if current is not None:
             clicks.append(nearest_images(shown, current, where, f"{key}-near"))
         if not len(selected.ids) and current is None:
-            st.markdown(HINT)
-            st.caption(KEYS)
+            thing, things = ("an image", "images") if key == "grid" else ("a point", "points")
+            st.markdown(HINT.format(thing=thing, things=things))
+            st.caption(KEYS.format(key=key))
     return clicked_tile(clicks)
 
 
@@ -111,8 +112,6 @@ def nearest_images(shown: MapFrame, current: int, where: str, key: str) -> int |
     name = "file name" if dataset.labels is None else "class"
     st.markdown(f"**{dataset.caption(current)}** and its {len(neighbors)} nearest neighbors, {where}  \n"
                 f":small[Below an image: rank · {name}.]")
-    clicked = gallery(dataset, tiles, f"The current image and its nearest neighbors in the embedding, {where}", key, 68)
-    color_legend("current image", *(CLASSES if dataset.labels is not None else ()))
     with st.container(horizontal=True, gap="small"):
         for page, label, icon, parameter, words in (
                 ("retrieval", "Search", "image_search", "add", "Search all images with this image."),
@@ -120,6 +119,8 @@ def nearest_images(shown: MapFrame, current: int, where: str, key: str) -> int |
                 ("instances", "Instance", "fingerprint", "picked", "Show instance discrimination.")):
             st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", width="content", help=words,
                          query_params={"run": shown.run.id, parameter: str(current)})
+    clicked = gallery(dataset, tiles, f"The current image and its nearest neighbors in the embedding, {where}", key, 68)
+    color_legend("current image", *(CLASSES if dataset.labels is not None else ()))
     return clicked
 
 

@@ -29,8 +29,8 @@ SIDE, CELL = 88, 160
 
 MOST_WIDE = 2
 """Most columns whose heading fits in one line."""
-HEADING_STYLE = """<style>[class*="st-key-heading-"] p {
-white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }</style>"""
+HEADING_STYLE = """<style>@media (min-width: 641px) { [class*="st-key-heading-"] p {
+white-space: nowrap; overflow: hidden; text-overflow: ellipsis; } }</style>"""
 
 
 @dataclass(frozen=True)
