@@ -261,8 +261,8 @@ def test_labels_marks_the_roles_and_counts_the_classes_that_agree(ssdml: Run) ->
     same = labels[train[order]] == labels[image]
     shown = texts(test)
     positives, negatives = same[:half].sum(), (~same[half:2 * half]).sum()
-    assert f"**Positives** in training: {positives} of {half} have this image's class, as positives should" in shown
-    assert f"**Negatives** in training: {negatives} of {half} have another class, as negatives should" in shown
+    assert f"**Positives** in training: {positives} of {half} have this image's class; all positives should" in shown
+    assert f"**Negatives** in training: {negatives} of {half} have another class; all negatives should" in shown
     galleries = {header["label"]: header for header in components(test, "gallery")}
     for word, role in (("Positives", "positive"), ("Negatives", "negative")):
         assert {tile["mark"] for tile in galleries[f"{word} by affinity"]["tiles"]["list"]} == {role}

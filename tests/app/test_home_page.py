@@ -141,7 +141,7 @@ def test_home_names_the_run_and_says_what_training_did_beside_what_needs_no_trai
     assert f"from {before} to {after}" in words
     assert "RPML receives no labels and forms clusters of nearby images" in words
     shares = {name: 100 * baselines[name]["sample recall@1"] for name in ("frozen", "centered pca")}
-    assert (f"Without training, PCA to as many dimensions reaches {shares['centered pca']:.1f} % and the pixels "
+    assert (f"Without training, PCA with the same 16 dimensions reaches {shares['centered pca']:.1f} % and the pixels "
             f"themselves with all 64 dimensions reach {shares['frozen']:.1f} %.") in words
     assert [(line["name"], line["note"]) for line in header["lines"]] == [
         ("frozen features", "64 dimensions, no training"), ("PCA", "16 dimensions, no training")]

@@ -12,6 +12,7 @@ from pages.parts.base.run_status import escaped, run_title, run_titles
 from udml_core.errors import counted
 from udml_core.runs import Run
 from udml_core.runs.comparison import differing_settings, settings_of
+from udml_core.runs.verdict import standing
 
 FEWEST, MOST = 2, 6
 PARAMETER = "runs"
@@ -48,7 +49,7 @@ def choose_compared(runs: Sequence[Run]) -> list[Run]:
 
 
 def compared_by_default(runs: Sequence[Run], own: Run) -> list[str]:
-    """Return the ids of two runs on the same test images, if possible with different settings.
+    """Return the ids of two runs on the same test images: one, and the best of those with different settings.
 
     Args:
         runs: Finished runs, newest first.
@@ -60,7 +61,8 @@ def compared_by_default(runs: Sequence[Run], own: Run) -> list[str]:
     for first in [own, *runs]:
         rivals = rivals_of(first, runs)
         if rivals:
-            return [first.id, next((other for other in rivals if are_different([first, other])), rivals[0]).id]
+            other = max(rivals, key=lambda run: (are_different([first, run]), standing(run.evaluation()).after or 0.0))
+            return [first.id, other.id]
     return [own.id, *(run.id for run in runs if run.id != own.id)][:FEWEST]
 
 

@@ -45,7 +45,7 @@ def tell_story(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]
     if recall is None:
         return f"{seen} {told}"
     known = {line["name"]: line for line in lines} if card.name != FROZEN else {}
-    reached = [f"PCA to as many dimensions reaches {line['value']:.1f} %"
+    reached = [f"PCA with the same {line['dimensions']} dimensions reaches {line['value']:.1f} %"
                for line in [known.get(BASELINES["centered pca"])] if line]
     features = run.spec().encoder.frozen_words
     reached += [f"{features} with all {line['dimensions']} dimensions reach {line['value']:.1f} %"

@@ -53,7 +53,7 @@ def share_chart(competitions: list[Competition]) -> None:
     for name in competitions[0].parts:
         values = [competition.parts[name] for competition in competitions]
         figure.add_bar(x=values, y=[competition.when for competition in competitions], orientation="h", name=name,
-                       text=[f"{value:.1f} %" if value >= 6 else "" for value in values], textfont={"color": "white"},
+                       text=[f"{value:.1f} %" if value >= 6 else "" for value in values], textfont={"color": "#0b1220" if name == OWN else "white"},
                        insidetextanchor="middle", textangle=0,
                        marker={"color": colors.get(name, OTHER_COLOR),
                                "pattern": {"shape": "" if name in colors else "/", "solidity": 0.15,
@@ -62,7 +62,7 @@ def share_chart(competitions: list[Competition]) -> None:
     figure.update_layout(title={"text": "Softmax: similarity as shares of 100 %", "font": {"size": 14}},
                          barmode="stack", height=230, margin={"l": 8, "r": 8, "t": 36, "b": 8}, bargap=0.35,
                          legend={"orientation": "h", "y": -0.4, "traceorder": "normal"})
-    figure.update_xaxes(title="share, %", range=[0, 100])
+    figure.update_xaxes(title="share, %", range=[0, 100], tickvals=[0, 25, 50, 75, 100])
     figure.update_yaxes(title="embedding", autorange="reversed")
     draw(figure, "instance-shares", "Shares of the softmax. " + " ".join(
         f"{competition.when.capitalize()}: "

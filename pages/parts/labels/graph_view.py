@@ -92,7 +92,7 @@ class GraphView:
             return ""
         agreeing = sum((mark == "hit") == (role == "positive") for mark in marks)
         words = "this image's class" if role == "positive" else "another class"
-        return f": {agreeing} of {len(marks)} have {words}, as {role}s should"
+        return f": {agreeing} of {len(marks)} have {words}; all {role}s should"
 
 
 def _sources(run: Run, dataset: Dataset) -> list[str]:

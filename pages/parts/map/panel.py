@@ -109,9 +109,7 @@ def nearest_images(shown: MapFrame, current: int, where: str, key: str) -> int |
     tiles = [tile_of(dataset, current, "query", "current"),
              *(tile_of(dataset, index, mark_of(dataset, index, current), f"{rank} · {_badge(shown, index)}")
                for rank, index in enumerate(neighbors, 1))]
-    name = "file name" if dataset.labels is None else "class"
-    st.markdown(f"**{dataset.caption(current)}** and its {len(neighbors)} nearest neighbors, {where}  \n"
-                f":small[Below an image: rank · {name}.]")
+    st.markdown(f"**{dataset.caption(current)}** and its {len(neighbors)} nearest neighbors, {where}")
     with st.container(horizontal=True, gap="small"):
         for page, label, icon, parameter, words in (
                 ("retrieval", "Search", "image_search", "add", "Search all images with this image."),
@@ -134,4 +132,6 @@ def _neighbors(shown: MapFrame, current: int) -> list[int]:
 
 
 def _badge(shown: MapFrame, index: int) -> str:
-    return tile_of(shown.dataset, index).badge
+    """Return an image's class, or its file name without classes; the class 8 must not read as a rank or a decimal."""
+    name = tile_of(shown.dataset, index).badge
+    return f"class {name}" if shown.dataset.labels is not None and name.isdecimal() else name

@@ -71,7 +71,7 @@ def show_steps(retrieval: Retrieval, query: PageQuery, strip: Strip) -> None:
         st.button("Next", icon=":material/chevron_right:", key="query-next", shortcut="N", disabled=not images,
                   on_click=_show, args=(images, forward), help="Next query of the strip.")
         if any(badge for _, badge in strip):
-            st.caption("Badge: hits among the first 10, before → after training.", width="content")
+            st.caption("Badge: hits among the first 10, before → after.", width=145)
 
 
 def _show(images: list[int], position: int) -> None:
