@@ -53,7 +53,8 @@ def share_chart(competitions: list[Competition]) -> None:
     for name in competitions[0].parts:
         values = [competition.parts[name] for competition in competitions]
         figure.add_bar(x=values, y=[competition.when for competition in competitions], orientation="h", name=name,
-                       text=[f"{value:.1f} %" if value >= 6 else "" for value in values], textfont={"color": "#0b1220" if name == OWN else "white"},
+                       text=[f"{value:.1f} %" if value >= 6 else "" for value in values],
+                       textfont={"color": "#0b1220" if name == OWN else "white"},
                        insidetextanchor="middle", textangle=0,
                        marker={"color": colors.get(name, OTHER_COLOR),
                                "pattern": {"shape": "" if name in colors else "/", "solidity": 0.15,

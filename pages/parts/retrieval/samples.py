@@ -19,11 +19,9 @@ CLASS_KEY = "sample-class"
 def queries_of_class(retrieval: Retrieval) -> Strip:
     """Return the interesting queries of the class that the user chose, with their badges.
 
-    Images that training has not seen come first: only they show what retrieval of new images is worth. Images without
-    a change are left out if others have one.
+    Images that training has not seen come first: only they show what retrieval of new images is worth.
     """
     strip = interesting_queries(retrieval.run, int(st.session_state.get(class_key(retrieval), ANY_CLASS)))
-    strip = [query for query in strip if len(set(query[1].split(" → "))) > 1] or strip
     seen = set(retrieval.split.train.tolist())
     return sorted(strip, key=lambda query: query[0] in seen)
 
