@@ -75,7 +75,7 @@ def test_home_offers_three_doors_and_two_starts(done: Run) -> None:
     test = opened("home")
     assert not test.exception
     links = " ".join(link.proto.label for link in test.get("page_link"))
-    assert all(word in links for word in ("Browse", "Tune", "Teach", "Import your own images"))
+    assert all(word in links for word in ("Browse", "Tune", "Teach", "Import a folder of images"))
     assert "Train RPML now" in [button.label for button in test.button]
 
 
