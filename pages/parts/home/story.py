@@ -39,7 +39,7 @@ def tell_story(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]
     """
     card = run.spec().build_method().card
     unseen = "" if card.name == FROZEN or load_split(run).name == "all" else " that training never saw"
-    seen = f"Each point is an image{unseen}{'.' if recall is None else '; its color is its class.'}"
+    seen = f"Each point is an image{unseen}{'.' if recall is None else '; its color and shape are its class.'}"
     told = (f"{method_title(run)} receives {LABELS[card.supervision]} and {_way(run)}." if card.name != FROZEN else
             f"Nothing was trained: the images are compared by {run.spec().encoder.frozen_words}.")
     if recall is None:
