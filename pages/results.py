@@ -16,8 +16,8 @@ from pages.parts.results.table import measure_words, table_frame
 from udml_core.results import records
 from udml_core.results.records import Experiment, Table
 
+# The chart shows the first of these that was measured.
 SHOWN_FIRST = ("knn@200", "map@r", "recall@1", "mprec@10", "purity")
-"""The chart shows the first of these that was measured."""
 NOT_CHARTED = ("seconds", "width")
 CURVES_SHOWN_FIRST = ("sample knn@200", "sample map@r")
 FEWEST_EPOCHS = 3  # Shorter curves are not drawn.

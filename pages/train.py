@@ -37,8 +37,8 @@ from udml_core.methods import METHODS, Method
 from udml_core.runs import RunRequest, Spec, form_options, list_runs, runs_folder
 from udml_core.tasks import LIVE_STATES
 
+# What the summaries of these methods leave out.
 NEEDS = {"few": "**Needs a few labels.** ", "pairs": "**Needs pairs of images marked as similar or dissimilar.** "}
-"""What the summaries of these methods leave out."""
 SHOWN_DISK = 5e7  # Bytes of new files below which they are not mentioned.
 PROMISES = {"gain": "Its MAP@R should rise through training", "may fall": "Its MAP@R may fall through training"}
 

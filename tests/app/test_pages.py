@@ -204,8 +204,7 @@ def test_an_open_data_set_is_used_again_without_a_message_to_the_browser(tmp_pat
         load_dataset(folder)
 
     test = AppTest.from_function(show, args=(folders[0],)).run()
-    place = test.main.children[0]
-    assert place.children  # the progress bar
+    assert [child.type for child in test.main.children.values()] == ["empty"], "the bar is gone and leaves no gap"
     first = cached.load_dataset(folders[0])
     assert [child.type for child in test.run().main.children.values()] == ["empty"], "what follows keeps its place"
     assert cached.load_dataset(folders[0]) is first

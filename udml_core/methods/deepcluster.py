@@ -70,9 +70,9 @@ class DeepCluster(InstanceMethod):
         title="DeepCluster",
         paper=("M. Caron, P. Bojanowski, A. Joulin, M. Douze: Deep Clustering for Unsupervised Learning of Visual "
                "Features."),
-        summary=("Sorts all images into clusters by similarity, trains the network to recognize an image's cluster, "
-                 "and repeats. It needs no labels, and helps if the clusters follow the classes; wrong clusters are "
-                 "learned as well."),
+        summary=("Sorts all images into groups by similarity, trains the network to recognize an image's group, and "
+                 "repeats. It needs no labels, and helps if the groups follow the classes; wrong groups are learned "
+                 "as well."),
         idea=("Cluster the embeddings of all training images by k-means. Then train the network to classify random "
               "views of each image into its cluster, with a new classifier, and repeat. Clusters that share a visual "
               "pattern become tighter from round to round."),

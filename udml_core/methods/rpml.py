@@ -63,9 +63,9 @@ class RPML(AuthorityMethod):
         name="rpml",
         title="RPML",
         paper=PAPER,
-        summary=("Clusters images that gather in the same dense region, then changes the distances so that each "
-                 "cluster moves together and away from others, with less weight on doubtful cases. It needs no labels, "
-                 "and helps if the features already place similar images near each other."),
+        summary=("Groups images that gather in the same dense region, then changes the distances so that each group "
+                 "moves together and away from others, with less weight on doubtful cases. It needs no labels, and "
+                 "helps if the features already place similar images near each other."),
         idea=("Each image moves along a neighbor graph toward denser regions, and images that reach the same mode "
               "share a pseudo-label. Triplets drawn from the pseudo-labels require a small angle at the negative, and "
               "a learned weight down-weights doubtful triplets. Conjugate gradient on the Grassmann manifold optimizes "

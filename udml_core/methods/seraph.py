@@ -54,7 +54,7 @@ class SERAPH(Method):
         title="Deep-SERAPH",
         paper=PAPER,
         summary=("Looks at a few labeled images and many unlabeled ones, and changes the distances so that each pair "
-                 "is clearly similar or clearly different. It helps if the unlabeled images form clear clusters, and "
+                 "is clearly similar or clearly different. It helps if the unlabeled images form clear groups, and "
                  "the result depends on the start."),
         idea=("The probability that two images are similar falls with their distance. The metric should make the "
               "labels of labeled pairs likely, and the decision about unlabeled pairs certain in either direction. "

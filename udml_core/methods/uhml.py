@@ -60,9 +60,8 @@ class UHML(InstanceMethod):
         name="uhml",
         title="UHML-like hierarchy",
         paper="J. Yan, L. Luo, C. Deng, H. Huang: Unsupervised Hyperbolic Metric Learning.",
-        summary=("Sorts images into small clusters inside larger clusters, and trains the model to keep each "
-                 "cluster closer than the next larger one. It needs no labels, and helps if the classes have "
-                 "subclasses."),
+        summary=("Sorts images into small groups inside larger groups, and trains the model to keep each group "
+                 "closer than the next larger one. It needs no labels, and helps if the classes have subclasses."),
         idea=("Hierarchical clustering of the embeddings gives fine clusters inside coarse clusters. An image of "
               "another fine cluster should be farther than an image of the same cluster, and an image of another "
               "coarse cluster farther still, by a fixed ratio for each level. The clusters are computed again in every "

@@ -84,7 +84,7 @@ def curve_table(metrics: Mapping[str, Sequence[Mapping[str, Any]]], whole: bool)
 def judges_all(runs: Sequence[Run]) -> bool:
     """Return whether the images that the curves judge after every epoch are all test images of every run."""
     evaluations = [run.evaluation() for run in runs]
-    return all(evaluation is not None and evaluation["final"]["images"] == min(JUDGED, len(run.sample_indices()))
+    return all(evaluation is not None and evaluation["final"].get("images") == min(JUDGED, len(run.sample_indices()))
                for run, evaluation in zip(runs, evaluations, strict=True))
 
 
