@@ -12,7 +12,7 @@ from pages.parts.base.user_errors import show_user_errors
 from pages.parts.compare.choosing import FEWEST, choose_compared, share_images
 from pages.parts.compare.classes import show_classes
 from pages.parts.compare.maps import show_maps
-from pages.parts.compare.measures import show_measures, show_settings
+from pages.parts.compare.measures import MOST_RANKED, show_measures, show_settings
 from pages.parts.compare.queries import show_same_query, show_wins
 from pages.parts.curves.run_curves import show_curves
 from udml_core.runs import Run, list_runs, runs_folder
@@ -23,7 +23,6 @@ PARTS = (QUERY, WINS, CLASSES, MAPS, CURVES, SETTINGS)
 PART = "compare-part"  # key of the choice
 OF_IMAGES = (QUERY, WINS, CLASSES, MAPS)
 FORMER = {"Who wins?": WINS}  # parts by the names that older links hold
-MOST_SEARCHED = 10_000  # test images that are searched without being asked: the first part searches with every one
 
 
 def choose_part(first: str) -> str:
@@ -47,7 +46,7 @@ def choose_part(first: str) -> str:
 def first_part(runs: Sequence[Run]) -> str:
     """Return the part that is shown without a choice: the images if they can be searched at once, else the curves."""
     searched = [((run.evaluation() or {}).get("final") or {}).get("images") for run in runs]
-    return QUERY if share_images(runs) and all(0 < (count or 0) <= MOST_SEARCHED for count in searched) else CURVES
+    return QUERY if share_images(runs) and all(0 < (count or 0) <= MOST_RANKED for count in searched) else CURVES
 
 
 def compare(runs: Sequence[Run]) -> None:

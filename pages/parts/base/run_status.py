@@ -22,6 +22,7 @@ from udml_core.tasks import ADVICE, Status, Task
 ICONS = {"waiting": ":material/hourglass_empty:", "running": ":material/autorenew:", "done": ":material/check_circle:",
          "failed": ":material/error:", "stopped": ":material/stop_circle:", "interrupted": ":material/power_off:"}
 METHOD_TITLES = {method.card.name: method.card.title for method in METHODS}
+SUPERVISION = {method.card.name: method.card.supervision for method in METHODS}
 MOST_SETTINGS = 3
 """Differing settings that name a run."""
 LEGIBLE = 30

@@ -12,7 +12,7 @@ import streamlit as st
 
 from pages.parts.base.cached import load_retrieval, progress_bar
 from pages.parts.base.run_groups import group_column, group_of
-from pages.parts.base.run_status import METHOD_TITLES, escaped, group_titles, run_titles
+from pages.parts.base.run_status import METHOD_TITLES, SUPERVISION, escaped, group_titles, run_titles
 from pages.parts.base.setting_words import setting_title
 from pages.parts.compare.choosing import share_images
 from pages.parts.compare.colors import swatch
@@ -22,7 +22,6 @@ from udml_core.arrays import Array
 from udml_core.errors import UserError
 from udml_core.exploration.comparison import mean_interval
 from udml_core.jobs.presets import show
-from udml_core.methods import METHODS
 from udml_core.runs import Run
 from udml_core.runs.comparison import Spread, differing_settings, seed_groups, settings_of, spread
 from udml_core.runs.verdict import MAIN_MEASURE, MEASURE_NAMES, best_runs, standing
@@ -32,14 +31,13 @@ PAGE_WIDTH, TITLE_WIDTH, MOST_WIDTH = 1014, 230, 260
 GAIN, OVER_FROZEN, OVER_PCA, TO_BEST = "change", "against frozen", "against PCA", "against best"
 COLUMNS = ("before", "after", GAIN, OVER_FROZEN, OVER_PCA, TO_BEST)
 """Columns of each measure."""
-SUPERVISION = {method.card.name: method.card.supervision for method in METHODS}
 METHOD = "Method"
 """The title of the setting that names the method."""
 FACTS = "Facts"
 """Column with a run's dimension and labels, which the page writes below its name."""
 LABELS = {"none": "no labels", "few": "few labels", "pairs": "pairs of images", "all": "all labels"}
 MOST_RANKED = 10_000
-"""Test images that are ranked without being asked, for the interval of the gap."""
+"""Test images that are searched without being asked: the first part and the interval search with every one."""
 RESAMPLED = ("95 % interval: of 2,000 draws of as many test images with replacement, the middle 95 % have such a gap "
              "between the two runs (paired bootstrap). What another seed would change is not part of it.")
 HIGHLIGHT = "background-color: rgba(230, 159, 0, 0.22)"

@@ -11,9 +11,8 @@ import streamlit as st
 
 from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.base.run_groups import PARTS, by_group, group_column, group_of, group_words
-from pages.parts.base.run_status import method_title, run_titles
+from pages.parts.base.run_status import SUPERVISION, method_title, run_titles
 from pages.parts.kit.palette import percent, points
-from udml_core.methods import METHODS
 from udml_core.runs import Run
 from udml_core.runs.verdict import MEASURE_NAMES, Rank, Standing, best_runs, standing, verdict
 
@@ -30,7 +29,6 @@ STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "�
                "interrupted": "✕ interrupted"}
 ALL = "All data sets"
 VERDICT = "MAP@R verdict"
-LABELS = {method.card.name: method.card.supervision for method in METHODS}
 SEEN = "runs-address"
 """Session key of the runs that the page last wrote to the address."""
 
@@ -84,7 +82,7 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
                                VERDICT: STATE_MARKS.get(state, _rank_words(judged.rank, of_run["MAP@R"]))}
         row |= {"MAP@R − frozen": of_run["MAP@R"].over_frozen, "MAP@R − PCA": of_run["MAP@R"].over_pca,
                 "R@1 − frozen": of_run["R@1"].over_frozen}
-        row["Labels"] = LABELS.get(run.spec().method, "")
+        row["Labels"] = SUPERVISION.get(run.spec().method, "")
         if heading:
             row[heading] = group
         if are_tagged:
