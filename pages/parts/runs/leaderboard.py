@@ -174,8 +174,8 @@ def _columns(frame: pd.DataFrame) -> dict[str, Any]:
         columns[name] = column.NumberColumn(width=58 + more // 3, help="After training, on the test half, in percent.")
         columns[f"{name} − frozen"] = column.NumberColumn(
             width=94 + more, help=f"{name} minus that of the frozen features, in percentage points.")
-        columns[f"{name} − PCA"] = column.NumberColumn(
-            width=80 + more, help=f"{name} minus that of centered PCA of the same dimension, in percentage points.")
+    columns["MAP@R − PCA"] = column.NumberColumn(
+        width=94, help="MAP@R minus that of centered PCA of the same dimension, in percentage points.")
     return columns
 
 
