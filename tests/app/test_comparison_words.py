@@ -12,7 +12,7 @@ from pages.parts.base.run_status import LEGIBLE, begin_with_differences, run_tit
 from pages.parts.compare.measures import full_titles, opposed_settings, setting_text, settings_by_words
 from pages.parts.compare.queries import best_two, count_words, difference_words
 from pages.parts.compare.verdict import unequal_words, verdict_words
-from pages.parts.curves.run_curves import baseline_words, curve_table, shown_rows
+from pages.parts.curves.run_curves import alone, baseline_words, curve_table, shown_rows
 from pages.parts.kit.palette import points
 from pages.parts.runs.leaderboard import leaderboard
 from tests.exploration.test_comparison import atlas
@@ -148,6 +148,18 @@ def test_the_words_on_the_baselines_name_only_lines_that_are_drawn(beaten: tuple
     assert words in shown
     assert ("dashed" in shown) == ("centered pca" in beaten)
     assert ("not drawn" in shown) == (words.startswith("PCA is not"))
+
+
+@pytest.mark.parametrize(("curves", "expected"), [
+    ({"A": ["loss", "violating"], "B": ["loss"]}, {"violating"}),
+    ({"A": ["loss", "violating"], "B": ["loss"], "C": ["violating"]}, set()),
+    ({"A": ["loss", "violating"]}, set()),
+    ({"A": ["loss", "violating"], "frozen": []}, set())], ids=["two", "three", "one", "a closed form"])
+def test_only_curves_that_two_runs_have_are_drawn_beside_each_other(curves: dict[str, list[str]],
+                                                                    expected: set[str]) -> None:
+    metrics = {run: [{"epoch": 1, **dict.fromkeys(names, 0.5), "missing": None}] if names else []
+               for run, names in curves.items()}
+    assert alone(metrics) == expected
 
 
 def test_the_table_of_curves_has_the_titles_of_the_charts_and_shares_in_percent() -> None:

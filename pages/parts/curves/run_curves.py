@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import pandas as pd
@@ -34,7 +36,8 @@ JUDGE = "Compare MAP@R first: it judges the whole ranking, R@1 only the nearest 
 def show_curves(runs: Sequence[Run], key: str) -> None:
     """Show a small chart for each curve, with a line for each run and the baselines.
 
-    A curve of fewer than three points is listed in the table only.
+    A curve of fewer than three points is listed in the table only, and so are, of several runs, the losses of different
+    methods and a curve that only one run has.
     """
     names, whole = run_titles(runs), judges_all(runs)
     metrics = {names[run.id]: shown_rows(run.metrics()[0]) for run in runs}
@@ -44,8 +47,9 @@ def show_curves(runs: Sequence[Run], key: str) -> None:
         return
     drawn = [name for name in curve_names(rows) if any(
         sum(row.get(name) is not None for row in of_run) >= FEWEST_POINTS for of_run in metrics.values())]
+    of_one = alone(metrics)
     of_methods = [name for name in drawn if name == LOSS and len({run.spec().method for run in runs}) > 1]
-    drawn = [name for name in drawn if name not in of_methods]
+    drawn = [name for name in drawn if name not in {*of_methods, *of_one}]
     if not drawn:
         st.caption(f"A curve needs {FEWEST_POINTS} epochs. These runs have fewer, or their method has a closed form "
                    "without epochs.")
@@ -57,14 +61,27 @@ def show_curves(runs: Sequence[Run], key: str) -> None:
         for column, name in zip(st.columns(A_ROW), drawn[start : start + A_ROW], strict=False):
             with column:
                 _chart(name, curve_title(name, whole), metrics, beaten, f"{key}-{name}")
-    if of_methods:
+    if of_methods and LOSS not in of_one:
         st.caption("The mean loss is not drawn: losses of different methods have different scales. See the table.")
+    if of_one:
+        st.caption("Curves that only one of these runs has are in the table.")
     if drawn and beaten:
         st.caption(baseline_words(beaten, len(runs)))
     elif len(runs) > 1 and any(name in drawn for name in SHOWN_FIRST):
         st.caption("Frozen features and PCA are not drawn, because these runs differ in data set, split, backbone or "
                    "dimension. Choose one run to see its own.")
     table_behind("The curves as a table", curve_table(metrics, whole))
+
+
+def alone(metrics: Mapping[str, Sequence[Mapping[str, Any]]]) -> set[str]:
+    """Return the curves that only one of several runs has; a run without any curve does not count.
+
+    Args:
+        metrics: Rows of curves by the run's name.
+    """
+    curves = [{name for row in rows for name, value in row.items() if value is not None}
+              for rows in metrics.values() if rows]
+    return {name for name, count in Counter(chain(*curves)).items() if count == 1} if len(curves) > 1 else set()
 
 
 def curve_table(metrics: Mapping[str, Sequence[Mapping[str, Any]]], whole: bool) -> pd.DataFrame:
