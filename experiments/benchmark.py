@@ -29,7 +29,17 @@ from typing import Any, TypeVar
 import numpy as np
 
 from experiments.benchmark_papers import PAPER_TABLES
-from experiments.benchmark_rows import BATCH, PLACES, RECORD, SEEDS, VIEWS, Compared, rows_of
+from experiments.benchmark_rows import (
+    BATCH,
+    LAST_RATE,
+    PLACES,
+    PLM_RATE,
+    RECORD,
+    SEEDS,
+    VIEWS,
+    Compared,
+    rows_of,
+)
 from experiments.campaign import Campaign, first_images
 from experiments.campaign_rows import Planned
 from experiments.memory import peak_megabytes
@@ -44,12 +54,14 @@ from experiments.zero_shot import (
     write_record,
 )
 from udml_core.analyses import AnalysisSpec, analysis_at, plan_analysis
+from udml_core.arrays import Booleans
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.evaluation import evaluate, headline_measures
+from udml_core.evaluation import evaluate, headline_measures, nearest_is_hit
 from udml_core.files import replace_text
 from udml_core.methods import find_method
 from udml_core.refinement import Recipe
+from udml_core.results.benchmark import pack_hits
 from udml_core.runs import Run, Spec, runs_folder
 from udml_core.workers import analyse as analysis_worker
 
@@ -89,7 +101,8 @@ class Benchmark(Campaign):
     def _stored(self, row: Planned, path: Path) -> dict[str, Any]:
         record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         rows = record.get("datasets", {}).get(row.dataset, {}).get("rows", {})
-        return {name: result for name, result in rows.items() if result["protocol"] == PROTOCOL}
+        return {name: result for name, result in rows.items() if result["protocol"] == PROTOCOL
+                and (result["recipe"] or all("hits" in run for run in result["runs"]))}
 
     def _measure(self, row: Planned, path: Path, stored: dict[str, Any]) -> None:
         assert isinstance(row, Compared)
@@ -110,35 +123,50 @@ class Benchmark(Campaign):
         before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         place = next(place for place in PLACES if place.dataset == row.dataset)
         images = f"{len(dataset):,} images, {place.images:,} of them in the training half"
-        part = {"head": "linear heads", "last": "the encoder's last blocks"}[place.trains]
+        part = {"head": "linear heads", "last": "the encoder's last blocks, a head where a method trains only that"}
         own = {"title": dataset.title, "near": place.near, "encoder": f"{spec.backbone} at {spec.encoder.size} px",
-               "budget": f"{images}; {place.steps} steps of {BATCH} images; {part}; dimension {place.dimension}; "
-                         f"{place.labels} labels for methods with few labels", "rows": rows}
+               "budget": f"{images}; {place.epochs} passes over these in batches of {BATCH}; {part[place.trains]}; "
+                         f"dimension {place.dimension} where a method has this field; {place.labels} labels for "
+                         "methods with few labels", "rows": rows}
         return provenance("benchmark") | {
             "command": f"python -m experiments.benchmark --budget {self.budget:g} --device {self.device} "
                        f"--out assets/results/{row.record}.json",
             "protocol": f"split {spec.split}: train on half of the classes, test on the others; {SEEDS} seeds; for "
-                        f"each data set one encoder, one number of steps and {VIEWS} cached views of an image for "
-                        "every method that trains on views; learning rate, start and all other fields are the method's "
-                        "defaults; percent; [mean, standard deviation] over the seeds; seconds of the clock and of "
-                        "the processor, peak memory of the process in MB, lines of code of the method's file",
+                        f"each data set one encoder, one number of passes over the training images and {VIEWS} cached "
+                        "views of an image for every method that trains on views; all other fields are the method's "
+                        f"defaults; for last blocks the learning rate is {LAST_RATE:g}, or {PLM_RATE:g} for PLM and "
+                        "STML, but methods with few labels and sRPML keep their default; percent; [mean, standard "
+                        "deviation] over the seeds; hits: one bit for each test image, whether its nearest image is of "
+                        "its class; seconds of the clock and of the processor, and peak memory in MB, are of the "
+                        "process, which measures several rows; lines of code of the method's file",
             "comparable": False, "papers": [vars(table) for table in PAPER_TABLES],
             "datasets": before.get("datasets", {}) | {row.dataset: own}}
 
 
 def measured_run(run: Run, row: Compared) -> dict[str, Any]:
-    """Finish a run and its refinement; return seed, run id, measures and costs."""
+    """Finish a run and its refinement; return seed, run id, measures, costs, and the hits of a run without recipe."""
     is_done = run.stored_status().state == "done"
     result, costs = with_costs(run, run.id, is_done, lambda: finish_run(run, row.name))
     evaluation = result["evaluation"]
     costs |= {"seconds": result["seconds"]}  # without the time of waiting for the device
+    hits: dict[str, str] = {}
     if row.recipe:
         spec = plan_analysis(kind="refine", recipe=row.recipe, scope="test", frames=("final",))
         is_done = analysis_at(run, spec).is_done()
         final, costs = with_costs(run, f"{run.id} {row.recipe}", is_done, lambda: refined_measures(run, spec))
         evaluation = {"initial": evaluation["final"], "final": final}
-    return {"seed": result["seed"], "run": run.id, "costs": costs,
-            "evaluation": {name: evaluation[name] for name in ("initial", "final")}}
+    else:
+        hits = {"hits": pack_hits(test_hits(run))}
+    return hits | {
+        "seed": result["seed"], "run": run.id, "costs": costs,
+        "evaluation": {name: evaluation[name] for name in ("initial", "final")}}
+
+
+def test_hits(run: Run) -> Booleans:
+    """Return for each test image whether the nearest image in the trained embedding is of the same class."""
+    dataset = run.dataset()
+    test = run.spec().halves(dataset, "last").test
+    return nearest_is_hit(run.embeddings("final")[test], np.asarray(dataset.labels)[test])
 
 
 def with_costs(run: Run, key: str, is_done: bool, compute: Callable[[], Result]) -> tuple[Result, dict[str, float]]:

@@ -10,7 +10,7 @@ from pages.parts.base.user_errors import show_user_errors
 from pages.parts.benchmark.cell import show_cell
 from pages.parts.benchmark.difference import show_difference
 from pages.parts.benchmark.orders import show_orders
-from pages.parts.benchmark.table import GROUP_WORDS, METHOD, RANK, RankedTable, ranked_table, words_of
+from pages.parts.benchmark.table import COST_CAPTION, GROUP_WORDS, METHOD, RANK, RankedTable, ranked_table, words_of
 from pages.parts.kit.downloads import Download, share
 from pages.parts.results.provenance import show_provenance
 from udml_core.results import benchmark as record
@@ -66,6 +66,7 @@ def show_table(table: RankedTable) -> None:
                 if table.frame[RANK].isna().any() else "")
     st.caption("Mean ± standard deviation over the seeds; percent unless the measure is a count or a cost. Click a "
                f"cell to see its seeds below and to open its runs.{unranked}")
+    st.caption(COST_CAPTION)
 
 
 def choose_cell(benchmark: Benchmark, table: RankedTable) -> None:
@@ -88,7 +89,7 @@ def cannot_tell(benchmark: Benchmark) -> str:
     count = len(benchmark.datasets)
     return ("**What this table cannot tell:** which method is best with the network, the learning rate and the "
             f"training time of its own paper, because every method has the same small budget on {count} small data "
-            f"set{'s' if count > 1 else ''} here and keeps its default learning rate.")
+            f"set{'s' if count > 1 else ''} here, and no learning rate was tuned.")
 
 
 def show(benchmark: Benchmark) -> None:
@@ -114,8 +115,9 @@ def show(benchmark: Benchmark) -> None:
 
 
 st.title("Benchmark")
-st.caption("Every method on the same images, with the same encoder, the same number of steps and the same number of "
-           "views, beside baselines that learn nothing: frozen features, PCA and a learning rate of 0.")
+st.caption("Every method on the same images, with the same encoder, the same number of passes over them and the same "
+           "number of views, beside baselines that learn nothing: frozen features, PCA and a learning rate of 0. "
+           "Methods without a field for the dimension (Deep-LRML, Deep-SERAPH and others) keep all dimensions.")
 with show_user_errors():
     measured = record.read()
     if measured is None or not measured.datasets:

@@ -16,12 +16,13 @@ from experiments import benchmark as command
 from experiments import zero_shot
 from experiments.benchmark_papers import PAPER_TABLES
 from experiments.benchmark_rows import BATCH, NO_LEARNING, PLACES, RECIPES, VIEWS, Compared, Place, rows_of
+from udml_core.arrays import Booleans
 from udml_core.data import catalog
 from udml_core.data.splits import make_split
 from udml_core.errors import UserError
 from udml_core.methods import METHODS, find_method
 from udml_core.results import benchmark
-from udml_core.results.benchmark import DataSet, Difference, Entry, PaperTable
+from udml_core.results.benchmark import DataSet, Difference, Entry, PaperTable, SeedRun
 
 ROWS = [(place, row) for place in PLACES for row in rows_of(place)]
 PASSES = [(place, row) for place, row in ROWS if "batch" in find_method(row.method).model_fields
@@ -129,6 +130,7 @@ def test_the_record_has_costs_lines_runs_and_supervision(measured: Path) -> None
         assert row["supervision"] == "none"
         assert row["sees test images"] == (name == "Re-ranking")
         assert ("lines" in row["summary"]) == (name != "Re-ranking")
+        assert all(("hits" in run) == (name != "Re-ranking") for run in row["runs"])
         values = [run["evaluation"]["final"]["map@r"] for run in row["runs"]]
         assert row["summary"]["map@r"] == pytest.approx([np.mean(values), np.std(values, ddof=1)], abs=0.006)
     ranked, frozen = digits["rows"]["Re-ranking"], digits["rows"]["Frozen features"]
@@ -145,6 +147,7 @@ def test_the_record_is_kept_and_finished_runs_keep_their_costs(
     assert capsys.readouterr().out.count("in the record already") == 2
     record = json.loads(before)
     del record["datasets"]["digits"]["rows"]["Re-ranking"]
+    del record["datasets"]["digits"]["rows"]["Frozen features"]["runs"][0]["hits"]
     path.write_text(json.dumps(record), encoding="utf-8")
     assert run_benchmark(measured) == []
     assert json.loads(path.read_text(encoding="utf-8"))["datasets"] == json.loads(before)["datasets"]
@@ -177,6 +180,11 @@ def test_the_projects_record_has_declared_rows_whose_means_are_the_seeds() -> No
             assert stored["printed"] == command.printed_figures(row)
             assert not stored["comparable"], "a small budget is no paper's"
             assert [run["seed"] for run in stored["runs"]] == [0, 1, 2]
+            for run in stored["runs"]:
+                if not row.recipe:
+                    final = run["evaluation"]["final"]
+                    hits = benchmark.unpack_hits(run["hits"], int(final["images"]))
+                    assert 100 * hits.mean() == pytest.approx(final["recall@1"], abs=0.006), (dataset, name)
             for measure in ("recall@1", "map@r"):
                 values = [run["evaluation"]["final"][measure] for run in stored["runs"]]
                 assert stored["summary"][measure] == pytest.approx([np.mean(values), np.std(values, ddof=1)], abs=0.02)
@@ -234,24 +242,54 @@ def test_lines_join_the_largest_groups_that_are_not_separated() -> None:
     assert difference.groups() == [(0, 2), (2, 3)]
 
 
-def entry(method: str, mean: float, deviation: float, is_method: bool = True) -> Entry:
-    """Return an entry measured on a million images, so that these have nearly no error."""
+def entry(method: str, mean: float, deviation: float, is_method: bool = True, hits: Booleans | None = None) -> Entry:
+    """Return an entry whose hits are the same for all methods, so that only the deviations count."""
+    hits = np.ones(8, bool) if hits is None else hits
     return Entry(method, method, is_method, row=method, recipe="", supervision="none", sees_test_images=False,
-                 summary={"recall@1": (mean, deviation), "images": (1e6, 0.0)}, runs=(), printed={}, comparable=False)
+                 summary={"recall@1": (mean, deviation)}, runs=(SeedRun("run", 0, {}, hits),), printed={},
+                 comparable=False)
+
+
+def dataset_of(entries: dict[str, Entry]) -> DataSet:
+    return DataSet("x", "X", near="D", budget="", encoder="", entries=entries)
 
 
 def test_an_order_needs_a_difference_above_the_deviations() -> None:
-    table = PaperTable("T", "D", "recall@1", "recall@1", {"a": 40.0, "b": 30.0, "c": 20.0, "d": 10.0})
+    table = PaperTable("T", "D", "recall@1", {"a": 40.0, "b": 30.0, "c": 20.0, "d": 10.0})
     entries = {"a": entry("a", 50, 1), "b": entry("b", 48.1, 1), "c": entry("c", 52.1, 1),
                "zero": entry("d", 9, 0, is_method=False)}
     found = {(pair.better, pair.worse): pair.order
-             for pair in benchmark.orders(table, DataSet("x", "X", "", "", entries))}
+             for pair in benchmark.orders(table, dataset_of(entries))}
     assert found == {("a", "b"): "not separated", ("a", "c"): "reversed", ("b", "c"): "reversed",
                      **{(name, "d"): "not measured" for name in "abc"}}
     entries["a"] = entry("a", 50.2, 1)
-    pairs = benchmark.orders(table, DataSet("x", "X", "", "", entries))
+    pairs = benchmark.orders(table, dataset_of(entries))
     assert Counter(pair.order for pair in pairs)["confirmed"] == 1
     assert pairs[0].measured == pytest.approx(2.1)
-    few = {name: replace(value, summary=value.summary | {"images": (2000.0, 0.0)}) for name, value in entries.items()}
-    assert {pair.order for pair in benchmark.orders(table, DataSet("x", "X", "", "", few))} == {
-        "not separated", "reversed", "not measured"}, "2 x 1.58 points of 2,000 images; b and c differ by 4"
+
+
+@pytest.mark.parametrize(("lost", "order"), [(3, "not separated"), (5, "confirmed")])
+def test_an_order_needs_two_standard_errors_of_the_differences_image_by_image(lost: int, order: str) -> None:
+    """Of 100 images, the second method misses some that the first one finds; 50 are missed by both."""
+    first = np.arange(100) < 50
+    second = first & (np.arange(100) >= lost)
+    difference = lost / 100
+    error = np.sqrt(difference * (1 - difference) / 99)
+    assert (difference > 2 * error) == (order == "confirmed"), "the literal formula"
+    table = PaperTable("T", "D", "recall@1", {"a": 40.0, "b": 30.0})
+    entries = {"a": entry("a", 50, 0, hits=first), "b": entry("b", 50 - lost, 0, hits=second)}
+    assert [pair.order for pair in benchmark.orders(table, dataset_of(entries))] == [order]
+
+
+def test_hits_of_several_seeds_are_averaged_image_by_image() -> None:
+    runs = tuple(SeedRun("run", seed, {}, np.array(hits)) for seed, hits in enumerate(
+        [[True, False, True], [True, False, False]]))
+    assert replace(entry("a", 50, 0), runs=runs).hits.tolist() == [1, 0, 0.5]
+
+
+def test_packed_hits_are_read_again() -> None:
+    hits = np.random.default_rng(0).random(29) < 0.5
+    assert benchmark.unpack_hits(benchmark.pack_hits(hits), 29).tolist() == hits.tolist()
+    for text, images in ((benchmark.pack_hits(hits), 33), (benchmark.pack_hits(hits), 24), ("é", 8)):
+        with pytest.raises(ValueError, match=r"bits for|ASCII"):
+            benchmark.unpack_hits(text, images)

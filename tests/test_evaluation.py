@@ -30,6 +30,7 @@ from udml_core.evaluation import (
     linear_accuracy,
     map_at_r,
     mean_precision_at_k,
+    nearest_is_hit,
     neighbor_stability,
     neighborhood_purity,
     nmi,
@@ -121,6 +122,8 @@ def test_recall_and_map_equal_literal_loops_with_ties(case: Case) -> None:
     recall = recall_at_k(*case, ks=(1, 2, 4, 30))
     assert recall == pytest.approx({k: literal_recall(*case, k) for k in (1, 2, 4, 30)}, abs=1e-12)
     assert map_at_r(*case) == pytest.approx(literal_map(*case), abs=1e-12, nan_ok=True)
+    embeddings, labels = case
+    assert nearest_is_hit(*case).tolist() == [labels[order(embeddings, i)[0]] == labels[i] for i in range(len(labels))]
 
 
 @pytest.mark.parametrize("seed", range(3))

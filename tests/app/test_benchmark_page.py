@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pages.parts.benchmark.table import ranked_table
 from tests.app.opening import opened, texts
 from udml_core.results import benchmark
+from udml_core.results.benchmark import pack_hits
 from udml_core.runs import runs_folder
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -20,10 +22,11 @@ RUN = "20260101-000000-plm-a1b2c3"
 def row(method: str, mean: float, supervision: str = "none", run: str = "missing", **others: Any) -> dict[str, Any]:
     """Return a row of a record with two seeds."""
     runs = [{"seed": seed, "run": f"{run}", "costs": {"processor seconds": 3.0, "MB": 400.0},
-             "evaluation": {"initial": {}, "final": {"map@r": mean + seed, "recall@1": 90.0}}} for seed in range(2)]
+             "hits": pack_hits(np.arange(1000) < 10 * mean),
+             "evaluation": {"initial": {}, "final": {"map@r": mean + seed, "recall@1": mean}}} for seed in range(2)]
     return {"method": method, "is method": True, "row": f"{method} @backbone=pixels", "recipe": "",
             "supervision": supervision, "sees test images": False, "comparable": False, "printed": {}, "runs": runs,
-            "summary": {"images": [10000, 0.0], "recall@1": [90.0, 0.0], "map@r": [mean + 0.5, 0.71],
+            "summary": {"images": [1000, 0.0], "recall@1": [mean, 0.0], "map@r": [mean + 0.5, 0.71],
                         "processor seconds": [3.0, 0.0], "MB": [400.0, 0.0], "lines": [len(method), 0.0]}} | others
 
 
@@ -32,12 +35,13 @@ def record() -> dict[str, Any]:
               "NCA": row("nca", 50.0, "all"), "Averages": row("frozen", 60.0, **{
                   "sees test images": True, "is method": False, "recipe": "whiten"}), "PCA": row("pca", 30.0)}
     clothes = {"PLM": row("plm", 40.0), "NCA": row("nca", 20.0, "all"), "PCA": row("pca", 10.0)}
-    papers = [{"title": "A table", "data": "CUB", "measure": "map@r", "printed": "recall@1",
+    papers = [{"title": "A table", "data": "CUB", "printed": "recall@1",
                "figures": {"plm": 60.0, "pca": 50.0, "nca": 40.0}}]
     return {"command": "python -m experiments.benchmark --budget 1", "device": "CPU", "versions": {}, "date": "today",
             "protocol": "two seeds", "papers": papers, "datasets": {
-                name: {"title": name.capitalize(), "encoder": "pixels", "budget": "few images", "rows": rows}
-                for name, rows in (("digits", digits), ("clothes", clothes))}}
+                name: {"title": name.capitalize(), "near": near, "encoder": "pixels", "budget": "few images",
+                       "rows": rows}
+                for name, near, rows in (("digits", "CUB", digits), ("clothes", "Cars", clothes))}}
 
 
 @pytest.fixture
@@ -70,7 +74,10 @@ def test_methods_are_ranked_by_the_average_over_the_data_sets() -> None:
     assert "cannot separate any two methods" in texts(test)
     assert texts(test).count("What this table cannot tell") == 1
     orders = next(shown.value for shown in test.dataframe if "Confirmed" in shown.value.columns)
-    assert orders[["Confirmed", "Reversed"]].to_numpy().tolist() == [[1, 2], [2, 1]]
+    assert orders[["Here", "Confirmed", "Reversed"]].to_numpy().tolist() == [["Digits", 1, 2]], "the similar data set"
+    assert "Of 3 printed pairs that are measured here, **1 have the papers' order, 2 the reverse**" in texts(test)
+    pairs = next(shown.value for shown in test.dataframe if "Similar data" in shown.value.columns)
+    assert pairs[pairs["Here"] == "Clothes"]["Order"].tolist() == ["confirmed", "confirmed", "reversed"]
 
 
 @pytest.mark.usefixtures("path")
@@ -90,7 +97,7 @@ def test_a_link_filters_by_supervision_data_set_and_measure() -> None:
 def test_a_cell_states_its_command_or_opens_its_runs() -> None:
     test = opened("benchmark", method="PLM")
     commands = [code.value for code in test.code]
-    assert any('--dataset digits --row "PLM" --again' in command for command in commands)
+    assert any('--dataset digits --row "PLM" --again --force' in command for command in commands)
     assert "PLM, table 1 prints R@1 60.6; **not comparable**" in texts(test)
     folder = runs_folder() / RUN
     folder.mkdir(parents=True)

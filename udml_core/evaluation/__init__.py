@@ -17,6 +17,7 @@ from udml_core.evaluation.retrieval import (
     average_precisions,
     map_at_r,
     mean_precision_at_k,
+    nearest_is_hit,
     neighbor_stability,
     recall_at_k,
     recall_in_gallery,
@@ -26,5 +27,5 @@ from udml_core.evaluation.summary import evaluate, headline_measures
 
 __all__ = ["average_precisions", "distortion", "distortion_neighbors", "effective_rank", "evaluate",
            "headline_measures", "kmeans_clusters", "knn_accuracy", "label_purity", "linear_accuracy", "map_at_r",
-           "mean_precision_at_k", "neighbor_stability", "neighborhood_purity", "nmi", "pairwise_f", "rankings",
-           "recall_at_k", "recall_in_gallery", "similarity_correlation", "trustworthiness"]
+           "mean_precision_at_k", "nearest_is_hit", "neighbor_stability", "neighborhood_purity", "nmi", "pairwise_f",
+           "rankings", "recall_at_k", "recall_in_gallery", "similarity_correlation", "trustworthiness"]

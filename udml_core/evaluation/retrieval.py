@@ -40,6 +40,20 @@ def recall_at_k(embeddings: Array, labels: Array, ks: Sequence[int] = (1, 2, 4, 
     return {k: float((first_hit < k).mean()) for k in ks}
 
 
+def nearest_is_hit(embeddings: Array, labels: Array) -> Booleans:
+    """Return for each point whether its nearest point is of the same class; the mean is Recall@1.
+
+    Args:
+        embeddings: (n, d), n ≥ 2.
+        labels: (n,) int.
+    """
+    labels = _check_labels(embeddings, labels)
+    hits = np.zeros(len(labels), bool)
+    for queries, neighbors in rankings(embeddings, 1):
+        hits[queries] = labels[neighbors[:, 0]] == labels[queries]
+    return hits
+
+
 def recall_in_gallery(embeddings: Array, labels: Array, queries: Booleans, ks: Sequence[int]) -> dict[int, float]:
     """Compute Recall@k of queries among a gallery: the share of queries with a hit among their k nearest images of it.
 

@@ -7,6 +7,7 @@ sets, because they share all images.
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
-from udml_core.arrays import Array
+from udml_core.arrays import Array, Booleans
 from udml_core.errors import UserError
 from udml_core.results.records import FOLDER, Spread
 
@@ -40,11 +41,13 @@ class SeedRun:
         id: The run's folder name.
         seed: Its seed.
         values: Measures and costs.
+        hits: For each test image, whether the nearest image is a hit; None for a refinement.
     """
 
     id: str
     seed: int
     values: Mapping[str, float]
+    hits: Booleans | None = None
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,11 @@ class Entry:
         """What the method knows, as the page filters it."""
         return "test images" if self.sees_test_images else self.supervision
 
+    @property
+    def hits(self) -> Array:
+        """The share of the seeds for which the nearest image of each test image is a hit (images,)."""
+        return np.mean([run.hits for run in self.runs if run.hits is not None], axis=0)
+
 
 @dataclass(frozen=True)
 class PaperTable:
@@ -91,14 +99,12 @@ class PaperTable:
     Attributes:
         title: Paper and table.
         data: The paper's data set.
-        measure: The measure whose order is compared here.
         printed: The measure that the paper prints.
         figures: The printed value by method, in percent.
     """
 
     title: str
     data: str
-    measure: str
     printed: str
     figures: Mapping[str, float]
 
@@ -110,13 +116,15 @@ class DataSet:
     Attributes:
         name: Name of the data set.
         title: Title.
-        budget: Images, steps and labels in words.
+        near: The papers' data set that is most like this one.
+        budget: Images, passes and labels in words.
         encoder: The encoder in words.
         entries: Entries by the title of their row.
     """
 
     name: str
     title: str
+    near: str
     budget: str
     encoder: str
     entries: Mapping[str, Entry]
@@ -186,7 +194,7 @@ def _read(path: Path, _modified: int) -> Benchmark:
         versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
         provenance = {name: str(record[name]) for name in ("command", "protocol", "device", "date")}
         return Benchmark(provenance | {"versions": versions}, {
-            name: DataSet(name, dataset["title"], dataset["budget"], dataset["encoder"],
+            name: DataSet(name, dataset["title"], dataset["near"], dataset["budget"], dataset["encoder"],
                           {title: _entry(title, row) for title, row in dataset["rows"].items()})
             for name, dataset in record["datasets"].items()},
             tuple(PaperTable(**table) for table in record["papers"]))
@@ -196,10 +204,25 @@ def _read(path: Path, _modified: int) -> Benchmark:
 
 
 def _entry(name: str, row: Mapping[str, Any]) -> Entry:
-    runs = tuple(SeedRun(run["run"], run["seed"], run["evaluation"]["final"] | run["costs"]) for run in row["runs"])
+    runs = tuple(SeedRun(run["run"], run["seed"], run["evaluation"]["final"] | run["costs"],
+                         unpack_hits(run["hits"], int(row["summary"]["images"][0])) if "hits" in run else None)
+                 for run in row["runs"])
     summary = {measure: (float(mean), float(deviation)) for measure, (mean, deviation) in row["summary"].items()}
     return Entry(name, row["method"], row["is method"], row["row"], row["recipe"], row["supervision"],
                  row["sees test images"], summary, runs, row["printed"], row["comparable"])
+
+
+def pack_hits(hits: Booleans) -> str:
+    """Return one bit for each test image as text."""
+    return base64.b64encode(np.packbits(hits).tobytes()).decode("ascii")
+
+
+def unpack_hits(text: str, images: int) -> Booleans:
+    """Return what `pack_hits` packed (images,)."""
+    bits = np.unpackbits(np.frombuffer(base64.b64decode(text, validate=True), np.uint8))
+    if not images <= len(bits) < images + 8:
+        raise ValueError(f"{len(bits)} bits for {images} images")
+    return bits[:images].astype(bool)
 
 
 def ranks(scores: Array, lower_is_better: bool = False) -> Array:
@@ -301,31 +324,31 @@ class PairOrder:
 
 
 def orders(table: PaperTable, dataset: DataSet) -> list[PairOrder]:
-    """Compare the order of every two methods of a paper's table with their order on a data set.
+    """Compare the order of every two methods of a paper's table with the order of their R@1 on a data set.
 
     Two methods are separated if their means differ by more than the sum of their standard deviations over the seeds,
-    and by more than two standard errors of the difference of two shares of the test images: the seeds share these
-    images, so that their spread alone says nothing about other images.
+    and by more than two standard errors of the difference over the test images: the seeds share these images, so that
+    their spread alone says nothing about other images. Both methods search for the same images, so the error is of
+    the differences image by image.
     """
-    measured = {entry.method: entry.summary[table.measure] for entry in dataset.entries.values()
-                if entry.is_method and table.measure in entry.summary}
-    images = max((entry.summary["images"][0] for entry in dataset.entries.values() if "images" in entry.summary),
-                 default=1.0)
+    measured = {entry.method: entry for entry in dataset.entries.values()
+                if entry.is_method and "recall@1" in entry.summary}
     result = []
     for first, second in combinations(sorted(table.figures, key=table.figures.__getitem__, reverse=True), 2):
         printed = table.figures[first] - table.figures[second]
         if first not in measured or second not in measured:
             result.append(PairOrder(first, second, printed, None, "not measured"))
             continue
-        (better, spread), (worse, other) = measured[first], measured[second]
+        (better, spread), (worse, other) = (measured[name].summary["recall@1"] for name in (first, second))
         difference = better - worse
         order: Order = "not separated"
-        if abs(difference) > max(spread + other, 2 * _standard_error(better, worse, images)):
+        error = standard_error(measured[first].hits - measured[second].hits)
+        if abs(difference) > max(spread + other, 200 * error):
             order = "confirmed" if difference > 0 else "reversed"
         result.append(PairOrder(first, second, printed, difference, order))
     return result
 
 
-def _standard_error(first: float, second: float, images: float) -> float:
-    """Return the standard error of the difference of two measures in percent, as shares of independent images."""
-    return math.sqrt((first * (100 - first) + second * (100 - second)) / images)
+def standard_error(values: Array) -> float:
+    """Return the standard error of the mean of the values (images,)."""
+    return float(values.std(ddof=1)) / math.sqrt(len(values))

@@ -23,9 +23,8 @@ def show_cell(entry: Entry, dataset: DataSet) -> None:
                              label=f"Open the run of seed {entry.runs[number].seed}", icon=":material/monitoring:",
                              width="content", query_params={"run": run.id})
     if len(present) < len(runs):
-        st.caption("The runs of this cell are not on this machine. This command makes them and opens them here "
-                   "afterwards:" if not present else "Some runs of this cell are not on this machine. This command "
-                   "makes them again:")
+        st.caption(("Some runs" if present else "The runs") + " of this cell are not on this machine. This command "
+                   "makes them, replaces the cell in the record, and lets you open them here:")
         st.code(command_of(entry, dataset), language="bash", wrap_lines=True)
     st.dataframe(seeds_frame(entry), width="stretch", height="content")
     for table, figures in entry.printed.items():
@@ -37,7 +36,8 @@ def show_cell(entry: Entry, dataset: DataSet) -> None:
 
 def command_of(entry: Entry, dataset: DataSet) -> str:
     """Return the command that measures a cell again."""
-    return (f'python -m experiments.benchmark --budget 60 --dataset {dataset.name} --row "{entry.name}" --again')
+    return (f'python -m experiments.benchmark --budget 60 --dataset {dataset.name} --row "{entry.name}" --again '
+            "--force")
 
 
 def seeds_frame(entry: Entry) -> pd.DataFrame:

@@ -16,11 +16,14 @@ FEW_DATASETS = 5
 
 def show_difference(benchmark: Benchmark, measure: str, seeds: int) -> None:
     """Show the average ranks, and lines beside methods that the test cannot separate."""
+    if measure == "lines":
+        st.caption("Lines of code are the same on all data sets, so there is nothing to test.")
+        return
     names, scores = benchmark.scores(measure)
     difference = critical_difference(names, scores, measure in COSTS)
     if difference is None:
-        st.info("A critical difference needs three methods that are measured on the same data sets. Choose more "
-                "methods above.", icon=":material/lightbulb:")
+        st.info("A critical difference needs three methods that are measured on all chosen data sets. Choose more "
+                "kinds of supervision or one data set above.", icon=":material/lightbulb:")
         return
     st.markdown(verdict(difference, seeds, len(benchmark.names()) - len(names)))
     figure = go.Figure()

@@ -8,7 +8,6 @@ from typing import get_args
 import pandas as pd
 import streamlit as st
 
-from pages.parts.benchmark.table import words_of
 from pages.parts.kit.tables import table_behind
 from udml_core.results.benchmark import Benchmark, Order, orders
 
@@ -16,7 +15,7 @@ ORDERS: tuple[Order, ...] = get_args(Order)
 
 
 def show_orders(benchmark: Benchmark, titles: dict[str, str]) -> None:
-    """Show how many pairs of methods have the papers' order on each data set.
+    """Show how many pairs of methods have the papers' order on the most similar data set.
 
     Args:
         benchmark: The benchmark.
@@ -25,16 +24,32 @@ def show_orders(benchmark: Benchmark, titles: dict[str, str]) -> None:
     counts, pairs = [], []
     for table in benchmark.papers:
         for dataset in benchmark.datasets.values():
-            found = orders(table, dataset)
-            count = Counter(pair.order for pair in found)
-            counts.append({"Table": table.title, "Here": dataset.title, "Pairs": len(found)}
-                          | {order.capitalize(): count[order] for order in ORDERS})
-            pairs += [{"Table": table.title, "Here": dataset.title, "Better": titles.get(pair.better, pair.better),
-                       "Worse": titles.get(pair.worse, pair.worse), "Printed difference": round(pair.printed, 1),
+            compared = orders(table, dataset)
+            is_similar = dataset.near == table.data
+            if is_similar:
+                count = Counter(pair.order for pair in compared)
+                counts.append({"Table": table.title, "Here": dataset.title, "Pairs": len(compared)}
+                              | {order.capitalize(): count[order] for order in ORDERS})
+            pairs += [{"Table": table.title, "Here": dataset.title, "Similar data": is_similar,
+                       "Better": titles.get(pair.better, pair.better), "Worse": titles.get(pair.worse, pair.worse),
+                       "Printed difference": round(pair.printed, 1),
                        "Measured difference": None if pair.measured is None else round(pair.measured, 1),
-                       "Order": pair.order} for pair in found]
-    st.caption("Each row compares every two methods of a paper's table. An order is confirmed or reversed if the means "
-               "here differ by more than the sum of their standard deviations over the seeds and by more than two "
-               f"standard errors of the test images. The measure is {words_of('recall@1')}.")
-    st.dataframe(pd.DataFrame(counts), hide_index=True, width="stretch", height="content")
-    table_behind("Every pair of methods", pd.DataFrame(pairs))
+                       "Order": pair.order} for pair in compared]
+    frame = pd.DataFrame(counts)
+    if counts:
+        st.markdown(summary(frame))
+    st.caption("Each row compares every two methods of a paper's table on the data set here that is most like the "
+               "paper's. The measure is R@1 on classes that training has not seen, also where a paper prints another "
+               "measure. An order is confirmed or reversed if the means differ by more than the sum of their standard "
+               "deviations over the seeds, and by more than two standard errors over the test images, for which both "
+               "methods search.")
+    st.dataframe(frame, hide_index=True, width="stretch", height="content")
+    table_behind("Every pair of methods, on every data set", pd.DataFrame(pairs))
+
+
+def summary(counts: pd.DataFrame) -> str:
+    """Return one sentence on all tables: how many of the measured pairs have the printed order."""
+    totals = {order: int(counts[order.capitalize()].sum()) for order in ORDERS}
+    measured = sum(totals.values()) - totals["not measured"]
+    return (f"Of {measured} printed pairs that are measured here, **{totals['confirmed']} have the papers' order, "
+            f"{totals['reversed']} the reverse**, and {totals['not separated']} cannot be separated.")

@@ -16,6 +16,9 @@ GROUP_WORDS = {"none": "no labels", "test images": "no labels, test images seen"
 """What a method knows, in words."""
 COST_WORDS = {"seconds": "Seconds", "processor seconds": "Processor seconds", "MB": "Peak memory, MB",
               "lines": "Lines of code"}
+COST_CAPTION = ("Read seconds and memory as orders of magnitude: one process measures several methods in turn, so the "
+                "first one pays for features that the others share, and memory contains what earlier ones left. Lines "
+                "of code count the method's own file without comments; several methods may share a file.")
 SHOWN_COSTS = ("processor seconds", "MB", "lines")
 """Costs that the table shows: seconds of the clock depend on what else the machine did."""
 RANK, METHOD, KNOWS, AVERAGE = "Rank", "Method", "Training uses", "Average rank"
