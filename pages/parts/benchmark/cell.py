@@ -26,7 +26,8 @@ def show_cell(entry: Entry, dataset: DataSet) -> None:
         st.caption(("Some runs" if present else "The runs") + " of this cell are not on this machine. This command "
                    "makes them, replaces the cell in the record, and lets you open them here:")
         st.code(command_of(entry, dataset), language="bash", wrap_lines=True)
-    st.dataframe(seeds_frame(entry), width="stretch", height="content")
+    st.dataframe(seeds_frame(entry), width="stretch", height="content",
+                 column_config={"_index": st.column_config.TextColumn("Measure", width=190)})
     for table, figures in entry.printed.items():
         values = ", ".join(f"{words_of(measure)} {value:g}" for measure, value in figures.items())
         mark = "comparable" if entry.comparable else ("**not comparable**: other images, another network or a smaller "
