@@ -79,11 +79,13 @@ def test_the_measures_of_a_preset_are_measured(preset: Preset) -> None:
     ("plm", "photographs", {"learning_rate": 5e-4, "proxy_rate": 100.0, "epochs": 200, "n_alpha": 4.0, "n_beta": 0.5,
                             "flat": 3, "threshold": 0.9, "through": "origin"}),
     ("pslr", "color", {"eta": 100.0, "learning_rate": 0.03, "batch": 128, "weight": 0.1, "form": "printed"}),
+    ("pslr", "stl10", {"eta": 100.0, "learning_rate": 0.03, "batch": 128, "weight": 0.1, "beginning": "random"}),
     ("pslr", "photographs", {"eta": 1.0, "learning_rate": 0.001, "batch": 64, "schedule": "constant"}),
     ("ssdml", "gray", {"alpha": 40.0, "n_neighbors": 10, "dimension": 64, "partition": 9000, "pretraining": 0}),
     ("ssdml", "color", {"alpha": 40.0, "dimension": 32, "pretraining": 30, "epochs": 50}),
     ("ssdml", "photographs", {"alpha": 45.0, "n_neighbors": 50, "dimension": 128, "partition": 0, "epochs": 200}),
     ("deepcluster", "color", {"clusters": 1000, "first_classifier": "random", "learning_rate": 0.03, "batch": 128}),
+    ("deepcluster", "stl10", {"clusters": 100, "first_classifier": "random", "learning_rate": 0.03, "batch": 128}),
     ("exemplar", "color", {"first_classifier": "random", "colors": True, "epochs": 200}),
     ("rotnet", "color", {"learning_rate": 0.1, "epochs": 100, "batch": 128, "weight_decay": 5e-4}),
     ("simclr", "color", {"temperature": 0.5, "batch": 1024, "projected": 128, "schedule": "cosine"}),
@@ -97,7 +99,7 @@ def test_presets_have_the_printed_values(method: str, kind: Any, expected: dict[
 
 
 def test_label_budgets_follow_the_images() -> None:
-    budgets = {kind: read_preset("ssdml", kind).option_values()["labels_per_class"] for kind in KINDS}  # type: ignore[union-attr]
+    budgets = {preset.images: preset.option_values()["labels_per_class"] for preset in ALL if preset.method == "ssdml"}
     assert budgets == {"gray": 10, "color": 100, "photographs": 5}
 
 
@@ -105,6 +107,40 @@ def test_the_kind_follows_size_and_color() -> None:
     kinds = [presets.image_kind(small_dataset(color=color, side=side))
              for color, side in ((False, 28), (True, 32), (True, 33), (False, 33))]
     assert kinds == ["gray", "color", "photographs", "photographs"]
+
+
+def stl10(unlabeled: int = 0, side: int = 96) -> Dataset:
+    """Return black images as the files of STL-10 give them: training, test and unlabeled images."""
+    labeled = 13_000
+    labels = np.arange(labeled) % 10
+    classes = np.concatenate([np.eye(10, dtype=bool)[labels], np.zeros((unlabeled, 10), dtype=bool)])
+    count = len(classes)
+    return replace(small_dataset("stl10"), images=ArrayImages(np.broadcast_to(np.uint8(0), (count, side, side, 3))),
+                   labels=None if unlabeled else labels, evaluation_classes=classes if unlabeled else None,
+                   names=tuple(f"image {index}" for index in range(count)), native_size=side, gray=False,
+                   official_test=(np.arange(count) >= 5_000) & (np.arange(count) < labeled))
+
+
+@pytest.mark.parametrize(("method", "unlabeled"), [("pslr", 100_000), ("isif", 0), ("isif", 100_000), ("nce", 0)])
+def test_stl10_is_recognized_and_trains_a_small_network_without_weights(method: str, unlabeled: int) -> None:
+    dataset = stl10(unlabeled)
+    assert presets.image_kind(dataset) == "stl10"
+    spec = planned(method, dataset)
+    assert (spec.backbone, spec.size, spec.split) == ("resnet18-small", 96, "seen")
+    assert (spec.fields["trains"], spec.fields["beginning"], spec.fields["batch_norm"]) == ("all", "random", "batch")
+    assert not [text for text in jobs.why_not_comparable(spec, dataset) if text.startswith(("Data", "Images"))]
+
+
+def test_images_like_those_of_stl10_in_another_number_or_size_are_photographs() -> None:
+    assert presets.image_kind(stl10(side=224)) == "photographs"
+    assert presets.image_kind(stl10(unlabeled=99_999)) == "photographs"
+
+
+def test_a_paper_without_settings_for_stl10_lends_those_for_photographs() -> None:
+    preset = presets.find_preset("rpml", "stl10")
+    assert preset is not None
+    assert (preset.option_values()["size"], preset.data) == (512, ())
+    assert preset.own_departures()[-1].endswith("its settings for photographs are used")
 
 
 def test_a_request_takes_the_papers_values_and_keeps_its_own() -> None:
