@@ -12,12 +12,13 @@ from tests.running import spec as plan_digits
 from udml_core import jobs
 from udml_core.data import catalog
 from udml_core.data.dataset import ArrayImages, Dataset
+from udml_core.data.given.pairs import PairSet
 from udml_core.errors import UserError
 from udml_core.evaluation import evaluate
 from udml_core.jobs import presets
 from udml_core.jobs.presets import KINDS, Preset, read_preset
 from udml_core.methods import METHODS, find_method
-from udml_core.runs import RunRequest, Spec
+from udml_core.runs import ExclusionList, RunRequest, Spec
 
 ALL = [preset for method in METHODS for kind in KINDS if (preset := read_preset(method.card.name, kind))]
 NAMES = [f"{preset.method}-{preset.images}" for preset in ALL]
@@ -203,7 +204,7 @@ def test_a_method_without_a_preset_is_refused() -> None:
 
 
 def test_results_are_comparable_only_with_the_papers_settings_and_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = presets.OriginalData("Tiny", 200, 10, 160, lossless=True)
+    known = presets.OriginalData("Tiny", 200, 10, 160, 40, lossless=True)
     preset = read_preset("ssdml", "gray")
     assert preset is not None
     monkeypatch.setattr(presets, "find_preset", lambda _method, _kind: replace(preset, data=(known,)))
@@ -215,7 +216,11 @@ def test_results_are_comparable_only_with_the_papers_settings_and_data(monkeypat
     lossy = replace(dataset, names=("00000.JPG", *dataset.names[1:]))
     assert jobs.why_not_comparable(spec, lossy) == ["Data: a lossy copy of Tiny"]
     halves = replace(dataset, official_test=np.arange(200) < 50)
-    assert jobs.why_not_comparable(spec, halves) == ["Data: 150 training images in place of 160"]
+    assert jobs.why_not_comparable(spec, halves) == ["Data: 150 training images in place of 160",
+                                                     "Data: 50 test images in place of 40"]
+    excluded = ExclusionList.of([dataset.names[spec.halves(dataset).test[0]]])
+    fewer = spec.model_copy(update={"excluded": excluded})
+    assert jobs.why_not_comparable(fewer, dataset) == ["Data: 39 test images in place of 40"]
     smaller = small_dataset(count=150)
     assert jobs.why_not_comparable(spec, smaller) == ["Data: Digits with 150 images of 10 classes is not Tiny"]
 
@@ -232,8 +237,59 @@ def test_methods_without_a_paper_are_not_comparable() -> None:
 
 
 def test_the_original_data_sets_have_the_sizes_of_the_papers() -> None:
-    read = {data.title: (data.images, data.classes, data.train) for preset in ALL for data in preset.data}
-    assert read["CIFAR-10"] == (60_000, 10, 50_000)
-    assert read["CUB-200-2011"] == (11_788, 200, 5_864)
-    assert read["Cars-196"] == (16_185, 196, 8_054)
-    assert read["Stanford Online Products"] == (120_053, 22_634, 59_551)
+    read = {(data.title, data.images, data.classes, data.train, data.test) for preset in ALL for data in preset.data}
+    assert read == {
+        ("MNIST", 70_000, 10, 60_000, 10_000),
+        ("Fashion-MNIST", 70_000, 10, 60_000, 10_000),
+        ("CIFAR-10", 60_000, 10, 50_000, 10_000),
+        ("STL-10", 13_000, 10, 5_000, 8_000),
+        ("STL-10 with its unlabeled images", 113_000, 10, 105_000, 8_000),
+        ("CUB-200-2011", 11_788, 200, 5_864, 5_924),
+        ("Cars-196", 16_185, 196, 8_054, 8_131),
+        ("Stanford Online Products", 120_053, 22_634, 59_551, 60_502),
+        ("Scene-15", 4_485, 15, 1_500, 2_985),
+        ("Flickr Material", 1_000, 10, 500, 500),
+        ("Leeds Butterflies", 832, 10, 632, 200),
+        ("PASCAL VOC 2007", 9_963, 20, 5_011, 4_952),
+        ("Oxford Flowers-102", 8_189, 102, 2_020, 6_149),
+        ("CUB-200-2011", 11_788, 200, 5_994, 5_794)}
+
+
+def photographs(count: int, classes: int, tests: int | None = None) -> Dataset:
+    """Return black photographs; the last ones are the authors' test images, if a number of these is given."""
+    names = tuple(f"class {number:03}" for number in range(classes))
+    return replace(small_dataset(), images=ArrayImages(np.broadcast_to(np.uint8(0), (count, 224, 224, 3))),
+                   labels=np.arange(count) % classes, class_names=names,
+                   names=tuple(f"{index:05}.jpg" for index in range(count)), native_size=224, gray=False,
+                   official_test=None if tests is None else np.arange(count) >= count - tests)
+
+
+@pytest.mark.parametrize(("count", "classes", "tests", "reasons"), [
+    (11_788, 200, 5_794, []),
+    (8_189, 102, 6_149, ["2,040 training images in place of 2,020"]),
+    (1_000, 10, None, ["800 training images in place of 500", "200 test images in place of 500"]),
+    (1_000, 10, 500, []),
+    (4_485, 15, None, ["3,585 training images in place of 1,500", "900 test images in place of 2,985",
+                       "the division of the split 'seen' in place of the paper's: 100 random images of each class "
+                       "train, the others test"]),
+    (832, 10, None, ["662 training images in place of 632", "170 test images in place of 200",
+                     "the division of the split 'seen' in place of the paper's: the first 20 images of each class "
+                     "test, the others train"]),
+])
+def test_the_halves_of_nmls_data_sets_are_the_papers_or_a_departure(count: int, classes: int, tests: int | None,
+                                                                     reasons: list[str]) -> None:
+    dataset = photographs(count, classes, tests)
+    spec = planned("nml", dataset)
+    stated = [text for text in jobs.why_not_comparable(spec, dataset) if text.startswith("Data")]
+    assert stated == [f"Data: {reason}" for reason in reasons]
+
+
+def test_voc_is_a_data_set_of_nml_and_given_pairs_are_a_departure() -> None:
+    classes = np.eye(20, dtype=bool)[np.arange(9_963) % 20]
+    classes[:100, 14] = True
+    dataset = replace(photographs(9_963, 20, 4_952), labels=None, evaluation_classes=classes)
+    pairs = PairSet(np.array([[0, 20], [0, 21]]), np.array([True, False]))
+    spec = jobs.plan(RunRequest.make({"dataset": "digits", "method": "nml", "preset": "paper"}), dataset, pairs)
+    reasons = jobs.why_not_comparable(spec, dataset)
+    assert not [text for text in reasons if text.startswith("Data")]
+    assert "pairs: given pairs in place of pairs drawn from the classes" in reasons

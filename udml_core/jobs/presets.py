@@ -54,18 +54,22 @@ class OriginalData:
         images: Number of images.
         classes: Number of classes.
         train: Number of images in the paper's training half.
+        test: Number of images in the paper's test half.
         lossless: Whether a lossy copy of the images differs from the original.
         side: Shorter side of the images in pixels, where it identifies the data set; else 0.
         kind: The kind of the images, where their size and color do not decide it.
+        division: How the paper divides the images, if the data set has no official halves and no split does the same.
     """
 
     title: str
     images: int
     classes: int
     train: int
+    test: int
     lossless: bool = False
     side: int = 0
     kind: ImageKind | None = None
+    division: str = ""
 
     def equals(self, dataset: Dataset) -> bool:
         """Return whether a data set has this one's images and classes, by their numbers."""
@@ -188,6 +192,8 @@ def departures(spec: Spec, dataset: Dataset) -> list[str]:
     """List every difference between a run and the settings that the paper prints."""
     preset = require_preset(spec.method, image_kind(dataset))
     changes = preset.changes(spec)
+    if spec.pairs == "given":
+        changes.append("pairs: given pairs in place of pairs drawn from the classes")
     changed = {text.partition(":")[0] for text in changes}
     return [text for text in preset.own_departures() if text.partition(":")[0] not in changed] + changes
 
@@ -211,9 +217,13 @@ def _why_not_original(spec: Spec, dataset: Dataset, known: tuple[OriginalData, .
         titles = " or ".join(data.title for data in known) or "known here"
         return [f"Data: {dataset.title} with {len(dataset):,} images of {classes} classes is not {titles}"]
     reasons = []
-    train = len(spec.halves(dataset, "last").train)
-    if train != original.train:
-        reasons.append(f"Data: {train:,} training images in place of {original.train:,}")
+    halves = spec.halves(dataset, "last")
+    for name, count, printed in (("training", len(halves.train), original.train),
+                                 ("test", len(halves.test), original.test)):
+        if count != printed:
+            reasons.append(f"Data: {count:,} {name} images in place of {printed:,}")
+    if original.division and dataset.official_test is None:
+        reasons.append(f"Data: the division of the split '{spec.split}' in place of the paper's: {original.division}")
     if original.lossless and any(name.lower().endswith(LOSSY) for name in dataset.names):
         reasons.append(f"Data: a lossy copy of {original.title}")
     return reasons
