@@ -97,7 +97,7 @@ def show(benchmark: Benchmark) -> None:
     chosen, measure = choose(benchmark)
     table = ranked_table(chosen, measure)
     if not table.names:
-        st.info("No chosen method is measured. Choose more of what training uses.", icon=":material/lightbulb:")
+        st.info("No chosen method is measured. Choose more kinds of supervision.", icon=":material/lightbulb:")
         return
     st.markdown(cannot_tell(chosen))
     show_table(table)

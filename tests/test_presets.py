@@ -12,12 +12,13 @@ from tests.running import spec as plan_digits
 from udml_core import jobs
 from udml_core.data import catalog
 from udml_core.data.dataset import ArrayImages, Dataset
+from udml_core.data.given.pairs import PairSet
 from udml_core.errors import UserError
 from udml_core.evaluation import evaluate
 from udml_core.jobs import presets
 from udml_core.jobs.presets import KINDS, Preset, read_preset
 from udml_core.methods import METHODS, find_method
-from udml_core.runs import RunRequest, Spec
+from udml_core.runs import ExclusionList, RunRequest, Spec
 
 ALL = [preset for method in METHODS for kind in KINDS if (preset := read_preset(method.card.name, kind))]
 NAMES = [f"{preset.method}-{preset.images}" for preset in ALL]
@@ -79,11 +80,13 @@ def test_the_measures_of_a_preset_are_measured(preset: Preset) -> None:
     ("plm", "photographs", {"learning_rate": 5e-4, "proxy_rate": 100.0, "epochs": 200, "n_alpha": 4.0, "n_beta": 0.5,
                             "flat": 3, "threshold": 0.9, "through": "origin"}),
     ("pslr", "color", {"eta": 100.0, "learning_rate": 0.03, "batch": 128, "weight": 0.1, "form": "printed"}),
+    ("pslr", "stl10", {"eta": 100.0, "learning_rate": 0.03, "batch": 128, "weight": 0.1, "beginning": "random"}),
     ("pslr", "photographs", {"eta": 1.0, "learning_rate": 0.001, "batch": 64, "schedule": "constant"}),
     ("ssdml", "gray", {"alpha": 40.0, "n_neighbors": 10, "dimension": 64, "partition": 9000, "pretraining": 0}),
     ("ssdml", "color", {"alpha": 40.0, "dimension": 32, "pretraining": 30, "epochs": 50}),
     ("ssdml", "photographs", {"alpha": 45.0, "n_neighbors": 50, "dimension": 128, "partition": 0, "epochs": 200}),
     ("deepcluster", "color", {"clusters": 1000, "first_classifier": "random", "learning_rate": 0.03, "batch": 128}),
+    ("deepcluster", "stl10", {"clusters": 100, "first_classifier": "random", "learning_rate": 0.03, "batch": 128}),
     ("exemplar", "color", {"first_classifier": "random", "colors": True, "epochs": 200}),
     ("rotnet", "color", {"learning_rate": 0.1, "epochs": 100, "batch": 128, "weight_decay": 5e-4}),
     ("simclr", "color", {"temperature": 0.5, "batch": 1024, "projected": 128, "schedule": "cosine"}),
@@ -97,7 +100,7 @@ def test_presets_have_the_printed_values(method: str, kind: Any, expected: dict[
 
 
 def test_label_budgets_follow_the_images() -> None:
-    budgets = {kind: read_preset("ssdml", kind).option_values()["labels_per_class"] for kind in KINDS}  # type: ignore[union-attr]
+    budgets = {preset.images: preset.option_values()["labels_per_class"] for preset in ALL if preset.method == "ssdml"}
     assert budgets == {"gray": 10, "color": 100, "photographs": 5}
 
 
@@ -105,6 +108,40 @@ def test_the_kind_follows_size_and_color() -> None:
     kinds = [presets.image_kind(small_dataset(color=color, side=side))
              for color, side in ((False, 28), (True, 32), (True, 33), (False, 33))]
     assert kinds == ["gray", "color", "photographs", "photographs"]
+
+
+def stl10(unlabeled: int = 0, side: int = 96) -> Dataset:
+    """Return black images as the files of STL-10 give them: training, test and unlabeled images."""
+    labeled = 13_000
+    labels = np.arange(labeled) % 10
+    classes = np.concatenate([np.eye(10, dtype=bool)[labels], np.zeros((unlabeled, 10), dtype=bool)])
+    count = len(classes)
+    return replace(small_dataset("stl10"), images=ArrayImages(np.broadcast_to(np.uint8(0), (count, side, side, 3))),
+                   labels=None if unlabeled else labels, evaluation_classes=classes if unlabeled else None,
+                   names=tuple(f"image {index}" for index in range(count)), native_size=side, gray=False,
+                   official_test=(np.arange(count) >= 5_000) & (np.arange(count) < labeled))
+
+
+@pytest.mark.parametrize(("method", "unlabeled"), [("pslr", 100_000), ("isif", 0), ("isif", 100_000), ("nce", 0)])
+def test_stl10_is_recognized_and_trains_a_small_network_without_weights(method: str, unlabeled: int) -> None:
+    dataset = stl10(unlabeled)
+    assert presets.image_kind(dataset) == "stl10"
+    spec = planned(method, dataset)
+    assert (spec.backbone, spec.size, spec.split) == ("resnet18-small", 96, "seen")
+    assert (spec.fields["trains"], spec.fields["beginning"], spec.fields["batch_norm"]) == ("all", "random", "batch")
+    assert not [text for text in jobs.why_not_comparable(spec, dataset) if text.startswith(("Data", "Images"))]
+
+
+def test_images_like_those_of_stl10_in_another_number_or_size_are_photographs() -> None:
+    assert presets.image_kind(stl10(side=224)) == "photographs"
+    assert presets.image_kind(stl10(unlabeled=99_999)) == "photographs"
+
+
+def test_a_paper_without_settings_for_stl10_lends_those_for_photographs() -> None:
+    preset = presets.find_preset("rpml", "stl10")
+    assert preset is not None
+    assert (preset.option_values()["size"], preset.data) == (512, ())
+    assert preset.own_departures()[-1].endswith("its settings for photographs are used")
 
 
 def test_a_request_takes_the_papers_values_and_keeps_its_own() -> None:
@@ -167,7 +204,7 @@ def test_a_method_without_a_preset_is_refused() -> None:
 
 
 def test_results_are_comparable_only_with_the_papers_settings_and_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = presets.OriginalData("Tiny", 200, 10, 160, lossless=True)
+    known = presets.OriginalData("Tiny", 200, 10, 160, 40, lossless=True)
     preset = read_preset("ssdml", "gray")
     assert preset is not None
     monkeypatch.setattr(presets, "find_preset", lambda _method, _kind: replace(preset, data=(known,)))
@@ -179,7 +216,11 @@ def test_results_are_comparable_only_with_the_papers_settings_and_data(monkeypat
     lossy = replace(dataset, names=("00000.JPG", *dataset.names[1:]))
     assert jobs.why_not_comparable(spec, lossy) == ["Data: a lossy copy of Tiny"]
     halves = replace(dataset, official_test=np.arange(200) < 50)
-    assert jobs.why_not_comparable(spec, halves) == ["Data: 150 training images in place of 160"]
+    assert jobs.why_not_comparable(spec, halves) == ["Data: 150 training images in place of 160",
+                                                     "Data: 50 test images in place of 40"]
+    excluded = ExclusionList.of([dataset.names[spec.halves(dataset).test[0]]])
+    fewer = spec.model_copy(update={"excluded": excluded})
+    assert jobs.why_not_comparable(fewer, dataset) == ["Data: 39 test images in place of 40"]
     smaller = small_dataset(count=150)
     assert jobs.why_not_comparable(spec, smaller) == ["Data: Digits with 150 images of 10 classes is not Tiny"]
 
@@ -196,8 +237,59 @@ def test_methods_without_a_paper_are_not_comparable() -> None:
 
 
 def test_the_original_data_sets_have_the_sizes_of_the_papers() -> None:
-    read = {data.title: (data.images, data.classes, data.train) for preset in ALL for data in preset.data}
-    assert read["CIFAR-10"] == (60_000, 10, 50_000)
-    assert read["CUB-200-2011"] == (11_788, 200, 5_864)
-    assert read["Cars-196"] == (16_185, 196, 8_054)
-    assert read["Stanford Online Products"] == (120_053, 22_634, 59_551)
+    read = {(data.title, data.images, data.classes, data.train, data.test) for preset in ALL for data in preset.data}
+    assert read == {
+        ("MNIST", 70_000, 10, 60_000, 10_000),
+        ("Fashion-MNIST", 70_000, 10, 60_000, 10_000),
+        ("CIFAR-10", 60_000, 10, 50_000, 10_000),
+        ("STL-10", 13_000, 10, 5_000, 8_000),
+        ("STL-10 with its unlabeled images", 113_000, 10, 105_000, 8_000),
+        ("CUB-200-2011", 11_788, 200, 5_864, 5_924),
+        ("Cars-196", 16_185, 196, 8_054, 8_131),
+        ("Stanford Online Products", 120_053, 22_634, 59_551, 60_502),
+        ("Scene-15", 4_485, 15, 1_500, 2_985),
+        ("Flickr Material", 1_000, 10, 500, 500),
+        ("Leeds Butterflies", 832, 10, 632, 200),
+        ("PASCAL VOC 2007", 9_963, 20, 5_011, 4_952),
+        ("Oxford Flowers-102", 8_189, 102, 2_020, 6_149),
+        ("CUB-200-2011", 11_788, 200, 5_994, 5_794)}
+
+
+def photographs(count: int, classes: int, tests: int | None = None) -> Dataset:
+    """Return black photographs; the last ones are the authors' test images, if a number of these is given."""
+    names = tuple(f"class {number:03}" for number in range(classes))
+    return replace(small_dataset(), images=ArrayImages(np.broadcast_to(np.uint8(0), (count, 224, 224, 3))),
+                   labels=np.arange(count) % classes, class_names=names,
+                   names=tuple(f"{index:05}.jpg" for index in range(count)), native_size=224, gray=False,
+                   official_test=None if tests is None else np.arange(count) >= count - tests)
+
+
+@pytest.mark.parametrize(("count", "classes", "tests", "reasons"), [
+    (11_788, 200, 5_794, []),
+    (8_189, 102, 6_149, ["2,040 training images in place of 2,020"]),
+    (1_000, 10, None, ["800 training images in place of 500", "200 test images in place of 500"]),
+    (1_000, 10, 500, []),
+    (4_485, 15, None, ["3,585 training images in place of 1,500", "900 test images in place of 2,985",
+                       "the division of the split 'seen' in place of the paper's: 100 random images of each class "
+                       "train, the others test"]),
+    (832, 10, None, ["662 training images in place of 632", "170 test images in place of 200",
+                     "the division of the split 'seen' in place of the paper's: the first 20 images of each class "
+                     "test, the others train"]),
+])
+def test_the_halves_of_nmls_data_sets_are_the_papers_or_a_departure(count: int, classes: int, tests: int | None,
+                                                                     reasons: list[str]) -> None:
+    dataset = photographs(count, classes, tests)
+    spec = planned("nml", dataset)
+    stated = [text for text in jobs.why_not_comparable(spec, dataset) if text.startswith("Data")]
+    assert stated == [f"Data: {reason}" for reason in reasons]
+
+
+def test_voc_is_a_data_set_of_nml_and_given_pairs_are_a_departure() -> None:
+    classes = np.eye(20, dtype=bool)[np.arange(9_963) % 20]
+    classes[:100, 14] = True
+    dataset = replace(photographs(9_963, 20, 4_952), labels=None, evaluation_classes=classes)
+    pairs = PairSet(np.array([[0, 20], [0, 21]]), np.array([True, False]))
+    spec = jobs.plan(RunRequest.make({"dataset": "digits", "method": "nml", "preset": "paper"}), dataset, pairs)
+    reasons = jobs.why_not_comparable(spec, dataset)
+    assert not [text for text in reasons if text.startswith("Data")]
+    assert "pairs: given pairs in place of pairs drawn from the classes" in reasons

@@ -153,6 +153,16 @@ def test_the_likelihood_ratio_prior_is_positive_definite_and_reports_the_rank() 
     assert torch.linalg.eigvalsh(prior)[0] > 0
 
 
+def test_the_likelihood_ratio_prior_adds_a_thousandth_of_the_mean_eigenvalue() -> None:
+    similar, dissimilar = (torch.tensor(values).double().diag() for values in ([2.0, 6.0], [4.0, 3.0]))
+    prior, _ = likelihood_ratio_prior(similar, dissimilar)
+    # The mean eigenvalues of S and D are 4 and 3.5; the second difference is negative, so the metric has 0 there.
+    difference = 1 / 2.004 - 1 / 4.0035
+    ridge = 0.001 * (difference + 0) / 2
+    torch.testing.assert_close(prior.diag(), torch.tensor([difference + ridge, ridge]).double(), rtol=1e-6, atol=0)
+    assert prior[0, 1] == prior[1, 0] == 0
+
+
 def test_itml_minimizes_its_divergence_with_slack() -> None:
     values, labels = points(20)
     all_pairs = labeled_pairs(labels)

@@ -26,7 +26,7 @@ SMALL = 32
 LOSSY = (".jpg", ".jpeg", ".webp")
 """Extensions of files that change the pixels of a lossless data set."""
 
-ImageKind = Literal["gray", "color", "photographs"]
+ImageKind = Literal["gray", "color", "stl10", "photographs"]
 KINDS: tuple[ImageKind, ...] = get_args(ImageKind)
 
 
@@ -54,14 +54,27 @@ class OriginalData:
         images: Number of images.
         classes: Number of classes.
         train: Number of images in the paper's training half.
+        test: Number of images in the paper's test half.
         lossless: Whether a lossy copy of the images differs from the original.
+        side: Shorter side of the images in pixels, where it identifies the data set; else 0.
+        kind: The kind of the images, where their size and color do not decide it.
+        division: How the paper divides the images, if the data set has no official halves and no split does the same.
     """
 
     title: str
     images: int
     classes: int
     train: int
+    test: int
     lossless: bool = False
+    side: int = 0
+    kind: ImageKind | None = None
+    division: str = ""
+
+    def equals(self, dataset: Dataset) -> bool:
+        """Return whether a data set has this one's images and classes, by their numbers."""
+        classes = int(np.count_nonzero(dataset.class_sizes))
+        return (self.images, self.classes) == (len(dataset), classes) and self.side in (0, dataset.native_size)
 
 
 @dataclass(frozen=True)
@@ -116,10 +129,20 @@ class Preset:
 
 
 def image_kind(dataset: Dataset) -> ImageKind:
-    """Return the kind of a data set's images: gray or color of at most 32 pixels, or photographs."""
-    if dataset.native_size > SMALL:
-        return "photographs"
-    return "gray" if dataset.gray else "color"
+    """Return the kind of a data set's images.
+
+    Images of at most 32 pixels are gray or color, larger images photographs. STL-10 is a kind of its own, because its
+    papers train small networks on it without ImageNet weights.
+    """
+    if dataset.native_size <= SMALL:
+        return "gray" if dataset.gray else "color"
+    return next((data.kind for data in original_data().values() if data.kind and data.equals(dataset)), "photographs")
+
+
+@cache
+def original_data() -> dict[str, OriginalData]:
+    """Return the papers' data sets by their names in `presets.toml`."""
+    return {name: OriginalData(**entry) for name, entry in _read()["data"].items()}
 
 
 def find_preset(method: str, images: ImageKind) -> Preset | None:
@@ -169,6 +192,8 @@ def departures(spec: Spec, dataset: Dataset) -> list[str]:
     """List every difference between a run and the settings that the paper prints."""
     preset = require_preset(spec.method, image_kind(dataset))
     changes = preset.changes(spec)
+    if spec.pairs == "given":
+        changes.append("pairs: given pairs in place of pairs drawn from the classes")
     changed = {text.partition(":")[0] for text in changes}
     return [text for text in preset.own_departures() if text.partition(":")[0] not in changed] + changes
 
@@ -186,15 +211,19 @@ def why_not_comparable(spec: Spec, dataset: Dataset) -> list[str]:
 
 def _why_not_original(spec: Spec, dataset: Dataset, known: tuple[OriginalData, ...]) -> list[str]:
     """List why a run's data are none of a paper's data sets."""
-    classes = 0 if dataset.labels is None else len(np.unique(dataset.labels))
-    original = next((data for data in known if (data.images, data.classes) == (len(dataset), classes)), None)
+    original = next((data for data in known if data.equals(dataset)), None)
     if original is None:
+        classes = int(np.count_nonzero(dataset.class_sizes))
         titles = " or ".join(data.title for data in known) or "known here"
         return [f"Data: {dataset.title} with {len(dataset):,} images of {classes} classes is not {titles}"]
     reasons = []
-    train = len(spec.halves(dataset, "last").train)
-    if train != original.train:
-        reasons.append(f"Data: {train:,} training images in place of {original.train:,}")
+    halves = spec.halves(dataset, "last")
+    for name, count, printed in (("training", len(halves.train), original.train),
+                                 ("test", len(halves.test), original.test)):
+        if count != printed:
+            reasons.append(f"Data: {count:,} {name} images in place of {printed:,}")
+    if original.division and dataset.official_test is None:
+        reasons.append(f"Data: the division of the split '{spec.split}' in place of the paper's: {original.division}")
     if original.lossless and any(name.lower().endswith(LOSSY) for name in dataset.names):
         reasons.append(f"Data: a lossy copy of {original.title}")
     return reasons
@@ -208,8 +237,7 @@ def show(value: Any) -> str:
 @cache
 def read_preset(method: str, images: ImageKind) -> Preset | None:
     """Merge the blocks of a method and a kind of images; None if there are none."""
-    content = _read()
-    blocks = [block for block in content["preset"] if method in block["methods"] and images in block["images"]]
+    blocks = [block for block in _read()["preset"] if method in block["methods"] and images in block["images"]]
     if not blocks:
         return None
     merged: dict[str, Any] = {"paper": "", "fields": {}, "options": {}, "silent": (), "data": (), "measures": (),
@@ -220,7 +248,7 @@ def read_preset(method: str, images: ImageKind) -> Preset | None:
         merged["silent"] += tuple(block.get("silent", ()))
         merged["departures"] += tuple(block.get("departures", ()))
         merged |= {name: block[name] for name in ("paper", "data", "measures") if name in block}
-    data = tuple(OriginalData(**content["data"][name]) for name in merged["data"])
+    data = tuple(original_data()[name] for name in merged["data"])
     return Preset(method, images, merged["paper"], merged["fields"], merged["options"], merged["silent"], data,
                   tuple(merged["measures"]), merged["departures"])
 
@@ -230,4 +258,5 @@ def _read() -> dict[str, Any]:
     return tomllib.loads(PRESETS.read_text(encoding="utf-8"))
 
 
-_KIND_WORDS = {"gray": "small gray images", "color": "small color images", "photographs": "photographs"}
+_KIND_WORDS = {"gray": "small gray images", "color": "small color images", "stl10": "STL-10",
+               "photographs": "photographs"}
