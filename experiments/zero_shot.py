@@ -66,12 +66,6 @@ TABLES = {
     "pslr-eta": {  # PSLR's figure 7
         f"{method.upper()}, η = {eta:g}": f"{method} eta={eta}" for method in ("pslr", "isif")
         for eta in (1.0, 10.0, 100.0)},
-    "with-labels": {  # on frozen features; KML, whose cost grows with the images, is in the benchmark
-        **{f"{title}, few labels": f"{title.lower()} dimension=128" for title in ("Triplet", "Angular")},
-        **{f"{title}, few labels": title.lower() for title in ("LRML", "SERAPH", "ISDML", "APLLR", "APIT")},
-        **{f"{title}, pairs": f"{title.lower()} dimension=128" for title in ("NML", "ML")},
-        **{f"{title}, all labels": f"{row} dimension=128" for title, row in (
-            ("NCA", "nca"), ("LMNN(s)", "lmnn variant=square"), ("LMNN(r)", "lmnn"))}},
     "instance": {"PSLR": "pslr", "ISIF": "isif", "NCE": "nce", "NPSoftmax": "nce softmax=full"},
 }
 PROTOCOL = 2

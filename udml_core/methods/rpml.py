@@ -227,7 +227,8 @@ class SRPML(AuthorityMethod):
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         batches = 2 * images / self.batch
-        return 2 * images * 3 * image_seconds + batches * self.steps * 1e-8 * self.batch * width * self.dimension
+        network = 2 * images * 3 * image_seconds if self.trains_encoder else 0.0
+        return network + batches * self.steps * 1e-9 * self.batch * width * self.dimension
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         done, point, step, labels, explained = self._resume(data, setting, start)

@@ -172,7 +172,7 @@ class SSDML(Method):
         batches = size * self.n_neighbors / 2 / self.batch
         network = 9 * self.batch * image_seconds if self.trains_encoder else 0.0
         searches, triplets = (batches, self.batch) if self.alternation == "batch" else (1, batches * self.batch)
-        metric = self.steps * (1e-3 + 1e-8 * triplets * width * self.dimension)
+        metric = self.steps * (1e-3 + 1e-9 * triplets * width * self.dimension)
         return 1e-9 * size**2 + searches * metric + batches * network
 
     def check(self, images: int, width: int | None) -> None:

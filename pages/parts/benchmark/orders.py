@@ -41,8 +41,8 @@ def show_orders(benchmark: Benchmark, titles: dict[str, str]) -> None:
     st.caption("Each row compares every two methods of a paper's table on the data set here that is most like the "
                "paper's. The measure is R@1 on classes that training has not seen, also where a paper prints another "
                "measure. An order is confirmed or reversed if the means differ by more than the sum of their standard "
-               "deviations over the seeds, and by more than two standard errors over the test images, compared image by "
-               "image. By chance alone, up to one of 20 equal pairs would pass the second condition.")
+               "deviations over the seeds, and by more than two standard errors over the test images, compared image "
+               "by image. By chance alone, up to one of 20 equal pairs would pass the second condition.")
     st.dataframe(frame, hide_index=True, width="stretch", height="content")
     table_behind("Every pair of methods, on every data set", pd.DataFrame(pairs))
 

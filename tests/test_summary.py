@@ -1,0 +1,133 @@
+"""The summary of all records states the figures of the records."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from typing import Any
+
+import pytest
+
+from udml_core.results import records
+
+MAP, R1 = "map@r", "recall@1"
+LOSING = ("ISIF", "STML", "AND", "NCE", "PSLR")
+GAINING = ("RotNet", "DeepCluster", "Exemplar")
+SUPERVISED = ("ML, linear", "KML, kernelized", "NCA", "LMNN", "NML")
+UNTRAINED = ("Frozen features", "PCA", "Views, whitening", "Whitening from mutual neighbors", "Averages",
+             "Averages, re-ranking", "Re-ranking", "Diffusion")
+
+
+@lru_cache
+def record(name: str) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((records.FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    return read
+
+
+def benchmark(dataset: str, row: str, measure: str = MAP) -> tuple[float, float]:
+    """Return a row's mean and deviation in the benchmark."""
+    mean, deviation = record("benchmark")["datasets"][dataset]["rows"][row]["summary"][measure]
+    return mean, deviation
+
+
+def over_frozen(dataset: str, row: str, measure: str = MAP) -> float:
+    """Return a row's difference to the frozen features in the benchmark."""
+    return benchmark(dataset, row, measure)[0] - benchmark(dataset, "Frozen features", measure)[0]
+
+
+def change(name: str, row: str, measure: str = MAP, candidate: str = "final", reference: str = "frozen") -> float:
+    """Return the difference of two candidates of a row in another record."""
+    summary = record(name)["rows"][row]["summary"]
+    difference: float = summary[candidate][measure][0] - summary[reference][measure][0]
+    return difference
+
+
+def gain(row: str, measure: str = MAP) -> str:
+    """Return a row's difference to the frozen features on birds, with its deviation."""
+    return f"{over_frozen('birds100', row, measure):.1f} ± {benchmark('birds100', row, measure)[1]:.1f}"
+
+
+def sentence(number: int) -> str:
+    """Return a sentence of the summary in one line."""
+    return " ".join(re.split(r"^\d\. ", records.summary(), flags=re.MULTILINE)[number].split())
+
+
+def frozen(dataset: str) -> tuple[str, str]:
+    """Return R@1 and MAP@R of the frozen features as text."""
+    return f"{benchmark(dataset, 'Frozen features', R1)[0]:.1f}", f"{benchmark(dataset, 'Frozen features')[0]:.1f}"
+
+
+def test_the_first_sentence_states_the_gains_on_birds() -> None:
+    heads = {row: f"{change('birds100-heads', row):.1f}" for row in ("ISIF", "NCE", "NPSoftmax", "PLM", "Whitening")}
+    triplet, distilled = "Triplet, labels alone", "Distilled refinement"
+    deviation = record("birds100-last")["rows"][distilled]["summary"]["final"][MAP][1]
+    text = sentence(1)
+    for words in (
+            "R@1 {}, MAP@R {}".format(*frozen("birds100")),
+            f"gains {gain(triplet)} points of MAP@R and {gain(triplet, R1)} of R@1",
+            f"distilled refinement {change('birds100-last', distilled):.1f} ± {deviation:.1f} and "
+            f"{change('birds100-last', distilled, R1):.1f} without",
+            f"Deep-APIT {gain('Deep-APIT')} and {over_frozen('birds100', 'Deep-APIT', R1):.1f}",
+            f"SupCon {gain('SupCon')} and {over_frozen('birds100', 'SupCon', R1):.1f}",
+            f"ISIF gains {heads['ISIF']} of MAP@R, NCE {heads['NCE']}, NPSoftmax {heads['NPSoftmax']} and PLM "
+            f"{heads['PLM']} without R@1",
+            f"gains {heads['Whitening']} and {change('birds100-heads', 'Whitening', R1):.1f}, and "
+            f"{over_frozen('birds100', 'Views, whitening'):.1f} and "
+            f"{over_frozen('birds100', 'Views, whitening', R1):.1f} with averaged views"):
+        assert words in text
+    assert all(change("birds100-heads", row, R1) < 0.1 for row in ("ISIF", "NCE", "NPSoftmax", "PLM"))
+    named = {triplet, "Deep-APIT", "SupCon", distilled, "Views, whitening", "Whitening from mutual neighbors"}
+    rows = record("benchmark")["datasets"]["birds100"]["rows"]
+    others = [over_frozen("birds100", name) for name, row in rows.items()
+              if name not in named and not row["sees test images"]]
+    assert max(others) < min(over_frozen("birds100", row) for row in named), "no row that is not named gains more"
+
+
+def test_the_second_sentence_states_who_gains_on_clothes_and_cifar() -> None:
+    text, rows = sentence(2), record("benchmark")["datasets"]["fashion-mini"]["rows"]
+    assert "R@1 {}, MAP@R {}".format(*frozen("fashion-mini")) in text
+    assert "({} and {})".format(*frozen("cifar10")) in text
+    trained = [row for row in rows if row not in UNTRAINED]
+    gaining = {row for row in trained if over_frozen("fashion-mini", row) > benchmark("fashion-mini", row)[1]}
+    assert gaining == set(GAINING)
+    losses = [-over_frozen("fashion-mini", row) for row in LOSING]
+    gains = [over_frozen("fashion-mini", row) for row in GAINING]
+    assert f"({min(gains):.1f} to {max(gains):.1f})" in text
+    assert f"lose {min(losses):.1f} to {max(losses):.1f}" in text
+    assert all(over_frozen("fashion-mini", row, R1) < 0 for row in trained)
+    assert f"whitening alone ({change('fashion-mini-heads', 'Whitening', R1):.1f})" in text
+    assert f"PCA gains {over_frozen('cifar10', 'PCA'):.1f} points of MAP@R" in text
+    assert all(over_frozen("cifar10", row) < over_frozen("cifar10", "PCA")
+               for row in record("benchmark")["datasets"]["cifar10"]["rows"] if row not in UNTRAINED)
+
+
+def test_the_third_sentence_states_what_centering_gains_and_what_supervision_costs() -> None:
+    text = sentence(3)
+    for name, title in (("birds100-heads", "birds"), ("fashion-mini-heads", "clothes")):
+        centered, whole = change(name, "Whitening", candidate="centered pca"), change(name, "Whitening")
+        assert f"on {title} ({centered:.1f} of {whole:.1f})" in text
+        assert centered == pytest.approx(whole / 2, rel=0.1), "half"
+    assert over_frozen("cifar10", "Whitening from mutual neighbors") < 0
+    losses = {dataset: [-over_frozen(dataset, row) for row in SUPERVISED] for dataset in ("birds100", "fashion-mini")}
+    assert all(min(values) > 0 for values in losses.values())
+    birds, clothes = (f"{max(values):.0f}" for values in losses.values())
+    assert f"up to {birds} points of MAP@R on birds and {clothes} on clothes" in text
+
+
+def test_the_fourth_sentence_states_what_twenty_epochs_cost() -> None:
+    last = " and ".join(f"{-change('birds100-last', f'{row}, 20 epochs'):.1f}" for row in ("ISIF", "PLM"))
+    whole = " and ".join(f"{-change('birds100-all', row):.1f}" for row in ("ISIF", "PLM"))
+    assert f"PLM lose {last} points of MAP@R with the last blocks at 112 pixels and {whole} with" in sentence(4)
+    assert change("birds100-last", "Distilled refinement, 20 epochs") > 1
+    assert abs(change("birds100-all", "sRPML", reference="initial")) < 0.5
+
+
+def test_the_fifth_sentence_names_no_claim_that_the_records_confirm() -> None:
+    heads = record("birds100-heads")["rows"]
+    assert heads["PSLR"]["summary"]["final"][MAP][0] < heads["ISIF"]["summary"]["final"][MAP][0]
+    assert abs(change("birds100-heads", "RPML, start PCA", reference="initial")) < 0.1
+    pairs = record("birds100-pairs")["rows"]
+    assert pairs["NML"]["summary"]["final"]["mprec@10"][0] < pairs["LMNN(r)"]["summary"]["final"]["mprec@10"][0]
+    labels = [row["summary"]["final"][R1][0] for row in record("cifar10-ssdml-labels")["rows"].values()]
+    assert labels[0] == pytest.approx(labels[-1], abs=0.1), "ten labels or five hundred"
