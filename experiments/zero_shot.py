@@ -140,7 +140,8 @@ def finish_run(run: Run, name: str) -> dict[str, Any]:
         name: Name of its row, for the error message.
 
     Returns:
-        Seed, seconds of work, headline measures of every candidate embedding, and curves.
+        Seed, seconds of work, whether embeddings and PCA have unit length, headline measures of every candidate
+        embedding, and curves.
 
     Raises:
         UserError: The run failed or was stopped.
@@ -153,6 +154,7 @@ def finish_run(run: Run, name: str) -> dict[str, Any]:
     assert status.started is not None
     assert status.finished is not None
     return {"seed": run.spec().seed, "seconds": status.finished - status.started,
+            "unit length": run.is_normalized("final"),
             "evaluation": {name: headline_measures(row) for name, row in (run.evaluation() or {}).items()},
             "curves": run.metrics()[0]}
 

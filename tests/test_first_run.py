@@ -26,8 +26,9 @@ def test_the_curve_of_the_first_run_rises_clearly(first: Run) -> None:
 def test_the_first_run_ends_above_pca_of_the_same_width(first: Run) -> None:
     result = first.evaluation()
     assert result is not None
-    assert result["final"]["map@r"] > result["centered pca"]["map@r"] + 5
-    assert result["final"]["recall@1"] > result["centered pca"]["recall@1"] + 5
+    # PCA is compared as RPML is, by Euclidean distance: 77.2 and 45.1. At unit length it has only 71.6 and 44.7.
+    assert result["final"]["map@r"] > result["centered pca"]["map@r"] + 10
+    assert result["final"]["recall@1"] > result["centered pca"]["recall@1"] + 4
 
 
 def test_the_first_run_uses_no_labels(first: Run) -> None:

@@ -99,6 +99,19 @@ def test_references_tell_centered_from_uncentered_pca(tmp_path: Path) -> None:
         assert other not in table.references
 
 
+def test_pca_is_shown_for_each_distance_that_the_rows_use(tmp_path: Path) -> None:
+    evaluation = {name: {"dimension": 8} for name in ("centered pca", "final")}
+    rows = {name: {"summary": {"centered pca": {"recall@1": [level, 0.0]}, "final": {"recall@1": [9.0, 0.0]}},
+                   "runs": [{"seconds": 1.0, "curves": [], "evaluation": evaluation} | distance]}
+            for name, level, distance in (("PLM", 70.0, {"unit length": True}), ("RPML", 77.0, {"unit length": False}),
+                                          ("SSDML", 77.0, {"unit length": False}), ("older", 70.0, {}))}
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps({"versions": {}, "dataset": "digits", "rows": rows}), encoding="utf-8")
+    (table,) = records.read(Finding("record", "", "", ""), tmp_path).tables
+    assert {title: row["recall@1"][0] for title, row in table.references.items()} == {
+        "PCA (centered)": 70.0, "PCA (centered), Euclidean": 77.0}
+
+
 def test_several_references_are_named_by_their_dimension_or_else_by_their_rows(tmp_path: Path) -> None:
     def references(widths: tuple[int, int]) -> list[str]:
         rows = {f"RPML, {name}": {

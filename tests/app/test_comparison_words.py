@@ -140,7 +140,7 @@ def test_where_runs_differ_the_best_two_are_compared_first(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("beaten", "count", "words"), [
     (("frozen", "centered pca"), 3, "Gray lines: the backbone's frozen features (dotted) and centered PCA"),
-    (("frozen",), 3, "PCA is not drawn, because these runs have different dimensions."),
+    (("frozen",), 3, "PCA is not drawn, because these runs differ in dimension or distance."),
     (("frozen",), 1, "on the same images. Compare MAP@R first")])
 def test_the_words_on_the_baselines_name_only_lines_that_are_drawn(beaten: tuple[str, ...], count: int,
                                                                    words: str) -> None:

@@ -34,15 +34,17 @@ def naive_measures(points: np.ndarray, labels: np.ndarray) -> dict[str, float]:
     return {"sample recall@1": float(np.mean(recalls)), "sample map@r": float(np.mean(precisions))}
 
 
-def test_the_baselines_equal_scikit_learns_pca_and_a_naive_ranking() -> None:
+@pytest.mark.parametrize("unit_length", [True, False])
+def test_the_baselines_equal_scikit_learns_pca_and_a_naive_ranking(unit_length: bool) -> None:
     random = np.random.default_rng(3)
     labels = random.integers(0, 4, 90)
     features = random.normal(size=(90, 12)) + 2 * random.normal(size=(4, 12))[labels]
     train, judged = np.arange(0, 40), np.arange(40, 85)
-    result = sample_baselines(features, labels, train, judged, 3)
+    result = sample_baselines(features, labels, train, judged, 3, unit_length)
     unit = features / np.linalg.norm(features, axis=1, keepdims=True)
     projected = PCA(3).fit(unit[train]).transform(unit[judged])
-    projected /= np.linalg.norm(projected, axis=1, keepdims=True)
+    if unit_length:
+        projected /= np.linalg.norm(projected, axis=1, keepdims=True)
     assert result["frozen"] == pytest.approx(naive_measures(unit[judged], labels[judged]))
     assert result["centered pca"] == pytest.approx(naive_measures(projected, labels[judged]))
     assert result["frozen"] != result["centered pca"]
@@ -65,6 +67,27 @@ def test_a_run_of_the_frozen_features_lies_on_its_line(tmp_path: Path) -> None:
     assert stored is not None
     last = run.metrics()[0][-1]
     assert {name: last[name] for name in stored["frozen"]} == pytest.approx(dict(stored["frozen"]))
+
+
+@pytest.mark.parametrize("unit_length", [True, False])
+def test_a_run_of_pca_lies_on_the_line_of_pca(unit_length: bool, tmp_path: Path) -> None:
+    run = worked(tmp_path / "runs", method="pca", fields={"dimension": 4, "unit_length": unit_length})
+    stored, evaluation = read_baselines(run), run.evaluation()
+    assert stored is not None
+    assert evaluation is not None
+    last = run.metrics()[0][-1]
+    assert {name: last[name] for name in stored["centered pca"]} == pytest.approx(dict(stored["centered pca"]))
+    for measure in ("recall@1", "map@r"):
+        assert evaluation["centered pca"][measure] == pytest.approx(evaluation["final"][measure])
+
+
+def test_pca_is_compared_as_a_method_that_has_no_field_for_unit_length(tmp_path: Path) -> None:
+    fields = {"dimension": 4, "unit_length": False}
+    nml = worked(tmp_path / "nml", method="nml", fields={"dimension": 4, "epochs": 1}, most_pairs=100)
+    pca = worked(tmp_path / "pca", method="pca", fields=fields)
+    assert read_baselines(nml) == read_baselines(pca)
+    references = [(run.evaluation() or {})["centered pca"] for run in (nml, pca)]
+    assert references[0] == pytest.approx(references[1])
 
 
 def test_the_judged_images_are_those_of_the_curves(tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ REFERENCES = {"frozen": "Frozen features", "centered pca": "PCA (centered)", "pc
               "initial": "Start"}
 """Row titles of the candidates that a run's evaluation contains in addition to the final embedding.
 
-Versions before 0.3 evaluated "pca", which is not centered.
+Versions before 0.3 evaluated "pca", which is not centered. PCA has unit length if the final embedding has; the title
+of PCA without unit length ends in "Euclidean".
 """
 
 Spread = tuple[float, float]
@@ -165,7 +166,8 @@ def _table_of_runs(record: Mapping[str, Any]) -> Table:
             rows[f"{name}, z"] = _evaluated(result, "latent")
     references: dict[str, Row] = {}
     for candidate, title in REFERENCES.items():
-        references |= _reference_rows(record["rows"], candidate, title, references)
+        for full_title, results in _by_distance(record["rows"], candidate, title).items():
+            references |= _reference_rows(results, candidate, full_title, references)
     printed = record.get("printed", {}) | {name: result["printed"] for name, result in record["rows"].items()
                                            if result.get("printed")}
     curves = {name: _mean_curves([run["curves"] for run in result["runs"]]) for name, result in record["rows"].items()}
@@ -173,17 +175,25 @@ def _table_of_runs(record: Mapping[str, Any]) -> Table:
                  record.get("comparable", False), curves)
 
 
+def _by_distance(results: Mapping[str, Any], candidate: str, title: str) -> dict[str, dict[str, Any]]:
+    """Return the rows whose runs evaluated a reference candidate, by the title that names its distance."""
+    groups: dict[str, dict[str, Any]] = {}
+    for name, result in results.items():
+        if candidate in result["summary"]:
+            is_euclidean = candidate == "centered pca" and not result["runs"][0].get("unit length", True)
+            groups.setdefault(f"{title}, Euclidean" if is_euclidean else title, {})[name] = result
+    return groups
+
+
 def _reference_rows(results: Mapping[str, Any], candidate: str, title: str,
                     earlier: Mapping[str, Row]) -> dict[str, Row]:
-    """Return the distinct rows of a reference candidate, none if no run evaluated it.
+    """Return the distinct rows of a reference candidate that all these runs evaluated.
 
     If there are several rows, each title names its dimension, or its results if the dimension does not distinguish
     the rows.
     """
     distinct: list[tuple[Row, list[str]]] = []
     for name, result in results.items():
-        if candidate not in result["summary"]:
-            continue
         row = _evaluated(result, candidate)
         names = next((names for other, names in distinct if other == row), None)
         if names is not None:

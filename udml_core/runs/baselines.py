@@ -34,7 +34,8 @@ def sample_measures(embeddings: Array, labels: Array) -> dict[str, float]:
             "sample map@r": map_at_r(embeddings, labels)[0]}
 
 
-def sample_baselines(features: Array, labels: Array, train: Array, judged: Array, width: int) -> Baselines:
+def sample_baselines(features: Array, labels: Array, train: Array, judged: Array, width: int,
+                     unit_length: bool) -> Baselines:
     """Measure frozen features and centered PCA on the images that the curves judge.
 
     Args:
@@ -43,6 +44,8 @@ def sample_baselines(features: Array, labels: Array, train: Array, judged: Array
         train: Indices of the training half, from which PCA is computed.
         judged: Indices (j,) of the judged test images.
         width: Width of the run's embedding, to which PCA reduces.
+        unit_length: Whether the run's embeddings have unit length; PCA's then have, too, so that both are compared by
+            the same distance.
 
     Returns:
         Measures from 0 to 1, by baseline and by the name of the curve.
@@ -52,7 +55,7 @@ def sample_baselines(features: Array, labels: Array, train: Array, judged: Array
     mean = rows.mean(0)
     weight = principal_directions(rows, min(width, *rows.shape), mean)
     return {name: sample_measures(head(images).numpy(), labels[judged])
-            for name, head in (("frozen", Head()), ("centered pca", Head(weight, mean)))}
+            for name, head in (("frozen", Head()), ("centered pca", Head(weight, mean, unit_length)))}
 
 
 def judged_images(sample: Array, test: Array) -> Array:
@@ -80,7 +83,8 @@ def baselines_of(run: Run, dataset: Dataset) -> Baselines | None:
     """Return the baselines of the curves, from the run or, for an older run, from the stored features.
 
     Returns:
-        The baselines; None without labels or epochs, if the features are not stored, or if the data set is large.
+        The baselines; None without labels or epochs, if the features or the model are not stored, or if the data set
+        is large.
     """
     stored = read_baselines(run)
     numbers = run.epoch_numbers()
@@ -90,7 +94,9 @@ def baselines_of(run: Run, dataset: Dataset) -> Baselines | None:
     split = spec.halves(dataset)
     try:
         features = read_array(features_path(dataset, spec.encoder), mapped=True)
+        unit_length = run.is_normalized("final")
     except UserError:
         return None
     judged = judged_images(run.sample_indices(), split.test)
-    return sample_baselines(features, dataset.labels, split.train, judged, run.epoch_sample(numbers[-1]).shape[1])
+    width = run.epoch_sample(numbers[-1]).shape[1]
+    return sample_baselines(features, dataset.labels, split.train, judged, width, unit_length)

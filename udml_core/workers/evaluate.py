@@ -30,7 +30,8 @@ def evaluate_run(run: Run, loaded: Loaded, report: Report) -> dict[str, dict[str
     """Evaluate on the test half and store the result.
 
     The candidates are the initial, frozen, centered PCA (of the final dimension) and final embeddings, and the
-    method's own. Versions before 0.3 stored an uncentered PCA as "pca". Of more than `LARGE` test images a fixed sample
+    method's own. PCA has unit length if the final embedding has, so that both are compared by the same distance.
+    Versions before 0.3 stored an uncentered PCA as "pca". Of more than `LARGE` test images a fixed sample
     of `EVALUATED` is evaluated: its images are queries and gallery.
     The split `seen` with labels adds k-nearest-neighbor and linear accuracy.
 
@@ -115,20 +116,28 @@ def _candidates(run: Run, loaded: Loaded, indices: Array) -> dict[str, Array]:
     features, final = loaded.features[indices], np.asarray(run.embeddings("final")[indices])
     candidates = {"initial": np.asarray(run.embeddings("initial")[indices]),
                   "frozen": Embedder(loaded.encoder).embed_features(features),
-                  "centered pca": _centered_pca(loaded, final.shape[1], features), "final": final}
+                  "centered pca": _centered_pca(loaded, final.shape[1], features, run.is_normalized("final")),
+                  "final": final}
     extra = run.spec().build_method().extra_candidates(Embedder.load(run.embedder_path), torch.from_numpy(final))
     return candidates | {name: embeddings.numpy() for name, embeddings in extra.items()}
 
 
-def _centered_pca(loaded: Loaded, width: int, features: Array) -> Array:
+def _centered_pca(loaded: Loaded, width: int, features: Array, unit_length: bool) -> Array:
     """Project on the principal components of the training half's centered unit features.
 
-    The dimension is the final embedding's, or the largest possible.
+    Args:
+        loaded: The input of the run.
+        width: Dimension of the final embedding; PCA has the largest possible one if this is too large.
+        features: Frozen features (b, d) to project.
+        unit_length: Whether the projections are scaled to unit length, as the final embedding is or is not.
+
+    Returns:
+        Projections (b, l).
     """
     data = training_data(loaded.features, None, loaded.split.train, "none")
     most = min(width, *data.features.shape)
     setting = Setting(0, next(loaded.encoder.buffers()).device, loaded.encoder)
-    (epoch,) = PCA(dimension=most).fit(data, setting)
+    (epoch,) = PCA(dimension=most, unit_length=unit_length).fit(data, setting)
     return epoch.embedder.embed_features(features)
 
 

@@ -174,7 +174,7 @@ class _Work:
             record_epoch(self.spec, len(data), time.monotonic() - began)
             log.info("epoch %d: %s", done, ", ".join(f"{name} {value:.4g}" for name, value in row.items()))
             self.reporter.stop_if_requested()
-            self._keep_baselines(loaded)
+            self._keep_baselines(loaded, embedder)
             began = time.monotonic()
         best = self._best(recorded.values())
         if self.spec.select != "last" and best is not None:
@@ -228,14 +228,14 @@ class _Work:
         self.run.append_metrics(row)
         return row
 
-    def _keep_baselines(self, loaded: Loaded) -> None:
-        """Store frozen features and PCA as the curves measure them, once the width of the embedding is known."""
+    def _keep_baselines(self, loaded: Loaded, embedder: Embedder) -> None:
+        """Store frozen features and PCA as the curves measure them, once width and distance are known."""
         labels, sample = loaded.dataset.labels, loaded.sample
         if labels is None or read_baselines(self.run) is not None:
             return
         width = self.run.epoch_sample(self.run.epoch_numbers()[-1]).shape[1]
         write_baselines(self.run, sample_baselines(loaded.features, labels, loaded.split.train, sample[loaded.judged],
-                                                   width))
+                                                   width, embedder.head.normalized))
 
     def _measured(self, loaded: Loaded, epoch: Epoch) -> dict[str, Any]:
         """Measure and store an epoch.

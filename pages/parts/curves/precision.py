@@ -63,15 +63,21 @@ def _references(evaluated: Sequence[tuple[Spec, Mapping[str, Any]]]) -> dict[str
     """Return the baselines without training.
 
     Returns:
-        Frozen features if the runs share an encoder, and PCA if they also share a width; runs of versions before 0.3
-        evaluated it without centering.
+        Frozen features if the runs share an encoder, and PCA if they also share a width and a distance; runs of
+        versions before 0.3 evaluated it without centering.
     """
     first = evaluated[0][1]
     if len({spec.encoder.key for spec, _ in evaluated}) > 1:
         return {}
-    same_width = len({rows["final"]["dimension"] for _, rows in evaluated}) == 1
-    pca = [name for name in ("centered pca", "pca") if name in first and same_width]
+    pca = [name for name in ("centered pca", "pca")
+           if name in first and all(_mprec(rows, name) == _mprec(first, name) for _, rows in evaluated)]
     return {"Frozen features": first["frozen"]} | {EMBEDDING_WORDS[name]: first[name] for name in pca}
+
+
+def _mprec(rows: Mapping[str, Any], name: str) -> tuple[float | None, float | None]:
+    """Return the dimension of an embedding and its mprec@10, which differs by distance."""
+    row = rows.get(name, {})
+    return row.get("dimension"), row.get("mprec@10")
 
 
 def _by_depth(names: Sequence[str], rows: Sequence[views.Row], references: Mapping[str, views.Row]) -> None:

@@ -121,7 +121,7 @@ def baseline_words(beaten: Baselines, count: int) -> str:
     lines = "the backbone's frozen features (dotted)"
     if "centered pca" in beaten:
         return f"Gray lines: {lines} and centered PCA of the same dimension (dashed) on the same images. {JUDGE}"
-    missing = " PCA is not drawn, because these runs have different dimensions." if count > 1 else ""
+    missing = " PCA is not drawn, because these runs differ in dimension or distance." if count > 1 else ""
     return f"Gray line: {lines} on the same images. {JUDGE}{missing}"
 
 

@@ -100,7 +100,8 @@ def show_record(run: Run) -> None:
             hits = ("R@k: share of test images with a hit, an image of the same class, among the k nearest. "
                     if any("recall@1" in measures for measures in evaluation.values()) else "")
             st.caption(f"{hits}Frozen: {spec.encoder.frozen_words}, without training. PCA has the dimension of the "
-                       "run's embedding and needs no training: a run should exceed it.")
+                       "run's embedding, is compared by the same distance and needs no training: a run should "
+                       "exceed it.")
     with st.expander("Settings and log", icon=":material/terminal:"):
         took = f" · took {since(status)}" if since(status) else ""
         st.markdown(f"{escaped(title_of(spec))}")
