@@ -30,6 +30,7 @@ from udml_core.declaration import Shown
 from udml_core.errors import UserError
 from udml_core.methods import RPML
 from udml_core.runs import Run, RunRequest, create_run
+from udml_core.runs.baselines import read_baselines, write_baselines
 from udml_core.tasks import Status
 from udml_core.workers import analyse as analysis_worker
 from udml_core.workers import train as training_worker
@@ -452,7 +453,9 @@ def test_a_run_of_a_missing_device_is_evaluated_but_not_trained(
         capsys: Any, monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path) -> None:
     copied = Run(shutil.copytree(run.folder, tmp_path / "copied"))
     (copied.folder / "spec.json").write_text(copied.spec().model_copy(update={"device": "cuda:7"}).model_dump_json())
+    write_baselines(copied, {"frozen": {"sample recall@1": 0.5}})
     assert answer(capsys, monkeypatch, "evaluate", str(copied.folder), "--again") == run.evaluation()
+    assert read_baselines(copied) is None, "the lines to beat are computed again, too"
     copied.write_status(Status(state="stopped"))
     code, _, err = call(capsys, monkeypatch, "work", str(copied.folder))
     assert (code, "The device 'cuda:7' does not exist" in copied.status().message) == (1, True)

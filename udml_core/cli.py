@@ -352,9 +352,11 @@ def evaluate(name: RunName, again: Annotated[bool, typer.Option(help="Recompute 
     if status.state != "done" or result is None:
         raise UserError(f"The run {run.id} is {status.state} and has no evaluation. {ADVICE[status.state]}")
     if again:
+        from udml_core.runs.baselines import forget_baselines
         from udml_core.workers.evaluate import evaluate_run, load
 
         result = evaluate_run(run, load(run, print_progress()), print_progress())
+        forget_baselines(run)
     measures = list(dict.fromkeys(measure for row in result.values() for measure in headline_measures(row)))
     print_answer(result, as_json, lambda: [
         f"{'':28}" + "".join(f"{candidate:>10}" for candidate in result),

@@ -73,6 +73,11 @@ def read_baselines(run: Run) -> Baselines | None:
     return stored if is_valid else None
 
 
+def forget_baselines(run: Run) -> None:
+    """Delete the stored baselines; a page computes them again."""
+    (run.folder / BASELINES_FILE).unlink(missing_ok=True)
+
+
 def write_baselines(run: Run, baselines: Baselines) -> None:
     """Store the baselines of the curves."""
     run.check_writable()
