@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from functools import lru_cache
 from typing import Any
 
 import pytest
 
+from udml_core.results import benchmark as benchmark_record
 from udml_core.results import records
 
 MAP, R1 = "map@r", "recall@1"
@@ -121,6 +123,17 @@ def test_the_fourth_sentence_states_what_twenty_epochs_cost() -> None:
     assert f"PLM lose {last} points of MAP@R with the last blocks at 112 pixels and {whole} with" in sentence(4)
     assert change("birds100-last", "Distilled refinement, 20 epochs") > 1
     assert abs(change("birds100-all", "sRPML", reference="initial")) < 0.5
+
+
+def test_the_text_of_the_benchmark_counts_the_orders_of_the_papers_tables() -> None:
+    read = benchmark_record.read()
+    assert read is not None
+    count = Counter(pair.order for table in read.papers for dataset in read.datasets.values()
+                    if dataset.near == table.data for pair in benchmark_record.orders(table, dataset))
+    text = next(" ".join(finding.says.split()) for finding in records.findings() if finding.name == "benchmark")
+    assert (f"Of {count.total()} pairs in the papers' tables, {count['confirmed']} have the printed order, "
+            f"{count['reversed']} the reverse, and {count['not separated']} cannot be separated") in text
+    assert {len(dataset.entries) for dataset in read.datasets.values()} == {39}, "the README says so"
 
 
 def test_the_fifth_sentence_names_no_claim_that_the_records_confirm() -> None:
