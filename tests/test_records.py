@@ -82,7 +82,10 @@ def test_means_and_deviations_are_those_of_the_seeds(finding: Finding) -> None:
             assert deviation == pytest.approx(statistics.stdev(values) if len(values) > 1 else 0, abs=0.006)
         epochs = [run["curves"][1]["epoch"] for run in row["runs"]]
         assert table.curves[name][1]["epoch"] == statistics.mean(epochs)
-    assert "Frozen features" in table.references
+    widths = {run["evaluation"]["frozen"]["dimension"] for row in record["rows"].values() for run in row["runs"]}
+    frozen = {title for title in table.references if title.startswith("Frozen features")}
+    assert frozen == ({"Frozen features"} if len(widths) == 1 else
+                      {f"Frozen features, {width:.0f} dimensions" for width in widths}), "one for each backbone"
 
 
 def test_references_tell_centered_from_uncentered_pca(tmp_path: Path) -> None:

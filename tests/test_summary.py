@@ -130,7 +130,7 @@ def test_the_text_of_the_benchmark_counts_the_orders_of_the_papers_tables() -> N
     assert read is not None
     count = Counter(pair.order for table in read.papers for dataset in read.datasets.values()
                     if dataset.near == table.data for pair in benchmark_record.orders(table, dataset))
-    text = next(" ".join(finding.says.split()) for finding in records.findings() if finding.name == "benchmark")
+    text = next(" ".join(finding.text.split()) for finding in records.findings() if finding.name == "benchmark")
     assert (f"Of {count.total()} pairs in the papers' tables, {count['confirmed']} have the printed order, "
             f"{count['reversed']} the reverse, and {count['not separated']} cannot be separated") in text
     assert {len(dataset.entries) for dataset in read.datasets.values()} == {39}, "the README says so"
