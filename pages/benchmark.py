@@ -115,9 +115,10 @@ def show(benchmark: Benchmark) -> None:
 
 
 st.title("Benchmark")
-st.caption("Every method on the same images, with the same encoder, the same number of passes over them and the same "
-           "number of views, beside baselines that learn nothing: frozen features, PCA and a learning rate of 0. "
-           "Methods without a field for the dimension (Deep-LRML, Deep-SERAPH and others) keep all dimensions.")
+st.caption("Every method on the same images, with the same encoder, about the same number of passes or steps and at "
+           "most four kept views of an image, beside baselines that learn nothing: frozen features, PCA and a learning "
+           "rate of 0. Methods without a field for the dimension (Deep-LRML, Deep-SERAPH and others) keep all "
+           "dimensions.")
 with show_user_errors():
     measured = record.read()
     if measured is None or not measured.datasets:

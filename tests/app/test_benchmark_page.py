@@ -75,7 +75,8 @@ def test_methods_are_ranked_by_the_average_over_the_data_sets() -> None:
     assert texts(test).count("What this table cannot tell") == 1
     orders = next(shown.value for shown in test.dataframe if "Confirmed" in shown.value.columns)
     assert orders[["Here", "Confirmed", "Reversed"]].to_numpy().tolist() == [["Digits", 1, 2]], "the similar data set"
-    assert "Of 3 printed pairs that are measured here, **1 have the papers' order, 2 the reverse**" in texts(test)
+    assert ("Of 3 printed pairs that are measured here, each counted once, **1 have the papers' order, 2 the reverse**"
+            in texts(test))
     pairs = next(shown.value for shown in test.dataframe if "Similar data" in shown.value.columns)
     assert pairs[pairs["Here"] == "Clothes"]["Order"].tolist() == ["confirmed", "confirmed", "reversed"]
 

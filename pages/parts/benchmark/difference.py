@@ -50,8 +50,8 @@ def show_difference(benchmark: Benchmark, measure: str, seeds: int) -> None:
 def verdict(difference: Difference, seeds: int, left_out: int) -> str:
     """Say on how many data sets the ranks rest, and whether they can separate any methods."""
     count, methods = difference.datasets, len(difference.names)
-    text = (f"{methods} methods on {count} data set{'s' if count > 1 else ''} × {seeds} seeds. The seeds are averaged: "
-            "they share all images, so that they are no further data sets. ")
+    text = (f"{methods} methods on {count} data set{'s' if count > 1 else ''} × {seeds} seeds. Seeds share all "
+            "images, so they are averaged and do not count as further data sets. ")
     if left_out:
         text += (f"{left_out} {'method is' if left_out == 1 else 'methods are'} left out, because a data set lacks "
                  f"{'it' if left_out == 1 else 'them'} or the measure. ")
