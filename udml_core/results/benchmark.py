@@ -205,7 +205,7 @@ def _read(path: Path, _modified: int) -> Benchmark:
 
 def _entry(name: str, row: Mapping[str, Any]) -> Entry:
     runs = tuple(SeedRun(run["run"], run["seed"], run["evaluation"]["final"] | run["costs"],
-                         unpack_hits(run["hits"], int(row["summary"]["images"][0])) if "hits" in run else None)
+                         None if row["recipe"] else unpack_hits(run["hits"], int(row["summary"]["images"][0])))
                  for run in row["runs"])
     summary = {measure: (float(mean), float(deviation)) for measure, (mean, deviation) in row["summary"].items()}
     return Entry(name, row["method"], row["is method"], row["row"], row["recipe"], row["supervision"],
