@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import statistics
-from collections import Counter
 from functools import lru_cache
 from typing import Any
 
@@ -143,10 +142,7 @@ def test_the_fourth_sentence_states_what_twenty_epochs_cost() -> None:
 def test_the_text_of_the_benchmark_counts_the_orders_of_the_papers_tables() -> None:
     read = benchmark_record.read()
     assert read is not None
-    orders = {(dataset.name, pair.better, pair.worse): pair.order for table in read.papers
-              for dataset in read.datasets.values() if dataset.near == table.data
-              for pair in benchmark_record.orders(table, dataset)}
-    count = Counter(orders.values())
+    count = benchmark_record.count_orders(read)
     text = next(" ".join(finding.text.split()) for finding in records.findings() if finding.name == "benchmark")
     assert (f"Of {count.total()} pairs in the papers' tables, each counted once, {count['confirmed']} have the printed "
             f"order, {count['reversed']} the reverse, and {count['not separated']} cannot be separated") in text

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -347,6 +348,17 @@ def orders(table: PaperTable, dataset: DataSet) -> list[PairOrder]:
             order = "confirmed" if difference > 0 else "reversed"
         result.append(PairOrder(first, second, printed, difference, order))
     return result
+
+
+def count_orders(benchmark: Benchmark) -> Counter[Order]:
+    """Count the orders of all printed pairs on the data sets that are most like the papers'.
+
+    Papers reprint each other's figures, so a pair counts once for each data set.
+    """
+    distinct = {(dataset.name, pair.better, pair.worse): pair.order for table in benchmark.papers
+                for dataset in benchmark.datasets.values() if dataset.near == table.data
+                for pair in orders(table, dataset)}
+    return Counter(distinct.values())
 
 
 def standard_error(values: Array) -> float:

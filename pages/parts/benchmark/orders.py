@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.parts.kit.tables import table_behind
-from udml_core.results.benchmark import Benchmark, Order, orders
+from udml_core.results.benchmark import Benchmark, Order, count_orders, orders
 
 ORDERS: tuple[Order, ...] = get_args(Order)
 
@@ -36,7 +36,7 @@ def show_orders(benchmark: Benchmark, titles: dict[str, str]) -> None:
                        "Measured difference": None if pair.measured is None else round(pair.measured, 1),
                        "Order": pair.order} for pair in compared]
     if counts:
-        st.markdown(summary(pd.DataFrame(pairs)))
+        st.markdown(summary(benchmark))
     st.caption("Each row compares every two methods of a paper's table on the data set here that is most like the "
                "paper's, whatever is chosen above. The measure is R@1 on classes that training has not seen, also "
                "where a paper prints another measure or tests on seen classes. An order is confirmed or reversed if "
@@ -47,13 +47,9 @@ def show_orders(benchmark: Benchmark, titles: dict[str, str]) -> None:
     table_behind("Every pair of methods, on every data set", pd.DataFrame(pairs))
 
 
-def summary(pairs: pd.DataFrame) -> str:
-    """Return one sentence on all tables: how many of the measured pairs have the printed order.
-
-    Papers reprint each other's figures, so a pair counts once for each data set.
-    """
-    distinct = pairs[pairs["Similar data"]].drop_duplicates(["Here", "Better", "Worse"])
-    count = Counter(distinct["Order"])
-    return (f"Of {len(distinct) - count['not measured']} printed pairs that are measured here, each counted once, "
+def summary(benchmark: Benchmark) -> str:
+    """Return one sentence on all tables: how many of the measured pairs have the printed order."""
+    count = count_orders(benchmark)
+    return (f"Of {count.total() - count['not measured']} printed pairs that are measured here, each counted once, "
             f"**{count['confirmed']} have the papers' order, {count['reversed']} the reverse**, and "
             f"{count['not separated']} cannot be separated.")
