@@ -14,10 +14,10 @@ wait_for_step()  # before the imports below, so that they never happen in two th
 from pages.parts.base.address import drop_foreign_parameters
 from pages.parts.base.run_picker import begin_page, begin_sidebar, end_page
 from pages.parts.components.keys import listen_to_keys
-from udml_core import jobs
-from udml_core.malloc import keep_freed_memory
-from udml_core.paths import expose
+from udml_core.base.malloc import keep_freed_memory
+from udml_core.base.paths import expose
 from udml_core.runs import runs_folder
+from udml_core.work import jobs
 
 ASSETS = Path(__file__).parent / "assets"
 ICON = ASSETS / "icon.png"

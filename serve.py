@@ -18,7 +18,7 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pages.parts.base.warming import warm_imports
-from udml_core.paths import ASSETS, expose, readable_roots
+from udml_core.base.paths import ASSETS, expose, readable_roots
 
 INDEX = Path(st.__file__).parent / "static" / "index.html"
 IMPORTED = re.compile(r'(?:from|import)"\./([^"]+\.js)"')

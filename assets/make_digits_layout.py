@@ -5,9 +5,9 @@ Run `python -m assets.make_digits_layout`.
 
 import numpy as np
 
+from udml_core.base.paths import ASSETS
 from udml_core.exploration.lessons import digits_vectors
-from udml_core.paths import ASSETS
-from udml_core.projection.tsne import tsne_layout
+from udml_core.numerics.projection.tsne import tsne_layout
 
 layout = tsne_layout(digits_vectors(), perplexity=30.0, seed=0)
 np.save(ASSETS / "lessons" / "digits.npy", layout.astype(np.float32))

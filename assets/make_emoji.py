@@ -15,8 +15,8 @@ from pathlib import Path
 
 from PIL import Image
 
+from udml_core.base.paths import ASSETS
 from udml_core.data.sources.emoji import COLUMNS, SIDE
-from udml_core.paths import ASSETS
 
 LEAST, MOST = 16, 60
 

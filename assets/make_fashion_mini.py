@@ -7,8 +7,8 @@ Fashion-MNIST is by Zalando SE, MIT license.
 
 import numpy as np
 
+from udml_core.base.paths import ASSETS
 from udml_core.data.sources.idx import FashionMNIST
-from udml_core.paths import ASSETS
 
 TRAIN, TEST = 500, 100
 

@@ -18,13 +18,13 @@ import torch
 from experiments.zero_shot import provenance
 from tests.benchmarks.measure import medians, seconds
 from tests.graph.naive import propagated
-from udml_core.arrays import Array
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.base.arrays import Array
+from udml_core.base.files import jsonable
 from udml_core.data import catalog
+from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import embed_pixels
-from udml_core.files import jsonable
-from udml_core.graph import propagate_affinities
-from udml_core.neighbors import nearest
+from udml_core.numerics.graph import propagate_affinities
+from udml_core.numerics.neighbors import nearest
 
 PARTITION, WHOLE, NEIGHBORS, PER_CLASS = 9_100, 60_000, 10, 10
 

@@ -30,10 +30,10 @@ from torchvision.models._api import WeightsEnum
 
 from experiments.zero_shot import provenance
 from tests.backbones.test_hub import own_torchvision, random_image, randomize
-from udml_core.arrays import Array
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.base.arrays import Array
+from udml_core.base.files import jsonable
+from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import embed_pixels
-from udml_core.files import jsonable
 
 MODELS = {
     "ResNet-50": "timm:resnet50", "ConvNeXt-Tiny": "timm:convnext_tiny",

@@ -53,17 +53,17 @@ from experiments.zero_shot import (
     row_result,
     write_record,
 )
-from udml_core.analyses import AnalysisSpec, analysis_at, plan_analysis
-from udml_core.arrays import Booleans
+from udml_core.base.arrays import Booleans
+from udml_core.base.files import replace_text
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.evaluation import evaluate, headline_measures, nearest_is_hit
-from udml_core.files import replace_text
 from udml_core.methods import find_method
-from udml_core.refinement import Recipe
+from udml_core.numerics.evaluation import evaluate, headline_measures, nearest_is_hit
+from udml_core.numerics.refinement import Recipe
 from udml_core.results.benchmark import pack_hits
 from udml_core.runs import Run, Spec, runs_folder
-from udml_core.workers import analyse as analysis_worker
+from udml_core.runs.analyses import AnalysisSpec, analysis_at, plan_analysis
+from udml_core.work.workers import analyse as analysis_worker
 
 COSTS = "benchmark-costs.json"
 """File in the folder of the runs: what each finished run has cost, by its id."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.campaign_rows import Planned
-from udml_core.backbones import EncoderSpec, feature_width, image_seconds, late_share
+from udml_core.data.encoders import EncoderSpec, feature_width, image_seconds, late_share
 from udml_core.methods import METHODS, Method
 from udml_core.methods.shared.pair_method import PAIRS_AN_EPOCH
 

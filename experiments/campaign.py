@@ -36,9 +36,9 @@ from experiments.zero_shot import (
     row_result,
     write_record,
 )
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.errors import UserError
 
 FURTHER_MEASURES = ("knn@200", "linear probe", "mprec@10")
 SLOWEST, FASTEST = 5.0, 0.02

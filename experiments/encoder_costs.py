@@ -25,13 +25,13 @@ import torch
 from torch import Tensor
 
 from experiments.zero_shot import provenance
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.base.files import jsonable
 from udml_core.data import catalog
+from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of, pixels_of
 from udml_core.data.training import TrainingData
-from udml_core.files import jsonable
 from udml_core.methods import Setting, find_method
-from udml_core.sampling import generator
+from udml_core.numerics.sampling import generator
 
 IMAGES, BATCH = 200, 100
 FIELDS: dict[str, dict[str, Any]] = {

@@ -25,17 +25,17 @@ import numpy as np
 
 from experiments.memory import peak_megabytes
 from experiments.zero_shot import provenance
-from udml_core.arrays import Array
-from udml_core.backbones import DEFAULT_BACKBONE, Encoder, choose_spec
+from udml_core.base.arrays import Array
+from udml_core.base.files import jsonable
 from udml_core.data import catalog
+from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.data.features import features_of
-from udml_core.files import jsonable
-from udml_core.galleries import Gallery
-from udml_core.galleries.recall import exact_neighbors
-from udml_core.graph import AuthorityGraph
-from udml_core.neighbors import approximate_nearest, nearest
-from udml_core.neighbors.approximate import SAMPLE, recall_of
-from udml_core.refinement.linear import unit_rows
+from udml_core.numerics.galleries import Gallery
+from udml_core.numerics.galleries.recall import exact_neighbors
+from udml_core.numerics.graph import AuthorityGraph
+from udml_core.numerics.neighbors import approximate_nearest, nearest
+from udml_core.numerics.neighbors.approximate import SAMPLE, recall_of
+from udml_core.numerics.refinement.linear import unit_rows
 
 DATASET, IMAGE_SIZE, DIMENSION, NOISE, NEAREST = "birds100", 112, 128, 0.2, 10
 SIZES: dict[int, tuple[str, ...]] = {10**3: ("flat",), 10**4: ("flat",), 10**5: ("flat",), 10**6: ("ivf", "ivf-pq"),

@@ -23,13 +23,13 @@ from torch import Tensor
 
 from experiments.zero_shot import provenance
 from tests.benchmarks.measure import medians
-from udml_core.backbones import Encoder, EncoderSpec
+from udml_core.base.files import jsonable
+from udml_core.data.encoders import Encoder, EncoderSpec
 from udml_core.data.training import training_data
-from udml_core.files import jsonable
 from udml_core.methods import Setting, find_method
 from udml_core.methods.shared.instance import InstanceMethod, _Training
 from udml_core.methods.shared.training import random_views
-from udml_core.sampling import generator
+from udml_core.numerics.sampling import generator
 
 FIELDS: dict[str, Any] = {"trains": "all", "batch_norm": "batch", "colors": True, "beginning": "random",
                           "learning_rate": 1e-4}

@@ -26,10 +26,10 @@ from playwright.sync_api import Page, sync_playwright
 
 from experiments.real_server import FLAGS, find_browser, serving
 from experiments.zero_shot import provenance
-from udml_core import jobs, sweeps
 from udml_core.data import catalog
 from udml_core.runs import create_run
-from udml_core.workers import train
+from udml_core.work import jobs, sweeps
+from udml_core.work.workers import train
 
 ROUNDS, VISITS, QUIET = 7, 5, 400
 RPML, PLM, ISIF, SSDML, NML = (f"20261122-12{minute:02}00-{name}" for minute, name in enumerate(

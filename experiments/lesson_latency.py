@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from experiments.real_server import FLAGS, find_browser, serving
 from experiments.zero_shot import provenance, write_record
-from udml_core.lessons import Lesson, course, export_course
+from udml_core.results.lessons import Lesson, course, export_course
 
 VISITS, KEYS = 5, 12
 CONTROL = ".controls :is(input, [aria-pressed=false]), .stage :is([role=slider], button), .controls button"

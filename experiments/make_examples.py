@@ -19,13 +19,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from udml_core.analyses import plan_analysis
+from udml_core.base.paths import EXAMPLES
 from udml_core.data import catalog
-from udml_core.jobs import FIRST_RUN, plan
-from udml_core.paths import EXAMPLES
 from udml_core.runs import Run, RunRequest, create_run
-from udml_core.tasks import Status
-from udml_core.workers import analyse, train
+from udml_core.runs.analyses import plan_analysis
+from udml_core.runs.tasks import Status
+from udml_core.work.jobs import FIRST_RUN, plan
+from udml_core.work.workers import analyse, train
 
 LARGEST = 15_000_000
 """Bytes that all examples together may take."""

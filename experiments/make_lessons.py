@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from experiments import lessons
-from udml_core.arrays import Array
-from udml_core.files import replace_text
-from udml_core.lessons import FOLDER
+from udml_core.base.arrays import Array
+from udml_core.base.files import replace_text
+from udml_core.results.lessons import FOLDER
 
 
 def makers() -> dict[str, Callable[[], dict[str, Any]]]:

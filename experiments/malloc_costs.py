@@ -1,6 +1,6 @@
 """CPU time of the default backbone with default and raised thresholds of glibc.
 
-`udml_core.malloc` raises the thresholds. Each measurement runs in its own process, because raised thresholds stay.
+`udml_core.base.malloc` raises the thresholds. Each measurement runs in its own process, because raised thresholds stay.
 
     python -m experiments.malloc_costs --out assets/results/malloc.json
 """
@@ -15,16 +15,16 @@ from pathlib import Path
 from statistics import median
 
 from experiments.zero_shot import provenance
-from udml_core.backbones import DEFAULT_BACKBONE
+from udml_core.data.encoders import DEFAULT_BACKBONE
 
 PASSES, IMAGES, SIZE, ROUNDS = 3, 128, 96, 5
 MEASURE = f"""
 import json, resource, sys
-from udml_core.malloc import keep_freed_memory
+from udml_core.base.malloc import keep_freed_memory
 if sys.argv[1] == "raised":
     keep_freed_memory()
 import torch
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.data.encoders import Encoder, choose_spec
 encoder = Encoder(choose_spec("{DEFAULT_BACKBONE}", {SIZE}, False, size={SIZE}))
 images = torch.randint(256, ({IMAGES}, 3, {SIZE}, {SIZE}), dtype=torch.uint8, generator=torch.manual_seed(0))
 before = resource.getrusage(resource.RUSAGE_SELF)

@@ -17,10 +17,10 @@ from torch import Tensor
 
 from experiments.zero_shot import provenance
 from tests.benchmarks.measure import medians
-from udml_core.files import jsonable
-from udml_core.losses.kernels import ChiSquared, Linear
-from udml_core.losses.pair_hinge import PairHinge
+from udml_core.base.files import jsonable
 from udml_core.methods.embedder import KernelHead, histograms
+from udml_core.numerics.losses.kernels import ChiSquared, Linear
+from udml_core.numerics.losses.pair_hinge import PairHinge
 
 WIDTH, DIMENSION, BATCH = 1280, 64, 100
 SIZES = (500, 1000, 2000, 4000, 8000, 16000)

@@ -28,17 +28,17 @@ import numpy as np
 import torch
 
 from experiments.zero_shot import mean_and_deviation, provenance
-from udml_core.arrays import Array
-from udml_core.backbones import DEFAULT_BACKBONE, Encoder, choose_spec
+from udml_core.base.arrays import Array
+from udml_core.base.files import jsonable
 from udml_core.data import catalog
+from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.data.features import features_of
 from udml_core.data.given.pairs import MOST_PAIRS, PairSet
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, training_data
-from udml_core.evaluation import mean_precision_at_k, recall_at_k
-from udml_core.files import jsonable
 from udml_core.methods import KML, LMNN, ML, NCA, NML, PCA, Embedder, Frozen, Method, Setting
-from udml_core.sampling import generator, label_pairs
+from udml_core.numerics.evaluation import mean_precision_at_k, recall_at_k
+from udml_core.numerics.sampling import generator, label_pairs
 
 DEPTHS = (1, 2, 5, 10, 20, 30, 40, 50)
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)

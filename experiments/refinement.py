@@ -33,15 +33,15 @@ import numpy as np
 
 from experiments.seen_categories import link_first_images
 from experiments.zero_shot import mean_and_deviation, provenance
-from udml_core.arrays import Array
-from udml_core.backbones import DEFAULT_BACKBONE, Encoder, EncoderSpec
+from udml_core.base.arrays import Array
 from udml_core.data import catalog
+from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder, EncoderSpec
+from udml_core.data.refinement_views import average_features, views_of_step
 from udml_core.data.splits import make_split
-from udml_core.refinement import Refiner
-from udml_core.refinement.linear import unit_rows
-from udml_core.refinement.measures import retrieval_measures
-from udml_core.refinement.recipe import Average, Expand, Recipe, Views, make_step
-from udml_core.refinement.views import average_features, views_of_step
+from udml_core.numerics.refinement import Refiner
+from udml_core.numerics.refinement.linear import unit_rows
+from udml_core.numerics.refinement.measures import retrieval_measures
+from udml_core.numerics.refinement.recipe import Average, Expand, Recipe, Views, make_step
 
 QUERIES, SEEDS, DEEPEST = 600, 3, 1000
 VIEWS = {"image": Views(flip=False, zoom=1), "flip": Views(zoom=1), "zoom": Views(flip=False), "flip and zoom": Views()}

@@ -26,17 +26,17 @@ from torch import Tensor
 
 import udml_core  # noqa: F401  (must be imported before anything that loads OpenMP)
 from experiments.zero_shot import mean_and_deviation, provenance
-from udml_core.arrays import Array
-from udml_core.backbones import DEFAULT_BACKBONE, Encoder, choose_spec
+from udml_core.base.arrays import Array
+from udml_core.base.files import jsonable
 from udml_core.data import catalog
+from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.data.features import features_of
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData
-from udml_core.evaluation import map_at_r, recall_at_k
 from udml_core.exploration import triplets as views
-from udml_core.files import jsonable
 from udml_core.methods import RPML, Setting
-from udml_core.sampling import cluster_triplets, generator
+from udml_core.numerics.evaluation import map_at_r, recall_at_k
+from udml_core.numerics.sampling import cluster_triplets, generator
 
 WIDTHS = {"birds100": 64, "fashion-mini": 64, "digits": 16}
 """Data sets, with the width of the first tables."""

@@ -26,14 +26,14 @@ import torch.multiprocessing as multiprocessing
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from experiments.zero_shot import provenance
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.base.files import jsonable
 from udml_core.data import catalog
 from udml_core.data.augmentation import CROPS
+from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of, pixels_of, views_of
 from udml_core.data.label_budget import PER_CLASS, drawn_labels
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, training_data
-from udml_core.files import jsonable
 from udml_core.methods import Method, Setting, find_method
 
 IMAGES = 200

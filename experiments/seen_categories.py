@@ -35,9 +35,9 @@ from experiments.zero_shot import (
     row_result,
     write_record,
 )
+from udml_core.base.paths import data_folder
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.paths import data_folder
 
 CURVES = {"PSLR": "pslr eta=100.0", "ISIF": "isif", "NCE": "nce"}
 SCRATCH = ("trains=all batch_norm=batch colors=true beginning=random learning_rate=0.03 schedule=steps batch=128 "

@@ -38,16 +38,16 @@ from experiments.zero_shot import (
     row_result,
     write_record,
 )
-from udml_core.backbones import DEFAULT_BACKBONE
-from udml_core.cli import parse_settings
+from udml_core.cli.commands import parse_settings
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
+from udml_core.data.encoders import DEFAULT_BACKBONE
 from udml_core.data.splits import Select, make_split
-from udml_core.explanations import Affinities
 from udml_core.exploration.affinity import by_distance, training_graph, triplet_truth
-from udml_core.jobs import plan
-from udml_core.jobs.presets import show
+from udml_core.numerics.explanations import Affinities
 from udml_core.runs import Run, RunRequest, Spec
+from udml_core.work.jobs import plan
+from udml_core.work.jobs.presets import show
 
 TABLES: dict[str, dict[str, str]] = {
     "1": {"Deep-LRML": "lrml", "Deep-SERAPH": "seraph", "Deep-ISDML": "isdml", "Deep-APLLR": "apllr",

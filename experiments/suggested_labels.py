@@ -23,15 +23,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from udml_core.arrays import Array
-from udml_core.backbones import DEFAULT_BACKBONE, Encoder, choose_spec
+from udml_core.base.arrays import Array
+from udml_core.base.files import jsonable
 from udml_core.data import catalog
+from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.data.features import features_of
 from udml_core.data.training import training_data
-from udml_core.evaluation import recall_at_k
 from udml_core.exploration import label_spread
-from udml_core.files import jsonable
 from udml_core.methods import SSDML, Setting
+from udml_core.numerics.evaluation import recall_at_k
 from udml_core.runs import installed_versions
 
 NEIGHBORS, GAMMA, LABELS, SEEDS = 10, 0.99, 5, 10

@@ -23,15 +23,15 @@ import numpy as np
 import torch
 from sklearn.cluster import AgglomerativeClustering
 
-from udml_core.arrays import Array
-from udml_core.backbones import DEFAULT_BACKBONE, Encoder, choose_spec
+from udml_core.base.arrays import Array
+from udml_core.base.files import jsonable
 from udml_core.data import catalog
+from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.data.features import features_of
 from udml_core.data.splits import make_split
-from udml_core.evaluation import kmeans_clusters, label_purity, neighborhood_purity, similarity_correlation
-from udml_core.files import jsonable
-from udml_core.graph import AuthorityGraph, Through, linear_neighborhoods, walk_similarity
-from udml_core.losses.piecewise import similarity
+from udml_core.numerics.evaluation import kmeans_clusters, label_purity, neighborhood_purity, similarity_correlation
+from udml_core.numerics.graph import AuthorityGraph, Through, linear_neighborhoods, walk_similarity
+from udml_core.numerics.losses.piecewise import similarity
 from udml_core.runs import installed_versions
 
 NEIGHBORS, ASCENT, EPSILON, GAMMA = 10, 50, 0.65, 100.0

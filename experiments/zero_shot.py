@@ -30,15 +30,15 @@ from typing import Any
 
 import torch
 
-from udml_core.cli import parse_settings
+from udml_core.base.errors import UserError
+from udml_core.base.files import jsonable, replace_text
+from udml_core.cli.commands import parse_settings
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.errors import UserError
-from udml_core.evaluation import headline_measures
-from udml_core.files import jsonable, replace_text
-from udml_core.jobs import plan, resolve_device, why_not_comparable
+from udml_core.numerics.evaluation import headline_measures
 from udml_core.runs import Run, RunRequest, Spec, create_run, installed_versions
-from udml_core.workers import train as worker
+from udml_core.work.jobs import plan, resolve_device, why_not_comparable
+from udml_core.work.workers import train as worker
 
 TABLES = {
     "plm-ablation": {  # PLM's table 3, under both readings of its neighborhoods

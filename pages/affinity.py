@@ -29,7 +29,7 @@ from pages.parts.labels.label_reach import label_reach
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import affinity as views
 from udml_core.runs import Run
-from udml_core.tasks import ADVICE
+from udml_core.runs.tasks import ADVICE
 
 COLLAPSE = "Is the embedding collapsing?"
 MOST_IMAGES = 600  # Around the current image, so that affinities follow the slider

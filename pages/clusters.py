@@ -22,9 +22,9 @@ from pages.parts.kit.sections import Section, open_section, show_sections
 from pages.parts.map.coloring import ascent_settings
 from pages.parts.map.frame import covering_map
 from pages.parts.map.images import follow_click, pick_clicked
-from udml_core.analyses import plan_analysis
-from udml_core.declaration import describe_field
+from udml_core.base.declaration import describe_field
 from udml_core.runs import Run
+from udml_core.runs.analyses import plan_analysis
 
 SECTIONS, PATH = "clusters-section", "Ascent path"
 

@@ -11,9 +11,9 @@ from pages.parts.data.browsing import show_gallery
 from pages.parts.data.classes import show_caution, show_classes_and_splits, show_overview
 from pages.parts.data.computed import browse_bar
 from pages.parts.data.importing import import_folder
+from udml_core.base.paths import is_exposed, readable_roots
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.paths import is_exposed, readable_roots
 
 VIEWS = {"gallery": "Gallery", "audit": "Audit", "classes": "Classes and splits"}
 # Views in older links, which are findings of the audit now.

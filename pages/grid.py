@@ -24,8 +24,8 @@ from pages.parts.map.excluding import excluded_images, without_excluded
 from pages.parts.map.frame import MapFrame, load_map
 from pages.parts.map.images import follow_click, pick_clicked, picked_image
 from pages.parts.map.panel import side_panel
-from udml_core.analyses import ImageGrid, analysis_at, plan_analysis
 from udml_core.runs import Run
+from udml_core.runs.analyses import ImageGrid, analysis_at, plan_analysis
 
 HEIGHT = 600
 

@@ -10,10 +10,10 @@ from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.home.doors import show_doors, show_first_run, show_starts
 from pages.parts.home.instrument import run_to_play, show_instrument
 from pages.parts.kit.palette import percent
-from udml_core import jobs
-from udml_core.errors import UserError
+from udml_core.base.errors import UserError
 from udml_core.runs import Run, list_runs, runs_folder
-from udml_core.tasks import LIVE_STATES
+from udml_core.runs.tasks import LIVE_STATES
+from udml_core.work import jobs
 
 MOST_SHOWN = 5
 SHOWN_MEASURES = {"R@1": "recall@1", "MAP@R": "map@r"}

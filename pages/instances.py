@@ -17,8 +17,8 @@ from pages.parts.instances.competition import compete, pick_competitors, show_co
 from pages.parts.instances.two_views import two_views
 from pages.parts.map.uncertainty import noise
 from udml_core.data.splits import Split
-from udml_core.explanations import LatentLayer, Uncertainty
 from udml_core.exploration import instances as views
+from udml_core.numerics.explanations import LatentLayer, Uncertainty
 from udml_core.runs import Run
 
 LARGEST_DRAW = 2**31

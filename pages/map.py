@@ -31,7 +31,7 @@ from pages.parts.map.placing import place_images, placed_images
 from pages.parts.map.second_map import pick_comparison, pick_second_map
 from pages.parts.map.training import epoch_curves, pair_similarities
 from pages.parts.map.uncertainty import LABEL, certain_and_uncertain, noise_slider
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.maps import hide_rest
 from udml_core.runs import Run

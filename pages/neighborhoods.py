@@ -26,11 +26,11 @@ from pages.parts.neighborhoods.pair import show_pair
 from pages.parts.neighborhoods.proxies import explore_proxies, proxies_of
 from pages.parts.neighborhoods.rankings import show_directions, show_rankings
 from pages.parts.retrieval.own_images import receive_images
-from udml_core.arrays import Array
-from udml_core.explanations import LinearNeighborhoods
+from udml_core.base.arrays import Array
 from udml_core.exploration import neighborhoods as views
-from udml_core.retrieval import Which
+from udml_core.numerics.explanations import LinearNeighborhoods
 from udml_core.runs import Run
+from udml_core.runs.search.retrieval import Which
 
 EMBEDDING_WORDS: dict[Which, str] = {"final": "after training", "initial": "before training"}
 SECTIONS, PAIR = "neighborhoods-section", "Why similar?"

@@ -19,9 +19,9 @@ from pages.parts.pairs.prototypes import explore_prototypes
 from pages.parts.pairs.session import Pair, ask_about
 from pages.parts.pairs.stored import StoredPairs, pair_detail, pair_list, pick_rows, violations
 from udml_core.data.dataset import Dataset
-from udml_core.explanations import Pairs, Prototypes
 from udml_core.exploration import pairs as views
 from udml_core.methods import METHODS, NML
+from udml_core.numerics.explanations import Pairs, Prototypes
 from udml_core.runs import Run
 
 STORED, PROTOTYPES, LABELING = "learnt", "prototypes", "give"

@@ -13,8 +13,8 @@ from pages.parts.refine.distilling import show_distillation
 from pages.parts.refine.live import load_live
 from pages.parts.refine.measures import show_measures, show_protocol, warn_of_fall
 from pages.parts.refine.query import choose_query, current_query, explain_rank, show_query
-from udml_core.analyses import REFINED
 from udml_core.runs import Run
+from udml_core.runs.analyses import REFINED
 
 
 @st.fragment

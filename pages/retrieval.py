@@ -29,8 +29,8 @@ from pages.parts.retrieval.samples import (
     show_strip,
     shown_query,
 )
-from udml_core.retrieval import Gallery, Retrieval
 from udml_core.runs import Run
+from udml_core.runs.search.retrieval import Gallery, Retrieval
 
 SEARCH, FAILURES = "Search", "Failures"
 

@@ -10,8 +10,8 @@ from pages.parts.sweeps.charts import show_multiples, show_parallel
 from pages.parts.sweeps.choosing import choose_criterion, choose_dataset, choose_sweep
 from pages.parts.sweeps.progress import show_actions, show_progress
 from pages.parts.sweeps.table import show_table
-from udml_core import sweeps
 from udml_core.runs import runs_folder
+from udml_core.work import sweeps
 
 EXAMPLE = """\
 data: digits

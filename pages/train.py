@@ -28,14 +28,14 @@ from pages.parts.train.settings import (
     restore_choices,
 )
 from pages.parts.train.several import show_several
-from udml_core import jobs
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import TABLE, Dataset
 from udml_core.data.splits import caution_of
-from udml_core.errors import UserError
 from udml_core.methods import METHODS, Method
 from udml_core.runs import RunRequest, Spec, form_options, list_runs, runs_folder
-from udml_core.tasks import LIVE_STATES
+from udml_core.runs.tasks import LIVE_STATES
+from udml_core.work import jobs
 
 # What the summaries of these methods leave out.
 NEEDS = {"few": "**Needs a few labels.** ", "pairs": "**Needs pairs of images marked as similar or dissimilar.** "}

@@ -27,11 +27,11 @@ from pages.parts.triplets.browsing import Choice, browse_triplets, open_first_of
 from pages.parts.triplets.detail import show_triangles, show_triplet
 from pages.parts.triplets.regime import show_regime
 from pages.parts.triplets.stored import ROLES, StoredTriplets
-from udml_core.arrays import Array
-from udml_core.declaration import describe_field
-from udml_core.explanations import Triplets
+from udml_core.base.arrays import Array
+from udml_core.base.declaration import describe_field
 from udml_core.exploration import triplets as views
 from udml_core.methods.rpml import RPML
+from udml_core.numerics.explanations import Triplets
 from udml_core.runs import Run
 
 

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 import udml_core  # noqa: F401  (must be imported before anything that loads OpenMP)
 from experiments.real_server import BROWSERS, FLAGS, find_browser
-from udml_core.malloc import keep_freed_memory
+from udml_core.base.malloc import keep_freed_memory
 
 keep_freed_memory()
 

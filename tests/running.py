@@ -16,13 +16,13 @@ from filelock import FileLock
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from udml_core import jobs
 from udml_core.data import catalog
 from udml_core.data.given.pairs import PairSet
 from udml_core.data.sources.fashion_mnist import FashionMini
 from udml_core.runs import Run, RunRequest, Spec, create_run
-from udml_core.tasks import Task
-from udml_core.workers import train as worker
+from udml_core.runs.tasks import Task
+from udml_core.work import jobs
+from udml_core.work.workers import train as worker
 
 
 def spec(method: str = "rpml", dataset: str = "digits", split: Any = "seen", **rest: Any) -> Spec:

@@ -15,8 +15,13 @@ import pytest
 
 from tests.projection.laws import median_move
 from tests.running import spec, wait_for, worked, write_digits
-from udml_core import jobs
-from udml_core.analyses import (
+from udml_core.base.errors import UserError
+from udml_core.data.splits import make_split
+from udml_core.numerics.evaluation import distortion
+from udml_core.numerics.graph import AuthorityGraph
+from udml_core.numerics.neighbors import nearest
+from udml_core.runs import Run, create_run
+from udml_core.runs.analyses import (
     Analysis,
     AnalysisSpec,
     ImageGrid,
@@ -27,14 +32,9 @@ from udml_core.analyses import (
     list_analyses,
     plan_analysis,
 )
-from udml_core.data.splits import make_split
-from udml_core.errors import UserError
-from udml_core.evaluation import distortion
-from udml_core.graph import AuthorityGraph
-from udml_core.neighbors import nearest
-from udml_core.runs import Run, create_run
-from udml_core.tasks import LIVE_STATES, Status
-from udml_core.workers import analyse as worker
+from udml_core.runs.tasks import LIVE_STATES, Status
+from udml_core.work import jobs
+from udml_core.work.workers import analyse as worker
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def run(finished: Run, tmp_path: Path) -> Run:
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Analyses are computed at once, in this process."""
-    monkeypatch.setattr("udml_core.jobs.launch.launch", worker.work)
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", worker.work)
 
 
 def png(run: Run, index: int) -> bytes:

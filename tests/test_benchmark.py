@@ -16,10 +16,10 @@ from experiments import benchmark as command
 from experiments import zero_shot
 from experiments.benchmark_papers import PAPER_TABLES
 from experiments.benchmark_rows import BATCH, NO_LEARNING, PLACES, RECIPES, VIEWS, Compared, Place, rows_of
-from udml_core.arrays import Booleans
+from udml_core.base.arrays import Booleans
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.splits import make_split
-from udml_core.errors import UserError
 from udml_core.methods import METHODS, find_method
 from udml_core.results import benchmark
 from udml_core.results.benchmark import DataSet, Difference, Entry, PaperTable, SeedRun

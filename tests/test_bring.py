@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from experiments.bring.odd import GOOD, ODD, attempt, paths
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
-from udml_core.errors import UserError
 
 
 @pytest.fixture(autouse=True)

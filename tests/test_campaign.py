@@ -11,15 +11,15 @@ import pytest
 from experiments import campaign, zero_shot
 from experiments.campaign import Campaign
 from experiments.campaign_rows import CPU, GPU, Planned, table
-from udml_core import jobs
-from udml_core.backbones import BACKBONES
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
-from udml_core.errors import UserError
-from udml_core.jobs.presets import find_preset
+from udml_core.data.encoders import BACKBONES
 from udml_core.methods import find_method
 from udml_core.results import records
 from udml_core.results.records import Finding
 from udml_core.runs import RunRequest
+from udml_core.work import jobs
+from udml_core.work.jobs.presets import find_preset
 
 KINDS: dict[str, Any] = {"birds100": "photographs", "cifar10": "color", "digits": "gray", "fashion-mini": "gray",
                          "fashion-mnist": "gray", "mnist-t10k": "gray"}

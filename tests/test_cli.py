@@ -20,20 +20,21 @@ from pydantic import Field
 from typer.testing import CliRunner
 
 from tests.running import wait_for, worked, write_digits
-from udml_core import cli, jobs
-from udml_core.analyses import Analysis, AnalysisSpec, plan_analysis
-from udml_core.cli_options import takes_options
+from udml_core.base.declaration import Shown
+from udml_core.base.errors import UserError
+from udml_core.cli import commands as cli
+from udml_core.cli.options import takes_options
 from udml_core.data import catalog
 from udml_core.data.given.pairs import PairLog
 from udml_core.data.splits import make_split
-from udml_core.declaration import Shown
-from udml_core.errors import UserError
 from udml_core.methods import RPML
 from udml_core.runs import Run, RunRequest, create_run
+from udml_core.runs.analyses import Analysis, AnalysisSpec, plan_analysis
 from udml_core.runs.baselines import read_baselines, write_baselines
-from udml_core.tasks import Status
-from udml_core.workers import analyse as analysis_worker
-from udml_core.workers import train as training_worker
+from udml_core.runs.tasks import Status
+from udml_core.work import jobs
+from udml_core.work.workers import analyse as analysis_worker
+from udml_core.work.workers import train as training_worker
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -52,7 +53,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture
 def no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Submitted tasks are not executed."""
-    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda *_: None)
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
 
 
 @pytest.fixture
@@ -62,7 +63,7 @@ def workers_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
         with task.log_path.open("a") as log, redirect_stderr(log):
             training_worker.work(task) if isinstance(task, Run) else analysis_worker.work(task)
 
-    monkeypatch.setattr("udml_core.jobs.launch.launch", execute)
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", execute)
 
 
 def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, str, str]:

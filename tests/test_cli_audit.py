@@ -10,14 +10,14 @@ import pytest
 
 from tests.running import write_clothes
 from tests.test_cli import answer, call
-from udml_core import jobs
-from udml_core.backbones import DEFAULT_BACKBONE
-from udml_core.cli_output import audit_lines
+from udml_core.base.files import replace_array
+from udml_core.cli.output import audit_lines
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
+from udml_core.data.encoders import DEFAULT_BACKBONE
 from udml_core.data.features import features_path
 from udml_core.data.given.exclusions import digest_of, excluded_names
-from udml_core.files import replace_array
+from udml_core.work import jobs
 
 
 @pytest.fixture

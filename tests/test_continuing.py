@@ -16,18 +16,19 @@ from pydantic import Field
 
 from experiments.hold_fast.small_runs import difference
 from tests.running import spec, worked
-from udml_core import __version__, jobs
+from udml_core import __version__
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.given.pairs import PairSet
 from udml_core.data.splits import make_split
-from udml_core.errors import UserError
-from udml_core.explanations import Pairs
 from udml_core.methods import KML, METHODS, ML, NML, PairMethod
+from udml_core.numerics.explanations import Pairs
+from udml_core.numerics.sampling import generator, label_pairs
 from udml_core.runs import Run, create_run, list_runs
-from udml_core.sampling import generator, label_pairs
 from udml_core.sklearn import MetricLearner
-from udml_core.workers import material
-from udml_core.workers import train as worker
+from udml_core.work import jobs
+from udml_core.work.workers import material
+from udml_core.work.workers import train as worker
 
 FIELDS = {"dimension": 6, "epochs": 2}
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from udml_core.declaration import Options, Shown, describe_field
-from udml_core.errors import UserError
+from udml_core.base.declaration import Options, Shown, describe_field
+from udml_core.base.errors import UserError
 from udml_core.methods import RPML, SRPML, names_of
 from udml_core.runs import RunRequest
 

@@ -14,11 +14,11 @@ import psutil
 import pytest
 
 from tests.running import spec, suspended, wait_for
-from udml_core import jobs
-from udml_core.jobs import dispatch
 from udml_core.runs import Run, create_run
-from udml_core.tasks import Status
-from udml_core.workers import train as worker
+from udml_core.runs.tasks import Status
+from udml_core.work import jobs
+from udml_core.work.jobs import dispatch
+from udml_core.work.workers import train as worker
 
 SHORT = {"method": "pca", "fields": {"dimension": 16}}
 LONG = {"fields": {"dimension": 32, "epochs": 900}}

@@ -17,8 +17,8 @@ from sklearn.datasets import load_digits
 from sklearn.manifold import trustworthiness as sklearn_trustworthiness
 from sklearn.metrics import normalized_mutual_info_score
 
-from udml_core.arrays import Array
-from udml_core.evaluation import (
+from udml_core.base.arrays import Array
+from udml_core.numerics.evaluation import (
     average_precisions,
     distortion,
     effective_rank,

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from udml_core import jobs
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.methods import METHODS
 from udml_core.runs import ExclusionList, RunRequest, Spec, example_runs
+from udml_core.work import jobs
 
 
 @pytest.fixture(autouse=True)

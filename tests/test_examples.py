@@ -13,14 +13,12 @@ from typer.testing import CliRunner
 
 from experiments.make_examples import EXAMPLES_TO_MAKE, LARGEST, size_of
 from tests.running import worked
-from udml_core import cli, jobs
-from udml_core.analyses import Analysis, find_analysis, list_analyses, plan_analysis
+from udml_core.base.errors import UserError
+from udml_core.base.paths import EXAMPLES
+from udml_core.cli import commands as cli
 from udml_core.data import catalog
 from udml_core.data.splits import make_split
-from udml_core.errors import UserError
-from udml_core.evaluation import map_at_r, recall_at_k
-from udml_core.jobs.maps import want_maps
-from udml_core.paths import EXAMPLES
+from udml_core.numerics.evaluation import map_at_r, recall_at_k
 from udml_core.runs import (
     Run,
     create_run,
@@ -32,12 +30,15 @@ from udml_core.runs import (
     repeat_request,
     show_examples,
 )
+from udml_core.runs.analyses import Analysis, find_analysis, list_analyses, plan_analysis
 from udml_core.runs.baselines import write_baselines
 from udml_core.runs.notes import Notes
+from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.runs.trash import delete_run
-from udml_core.tasks import LIVE_STATES, Status
-from udml_core.workers import analyse as analysis_worker
-from udml_core.workers import train as training_worker
+from udml_core.work import jobs
+from udml_core.work.jobs.maps import want_maps
+from udml_core.work.workers import analyse as analysis_worker
+from udml_core.work.workers import train as training_worker
 
 RUNS = [Run(EXAMPLES / run_id) for run_id in EXAMPLES_TO_MAKE]
 RPML = RUNS[0]
@@ -56,7 +57,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def _no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda *_: None)
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
 
 
 def content_of(folder: Path) -> str:

@@ -18,15 +18,15 @@ from pages.parts.kit.downloads import Download
 from pages.parts.retrieval import rankings
 from tests.running import worked
 from tests.test_cli import answer
-from udml_core.analyses import Analysis, create_analysis, plan_analysis
-from udml_core.errors import UserError
-from udml_core.explanations import Clusters
-from udml_core.exporting import images_file
-from udml_core.exporting.tables import NEIGHBORS
-from udml_core.neighbors import nearest
-from udml_core.retrieval import Retrieval
+from udml_core.base.errors import UserError
+from udml_core.numerics.explanations import Clusters
+from udml_core.numerics.neighbors import nearest
 from udml_core.runs import Run
-from udml_core.workers import analyse as worker
+from udml_core.runs.analyses import Analysis, create_analysis, plan_analysis
+from udml_core.runs.search.retrieval import Retrieval
+from udml_core.work.exporting import images_file
+from udml_core.work.exporting.tables import NEIGHBORS
+from udml_core.work.workers import analyse as worker
 
 
 def add_map(run: Run, kind: str, indices: Any, at: float, **rest: Any) -> Analysis:

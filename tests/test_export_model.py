@@ -22,16 +22,16 @@ from safetensors.torch import save_file
 
 from tests.running import worked, write_digits
 from tests.test_cli import answer, call
-from udml_core.backbones import Encoder, EncoderSpec
+from udml_core.base.errors import UserError
 from udml_core.data.dataset import read_user_image
+from udml_core.data.encoders import Encoder, EncoderSpec
 from udml_core.data.features import embed_pixels
-from udml_core.errors import UserError
-from udml_core.exporting import export_model, model_archive, onnx_graph
 from udml_core.methods import Embedder
 from udml_core.methods.embedder import AnyHead, Head, KernelHead, LatentHead
-from udml_core.neighbors import read_index
-from udml_core.retrieval import Retrieval
+from udml_core.numerics.neighbors import read_index
 from udml_core.runs import ExclusionList, Run
+from udml_core.runs.search.retrieval import Retrieval
+from udml_core.work.exporting import export_model, model_archive, onnx_graph
 
 needs_onnx = pytest.mark.skipif(bool(onnx_graph.missing_packages()), reason=(
     f"needs the extra onnx: {', '.join(onnx_graph.missing_packages())} cannot be found"))

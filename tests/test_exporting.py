@@ -16,14 +16,14 @@ import pytest
 from pyarrow import parquet
 
 from tests.running import worked, write_digits
-from udml_core.errors import UserError
-from udml_core.exporting import embeddings_file, export, export_model, images_file, run_files
-from udml_core.exporting import target as target_module
-from udml_core.exporting.target import written_aside
+from udml_core.base.errors import UserError
 from udml_core.methods import Embedder
-from udml_core.neighbors import read_index
-from udml_core.retrieval import Retrieval
+from udml_core.numerics.neighbors import read_index
 from udml_core.runs import ExclusionList, Run
+from udml_core.runs.search.retrieval import Retrieval
+from udml_core.work.exporting import embeddings_file, export, export_model, images_file, run_files
+from udml_core.work.exporting import target as target_module
+from udml_core.work.exporting.target import written_aside
 
 
 @pytest.fixture(scope="module")

@@ -18,13 +18,13 @@ from PIL import Image
 import serve
 from tests.app.opening import ROOT, opened, texts
 from tests.running import spec, worked, write_digits
-from udml_core.backbones import hub
+from udml_core.base.errors import UserError
+from udml_core.base.paths import EXAMPLES, EXPOSED, expose, is_exposed, is_loopback, may_read, readable_roots
 from udml_core.data import catalog
-from udml_core.errors import UserError
-from udml_core.exporting import export
-from udml_core.jobs import dispatch
-from udml_core.paths import EXAMPLES, EXPOSED, expose, is_exposed, is_loopback, may_read, readable_roots
+from udml_core.data.encoders import hub
 from udml_core.runs import Run, create_run, find_run, own_copy, runs_folder
+from udml_core.work.exporting import export
+from udml_core.work.jobs import dispatch
 
 Result = TypeVar("Result")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udml_core.evaluation import recall_at_k
 from udml_core.exploration.failures import (
     Pair,
     failure_atlas,
@@ -14,6 +13,7 @@ from udml_core.exploration.failures import (
     last_hit,
     nearest_others,
 )
+from udml_core.numerics.evaluation import recall_at_k
 
 
 def class_points(seed: int, count: int = 120, classes: int = 4) -> tuple[np.ndarray, np.ndarray]:

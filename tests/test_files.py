@@ -9,8 +9,8 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 
-from udml_core.errors import UserError
-from udml_core.files import read_arrays, replace_bytes, replace_text
+from udml_core.base.errors import UserError
+from udml_core.base.files import read_arrays, replace_bytes, replace_text
 
 
 def test_several_threads_can_write_the_same_file(tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from udml_core import jobs
 from udml_core.data import catalog
 from udml_core.runs import Run, create_run
-from udml_core.workers import train as worker
+from udml_core.work import jobs
+from udml_core.work.workers import train as worker
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import pytest
 from experiments.hold_fast import inputs, names
 from experiments.hold_fast.attempt import Part, attempt_once
 from experiments.real_server import ROOT
-from udml_core.exporting import export
 from udml_core.runs import Run
+from udml_core.work.exporting import export
 
 CHEAP = {part.name: part for part in inputs.PARTS if part.name in ("images", "tables", "options")}
 

@@ -17,16 +17,16 @@ import psutil
 import pytest
 
 from tests.running import spec, suspended, wait_for, worked, write_digits
-from udml_core import jobs
-from udml_core.backbones import Encoder
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.augmentation import CROPS
+from udml_core.data.encoders import Encoder
 from udml_core.data.features import activations_of, features_of
 from udml_core.data.given import labels as annotations
 from udml_core.data.splits import make_split
-from udml_core.errors import UserError
 from udml_core.runs import Run, create_run
-from udml_core.workers import train as worker
+from udml_core.work import jobs
+from udml_core.work.workers import train as worker
 
 ROOT = Path(__file__).resolve().parents[1]
 LONG = {"dimension": 32, "epochs": 900}
@@ -224,7 +224,7 @@ STAND_IN = """
 import os, subprocess, sys, time
 from pathlib import Path
 import psutil
-from udml_core.tasks import Task
+from udml_core.runs.tasks import Task
 task = Task(Path(sys.argv[1]))
 lock = task.lock().acquire()
 child = subprocess.Popen(["sleep", "60"])
@@ -269,8 +269,8 @@ def test_stop_ends_a_worker_that_was_started_with_a_relative_path(tmp_path: Path
 def test_a_worker_without_signals_obeys_the_stop_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = jobs.submit(spec(fields=LONG), tmp_path / "runs")
     wait_for(run, "running")
-    monkeypatch.setattr("udml_core.jobs.launch._signal_group", lambda *_: None)
-    monkeypatch.setattr("udml_core.jobs.launch.PATIENCE", 60.0)
+    monkeypatch.setattr("udml_core.work.jobs.launch._signal_group", lambda *_: None)
+    monkeypatch.setattr("udml_core.work.jobs.launch.PATIENCE", 60.0)
     assert jobs.stop(run).state == "stopped"
     assert "stopped" in run.log_tail()
 
@@ -278,7 +278,7 @@ def test_a_worker_without_signals_obeys_the_stop_request(tmp_path: Path, monkeyp
 def test_a_worker_that_cannot_be_stopped_is_not_reported_as_stopped(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test holds the lock, and another process uses the status's process number."""
-    monkeypatch.setattr("udml_core.jobs.launch.PATIENCE", 0.1)
+    monkeypatch.setattr("udml_core.work.jobs.launch.PATIENCE", 0.1)
     run = create_run(spec(), tmp_path / "runs")
     running = run.stored_status().model_copy(update={"state": "running", "pid": os.getpid(), "pid_born": 1.0})
     run.write_status(running)

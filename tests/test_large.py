@@ -20,24 +20,24 @@ from pages.parts.components.transport import Message
 from pages.parts.map import frame
 from tests.app.opening import opened, texts
 from tests.test_cli import answer, call
-from udml_core.analyses import list_analyses
+from udml_core.base.errors import UserError
+from udml_core.base.paths import ASSETS
 from udml_core.data import catalog, dataset
 from udml_core.data.given.labels import assign, assigned_labels, labels_by_index
 from udml_core.data.thumbnails import are_sheets_made
-from udml_core.errors import UserError
 from udml_core.exploration.maps import hide_rest
-from udml_core.exporting import export_shards
-from udml_core.galleries import Gallery, build
-from udml_core.galleries.manifest import Manifest, Recall, Shard, read_manifest
-from udml_core.galleries.storage import write_shard
-from udml_core.jobs.planning import plan
-from udml_core.neighbors import ignore_progress, nearest
-from udml_core.paths import ASSETS
-from udml_core.projection import pca
-from udml_core.projection.sampled import place_by_neighbors, sampled_layouts
-from udml_core.retrieval import Query, Retrieval
+from udml_core.numerics.galleries import Gallery, build
+from udml_core.numerics.galleries.manifest import Manifest, Recall, Shard, read_manifest
+from udml_core.numerics.galleries.storage import write_shard
+from udml_core.numerics.neighbors import ignore_progress, nearest
+from udml_core.numerics.projection import pca
+from udml_core.numerics.projection.sampled import place_by_neighbors, sampled_layouts
 from udml_core.runs import Run, RunRequest, create_run
-from udml_core.workers import analyse, evaluate, train
+from udml_core.runs.analyses import list_analyses
+from udml_core.runs.search.retrieval import Query, Retrieval
+from udml_core.work.exporting import export_shards
+from udml_core.work.jobs.planning import plan
+from udml_core.work.workers import analyse, evaluate, train
 
 ROWS, WIDTH, CLASSES = 20_000, 32, 10
 GUIDE = (ASSETS / "engines" / "galleries.md").read_text(encoding="utf-8")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from udml_core import lessons
-from udml_core.cli import app
-from udml_core.errors import UserError
-from udml_core.lessons import course, find_lesson, read_answers, read_lesson, record_answer, right_choices
+from udml_core.base.errors import UserError
+from udml_core.cli.commands import app
+from udml_core.results import lessons
+from udml_core.results.lessons import course, find_lesson, read_answers, read_lesson, record_answer, right_choices
 
 READERS = ["0123456789abcdef", "fedcba9876543210"]
 

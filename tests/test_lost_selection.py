@@ -13,8 +13,8 @@ from safetensors.torch import load_file, save_file
 from tests.running import worked
 from udml_core.methods import Embedder
 from udml_core.runs import Run
-from udml_core.tasks import Status
-from udml_core.workers import train as worker
+from udml_core.runs.tasks import Status
+from udml_core.work.workers import train as worker
 
 REQUEST = {"method": "triplet", "select": "recall", "fields": {"dimension": 4, "epochs": 4, "learning_rate": 3.0}}
 

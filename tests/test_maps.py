@@ -12,13 +12,13 @@ import psutil
 import pytest
 
 from tests.running import spec, wait_for, worked, write_digits
-from udml_core import jobs
-from udml_core.analyses import Analysis, analysis_at, create_analysis, list_analyses, plan_analysis
-from udml_core.jobs import maps
 from udml_core.runs import Run, create_run
-from udml_core.tasks import Status
-from udml_core.workers import analyse as analysis_worker
-from udml_core.workers import maps as worker
+from udml_core.runs.analyses import Analysis, analysis_at, create_analysis, list_analyses, plan_analysis
+from udml_core.runs.tasks import Status
+from udml_core.work import jobs
+from udml_core.work.jobs import maps
+from udml_core.work.workers import analyse as analysis_worker
+from udml_core.work.workers import maps as worker
 
 FIELDS = {"dimension": 16, "epochs": 1, "steps": 2}
 
@@ -116,8 +116,8 @@ def test_a_map_that_a_user_requested_meanwhile_is_awaited(run: Run, launched: La
 def test_training_goes_first_and_its_end_starts_the_maps_again(
         run: Run, launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[list[str]] = []
-    monkeypatch.setattr("udml_core.jobs.dispatch.start_worker", lambda words, *_: started.append(words))
-    monkeypatch.setattr("udml_core.jobs.launch._reap", lambda _process: None)
+    monkeypatch.setattr("udml_core.work.jobs.dispatch.start_worker", lambda words, *_: started.append(words))
+    monkeypatch.setattr("udml_core.work.jobs.launch._reap", lambda _process: None)
     root = run.folder.parent
     other = create_run(spec(fields=FIELDS), root)
     other.queue({})
@@ -166,7 +166,7 @@ def test_a_second_process_leaves_the_work_to_the_first(
 def test_a_submission_decides_about_maps(switch: str, argument: bool | None, wanted: bool, tmp_path: Path,
                                          monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_MAPS", switch)
-    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda *_: None)
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
     assert jobs.wants_maps(jobs.submit(spec(fields=FIELDS), tmp_path / "runs", maps=argument)) == wanted
 
 

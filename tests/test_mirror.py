@@ -11,10 +11,10 @@ import pytest
 
 from tests.running import spec
 from tests.test_cli import call
-from udml_core.errors import UserError
-from udml_core.exporting import mirror
+from udml_core.base.errors import UserError
 from udml_core.runs import Run, create_run
-from udml_core.tasks import Status
+from udml_core.runs.tasks import Status
+from udml_core.work.exporting import mirror
 
 
 def needs(package: str) -> pytest.MarkDecorator:
@@ -101,7 +101,7 @@ def test_a_database_needs_the_whole_package_and_the_message_says_so(run: Run, tm
 
 
 def test_a_missing_package_is_named_with_its_installation(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("udml_core.exporting.mirrors.find_spec", lambda _name: None)
+    monkeypatch.setattr("udml_core.work.exporting.mirrors.find_spec", lambda _name: None)
     with pytest.raises(UserError, match="Install it with `pip install mlflow`"):
         mirror(run, "mlflow", "sqlite://")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from udml_core.arrays import Array
-from udml_core.neighbors import build_index, nearest, read_index, search, write_index
+from udml_core.base.arrays import Array
+from udml_core.numerics.neighbors import build_index, nearest, read_index, search, write_index
 
 
 def gaussian_points(count: int, dimension: int = 6, seed: int = 0) -> Array:

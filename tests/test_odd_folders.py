@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from udml_core import jobs
+from udml_core.base.declaration import describe
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.features import features_path
 from udml_core.data.given.pairs import PairSet
-from udml_core.declaration import describe
-from udml_core.errors import UserError
 from udml_core.methods import METHODS, Method
 from udml_core.runs import RunRequest, Spec, create_run
-from udml_core.workers import train as worker
+from udml_core.work import jobs
+from udml_core.work.workers import train as worker
 
 FOLDERS: dict[str, tuple[int, ...]] = {
     "two images": (2,), "three images": (3,), "one image a class": (1, 1, 1, 1), "two classes of two": (2, 2),

@@ -12,19 +12,19 @@ import pytest
 from experiments.hold_fast.damage import KINDS, damage
 from experiments.hold_fast.power import forgetful_disk
 from tests.running import spec, trained, worked
-from udml_core.analyses import list_analyses
+from udml_core.base.errors import UserError
+from udml_core.base.files import read_array, read_arrays, replace_array, replace_arrays
 from udml_core.data import catalog
 from udml_core.data.dataset import read_user_image
 from udml_core.data.given.pairs import read_pairs
-from udml_core.errors import UserError
-from udml_core.explanations import stored_name
-from udml_core.exporting import export
-from udml_core.files import read_array, read_arrays, replace_array, replace_arrays
-from udml_core.jobs import dispatch
-from udml_core.retrieval import Retrieval
+from udml_core.numerics.explanations import stored_name
 from udml_core.runs import create_run
+from udml_core.runs.analyses import list_analyses
 from udml_core.runs.baselines import BASELINES_FILE, read_baselines
-from udml_core.workers import train as worker
+from udml_core.runs.search.retrieval import Retrieval
+from udml_core.work.exporting import export
+from udml_core.work.jobs import dispatch
+from udml_core.work.workers import train as worker
 
 
 @pytest.mark.parametrize("method", ["rpml", "plm", "pca"])

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from tests.running import spec as plan_digits
-from udml_core import jobs
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import ArrayImages, Dataset
 from udml_core.data.given.pairs import PairSet
-from udml_core.errors import UserError
-from udml_core.evaluation import evaluate
-from udml_core.jobs import presets
-from udml_core.jobs.presets import KINDS, Preset, read_preset
 from udml_core.methods import METHODS, find_method
+from udml_core.numerics.evaluation import evaluate
 from udml_core.runs import ExclusionList, RunRequest, Spec
+from udml_core.work import jobs
+from udml_core.work.jobs import presets
+from udml_core.work.jobs.presets import KINDS, Preset, read_preset
 
 ALL = [preset for method in METHODS for kind in KINDS if (preset := read_preset(method.card.name, kind))]
 NAMES = [f"{preset.method}-{preset.images}" for preset in ALL]

@@ -16,7 +16,7 @@ from threading import Thread
 
 import pytest
 
-from udml_core.paths import ASSETS
+from udml_core.base.paths import ASSETS
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
 MAIN = """daemon off; master_process off; pid {place}/nginx.pid; error_log stderr;

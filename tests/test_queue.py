@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.running import spec
-from udml_core import jobs
-from udml_core.analyses import create_analysis, plan_analysis
+from udml_core.base.errors import UserError
 from udml_core.data import features
-from udml_core.errors import UserError
-from udml_core.jobs import launch
-from udml_core.jobs.queue import TICKET_FILE
 from udml_core.runs import Run, create_run
-from udml_core.tasks import Status
-from udml_core.workers import material
+from udml_core.runs.analyses import create_analysis, plan_analysis
+from udml_core.runs.tasks import Status
+from udml_core.work import jobs
+from udml_core.work.jobs import launch
+from udml_core.work.jobs.queue import TICKET_FILE
+from udml_core.work.workers import material
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ import torch
 from sklearn.datasets import load_digits
 
 from tests.contract import test_inheritance as contract
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.base.declaration import describe
+from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.training import TrainingData
-from udml_core.declaration import describe
 from udml_core.methods import Method, Setting
 from udml_core.methods.embedder import unit
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from udml_core.errors import UserError
+from udml_core.base.errors import UserError
 from udml_core.results import records
 from udml_core.results.records import FINDINGS, FOLDER, Experiment, Finding
 

@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 
 from tests.running import worked
-from udml_core.analyses import plan_analysis
+from udml_core.base.errors import UserError
 from udml_core.data.splits import make_split
-from udml_core.embedding_search import open_search
-from udml_core.errors import UserError
-from udml_core.graph import AuthorityGraph
 from udml_core.methods import Embedder
-from udml_core.refined_retrieval import (
+from udml_core.numerics.graph import AuthorityGraph
+from udml_core.numerics.refinement import Recipe, Refiner, make_step
+from udml_core.numerics.refinement.recipe import Views
+from udml_core.runs import Run
+from udml_core.runs.analyses import plan_analysis
+from udml_core.runs.search.embedding import open_search
+from udml_core.runs.search.refined import (
     RefinedRetrieval,
     are_views_stored,
     finished_refinements,
     outside_recipe,
     view_embeddings,
 )
-from udml_core.refinement import Recipe, Refiner, make_step
-from udml_core.refinement.recipe import Views
-from udml_core.retrieval import Query, Retrieval
-from udml_core.runs import Run
-from udml_core.workers.analyse import keep
+from udml_core.runs.search.retrieval import Query, Retrieval
+from udml_core.work.workers.analyse import keep
 
 
 @pytest.fixture(scope="module")

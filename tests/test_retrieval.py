@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from tests.running import worked
+from udml_core.base.errors import UserError
 from udml_core.data.features import embed_pixels, features_path
-from udml_core.embedding_search import open_search
-from udml_core.errors import UserError
-from udml_core.evaluation import recall_at_k
 from udml_core.methods import Embedder
-from udml_core.retrieval import Query, Retrieval
+from udml_core.numerics.evaluation import recall_at_k
 from udml_core.runs import Run
-from udml_core.tasks import Status
+from udml_core.runs.search.embedding import open_search
+from udml_core.runs.search.retrieval import Query, Retrieval
+from udml_core.runs.tasks import Status
 
 
 @pytest.fixture(scope="module")

@@ -16,15 +16,16 @@ import torch
 from pydantic import Field
 
 from tests.running import spec
-from udml_core import __version__, jobs
-from udml_core.backbones import DEFAULT_BACKBONE, Encoder, choose_spec
-from udml_core.errors import UserError
-from udml_core.explanations import Clusters, Triplets
-from udml_core.files import replace_text
+from udml_core import __version__
+from udml_core.base.errors import UserError
+from udml_core.base.files import replace_text
+from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.methods import METHODS, PLM, RPML, SSDML, Embedder
+from udml_core.numerics.explanations import Clusters, Triplets
 from udml_core.runs import Run, Spec, create_run, find_run, folder, list_runs
 from udml_core.runs.notes import Notes
-from udml_core.tasks import Status
+from udml_core.runs.tasks import Status
+from udml_core.work import jobs
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -184,7 +185,7 @@ def test_finding_a_run_by_its_id_reads_one_spec_of_three_hundred(run: Run, monke
 def test_an_unchanged_status_is_parsed_once_and_a_replaced_one_again(
         run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[Path] = []
-    monkeypatch.setattr("udml_core.tasks.read_regular", lambda path: reads.append(path) or path.read_bytes())
+    monkeypatch.setattr("udml_core.runs.tasks.read_regular", lambda path: reads.append(path) or path.read_bytes())
     run.write_status(Status(state="done", ticket=1.0))
     assert run.stored_status() == run.stored_status() == Status(state="done", ticket=1.0)
     assert len(reads) == 1
@@ -248,7 +249,7 @@ def test_only_the_lock_shows_that_a_worker_lives(run: Run) -> None:
 def test_an_unchanged_evaluation_and_notes_are_parsed_once_and_callers_get_their_own_copy(
         run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[Path] = []
-    for module in ("udml_core.files", "udml_core.runs.notes"):
+    for module in ("udml_core.base.files", "udml_core.runs.notes"):
         monkeypatch.setattr(f"{module}.read_regular", lambda path: reads.append(path) or path.read_bytes())
     run.write_evaluation({"final": {"recall@1": 50.0}})
     run.write_notes(Notes.make("first"))

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udml_core.sampling import (
+from udml_core.numerics.sampling import (
     balanced_draw,
     cluster_triplets,
     generator,

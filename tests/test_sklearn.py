@@ -42,7 +42,7 @@ from udml_core.methods import (
     Whiten,
     find_method,
 )
-from udml_core.sampling import generator, label_pairs
+from udml_core.numerics.sampling import generator, label_pairs
 from udml_core.sklearn import MetricLearner
 
 FULL: list[Method] = [RPML(dimension=1, epochs=1, steps=1, epsilon=0.5, n_neighbors=5), LRML(n_neighbors=1),

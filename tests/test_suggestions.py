@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from tests.running import spec
-from udml_core import jobs
+from udml_core.base.paths import ASSETS
 from udml_core.data import catalog
 from udml_core.data.speed import measured_speed, record_speed
-from udml_core.jobs import suggestions
-from udml_core.jobs.estimate import epoch_kind, image_kind, record_epoch, view_kind
 from udml_core.methods import METHODS, find_method
 from udml_core.methods.base import MOST_MAIN
-from udml_core.paths import ASSETS
+from udml_core.work import jobs
+from udml_core.work.jobs import suggestions
+from udml_core.work.jobs.estimate import epoch_kind, image_kind, record_epoch, view_kind
 
 
 @pytest.fixture(autouse=True)

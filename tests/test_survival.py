@@ -13,10 +13,11 @@ import pytest
 
 from experiments.hold_fast.small_runs import difference, finished_epochs
 from tests.running import spec as planned
-from udml_core import jobs, methods
+from udml_core import methods
 from udml_core.runs import Run, create_run
-from udml_core.tasks import LIVE_STATES
-from udml_core.workers import train as worker
+from udml_core.runs.tasks import LIVE_STATES
+from udml_core.work import jobs
+from udml_core.work.workers import train as worker
 
 KILLS = 10  # for each of two methods
 FIELDS: dict[str, dict[str, Any]] = {

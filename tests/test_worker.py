@@ -14,27 +14,27 @@ import torch
 from sklearn.decomposition import PCA
 
 from tests.running import spec, trained, worked, write_digits
-from udml_core import jobs
-from udml_core.analyses import list_analyses
-from udml_core.arrays import Array
-from udml_core.backbones import Encoder
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
+from udml_core.data.encoders import Encoder
 from udml_core.data.features import embed_pixels, pixels_of
 from udml_core.data.given import labels as annotations
 from udml_core.data.given.pairs import PairSet
 from udml_core.data.splits import fixed_sample, make_split
 from udml_core.data.thumbnails import are_sheets_made
-from udml_core.errors import UserError
-from udml_core.evaluation import effective_rank, map_at_r, recall_at_k
-from udml_core.explanations import Clusters, LatentLayer, Pairs, Prototypes, Triplets, Uncertainty
 from udml_core.exploration.instances import latent_rows
 from udml_core.methods import RPML, Embedder
-from udml_core.retrieval import Retrieval
+from udml_core.numerics.evaluation import effective_rank, map_at_r, recall_at_k
+from udml_core.numerics.explanations import Clusters, LatentLayer, Pairs, Prototypes, Triplets, Uncertainty
 from udml_core.runs import TRAINED_RANK, Run, best_epoch, create_run
-from udml_core.workers import material
-from udml_core.workers import train as worker
-from udml_core.workers.evaluate import evaluate_run
-from udml_core.workers.execute import Reporter
+from udml_core.runs.analyses import list_analyses
+from udml_core.runs.search.retrieval import Retrieval
+from udml_core.work import jobs
+from udml_core.work.workers import material
+from udml_core.work.workers import train as worker
+from udml_core.work.workers.evaluate import evaluate_run
+from udml_core.work.workers.execute import Reporter
 
 
 def quiet(_share: float, _what: str) -> None: ...
@@ -417,7 +417,7 @@ def test_large_data_sets_get_no_map_without_a_request(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize("name", [
     "embeddings.npy", "embeddings-initial.npy", "embedder.safetensors", "evaluation.json"])
 def test_a_damaged_result_is_computed_again(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("udml_core.jobs.launch.launch", worker.work)
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", worker.work)
     run = worked(tmp_path, fields={"epochs": 1, "dimension": 8})
     before = run.embeddings("final").copy()
     with pytest.raises(UserError, match="nothing to resume"):

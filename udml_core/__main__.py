@@ -2,13 +2,13 @@
 
 from typing import NoReturn
 
-from udml_core.malloc import keep_freed_memory
+from udml_core.base.malloc import keep_freed_memory
 
 
 def main() -> NoReturn:
     """Run the command line with memory settings for training."""
     keep_freed_memory()
-    from udml_core.cli import main as run_command_line
+    from udml_core.cli.commands import main as run_command_line
 
     run_command_line()
 

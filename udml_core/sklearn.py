@@ -21,14 +21,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
-from udml_core.arrays import Array
-from udml_core.backbones import Encoder, EncoderSpec
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
+from udml_core.data.encoders import Encoder, EncoderSpec
 from udml_core.data.given.pairs import MOST_PAIRS, PairSet
 from udml_core.data.label_budget import check_labels
 from udml_core.data.training import TrainingData
-from udml_core.errors import UserError
 from udml_core.methods import Embedder, Epoch, Method, Setting, names_of
-from udml_core.sampling import generator, label_pairs
+from udml_core.numerics.sampling import generator, label_pairs
 
 GivenPairs = tuple[Any, Any]
 """Rows of X (p, 2) int, and whether the pairs are similar (p,): bool, or 1 and 0, or 1 and −1 as in NML's paper."""

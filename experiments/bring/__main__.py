@@ -31,13 +31,13 @@ from experiments.zero_shot import provenance
 from tests.data import test_official_lists as lists
 from tests.data import test_official_packed as packed
 from tests.data import test_official_trees as trees
+from udml_core.base.files import jsonable
 from udml_core.data import catalog
 from udml_core.data.sources.official.layout import Layout
 from udml_core.data.splits import make_split
 from udml_core.data.thumbnails import make_thumbnail
-from udml_core.evaluation import kmeans_clusters, label_purity
 from udml_core.exploration.quick_map import quick_map
-from udml_core.files import jsonable
+from udml_core.numerics.evaluation import kmeans_clusters, label_purity
 
 LAYOUTS: dict[str, tuple[Callable[[Path], Path], str, tuple[int, int, int, int]]] = {
     "CUB-200-2011": (lists.write_cub, "", (4, 3, 3, 1)),

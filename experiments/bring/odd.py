@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.sources.listing import listed
-from udml_core.errors import UserError
 
 LONGEST_MESSAGE = 3_000
 Write = Callable[[Path], Path]

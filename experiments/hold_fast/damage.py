@@ -18,18 +18,18 @@ from experiments.hold_fast.forked import answer_of, in_child
 from experiments.hold_fast.kills import link_tree
 from experiments.hold_fast.small_runs import undisturbed
 from tests.app.opening import opened
-from udml_core import jobs
-from udml_core.analyses import AnalysisSpec, create_analysis, find_analysis, list_analyses, plan_analysis
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
-from udml_core.errors import UserError
-from udml_core.exporting import embeddings_file, export
-from udml_core.jobs import dispatch
-from udml_core.retrieval import Retrieval
 from udml_core.runs import Run, list_runs
+from udml_core.runs.analyses import AnalysisSpec, create_analysis, find_analysis, list_analyses, plan_analysis
 from udml_core.runs.baselines import baselines_of
+from udml_core.runs.search.retrieval import Retrieval
 from udml_core.runs.trash import contents, delete_run, deleted_runs, restore_run
 from udml_core.runs.verdict import verdict
-from udml_core.workers import analyse as analysis_worker
+from udml_core.work import jobs
+from udml_core.work.exporting import embeddings_file, export
+from udml_core.work.jobs import dispatch
+from udml_core.work.workers import analyse as analysis_worker
 
 KINDS = ("empty", "half", "zeros", "text", "pickle", "folder", "pipe", "huge", "missing")
 FURTHER_KINDS = (*KINDS, "link", "noise", "list", "object", "nested", "dtype", "rows", "columns", "flat")

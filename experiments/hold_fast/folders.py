@@ -13,7 +13,7 @@ from experiments.hold_fast.forked import before_operations, in_child
 from experiments.hold_fast.kills import operations_of
 from experiments.hold_fast.small_runs import METHODS, difference, finish, finished_epochs, planned, undisturbed
 from udml_core.runs import Run, create_run
-from udml_core.workers import train as worker
+from udml_core.work.workers import train as worker
 
 DEEDS = ("move", "copy", "delete", "move all", "delete all", "trash")
 

@@ -24,14 +24,15 @@ from experiments.hold_fast.small_runs import METHODS, digits_folder, undisturbed
 from pages.parts.map.columns import column_color, columns_of
 from tests.app.opening import opened, texts
 from tests.app.test_pages import NONSENSE, TITLES
-from udml_core import cli, jobs
+from udml_core.base.errors import UserError
+from udml_core.cli import commands as cli
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, read_user_image
 from udml_core.data.given.pairs import parse_pairs
 from udml_core.data.thumbnails import make_thumbnail
-from udml_core.errors import UserError
 from udml_core.methods import METHODS as ALL_METHODS
 from udml_core.runs import RunRequest, list_runs
+from udml_core.work import jobs
 
 LONGEST_MESSAGE = 3000
 COMMANDS = ("train", "query", "evaluate", "analyse", "refine", "analyses", "export", "datasets", "resume", "stop",
@@ -171,9 +172,9 @@ def call(words: list[str]) -> str | None:
 @contextmanager
 def _nothing_starts() -> Iterator[None]:
     """Queue tasks without starting a process, and wait for none."""
-    with quiet(), patch("udml_core.jobs.launch.launch"), patch("udml_core.jobs.launch.ensure_dispatcher"), \
-            patch("udml_core.jobs.launch.start_maps"), patch("udml_core.cli.follow_run"), \
-            patch("udml_core.cli.follow_analysis"):
+    with quiet(), patch("udml_core.work.jobs.launch.launch"), patch("udml_core.work.jobs.launch.ensure_dispatcher"), \
+            patch("udml_core.work.jobs.launch.start_maps"), patch("udml_core.cli.commands.follow_run"), \
+            patch("udml_core.cli.commands.follow_analysis"):
         yield
 
 

@@ -14,10 +14,10 @@ import numpy as np
 from experiments.hold_fast.attempt import Part, count_event, shared_folder
 from experiments.hold_fast.forked import before_operations, in_child, kill_at, killed_after
 from experiments.hold_fast.small_runs import METHODS, difference, finish, finished_epochs, planned, undisturbed
-from udml_core.analyses import Analysis, AnalysisSpec, create_analysis, plan_analysis
 from udml_core.runs import Run, create_run
-from udml_core.workers import analyse as analysis_worker
-from udml_core.workers import train as worker
+from udml_core.runs.analyses import Analysis, AnalysisSpec, create_analysis, plan_analysis
+from udml_core.work.workers import analyse as analysis_worker
+from udml_core.work.workers import train as worker
 
 KILLS = 15
 """Kills in one attempt, if its run or analysis does not end before."""

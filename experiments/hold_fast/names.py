@@ -19,13 +19,13 @@ from experiments.hold_fast.forked import answer_of
 from experiments.hold_fast.inputs import quiet
 from tests.app.opening import opened
 from tests.app.test_pages import TITLES
-from udml_core import jobs
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
-from udml_core.errors import UserError
-from udml_core.exporting import export
 from udml_core.runs import Run, RunRequest, create_run
 from udml_core.runs.notes import LONGEST_NAME, LONGEST_NOTE, Notes
-from udml_core.workers import train as worker
+from udml_core.work import jobs
+from udml_core.work.exporting import export
+from udml_core.work.workers import train as worker
 
 HOSTILE = (
     "<script>alert(1)<\\script>", "<img src=x onerror=alert(1)>", "<style><b>bold", "&lt;b&gt;", "a\nb\r\nc", "\t",

@@ -13,10 +13,10 @@ from sklearn.datasets import load_digits
 
 from experiments.hold_fast.attempt import shared_folder
 from experiments.hold_fast.forked import in_child
-from udml_core import jobs
 from udml_core.data import catalog
 from udml_core.runs import Run, RunRequest, Spec, create_run
-from udml_core.workers import train as worker
+from udml_core.work import jobs
+from udml_core.work.workers import train as worker
 
 IMAGES = 200
 METHODS: dict[str, dict[str, Any]] = {

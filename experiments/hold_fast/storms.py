@@ -19,10 +19,10 @@ from experiments.hold_fast.attempt import Part, count_event, note_figure
 from experiments.hold_fast.server import visit
 from experiments.hold_fast.small_runs import difference, finished_epochs, planned, undisturbed
 from experiments.real_server import serving
-from udml_core import jobs
-from udml_core.errors import UserError
+from udml_core.base.errors import UserError
 from udml_core.runs import Run
-from udml_core.tasks import LIVE_STATES
+from udml_core.runs.tasks import LIVE_STATES
+from udml_core.work import jobs
 
 RUNS = 2
 METHODS = ("rpml", "triplet", "pslr")

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data import catalog
-from udml_core.evaluation import recall_at_k
 from udml_core.exploration.lessons import digits_vectors
-from udml_core.geometry import Euclidean, Manifold, Stiefel
-from udml_core.losses.angular import SmoothAngular
-from udml_core.projection.pca import pca_layout
-from udml_core.sampling import cluster_triplets, generator
+from udml_core.numerics.evaluation import recall_at_k
+from udml_core.numerics.geometry import Euclidean, Manifold, Stiefel
+from udml_core.numerics.losses.angular import SmoothAngular
+from udml_core.numerics.projection.pca import pca_layout
+from udml_core.numerics.sampling import cluster_triplets, generator
 
 RATES = (1.0, 3.0, 10.0, 30.0, 100.0)
 STEPS = (0, 1, 2, 3, 4, 6, 8, 10, 12, 16, 20)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data import catalog
 from udml_core.exploration.lessons import SMALLEST, Ascent, digits_ascent, smallest_ascent
 

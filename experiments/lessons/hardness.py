@@ -8,9 +8,9 @@ import numpy as np
 import torch
 
 from experiments.lessons.epsilon import digits
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data import catalog
-from udml_core.sampling import cluster_triplets, generator
+from udml_core.numerics.sampling import cluster_triplets, generator
 
 CLASSES = (0, 1, 2, 3, 4, 6)
 EACH = 50

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data import catalog
-from udml_core.evaluation import distortion
 from udml_core.exploration.maps import neighbors_kept
-from udml_core.neighbors import nearest
-from udml_core.projection.tsne import tsne_layout
-from udml_core.projection.umap import umap_layouts
+from udml_core.numerics.evaluation import distortion
+from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.projection.tsne import tsne_layout
+from udml_core.numerics.projection.umap import umap_layouts
 
 COUNT, SIDE, LEVELS = 600, 8, 16
 NEIGHBORS = 10

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data import catalog
-from udml_core.evaluation import kmeans_clusters, rankings
 from udml_core.exploration.lessons import digits_vectors
+from udml_core.numerics.evaluation import kmeans_clusters, rankings
 
 ROWS = (426, 699, 1149, 1305, 1571, 709, 1219, 1750, 1631, 572, 1117)
 """The query, an 8, and ten images to search: four 8s, three 3s and three 1s, drawn so that rank 1 is a miss."""

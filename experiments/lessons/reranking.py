@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data import catalog
 from udml_core.exploration.lessons import digits_vectors
-from udml_core.refinement import Refiner
-from udml_core.refinement.measures import retrieval_measures
+from udml_core.numerics.refinement import Refiner
+from udml_core.numerics.refinement.measures import retrieval_measures
 
 PER_CLASS, GALLERIES, MOST_NEIGHBORS = 12, 10, 20
 RECIPES = {"averaged": "average:k={}", "averaged_twice": "average:k={},times=2", "reranked": "rerank:k1={}"}

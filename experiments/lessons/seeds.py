@@ -8,9 +8,9 @@ import numpy as np
 
 from udml_core.data import catalog
 from udml_core.data.splits import make_split
-from udml_core.evaluation import recall_at_k
 from udml_core.exploration.lessons import digits_vectors
 from udml_core.methods import RPML
+from udml_core.numerics.evaluation import recall_at_k
 from udml_core.sklearn import MetricLearner
 
 SEEDS_A, SEEDS_B = range(0, 20, 2), range(1, 20, 2)

@@ -20,7 +20,7 @@ from typing import Any
 from experiments.million.pages import open_pages
 from experiments.million.steps import STEPS, execute, run_id
 from experiments.zero_shot import provenance
-from udml_core.files import jsonable, read_json, replace_text
+from udml_core.base.files import jsonable, read_json, replace_text
 
 SIZES = (100_000, 1_000_000)
 

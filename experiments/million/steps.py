@@ -12,14 +12,14 @@ import numpy as np
 
 from experiments.memory import peak_megabytes
 from experiments.million.table import write_table
-from udml_core.analyses import list_analyses, plan_analysis
 from udml_core.data import catalog
-from udml_core.galleries import Gallery
-from udml_core.graph import AuthorityGraph
-from udml_core.jobs.planning import plan
-from udml_core.retrieval import Query, Retrieval
+from udml_core.numerics.galleries import Gallery
+from udml_core.numerics.graph import AuthorityGraph
 from udml_core.runs import Run, RunRequest, create_run, list_runs, runs_folder
-from udml_core.workers import analyse, train
+from udml_core.runs.analyses import list_analyses, plan_analysis
+from udml_core.runs.search.retrieval import Query, Retrieval
+from udml_core.work.jobs.planning import plan
+from udml_core.work.workers import analyse, train
 
 QUERIES = 200
 GRAPH_NEIGHBORS = 20

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from udml_core.arrays import Array
-from udml_core.backbones import Encoder
+from udml_core.base.arrays import Array
 from udml_core.data import catalog
+from udml_core.data.encoders import Encoder
 from udml_core.data.features import features_of
 from udml_core.data.thumbnails import make_thumbnail
-from udml_core.jobs.planning import encoder_of
-from udml_core.neighbors import nearest
+from udml_core.numerics.neighbors import nearest
+from udml_core.work.jobs.planning import encoder_of
 
 SOURCE, BACKBONE = "fashion-mini", "efficientnet-lite0"
 WIDTH = 128

@@ -14,9 +14,9 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect
 
 from experiments.real_server import ROOT, serving
 from tests.running import worked
-from udml_core.analyses import Analysis, plan_analysis
 from udml_core.runs import Run, list_runs
-from udml_core.workers import analyse
+from udml_core.runs.analyses import Analysis, plan_analysis
+from udml_core.work.workers import analyse
 
 expect.set_options(timeout=120_000)  # A slow machine must not fail a test.
 

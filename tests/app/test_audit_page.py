@@ -15,16 +15,16 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.data import auditing, computed, excluding
 from tests.app.opening import opened, texts
 from tests.running import spec
-from udml_core.analyses import create_analysis, plan_analysis
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import exclude, excluded_images, excluded_names
-from udml_core.jobs import auditing as auditing_jobs
-from udml_core.jobs.auditing import audit_import, find_auditing, start_auditing
-from udml_core.jobs.maps import next_map, wants_audit
 from udml_core.runs import create_run, list_runs, runs_folder
-from udml_core.workers import analyse as analysis_worker
-from udml_core.workers import train as worker
+from udml_core.runs.analyses import create_analysis, plan_analysis
+from udml_core.work.jobs import auditing as auditing_jobs
+from udml_core.work.jobs.auditing import audit_import, find_auditing, start_auditing
+from udml_core.work.jobs.maps import next_map, wants_audit
+from udml_core.work.workers import analyse as analysis_worker
+from udml_core.work.workers import train as worker
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def labels(test: AppTest) -> list[str]:
 
 
 def test_the_audit_is_offered_and_computed_in_two_steps(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda *_: None)
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
     test = audit_page(dataset)
     assert "no file is changed" in texts(test)
     assert "in progress" not in texts(test)
@@ -128,7 +128,7 @@ def test_an_import_starts_the_audit_unless_work_without_a_request_is_off(
         switch: str, photos: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_MAPS", switch)
     monkeypatch.setattr(auditing_jobs, "DEFAULT_BACKBONE", "pixels")
-    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda *_: None)
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
     test = opened("data", **{"import": "1"})
     test.text_input(key="import-path").set_value(str(photos)).run()
     next(button for button in test.button if button.label == "Use this folder").click().run()

@@ -16,8 +16,8 @@ from sklearn.datasets import load_digits
 
 from tests.app.conftest import App
 from tests.running import spec
-from udml_core import jobs
 from udml_core.runs import Run, list_runs
+from udml_core.work import jobs
 
 pytestmark = pytest.mark.browser
 PAGES = ("", "data", "train", "runs", "sweeps", "explore", "compare", "map", "grid", "clusters", "neighborhoods",

@@ -13,8 +13,8 @@ from playwright.sync_api import Page, expect
 from tests.app.conftest import App
 from tests.app.test_browser import newest, settle
 from tests.running import wait_for, write_clothes
-from udml_core.backbones import DEFAULT_BACKBONE
 from udml_core.data import catalog
+from udml_core.data.encoders import DEFAULT_BACKBONE
 from udml_core.data.given.exclusions import excluded_names
 
 pytestmark = pytest.mark.browser

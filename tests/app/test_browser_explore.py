@@ -11,9 +11,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.app.test_browser import settle
 from tests.app.test_browser_map import drawn_map, lasso
-from udml_core.analyses import plan_analysis
 from udml_core.runs import Run
-from udml_core.workers.analyse import keep
+from udml_core.runs.analyses import plan_analysis
+from udml_core.work.workers.analyse import keep
 
 pytestmark = pytest.mark.browser
 

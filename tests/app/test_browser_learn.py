@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.app.conftest import App
 from tests.app.test_browser import settle
-from udml_core.lessons import read_answers
+from udml_core.results.lessons import read_answers
 
 pytestmark = pytest.mark.browser
 

@@ -13,9 +13,9 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.app.conftest import App
 from tests.app.test_browser import complaints, settle
-from udml_core.analyses import create_analysis, list_analyses, plan_analysis
 from udml_core.runs import Run
-from udml_core.tasks import Status
+from udml_core.runs.analyses import create_analysis, list_analyses, plan_analysis
+from udml_core.runs.tasks import Status
 
 pytestmark = pytest.mark.browser
 

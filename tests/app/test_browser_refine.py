@@ -9,8 +9,8 @@ from playwright.sync_api import Page, expect
 
 from tests.app.conftest import App
 from tests.app.test_browser import complaints, settle
-from udml_core.analyses import list_analyses
 from udml_core.runs import Run
+from udml_core.runs.analyses import list_analyses
 
 pytestmark = pytest.mark.browser
 

@@ -7,9 +7,9 @@ import pytest
 
 from pages.parts.kit.downloads import table_file
 from pages.parts.map.columns import column_color, columns_of
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.errors import UserError
 
 
 @pytest.fixture(scope="module")

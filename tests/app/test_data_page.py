@@ -14,18 +14,18 @@ from pages.parts.data import browsing as page
 from pages.parts.data import computed
 from tests.app.opening import opened, texts
 from tests.running import spec, trained, write_digits
-from udml_core.analyses import AnalysisSpec, list_analyses
-from udml_core.backbones import choose_spec
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
+from udml_core.data.encoders import choose_spec
 from udml_core.data.given.exclusions import exclude
 from udml_core.exploration.browsing import neighbor_similarities, order_images, outlier_scores
-from udml_core.jobs import browse
-from udml_core.jobs.browse import continue_browsing, find_browsing
-from udml_core.neighbors import nearest
+from udml_core.numerics.neighbors import nearest
 from udml_core.runs import Run, create_run, runs_folder
-from udml_core.workers import analyse as analyse_worker
-from udml_core.workers import train as worker
+from udml_core.runs.analyses import AnalysisSpec, list_analyses
+from udml_core.work.jobs import browse
+from udml_core.work.jobs.browse import continue_browsing, find_browsing
+from udml_core.work.workers import analyse as analyse_worker
+from udml_core.work.workers import train as worker
 
 
 @pytest.fixture

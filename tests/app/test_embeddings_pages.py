@@ -20,19 +20,20 @@ from tests.app.opening import opened, texts
 from tests.app.test_map_page import the_map
 from tests.running import spec, worked
 from tests.test_cli import answer, call
-from udml_core import cli, jobs
-from udml_core.analyses import DEFAULT_RECIPE, AnalysisSpec, list_analyses, plan_analysis
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.base.errors import UserError
+from udml_core.cli import commands as cli
 from udml_core.data import catalog
+from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of
-from udml_core.errors import UserError
-from udml_core.exporting import export
 from udml_core.methods import METHODS, find_method
-from udml_core.retrieval import Retrieval
 from udml_core.runs import Run, RunRequest, Spec, create_run
+from udml_core.runs.analyses import DEFAULT_RECIPE, AnalysisSpec, list_analyses, plan_analysis
 from udml_core.runs.command import command_of
-from udml_core.workers import analyse as analyse_worker
-from udml_core.workers import train as worker
+from udml_core.runs.search.retrieval import Retrieval
+from udml_core.work import jobs
+from udml_core.work.exporting import export
+from udml_core.work.workers import analyse as analyse_worker
+from udml_core.work.workers import train as worker
 
 PAGES = ("home", "data", "labels", "train", "runs", "compare", "explore", "map", "grid", "clusters", "neighborhoods",
          "instances", "triplets", "affinity", "pairs", "retrieval", "refine")

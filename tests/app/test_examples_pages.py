@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.base.empty_state import BEST, best_example
 from tests.app.opening import ROOT, opened, texts
-from udml_core.explanations import Affinities, Clusters, Explanation, Pairs, Prototypes, Proxies, Triplets
+from udml_core.numerics.explanations import Affinities, Clusters, Explanation, Pairs, Prototypes, Proxies, Triplets
 from udml_core.runs import Run, example_runs, hide_examples, list_runs, runs_folder
 
 PAGES = [*sorted(BEST), "runs", "home"]
@@ -34,7 +34,7 @@ def _with_examples_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         raise AssertionError("a page must not compute features to show an example")
 
     monkeypatch.setattr("udml_core.data.features._compute_blocks", refuse)
-    monkeypatch.setattr("udml_core.jobs.launch.launch", refuse)
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", refuse)
 
 
 @pytest.mark.parametrize("page", PAGES)

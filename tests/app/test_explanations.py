@@ -19,17 +19,17 @@ from pages.parts.triplets.triangle import ARC, HEIGHT, WIDTH, triangle
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import components, tiles
 from tests.running import worked
-from udml_core import jobs
-from udml_core.analyses import list_analyses, plan_analysis
-from udml_core.backbones import Encoder
+from udml_core.data.encoders import Encoder
 from udml_core.data.features import features_of
 from udml_core.data.splits import make_split
-from udml_core.explanations import Clusters, Triplets
 from udml_core.exploration import clusters, triplets
-from udml_core.graph import AuthorityGraph
 from udml_core.methods import RPML, Embedder, Head
+from udml_core.numerics.explanations import Clusters, Triplets
+from udml_core.numerics.graph import AuthorityGraph
 from udml_core.runs import Run, RunRequest, create_run
-from udml_core.workers.analyse import keep
+from udml_core.runs.analyses import list_analyses, plan_analysis
+from udml_core.work import jobs
+from udml_core.work.workers.analyse import keep
 
 PAGES = ("clusters", "triplets")
 pytestmark = pytest.mark.usefixtures("own_places")

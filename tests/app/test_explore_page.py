@@ -23,14 +23,14 @@ from pages.parts.explore.workbench import Workbench, interesting_images
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import components, tiles
 from tests.running import worked
-from udml_core.analyses import Analysis, plan_analysis
 from udml_core.data.selections import store_selection
 from udml_core.data.splits import fixed_sample
-from udml_core.explanations import Affinities, Clusters, Pairs, Triplets
 from udml_core.exploration.clusters import cluster_purity
-from udml_core.retrieval import Retrieval
+from udml_core.numerics.explanations import Affinities, Clusters, Pairs, Triplets
 from udml_core.runs import Run
-from udml_core.workers import analyse
+from udml_core.runs.analyses import Analysis, plan_analysis
+from udml_core.runs.search.retrieval import Retrieval
+from udml_core.work.workers import analyse
 
 pytestmark = pytest.mark.usefixtures("own_places")
 

@@ -15,7 +15,7 @@ from pages.parts.kit.palette import change_style, signed
 from pages.parts.kit.sections import Section, open_section, show_sections
 from pages.parts.neighborhoods import flat
 from tests.app.opening import texts
-from udml_core.explanations import LinearNeighborhoods
+from udml_core.numerics.explanations import LinearNeighborhoods
 
 Drawn = dict[str, go.Figure]
 

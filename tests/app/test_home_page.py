@@ -19,13 +19,13 @@ from tests.app.opening import opened, texts
 from tests.app.test_refine_page import components
 from tests.app.test_run_picker import go
 from tests.running import worked, write_digits
-from udml_core.analyses import plan_analysis
+from udml_core.base.paths import ASSETS
 from udml_core.data.splits import fixed_sample, make_split
-from udml_core.jobs.maps import wants_audit
-from udml_core.paths import ASSETS
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
+from udml_core.runs.analyses import plan_analysis
 from udml_core.runs.baselines import baselines_of
-from udml_core.workers.analyse import keep
+from udml_core.work.jobs.maps import wants_audit
+from udml_core.work.workers.analyse import keep
 
 pytestmark = pytest.mark.usefixtures("own_places")
 
@@ -107,7 +107,7 @@ def drop(folders: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.usefixtures("done")
 def test_dropped_images_in_one_level_of_folders_open_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_MAPS", "1")
-    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda *_: None)
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
     test = drop(("zero", "one"), tmp_path, monkeypatch)
     assert test.title[0].value == "Train"
     assert [wants_audit(run) for run in list_runs(runs_folder())][:1] == [True], "an import is audited"

@@ -15,12 +15,12 @@ from pages.parts.map.coloring import colorings
 from pages.parts.map.frame import load_map
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
-from udml_core.analyses import list_analyses
 from udml_core.data.splits import make_split
-from udml_core.explanations import LatentLayer, Uncertainty
 from udml_core.exploration import instances as views
+from udml_core.numerics.explanations import LatentLayer, Uncertainty
 from udml_core.runs import Run
-from udml_core.tasks import Status
+from udml_core.runs.analyses import list_analyses
+from udml_core.runs.tasks import Status
 
 FIELDS = {"dimension": 8, "epochs": 2, "learning_rate": 0.01}
 NONSENSE = ({"picked": "-3", "temperature": "0", "eta": "nan", "draw": "-1", "among": "none", "representation": "w",

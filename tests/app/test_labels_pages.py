@@ -28,9 +28,9 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.given import labels as annotations
 from udml_core.data.given.log import log_path_of
 from udml_core.data.splits import make_split
-from udml_core.explanations import Affinities
 from udml_core.exploration import affinity as views
 from udml_core.exploration import label_spread as labels
+from udml_core.numerics.explanations import Affinities
 from udml_core.runs import Run, list_runs
 
 SMALL = {"dimension": 8, "epochs": 2, "partition": 0, "steps": 2}
@@ -528,7 +528,7 @@ def test_train_offers_methods_with_few_labels_both_sources(source: str, select: 
         test = test.run()
         assert "7 images have an assigned label, in 2 classes" in texts(test)
     assert not test.error
-    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda *_: None)
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
     known = list_runs(run.folder.parent)
     next(button for button in test.button if button.label == "Start training").click().run()
     (started,) = [other for other in list_runs(run.folder.parent) if other not in known]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.app.opening import opened, texts
-from udml_core.lessons import course, read_answers, record_answer
+from udml_core.results.lessons import course, read_answers, record_answer
 from udml_core.runs import runs_folder
 
 pytestmark = pytest.mark.usefixtures("own_places")

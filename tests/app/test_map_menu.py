@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from udml_core.analyses import AnalysisSpec, Kind
+from udml_core.runs.analyses import AnalysisSpec, Kind
 
 
 def options_of_each_map() -> None:

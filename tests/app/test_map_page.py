@@ -19,13 +19,13 @@ from pages.parts.map.spreading import SPREAD
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import components
 from tests.running import worked, write_digits
-from udml_core.analyses import Analysis, AnalysisSpec, create_analysis, list_analyses, plan_analysis
 from udml_core.data.given.labels import assign
 from udml_core.data.given.log import log_path_of
 from udml_core.exploration import density
-from udml_core.jobs import maps
 from udml_core.runs import Run
-from udml_core.workers.analyse import keep
+from udml_core.runs.analyses import Analysis, AnalysisSpec, create_analysis, list_analyses, plan_analysis
+from udml_core.work.jobs import maps
+from udml_core.work.workers.analyse import keep
 
 EPOCHS = ("0", "1", "2")
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -111,7 +111,7 @@ def test_a_map_that_the_user_did_not_start_is_announced_with_a_button(run: Run) 
 
 def test_the_menu_closes_after_starting_and_the_started_map_is_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     finish_map(run, plan_analysis(kind="umap"))
-    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda *_: None)
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
     test = opened("map", run=run.id)
     test.session_state["new-map"] = True
     test.button(key="new-compute").click().run()
@@ -255,7 +255,7 @@ def test_curves_are_drawn_when_their_part_is_opened(run: Run) -> None:
 
 def test_interrupted_maps_are_offered_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Path] = []
-    monkeypatch.setattr("udml_core.jobs.start_maps", started.append)
+    monkeypatch.setattr("udml_core.work.jobs.start_maps", started.append)
     maps.want_maps(run)
     test = opened("map", run=run.id)
     assert "were interrupted" in texts(test)

@@ -20,11 +20,11 @@ from pages.parts.neighborhoods.pair import explain_similarity, split_drawing
 from pages.parts.retrieval.own_images import OwnImage
 from tests.app.opening import opened, texts
 from tests.running import worked
-from udml_core.arrays import Array
-from udml_core.declaration import describe_field
-from udml_core.explanations import Proxies
+from udml_core.base.arrays import Array
+from udml_core.base.declaration import describe_field
 from udml_core.exploration import neighborhoods as views
 from udml_core.methods import PLM
+from udml_core.numerics.explanations import Proxies
 from udml_core.runs import Run
 
 pytestmark = pytest.mark.usefixtures("own_places")

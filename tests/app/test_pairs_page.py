@@ -16,8 +16,8 @@ from tests.running import worked, write_digits
 from udml_core.data.given.log import log_path_of
 from udml_core.data.given.pairs import PairLog
 from udml_core.data.splits import make_split
-from udml_core.explanations import Pairs
 from udml_core.exploration import pairs as views
+from udml_core.numerics.explanations import Pairs
 from udml_core.runs import Run, list_runs
 
 NONSENSE = ({"pair": "1.1", "bias": "nan", "margin": "-1", "epoch": "77", "by": "x", "kind": "x", "show": "x"},
@@ -243,7 +243,7 @@ def test_a_run_can_train_on_labeled_pairs(run: Run, log: PairLog, monkeypatch: p
     assert not test.exception
     assert "3 pairs: 1 similar, 2 dissimilar" in texts(test)
     assert "2 of the 3 pairs have both images in the training half" in texts(test)
-    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda *_: None)
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
     press(test, "Start training")
     started = next(other for other in list_runs(run.folder.parent) if other.spec().pairs == "given")
     assert started.spec().encoder.backbone == "pixels"
@@ -257,7 +257,7 @@ def test_new_pairs_continue_the_run(run: Run, log: PairLog, monkeypatch: pytest.
     log.add(train[0], train[2], False)
     test = opened("pairs", run=run.id, show="give")
     test.number_input(key="giving-epochs").set_value(2).run()
-    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda *_: None)
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
     press(test, "Continue this run with 2 new pairs")
     started = next(other for other in list_runs(run.folder.parent) if other.spec().starts_from)
     assert (started.spec().starts_from, started.spec().fields["epochs"]) == (run.id, 2)

@@ -18,13 +18,13 @@ from pages.parts.refine.query import moved, positions
 from pages.parts.retrieval.own_images import OwnImage
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
-from udml_core.analyses import analysis_at, plan_analysis
 from udml_core.data.splits import make_split
-from udml_core.refinement import Recipe, Refiner, make_step
-from udml_core.refinement.measures import retrieval_measures
+from udml_core.numerics.refinement import Recipe, Refiner, make_step
+from udml_core.numerics.refinement.measures import retrieval_measures
 from udml_core.results.records import FOLDER
 from udml_core.runs import Run
-from udml_core.workers.analyse import keep
+from udml_core.runs.analyses import analysis_at, plan_analysis
+from udml_core.work.workers.analyse import keep
 
 pytestmark = pytest.mark.usefixtures("own_places")
 APPLIED = "average:k=6"

@@ -9,7 +9,7 @@ import pytest
 
 from pages.parts.results import charts
 from tests.app.opening import opened, texts
-from udml_core.errors import UserError
+from udml_core.base.errors import UserError
 from udml_core.results import records
 
 FINDINGS = {finding.name: finding for finding in records.findings()}

@@ -16,9 +16,9 @@ from pages.parts.retrieval.own_images import OwnImage, Side
 from pages.parts.retrieval.query import PageQuery
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
-from udml_core.explanations import Clusters
-from udml_core.retrieval import Hit, Query, Retrieval
+from udml_core.numerics.explanations import Clusters
 from udml_core.runs import Run
+from udml_core.runs.search.retrieval import Hit, Query, Retrieval
 
 pytestmark = pytest.mark.usefixtures("own_places")
 

@@ -15,7 +15,7 @@ from pages.parts.base.run_status import escaped, run_title, run_titles
 from tests.app.opening import opened, texts
 from tests.running import worked
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
-from udml_core.tasks import Status
+from udml_core.runs.tasks import Status
 
 pytestmark = pytest.mark.usefixtures("own_places")
 

@@ -25,12 +25,12 @@ from pages.parts.runs.trash import loss_words, size_words
 from tests.app.opening import opened, texts
 from tests.exploration.test_comparison import atlas
 from tests.running import spec, worked
-from udml_core import jobs
-from udml_core.analyses import create_analysis, plan_analysis
 from udml_core.runs import Run, create_run, list_runs
+from udml_core.runs.analyses import create_analysis, plan_analysis
 from udml_core.runs.notes import Notes
 from udml_core.runs.trash import deleted_runs
 from udml_core.runs.verdict import standing
+from udml_core.work import jobs
 
 pytestmark = pytest.mark.usefixtures("own_runs")
 

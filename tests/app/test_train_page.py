@@ -14,17 +14,17 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.train.preview import FIELDS as COVERED
 from tests.app.opening import opened, texts
 from tests.running import trained
-from udml_core import jobs
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.base.declaration import Shown
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
+from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of, features_path
 from udml_core.data.speed import measured_speed, record_speed
-from udml_core.declaration import Shown
-from udml_core.errors import UserError
-from udml_core.jobs.estimate import evaluation_kind, image_kind, record_epoch
 from udml_core.methods import METHODS, find_method
 from udml_core.runs import Run, RunRequest, Spec, create_run, example_runs, hide_examples, runs_folder
+from udml_core.work import jobs
+from udml_core.work.jobs.estimate import evaluation_kind, image_kind, record_epoch
 
 
 class PatientRequest(RunRequest):

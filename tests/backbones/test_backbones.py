@@ -13,8 +13,12 @@ import torch
 from PIL import Image
 from torch import nn
 
-from udml_core.arrays import Array
-from udml_core.backbones import (
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
+from udml_core.base.unpickling import read_pickled_arrays
+from udml_core.data import catalog
+from udml_core.data.dataset import Dataset
+from udml_core.data.encoders import (
     BACKBONES,
     Encoder,
     EncoderSpec,
@@ -24,14 +28,10 @@ from udml_core.backbones import (
     feature_width,
     hub,
 )
-from udml_core.backbones.small import small_resnet18
-from udml_core.data import catalog
-from udml_core.data.dataset import Dataset
+from udml_core.data.encoders.small import small_resnet18
 from udml_core.data.features import embed_pixels
 from udml_core.data.sources.folder import Folder
-from udml_core.errors import UserError
-from udml_core.evaluation import map_at_r, recall_at_k
-from udml_core.unpickling import read_pickled_arrays
+from udml_core.numerics.evaluation import map_at_r, recall_at_k
 
 BIRDS = "birds100"
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from udml_core.backbones import Encoder, EncoderSpec, activation_bytes, check_divisible
-from udml_core.backbones.division import divide
-from udml_core.errors import UserError
+from udml_core.base.errors import UserError
+from udml_core.data.encoders import Encoder, EncoderSpec, activation_bytes, check_divisible
+from udml_core.data.encoders.division import divide
 
 SIZES = {"efficientnet-lite0": 64, "squeezenet": 64, "cnn": 16, "lenet": 28, "cifar-quick": 32, "resnet18-small": 16}
 

@@ -19,13 +19,13 @@ from torch import Tensor, nn
 from torchvision import models
 from torchvision.models._api import WeightsEnum
 
-from udml_core.arrays import Array
-from udml_core.backbones import Encoder, EncoderSpec, choose_spec, timm_models, torchvision_models
-from udml_core.backbones.weights import WeightFile
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import ArrayImages
+from udml_core.data.encoders import Encoder, EncoderSpec, choose_spec, timm_models, torchvision_models
+from udml_core.data.encoders.weights import WeightFile
 from udml_core.data.features import embed_pixels, pixels_of
-from udml_core.errors import UserError
 
 FILE = WeightFile(name="in-memory.safetensors", sha256=64 * "0")
 TIMM = {

@@ -11,9 +11,18 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from udml_core.backbones import BACKBONES, Encoder, EncoderSpec, Pooling, choose_spec, feature_width, hub, pretrained
+from udml_core.base.errors import UserError
+from udml_core.data.encoders import (
+    BACKBONES,
+    Encoder,
+    EncoderSpec,
+    Pooling,
+    choose_spec,
+    feature_width,
+    hub,
+    pretrained,
+)
 from udml_core.data.features import embed_pixels
-from udml_core.errors import UserError
 
 
 @pytest.mark.parametrize("name", BACKBONES)

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from udml_core.arrays import Array
-from udml_core.backbones.pooling import pool, rmac, rmac_scales
+from udml_core.base.arrays import Array
+from udml_core.data.encoders.pooling import pool, rmac, rmac_scales
 
 # Side and starts of the regions at each level, by side of the map (G. Tolias et al., figure 2: 1, 2×2 and 3×3 regions).
 GRID: dict[int, dict[int, tuple[int, list[int]]]] = {

@@ -17,14 +17,14 @@ from safetensors.torch import load, load_file, save_file
 from torch import Tensor
 from torchvision.models._api import WeightsEnum
 
-from udml_core import jobs
-from udml_core.backbones import Encoder, EncoderSpec, choose_spec, pretrained
+from udml_core.base.errors import UserError
+from udml_core.base.paths import EXPOSED, cache_folder, given_folder
 from udml_core.data import catalog
+from udml_core.data.encoders import Encoder, EncoderSpec, choose_spec, pretrained
 from udml_core.data.features import embed_pixels, features_path
-from udml_core.errors import UserError
 from udml_core.methods.embedder import Embedder
-from udml_core.paths import EXPOSED, cache_folder, given_folder
 from udml_core.runs import RunRequest, Spec
+from udml_core.work import jobs
 
 MODEL = "test_vit"
 """A small model of timm with patches of 16 pixels, made for 160 pixels."""

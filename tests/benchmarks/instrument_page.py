@@ -17,7 +17,7 @@ from pages.parts.components.map_content import Color, Layout
 from pages.parts.components.scatter import scatter
 from pages.parts.components.slider import live_slider
 from udml_core.data.dataset import ArrayImages, Dataset
-from udml_core.graph import AuthorityGraph
+from udml_core.numerics.graph import AuthorityGraph
 
 
 @st.cache_resource

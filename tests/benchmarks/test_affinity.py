@@ -6,7 +6,7 @@ import pytest
 
 from experiments.affinity_costs import Array, partition_costs, whole_costs
 from experiments.affinity_costs import points as load_points
-from udml_core.errors import UserError
+from udml_core.base.errors import UserError
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 

@@ -12,9 +12,9 @@ import torch
 from scipy.special import expit
 
 from tests.benchmarks.measure import medians
-from udml_core.arrays import Array
-from udml_core.geometry import ConjugateGradient, Euclidean, Grassmann, Point, Product
-from udml_core.losses.angular import WeightedAngular
+from udml_core.base.arrays import Array
+from udml_core.numerics.geometry import ConjugateGradient, Euclidean, Grassmann, Point, Product
+from udml_core.numerics.losses.angular import WeightedAngular
 
 POINTS, DIMENSION, WIDTH, TRIPLETS, ALPHA, ITERATIONS = 2_000, 1024, 128, 4_000, 45.0, 50
 

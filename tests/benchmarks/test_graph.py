@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from tests.benchmarks.measure import medians, seconds
-from udml_core.arrays import Array
-from udml_core.graph import AuthorityShift
+from udml_core.base.arrays import Array
+from udml_core.numerics.graph import AuthorityShift
 
 FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz")
 COUNT, NEIGHBORS = 60_000, 50

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from experiments.pair_costs import SHAPES, SIZES, by_autograd, costs, draw_data, speeds
-from udml_core.losses.kernels import ChiSquared
-from udml_core.losses.pair_hinge import PairHinge
+from udml_core.numerics.losses.kernels import ChiSquared
+from udml_core.numerics.losses.pair_hinge import PairHinge
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 

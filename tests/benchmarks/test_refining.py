@@ -8,9 +8,9 @@ from time import perf_counter, process_time
 import numpy as np
 import pytest
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.exploration.refining import MOST_TRAINING, LiveGallery, measure
-from udml_core.refinement import Recipe
+from udml_core.numerics.refinement import Recipe
 
 COUNT, DIMENSION, CLASSES = 6000, 1280, 100
 LIMIT = 0.25

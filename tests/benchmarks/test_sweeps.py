@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from udml_core import sweeps
 from udml_core.data import catalog
-from udml_core.sweeps.group import Stored, sweep_at, write_sweep
-from udml_core.tasks import Status
+from udml_core.runs.tasks import Status
+from udml_core.work import sweeps
+from udml_core.work.sweeps.group import Stored, sweep_at, write_sweep
 
 pytestmark = pytest.mark.benchmark
 SEEDS = 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from udml_core.declaration import describe
+from udml_core.base.declaration import describe
 from udml_core.methods import METHODS, Method
 
 every_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.card.name)

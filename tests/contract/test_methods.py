@@ -15,19 +15,19 @@ import numpy as np
 import pytest
 import torch
 
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.base.declaration import Described, Shown, describe, describe_field
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
+from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import embed_pixels, features_of, pixels_of, views_of
 from udml_core.data.given.pairs import PairSet
 from udml_core.data.label_budget import drawn_labels
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, UndeclaredLabelsError, training_data
-from udml_core.declaration import Described, Shown, describe, describe_field
-from udml_core.errors import UserError
-from udml_core.evaluation import map_at_r
 from udml_core.methods import METHODS, Embedder, Epoch, Method, Setting, find_method
+from udml_core.numerics.evaluation import map_at_r
+from udml_core.numerics.sampling import generator, label_pairs
 from udml_core.runs import Run
-from udml_core.sampling import generator, label_pairs
 
 SECONDS = 3.0
 """Limit of the processor time of a fit; processor time does not depend on the load of the machine."""

@@ -17,11 +17,11 @@ from typer.testing import CliRunner
 
 from tests.data.test_official_lists import write_cub
 from tests.running import spec
-from udml_core.cli import app
+from udml_core.base.errors import UserError
+from udml_core.cli.commands import app
 from udml_core.data import catalog
 from udml_core.data.sources import archive
 from udml_core.data.sources.official.layout import Layout
-from udml_core.errors import UserError
 
 
 def png(gray: int) -> bytes:

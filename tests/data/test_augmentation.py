@@ -16,7 +16,6 @@ import torch
 from PIL import Image, ImageEnhance
 from torch import Tensor
 
-from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
 from udml_core.data import features as features_module
 from udml_core.data.augmentation import (
@@ -35,6 +34,7 @@ from udml_core.data.augmentation import (
     change_saturation,
     shift_hue,
 )
+from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import embed_pixels, features_of, pixels_of, views_of
 from udml_core.data.splits import make_split
 

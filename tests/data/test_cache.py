@@ -20,11 +20,11 @@ import pytest
 import torch
 from filelock import FileLock
 
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.base.errors import UserError
 from udml_core.data import features
 from udml_core.data.dataset import ArrayImages, Dataset
+from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import BLOCK, features_of, features_path, pixels_of
-from udml_core.errors import UserError
 
 IMAGES = 600
 BLOCKS = -(-IMAGES // BLOCK)

@@ -9,10 +9,10 @@ import pytest
 from PIL import Image
 
 from tests.running import write_digits
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.sources import scanning
 from udml_core.data.sources.folder import Folder
-from udml_core.errors import UserError
 
 
 def add(folder: Path) -> None:

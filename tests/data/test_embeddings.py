@@ -21,14 +21,14 @@ from pyarrow import parquet
 from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_torch_file
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.sources import vector_files
 from udml_core.data.sources.embeddings import Table, table_of
 from udml_core.data.sources.table_columns import Choices
 from udml_core.data.text_tiles import TILE, draw_text_tile
-from udml_core.errors import UserError
 
 COUNT, WIDTH = 50, 7
 LABELS = [(100, 20, 3)[row % 3] for row in range(COUNT)]  # neither in the order of the rows nor of the letters

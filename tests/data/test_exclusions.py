@@ -9,6 +9,7 @@ from threading import Thread
 import pytest
 
 from tests.running import write_clothes
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.given import exclusions
@@ -26,7 +27,6 @@ from udml_core.data.given.exclusions import (
     write_list,
 )
 from udml_core.data.given.log import append_to_log, log_path_of
-from udml_core.errors import UserError
 
 
 @pytest.fixture

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 import torch
 
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.base.errors import UserError
 from udml_core.data import catalog, features
 from udml_core.data.augmentation import CROPS
 from udml_core.data.dataset import ArrayImages, Dataset, step_name
+from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import (
     BLOCK,
     activations_of,
@@ -27,7 +28,6 @@ from udml_core.data.features import (
     pixels_of,
     views_of,
 )
-from udml_core.errors import UserError
 
 IMAGES = 600
 

@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 
 from tests.running import write_digits
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.sources.folder import Folder
 from udml_core.data.sources.levels import class_levels, first_class_level
-from udml_core.errors import UserError
 
 
 def test_subfolders_are_the_classes_in_sorted_order(tmp_path: Path) -> None:

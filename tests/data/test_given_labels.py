@@ -12,11 +12,11 @@ from threading import Thread
 
 import pytest
 
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assign, assigned_classes, assigned_labels, labels_by_index, undo
 from udml_core.data.given.log import log_path_of
-from udml_core.errors import UserError
 
 
 @pytest.fixture

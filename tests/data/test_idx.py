@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.sources.idx import FashionMNIST, read_idx
-from udml_core.errors import UserError
 
 DIGITS = load_digits().images.astype(np.uint8)
 CLOTHES = np.stack([np.asarray(image)[..., 0] for image in islice(iter(catalog.load("fashion-mini").images), 20)])

@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_sample_image
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.base.paths import dataset_cache
 from udml_core.data import catalog, image_hashes
 from udml_core.data.image_hashes import close_pairs, difference_hash, first_equal, hashes_of, reduced_gray
-from udml_core.paths import dataset_cache
 
 
 def hash_of(image: Image.Image) -> int:

@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
-from udml_core.errors import UserError
 
 
 def png(index: int) -> bytes:

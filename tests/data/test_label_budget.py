@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.label_budget import check_labels, default_per_class, drawn_labels, given_labels
 from udml_core.data.splits import make_split
-from udml_core.errors import UserError
 
 
 def test_labels_are_drawn_from_each_class_of_the_training_half_with_the_seed() -> None:

@@ -11,10 +11,10 @@ import pytest
 from pyarrow import parquet
 
 from tests.data.test_official_lists import classes_of, halves_of, write_images
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.columns import as_column, is_numeric
 from udml_core.data.sources.folder import Folder
-from udml_core.errors import UserError
 
 FILES = ["a.png", "below/b.png", "c.png", "d.png"]
 COLUMNS: dict[str, list[Any]] = {"file_name": FILES, "label": ["cat", "dog", "cat", "dog"],

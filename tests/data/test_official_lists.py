@@ -11,7 +11,8 @@ from PIL import Image
 from scipy.io import savemat
 
 from tests.running import trained
-from udml_core.cli_output import print_levels
+from udml_core.base.errors import UserError
+from udml_core.cli.output import print_levels
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.sources.folder import Folder
@@ -19,7 +20,6 @@ from udml_core.data.sources.official.boxed import Cub
 from udml_core.data.sources.official.layout import Layout
 from udml_core.data.sources.official.registry import MOST_BESIDE
 from udml_core.data.splits import make_split
-from udml_core.errors import UserError
 
 
 def write_images(folder: Path, *files: str) -> None:

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from tests.running import trained
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
+from udml_core.base.unpickling import read_pickled_arrays
 from udml_core.data import catalog
 from udml_core.data.sources.official.layout import Layout
 from udml_core.data.splits import make_split
-from udml_core.errors import UserError
-from udml_core.unpickling import read_pickled_arrays
 
 RANDOM = np.random.default_rng(0)
 PIXELS = RANDOM.integers(0, 256, (12, 3, 32, 32), dtype=np.uint8)

@@ -10,13 +10,13 @@ import pytest
 
 from tests.data.test_official_lists import classes_of, halves_of, write_images
 from tests.running import spec, trained
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.sources.folder import Folder
 from udml_core.data.sources.official.layout import Layout
 from udml_core.data.sources.official.trees import FlickrMaterials, Scene15, Voc2007
 from udml_core.data.splits import default_split
-from udml_core.errors import UserError
-from udml_core.retrieval import Query, Retrieval
+from udml_core.runs.search.retrieval import Query, Retrieval
 
 
 def write_materials(folder: Path) -> Path:

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from PIL import EpsImagePlugin, Image
 
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import read_image, read_user_image
-from udml_core.errors import UserError
 
 RAMP = np.linspace(0, 255, 16).astype(np.uint8)[None].repeat(12, 0)
 COLORED = np.stack([RAMP, RAMP[:, ::-1], 255 - RAMP // 2], -1)

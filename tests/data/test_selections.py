@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from udml_core.base.errors import UserError
 from udml_core.data.selections import LISTED, load_selection, store_selection
-from udml_core.errors import UserError
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\3\4" + bytes(100), b"PK\5\6" + bytes(18), b"text", None])

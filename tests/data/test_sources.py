@@ -11,11 +11,11 @@ import pytest
 from PIL import Image
 
 from tests.running import write_digits
+from udml_core.base.errors import UserError
+from udml_core.base.paths import ASSETS
 from udml_core.data import catalog
 from udml_core.data.sources.idx import FashionMNIST
 from udml_core.data.splits import Split, caution_of, default_split, fixed_sample, holdout, make_split
-from udml_core.errors import UserError
-from udml_core.paths import ASSETS
 
 
 def test_the_digits_match_scikit_learn() -> None:

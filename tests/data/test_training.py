@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data import catalog
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, UndeclaredLabelsError, training_data

@@ -11,14 +11,14 @@ import psutil
 import pytest
 
 from tests.running import spec, trained
-from udml_core import jobs
-from udml_core.errors import UserError
-from udml_core.jobs import queue
+from udml_core.base.errors import UserError
 from udml_core.methods.shared import distributed
 from udml_core.runs import Run, create_run
-from udml_core.tasks import LIVE_STATES, Status
-from udml_core.workers import elastic
-from udml_core.workers import train as worker
+from udml_core.runs.tasks import LIVE_STATES, Status
+from udml_core.work import jobs
+from udml_core.work.jobs import queue
+from udml_core.work.workers import elastic
+from udml_core.work.workers import train as worker
 
 FIELDS = {"dimension": 8, "epochs": 6, "batch": 200}
 SECONDS = 400.0

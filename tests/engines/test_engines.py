@@ -20,11 +20,11 @@ import pytest
 from safetensors.torch import load_file
 
 from tests.running import spec, wait_for
-from udml_core import jobs
-from udml_core.engines import EngineRequest, Owner, job_of, read_owner, states
-from udml_core.jobs import dispatch
 from udml_core.runs import Run, create_run
-from udml_core.tasks import LIVE_STATES
+from udml_core.runs.engines import EngineRequest, Owner, job_of, read_owner, states
+from udml_core.runs.tasks import LIVE_STATES
+from udml_core.work import jobs
+from udml_core.work.jobs import dispatch
 
 SCRIPT = Path(__file__).parents[2] / "assets" / "engines" / "start-slurm.sh"
 LONG = {"dimension": 16, "epochs": 10, "steps": 3}
@@ -34,7 +34,7 @@ SERIAL = """
 import sys
 from pathlib import Path
 from udml_core.runs import Run
-from udml_core.workers import train
+from udml_core.work.workers import train
 for folder in sys.argv[1:]:
     train.work(Run(Path(folder)))
 """

@@ -17,17 +17,17 @@ import pytest
 
 from pages.parts.base.run_status import state_line
 from tests.running import spec
-from udml_core import jobs
-from udml_core.cli import app
-from udml_core.cli_output import summarize_run
-from udml_core.engines import EngineRequest, Owner, cancel, check_engine, job_of, read_owner, states, submission
-from udml_core.engines.submission import private_folder
-from udml_core.errors import UserError
-from udml_core.jobs import dispatch, launch
-from udml_core.jobs.maps import is_busy
+from udml_core.base.errors import UserError
+from udml_core.cli.commands import app
+from udml_core.cli.output import summarize_run
 from udml_core.runs import Run, Spec, create_run
-from udml_core.sweeps import make_sweep, resume_sweep, start_sweep
-from udml_core.tasks import STARTING_SECONDS, Status
+from udml_core.runs.engines import EngineRequest, Owner, cancel, check_engine, job_of, read_owner, states, submission
+from udml_core.runs.engines.submission import private_folder
+from udml_core.runs.tasks import STARTING_SECONDS, Status
+from udml_core.work import jobs
+from udml_core.work.jobs import dispatch, launch
+from udml_core.work.jobs.maps import is_busy
+from udml_core.work.sweeps import make_sweep, resume_sweep, start_sweep
 
 SLURM = EngineRequest(engine="slurm")
 
@@ -264,7 +264,7 @@ def test_a_worker_of_slurm_needs_no_lock_of_a_device(tmp_path: Path, monkeypatch
     monkeypatch.setenv("UDML_CACHE", os.environ["UDML_CACHE"])
     with jobs.device_lock("cpu").acquire(timeout=30):
         run = owned(tmp_path, request=SLURM)
-        from udml_core.workers import train as worker
+        from udml_core.work.workers import train as worker
 
         assert worker.work(run, analyse=False).state == "done"
 

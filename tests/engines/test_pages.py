@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from udml_core import jobs
-from udml_core.cli import app
+from udml_core.cli.commands import app
 from udml_core.methods import METHODS
 from udml_core.runs import Run, list_runs, runs_folder
-from udml_core.tasks import LIVE_STATES
+from udml_core.runs.tasks import LIVE_STATES
+from udml_core.work import jobs
 
 PAGES = Path(__file__).parents[2] / "assets" / "engines"
 TRIAL = "/tmp/one-node"

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tests.exploration.test_label_spread import blob_graph, label_some
-from udml_core.arrays import Array
-from udml_core.evaluation import effective_rank
-from udml_core.explanations import Affinities
+from udml_core.base.arrays import Array
 from udml_core.exploration import affinity
-from udml_core.graph import propagate
+from udml_core.numerics.evaluation import effective_rank
+from udml_core.numerics.explanations import Affinities
+from udml_core.numerics.graph import propagate
 
 
 def labeled_graph(count: int = 120) -> tuple[affinity.LabelGraph, Array]:

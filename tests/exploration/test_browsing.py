@@ -17,7 +17,7 @@ from udml_core.exploration.browsing import (
     outlier_scores,
 )
 from udml_core.exploration.density import outlier_score
-from udml_core.neighbors import nearest
+from udml_core.numerics.neighbors import nearest
 
 
 @pytest.fixture

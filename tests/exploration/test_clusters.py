@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import normalized_mutual_info_score
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data import catalog
-from udml_core.explanations import Clusters
 from udml_core.exploration.clusters import (
     ascent_path,
     cluster_purity,
@@ -25,7 +24,8 @@ from udml_core.exploration.clusters import (
     sweep,
 )
 from udml_core.exploration.lessons import digits_vectors
-from udml_core.graph import AuthorityGraph
+from udml_core.numerics.explanations import Clusters
+from udml_core.numerics.graph import AuthorityGraph
 
 EPSILONS = (0.0, 0.35, 0.6, 0.8, 1.0)
 some_labels = st.lists(st.integers(0, 5), min_size=1, max_size=40)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.neighbors import LocalOutlierFactor
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.exploration import density as views
-from udml_core.neighbors import nearest
+from udml_core.numerics.neighbors import nearest
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 
 from udml_core.exploration.focus import label_sources, stand_in
 from udml_core.exploration.label_spread import walk_ends
-from udml_core.neighbors import nearest
+from udml_core.numerics.neighbors import nearest
 
 
 def test_stand_in_is_the_image_itself_or_the_nearest() -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from udml_core.data.augmentation import COLORS, CROPS
 from udml_core.exploration import instances
-from udml_core.losses.instance_discrimination import adaptable_softmax
 from udml_core.methods.embedder import LatentHead
+from udml_core.numerics.losses.instance_discrimination import adaptable_softmax
 
 RANDOM = np.random.default_rng(0)
 ROWS = RANDOM.normal(size=(30, 6)).astype(np.float32)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udml_core.explanations import Clusters, LatentLayer, Pairs, Triplets, Uncertainty
 from udml_core.exploration.interesting import evenly_spread, most_changed, recorded_rows
+from udml_core.numerics.explanations import Clusters, LatentLayer, Pairs, Triplets, Uncertainty
 
 
 def nearest_rows(points: np.ndarray, row: int, k: int) -> list[int]:

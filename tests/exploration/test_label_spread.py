@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.exploration import label_spread
-from udml_core.graph import propagate
-from udml_core.neighbors import nearest
+from udml_core.numerics.graph import propagate
+from udml_core.numerics.neighbors import nearest
 
 
 def blob_graph(count: int, seed: int = 0) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from udml_core.exploration import maps
-from udml_core.neighbors import nearest
+from udml_core.numerics.neighbors import nearest
 
 
 @pytest.fixture(scope="module")

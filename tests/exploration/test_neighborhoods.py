@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from udml_core.explanations import Proxies
 from udml_core.exploration import neighborhoods
 from udml_core.exploration.neighborhoods import Geometry
-from udml_core.graph import linear_neighborhoods
-from udml_core.losses.piecewise import similarity
+from udml_core.numerics.explanations import Proxies
+from udml_core.numerics.graph import linear_neighborhoods
+from udml_core.numerics.losses.piecewise import similarity
 
 
 def unit_rows(count: int, width: int, seed: int = 0) -> np.ndarray:

@@ -10,8 +10,8 @@ import torch
 
 from udml_core.exploration import preview as module
 from udml_core.exploration.preview import draw_sample, preview
-from udml_core.graph import AuthorityGraph
-from udml_core.sampling import cluster_triplets, generator
+from udml_core.numerics.graph import AuthorityGraph
+from udml_core.numerics.sampling import cluster_triplets, generator
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
+from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import embed_pixels
 from udml_core.exploration import prototypes
-from udml_core.losses.kernels import KernelName, kernel_of
+from udml_core.numerics.losses.kernels import KernelName, kernel_of
 
 
 def test_the_strongest_responses_come_first_from_the_allowed_rows_only() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from udml_core.exploration.quick_frames import quick_frames
-from udml_core.projection.pca import pca_layout
+from udml_core.numerics.projection.pca import pca_layout
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.exploration.quick_map import quick_map
-from udml_core.projection.pca import pca_layout
+from udml_core.numerics.projection.pca import pca_layout
 
 
 def _wide(count: int, width: int) -> Array:

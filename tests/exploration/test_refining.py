@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.exploration.refining import (
     LiveGallery,
     Refined,
@@ -17,8 +17,8 @@ from udml_core.exploration.refining import (
     seen_images,
     votes_for,
 )
-from udml_core.refinement import Recipe, Refiner
-from udml_core.refinement.measures import label_free_measures, retrieval_measures
+from udml_core.numerics.refinement import Recipe, Refiner
+from udml_core.numerics.refinement.measures import label_free_measures, retrieval_measures
 
 RECIPES = ["", "whiten", "whiten:covariance=images,shrinkage=0.3", "average:k=7", "average:k=6,times=3,alpha=2",
            "whiten:k=4+average:k=5,times=2+reduce:dimension=6", "reduce:dimension=5+expand:k=4,alpha=1",

@@ -11,15 +11,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udml_core.arrays import Array
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.base.arrays import Array
 from udml_core.data import catalog
+from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import embed_pixels, features_of, pixels_of
 from udml_core.data.training import training_data
-from udml_core.explanations import Triplets, to_arrays
 from udml_core.exploration import triplets
-from udml_core.losses.angular import angle, angular_argument
 from udml_core.methods import RPML, Setting
+from udml_core.numerics.explanations import Triplets, to_arrays
+from udml_core.numerics.losses.angular import angle, angular_argument
 
 IMAGES = 300
 ALPHA = 40.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 
 
 def grouped(count: int, dimension: int = 24, groups: int = 60, seed: int = 0) -> Array:

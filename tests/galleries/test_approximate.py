@@ -7,11 +7,11 @@ import pytest
 from sklearn.metrics import normalized_mutual_info_score
 
 from tests.galleries.literal import grouped, literal_nearest, literal_recall, squared_distances
-from udml_core.graph import AuthorityGraph, mutual_pairs
-from udml_core.neighbors import approximate, approximate_nearest, graph_neighbors, nearest
-from udml_core.neighbors.approximate import Approximate
-from udml_core.refinement import search
-from udml_core.refinement.linear import unit_rows
+from udml_core.numerics.graph import AuthorityGraph, mutual_pairs
+from udml_core.numerics.neighbors import approximate, approximate_nearest, graph_neighbors, nearest
+from udml_core.numerics.neighbors.approximate import Approximate
+from udml_core.numerics.refinement import search
+from udml_core.numerics.refinement.linear import unit_rows
 
 COUNT = 20_000
 

@@ -9,8 +9,8 @@ import pytest
 from filelock import FileLock
 
 from tests.galleries.literal import grouped, literal_nearest
-from udml_core.errors import UserError
-from udml_core.galleries import Gallery, changes
+from udml_core.base.errors import UserError
+from udml_core.numerics.galleries import Gallery, changes
 
 QUERIES = grouped(20, seed=5)
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.galleries.literal import grouped, literal_nearest, literal_recall, squared_distances
-from udml_core.errors import UserError
-from udml_core.galleries import Gallery
-from udml_core.galleries.build import EXACT_UP_TO, MOST_EXACT_BYTES, choose_kind
-from udml_core.neighbors import build_index, search
+from udml_core.base.errors import UserError
+from udml_core.numerics.galleries import Gallery
+from udml_core.numerics.galleries.build import EXACT_UP_TO, MOST_EXACT_BYTES, choose_kind
+from udml_core.numerics.neighbors import build_index, search
 
 COUNT = 20_000
 QUERIES = grouped(100, seed=5)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from tests.galleries.literal import grouped
-from udml_core.errors import UserError
-from udml_core.galleries import Gallery
+from udml_core.base.errors import UserError
+from udml_core.numerics.galleries import Gallery
 
 COUNT = 400
 SHARD = "shards/00000"

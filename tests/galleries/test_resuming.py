@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from tests.galleries.literal import grouped
-from udml_core.errors import UserError
-from udml_core.galleries import Gallery, build
+from udml_core.base.errors import UserError
+from udml_core.numerics.galleries import Gallery, build
 
 COUNT, SHARD = 6000, 1000
 KILLED = f"""
 import os, signal, sys
 from pathlib import Path
 import numpy as np
-from udml_core.galleries import Gallery, build, storage
+from udml_core.numerics.galleries import Gallery, build, storage
 build.LEAST_SHARD = {SHARD}
 write = storage.write_shard
 def write_shard(folder, manifest, shard, *rest):

@@ -15,9 +15,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from udml_core.geometry import ConjugateGradient, Euclidean, Evaluation, Grassmann, Manifold, Point, Product
-from udml_core.geometry.conjugate_gradient import MAX_HALVINGS, Objective, Progress
-from udml_core.losses.angular import WeightedAngular
+from udml_core.numerics.geometry import ConjugateGradient, Euclidean, Evaluation, Grassmann, Manifold, Point, Product
+from udml_core.numerics.geometry.conjugate_gradient import MAX_HALVINGS, Objective, Progress
+from udml_core.numerics.losses.angular import WeightedAngular
 
 ITERATIONS = 16
 

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udml_core.geometry import Euclidean, Grassmann, Manifold, Point, Product, Stiefel
-from udml_core.geometry.stiefel import polar
+from udml_core.numerics.geometry import Euclidean, Grassmann, Manifold, Point, Product, Stiefel
+from udml_core.numerics.geometry.stiefel import polar
 
 SPACES: dict[str, Manifold] = {
     "euclidean": Euclidean(6, 3),

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udml_core.arrays import Array
-from udml_core.graph import Through
+from udml_core.base.arrays import Array
+from udml_core.numerics.graph import Through
 
 
 @dataclass

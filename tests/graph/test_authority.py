@@ -14,8 +14,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.metrics import normalized_mutual_info_score
 
-from udml_core.arrays import Array
-from udml_core.graph import AuthorityGraph, AuthorityShift
+from udml_core.base.arrays import Array
+from udml_core.numerics.graph import AuthorityGraph, AuthorityShift
 
 SETTINGS = [(0.0, 100.0), (0.4, 100.0), (0.65, 100.0), (0.65, 1e8), (0.8, 100.0), (0.9, 0.0)]
 

@@ -17,9 +17,9 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from tests.graph.naive import naive_neighborhoods
-from udml_core.explanations import LinearNeighborhoods, stored_name, thin, to_arrays
-from udml_core.graph import Through, linear_neighborhoods, linear_neighborhoods_at
-from udml_core.neighbors import nearest
+from udml_core.numerics.explanations import LinearNeighborhoods, stored_name, thin, to_arrays
+from udml_core.numerics.graph import Through, linear_neighborhoods, linear_neighborhoods_at
+from udml_core.numerics.neighbors import nearest
 
 THROUGH: tuple[Through, ...] = get_args(Through)
 FASHION = Path(__file__).parents[2] / "assets" / "fashion-mini.npz"
@@ -300,7 +300,7 @@ def test_selected_points_of_a_large_set_have_the_same_neighborhoods(monkeypatch:
     neighbors = torch.from_numpy(nearest(points.numpy(), 10)[1])
     whole = linear_neighborhoods(points)
     # The package exports a function with the name of this module.
-    monkeypatch.setattr(import_module("udml_core.graph.linear_neighborhoods"), "BATCH", 7)
+    monkeypatch.setattr(import_module("udml_core.numerics.graph.linear_neighborhoods"), "BATCH", 7)
     record = linear_neighborhoods_at(points[selected], points, neighbors[selected])
     for name in ("neighbors", "members", "basis", "quality", "worst"):
         torch.testing.assert_close(getattr(record, name), getattr(whole, name)[selected])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udml_core.graph import mutual_pairs
+from udml_core.numerics.graph import mutual_pairs
 
 
 @pytest.mark.parametrize(("count", "dimension", "k"), [(2, 3, 1), (30, 2, 1), (200, 5, 5), (60, 8, 59)])

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from tests.graph.naive import propagated
-from udml_core.arrays import Array
-from udml_core.graph import propagate, propagate_affinities
-from udml_core.graph.selected_inverse import selected_inverse
-from udml_core.neighbors import nearest
+from udml_core.base.arrays import Array
+from udml_core.numerics.graph import propagate, propagate_affinities
+from udml_core.numerics.graph.selected_inverse import selected_inverse
+from udml_core.numerics.neighbors import nearest
 
 
 def graph(count: int, k: int, classes: int, labeled: int, seed: int = 0) -> tuple[Array, Array]:

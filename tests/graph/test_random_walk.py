@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from sklearn.datasets import load_digits
 
-from udml_core.evaluation import similarity_correlation
-from udml_core.graph import walk_similarity
-from udml_core.neighbors import nearest
+from udml_core.numerics.evaluation import similarity_correlation
+from udml_core.numerics.graph import walk_similarity
+from udml_core.numerics.neighbors import nearest
 
 
 def test_similarity_is_the_sum_over_walks_of_all_lengths() -> None:

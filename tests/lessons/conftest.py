@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from udml_core.lessons import export_course
+from udml_core.results.lessons import export_course
 
 
 @pytest.fixture(scope="session")

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from experiments.lessons.collapse import ALPHA, RATES, STEPS, images, triplets_of
-from udml_core.evaluation import effective_rank, recall_at_k
 from udml_core.exploration.lessons import digits_vectors
-from udml_core.geometry import Stiefel
-from udml_core.losses.angular import smooth_angular_loss
+from udml_core.numerics.evaluation import effective_rank, recall_at_k
+from udml_core.numerics.geometry import Stiefel
+from udml_core.numerics.losses.angular import smooth_angular_loss
 
 pytestmark = pytest.mark.browser
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from udml_core.graph import linear_neighborhoods_at
-from udml_core.losses.piecewise import cross_similarity, decay, split
-from udml_core.neighbors import nearest
+from udml_core.numerics.graph import linear_neighborhoods_at
+from udml_core.numerics.losses.piecewise import cross_similarity, decay, split
+from udml_core.numerics.neighbors import nearest
 
 pytestmark = pytest.mark.browser
 

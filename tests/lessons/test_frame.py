@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from pages.parts.learn.lesson import OPENED
 from tests.test_language import ROOT, phrases_in
-from udml_core.lessons import Lesson, course, right_choices
+from udml_core.results.lessons import Lesson, course, right_choices
 
 LESSONS = [pytest.param(lesson, id=lesson.id) for lesson in course()]
 Open = Callable[..., Page]

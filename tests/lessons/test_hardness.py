@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from experiments.lessons.hardness import hardness, unit_pixels
-from udml_core.arrays import Array
-from udml_core.evaluation import recall_at_k
-from udml_core.losses.angular import triplet_loss
+from udml_core.base.arrays import Array
+from udml_core.numerics.evaluation import recall_at_k
+from udml_core.numerics.losses.angular import triplet_loss
 
 pytestmark = pytest.mark.browser
 

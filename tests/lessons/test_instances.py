@@ -14,8 +14,8 @@ import torch
 from experiments.lessons.instances import instances
 from experiments.make_lessons import encoded
 from udml_core.exploration.instances import softmax
-from udml_core.lessons import FOLDER
-from udml_core.losses.instance_discrimination import adaptable_softmax
+from udml_core.numerics.losses.instance_discrimination import adaptable_softmax
+from udml_core.results.lessons import FOLDER
 
 pytestmark = pytest.mark.browser
 

@@ -20,10 +20,10 @@ from experiments.lessons.maps import (
     random_pixels,
     vectors,
 )
-from udml_core.evaluation import trustworthiness
 from udml_core.exploration.maps import neighbors_kept
-from udml_core.lessons import FOLDER
-from udml_core.neighbors import nearest
+from udml_core.numerics.evaluation import trustworthiness
+from udml_core.numerics.neighbors import nearest
+from udml_core.results.lessons import FOLDER
 
 pytestmark = pytest.mark.browser
 

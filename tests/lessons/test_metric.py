@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page
 from sklearn.neighbors import NearestNeighbors
 
-from udml_core.evaluation import recall_at_k
+from udml_core.numerics.evaluation import recall_at_k
 
 pytestmark = pytest.mark.browser
 

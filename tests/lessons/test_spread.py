@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import expect
 
 from udml_core.exploration.label_spread import walk_ends
-from udml_core.graph.propagation import propagate
-from udml_core.neighbors import nearest
+from udml_core.numerics.graph.propagation import propagate
+from udml_core.numerics.neighbors import nearest
 
 pytestmark = pytest.mark.browser
 ALL = 60

@@ -10,7 +10,7 @@ import torch
 from playwright.sync_api import Page
 from torch import Tensor
 
-from udml_core.losses.angular import angle, angular_argument, angular_loss, triplet_loss
+from udml_core.numerics.losses.angular import angle, angular_argument, angular_loss, triplet_loss
 
 pytestmark = pytest.mark.browser
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 from torch import Tensor
 
-from udml_core.geometry import ConjugateGradient, Euclidean, Grassmann, Point, Product
-from udml_core.graph import AuthorityShift
-from udml_core.losses.angular import (
+from udml_core.numerics.geometry import ConjugateGradient, Euclidean, Grassmann, Point, Product
+from udml_core.numerics.graph import AuthorityShift
+from udml_core.numerics.losses.angular import (
     Scale,
     SmoothAngular,
     Weight,

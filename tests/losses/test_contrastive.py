@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from udml_core.losses.contrastive import Sum, nt_xent, supervised_contrastive
+from udml_core.numerics.losses.contrastive import Sum, nt_xent, supervised_contrastive
 
 LABELS = torch.tensor([0, 1, 0, 2, 0, 1, 0, 2])
 """Four images in two views; the first and third have one class."""

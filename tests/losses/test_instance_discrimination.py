@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from udml_core.losses.instance_discrimination import (
+from udml_core.numerics.losses.instance_discrimination import (
     Form,
     adaptable_softmax,
     contrast,

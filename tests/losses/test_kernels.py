@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from udml_core.losses.kernels import ChiSquared, Gaussian, Hellinger, Intersection, Kernel, Linear, kernel_of
+from udml_core.numerics.losses.kernels import ChiSquared, Gaussian, Hellinger, Intersection, Kernel, Linear, kernel_of
 
 KERNELS: list[Kernel] = [ChiSquared(), Intersection(0.01), Hellinger(), Gaussian(0.1), Linear()]
 every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)

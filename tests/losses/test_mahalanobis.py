@@ -13,7 +13,7 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from udml_core.losses.mahalanobis import (
+from udml_core.numerics.losses.mahalanobis import (
     Bounds,
     Pairs,
     close_metric,

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from tests.losses.test_kernels import KERNELS, dense, histograms
-from udml_core.losses.kernels import ChiSquared, Kernel
-from udml_core.losses.pair_hinge import PairHinge
+from udml_core.numerics.losses.kernels import ChiSquared, Kernel
+from udml_core.numerics.losses.pair_hinge import PairHinge
 
 
 def random_pairs(count: int, images: int, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -89,8 +89,8 @@ def test_an_image_counts_in_each_of_its_pairs_but_not_in_a_pair_with_itself() ->
 
 GROWTH = """
 import resource, torch
-from udml_core.losses.kernels import ChiSquared
-from udml_core.losses.pair_hinge import PairHinge
+from udml_core.numerics.losses.kernels import ChiSquared
+from udml_core.numerics.losses.pair_hinge import PairHinge
 random = torch.Generator().manual_seed(0)
 hinge = PairHinge(ChiSquared(), .1, .02)
 points, rows = torch.rand({images}, 4096, generator=random), torch.rand(64, 4096, generator=random)

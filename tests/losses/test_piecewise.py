@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from udml_core.arrays import Array
-from udml_core.explanations import LinearNeighborhoods
-from udml_core.graph import linear_neighborhoods
-from udml_core.losses.piecewise import (
+from udml_core.base.arrays import Array
+from udml_core.numerics.explanations import LinearNeighborhoods
+from udml_core.numerics.graph import linear_neighborhoods
+from udml_core.numerics.losses.piecewise import (
     Kind,
     binary_proxy_similarity,
     binary_similarity,

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from udml_core.losses.redundancy import EPSILON, redundancy_reduction
+from udml_core.numerics.losses.redundancy import EPSILON, redundancy_reduction
 
 
 def two_views(seed: int = 0) -> tuple[Tensor, Tensor]:

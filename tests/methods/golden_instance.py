@@ -17,11 +17,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d, interpolate, max_pool2d
 
-from udml_core.backbones import Encoder, EncoderSpec
+from udml_core.data.encoders import Encoder, EncoderSpec
 from udml_core.data.training import TrainingData
 from udml_core.methods import Setting
 from udml_core.methods.shared.instance import InstanceMethod
-from udml_core.sampling import generator
+from udml_core.numerics.sampling import generator
 
 IMAGES, SIDE, WIDTH, BATCH, SEED = 12, 16, 6, 5, 3
 MOMENTUM, DECAY, RATES = 0.9, 0.01, (0.05, 0.005, 0.0005)

@@ -1,7 +1,7 @@
 """A tiny encoder, optimizers and neighbor search, written literally in float64.
 
 The golden tests of sRPML, PLM and SSDML train a method on this encoder and repeat the training with these functions.
-They follow FORMULAS.md and call nothing of `udml_core.losses`, `udml_core.geometry` or `udml_core.methods.shared`.
+They follow FORMULAS.md and call nothing of `udml_core.numerics` or `udml_core.methods.shared`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, max_pool2d
 
-from udml_core.backbones import Encoder, EncoderSpec
+from udml_core.data.encoders import Encoder, EncoderSpec
 from udml_core.data.training import TrainingData
 from udml_core.methods import Epoch, Method, Setting
 from udml_core.methods.fields import BatchNorm

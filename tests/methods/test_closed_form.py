@@ -10,15 +10,15 @@ import torch
 from sklearn.decomposition import PCA as REFERENCE
 from sklearn.decomposition import TruncatedSVD
 
-from udml_core.arrays import Array
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
+from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import embed_pixels, pixels_of
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, training_data
-from udml_core.errors import UserError
-from udml_core.evaluation import map_at_r
 from udml_core.methods import PCA, RPML, SRPML, Epoch, Frozen, Method, Setting, Whiten
+from udml_core.numerics.evaluation import map_at_r
 
 CPU = torch.device("cpu")
 

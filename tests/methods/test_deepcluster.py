@@ -8,7 +8,7 @@ from torch import Tensor
 
 from udml_core.methods.deepcluster import CHANGE, DeepCluster, _Clustering, cluster, fill_empty, whiten
 from udml_core.methods.embedder import unit
-from udml_core.sampling import generator
+from udml_core.numerics.sampling import generator
 
 
 def blobs() -> Tensor:

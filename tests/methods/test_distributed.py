@@ -20,10 +20,9 @@ from torch.nn.functional import conv2d
 
 from tests.methods.golden_steps import CLASSES, IMAGES, double_precision, tiny_data, tiny_setting
 from tests.methods.test_instance_methods import training_setup
-from udml_core.arrays import Array, Integers
+from udml_core.base.arrays import Array, Integers
 from udml_core.data.augmentation import CROPS
 from udml_core.data.training import TrainingData
-from udml_core.geometry.conjugate_gradient import ConjugateGradient, Objective, Progress
 from udml_core.methods import (
     AND,
     ISIF,
@@ -61,6 +60,7 @@ from udml_core.methods.shared import distributed as parallel
 from udml_core.methods.shared.distributed import gather_rows, own_part, read_ahead
 from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.methods.shared.training import embed_training_half
+from udml_core.numerics.geometry.conjugate_gradient import ConjugateGradient, Objective, Progress
 
 FIELDS: dict[str, Any] = {"dimension": 8, "epochs": 1, "batch": 300, "trains": "all", "learning_rate": 0.01}
 INSTANCE: dict[str, tuple[type[InstanceMethod], dict[str, Any]]] = {

@@ -21,7 +21,7 @@ from tests.methods.golden_instance import (
 )
 from udml_core.data.augmentation import CROPS, DISTORTIONS
 from udml_core.methods import BarlowTwins
-from udml_core.sampling import generator
+from udml_core.numerics.sampling import generator
 
 LAMBDA, HIDDEN, PROJECTED = 0.02, 9, 7
 HEAD = FIELDS | {"redundancy": LAMBDA, "hidden": HIDDEN, "projected": PROJECTED}

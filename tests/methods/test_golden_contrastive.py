@@ -26,7 +26,7 @@ from udml_core.data.augmentation import CROPS, DISTORTIONS
 from udml_core.data.training import TrainingData
 from udml_core.methods import Setting, SimCLR, SupCon
 from udml_core.methods.shared.instance import InstanceMethod
-from udml_core.sampling import generator
+from udml_core.numerics.sampling import generator
 
 TAU, HIDDEN, PROJECTED = 0.3, 9, 4
 CLASSES = torch.tensor([0, -1, 1, -1, 2, -1, 0, 1, -1, -1, 0, 1])

@@ -31,7 +31,7 @@ from udml_core.data.augmentation import Augmentation
 from udml_core.data.training import TrainingData
 from udml_core.methods import Distill, Setting
 from udml_core.methods.distill import Targets
-from udml_core.sampling import generator
+from udml_core.numerics.sampling import generator
 
 DIMENSION, BATCH, GROUP, VIEWS, NEIGHBORS, ALPHA, TIMES, MUTUAL, SHRINKAGE = 6, 12, 4, 3, 4, 2.0, 2, 3, 0.7
 RATE, TAU, LAMBDA, EPOCHS = 0.003, 0.2, 0.6, 2

@@ -31,7 +31,7 @@ from udml_core.data.augmentation import Augmentation
 from udml_core.data.training import TrainingData
 from udml_core.methods import PLM, Setting
 from udml_core.methods.fields import BatchNorm, CenteredBeginning
-from udml_core.sampling import generator
+from udml_core.numerics.sampling import generator
 
 DIMENSION, BATCH, GROUP, PROXIES, CANDIDATES, FLAT, THRESHOLD = 6, 12, 4, 5, 6, 2, 0.8
 RATE, PROXY_RATE, MOMENTUM, N_ALPHA, N_BETA, SCALE, EPOCHS = 0.003, 3.0, 0.7, 3.0, 0.7, 1.5, 2

@@ -29,7 +29,7 @@ from tests.methods.golden_instance import (
 from udml_core.data.training import TrainingData
 from udml_core.methods import DeepCluster, Exemplar, RotNet, Setting
 from udml_core.methods.shared.instance import InstanceMethod
-from udml_core.sampling import generator
+from udml_core.numerics.sampling import generator
 
 TAU, CLUSTERS = 0.3, 4
 WEIGHT, BIAS = "objective.classifier.weight", "objective.classifier.bias"

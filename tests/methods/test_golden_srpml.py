@@ -31,11 +31,11 @@ from tests.methods.golden_steps import (
 )
 from udml_core.data.augmentation import Augmentation
 from udml_core.data.training import TrainingData
-from udml_core.graph import AuthorityShift
-from udml_core.losses.angular import Weight
 from udml_core.methods import SRPML, Setting
 from udml_core.methods.fields import BatchNorm
-from udml_core.sampling import generator
+from udml_core.numerics.graph import AuthorityShift
+from udml_core.numerics.losses.angular import Weight
+from udml_core.numerics.sampling import generator
 
 DIMENSION, BATCH, ALPHA, MARGIN = 5, 16, 30.0, 0.01
 RATE, MOMENTUM, DECAY, DAMPENING = 0.02, 0.8, 0.01, 0.6

@@ -31,10 +31,10 @@ from tests.methods.golden_steps import (
     trainable,
 )
 from udml_core.data.training import TrainingData
-from udml_core.losses.angular import Scale
 from udml_core.methods import SSDML, Setting
 from udml_core.methods.fields import BatchNorm
-from udml_core.sampling import generator
+from udml_core.numerics.losses.angular import Scale
+from udml_core.numerics.sampling import generator
 
 DIMENSION, BATCH, ALPHA = 5, 40, 30.0
 RATE, MOMENTUM, DECAY = 0.02, 0.8, 0.01

@@ -13,31 +13,31 @@ import pytest
 import torch
 from torch import nn
 
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.augmentation import CROPS
+from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of, pixels_of, views_of
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, training_data
-from udml_core.errors import UserError
-from udml_core.explanations import Uncertainty
-from udml_core.jobs import plan
-from udml_core.losses.instance_discrimination import (
-    divergence,
-    instance_loss,
-    latent,
-    reconstruction_loss,
-    structure_loss,
-)
 from udml_core.methods import ISIF, NCE, PSLR, Epoch, Method, Setting
 from udml_core.methods.embedder import Embedder, LatentHead, unit
 from udml_core.methods.pslr import _Latent
 from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.methods.shared.projection import first_projection
 from udml_core.methods.shared.training import random_views
-from udml_core.neighbors import nearest
+from udml_core.numerics.explanations import Uncertainty
+from udml_core.numerics.losses.instance_discrimination import (
+    divergence,
+    instance_loss,
+    latent,
+    reconstruction_loss,
+    structure_loss,
+)
+from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.sampling import generator, neighbor_batches
 from udml_core.runs import RunRequest, Spec
-from udml_core.sampling import generator, neighbor_batches
+from udml_core.work.jobs import plan
 
 TINY: dict[str, Any] = {"dimension": 16, "epochs": 2, "learning_rate": 0.05}
 

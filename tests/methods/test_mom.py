@@ -23,8 +23,8 @@ from tests.methods.golden_instance import (
     unit,
 )
 from tests.methods.test_instance_methods import fit_epochs
-from udml_core.arrays import Array
-from udml_core.errors import UserError
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
 from udml_core.methods import MOM
 from udml_core.methods.mom import MinedLoss, Pools, mined_loss, modes
 

@@ -8,15 +8,15 @@ import torch
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
 from tests.methods.test_nml import halves, setting
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData
-from udml_core.errors import UserError
-from udml_core.evaluation import mean_precision_at_k
-from udml_core.losses.lmnn import large_margin_loss
 from udml_core.methods import KML, LMNN, NCA, PCA, Epoch, Method
 from udml_core.methods.embedder import unit
 from udml_core.methods.nca_lmnn import target_neighbors
+from udml_core.numerics.evaluation import mean_precision_at_k
+from udml_core.numerics.losses.lmnn import large_margin_loss
 
 
 def labeled_half() -> TrainingData:
@@ -34,7 +34,7 @@ def fit_epoch(method: Method) -> Epoch:
 @pytest.mark.parametrize("entries", [4_000_000, 100])
 def test_the_margin_loss_and_its_gradient_equal_a_triple_loop(
         entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("udml_core.losses.lmnn.MAX_ENTRIES", entries)
+    monkeypatch.setattr("udml_core.numerics.losses.lmnn.MAX_ENTRIES", entries)
     random = torch.Generator().manual_seed(0)
     points, labels = torch.randn(24, 6, generator=random, dtype=torch.float64), torch.arange(24) % 3
     weight = torch.randn(6, 4, generator=random, dtype=torch.float64).mul(0.4).requires_grad_()

@@ -10,20 +10,20 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from udml_core.arrays import Array
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
+from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import embed_pixels, pixels_of
 from udml_core.data.given.pairs import PairSet
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, UndeclaredLabelsError
-from udml_core.errors import UserError
-from udml_core.evaluation import mean_precision_at_k
-from udml_core.explanations import Pairs, Prototypes
-from udml_core.losses.pair_hinge import squared_distances
 from udml_core.methods import KML, ML, NML, Embedder, Epoch, Head, Method, PairMethod, Setting, is_normalized
 from udml_core.methods.embedder import KernelHead, histograms
-from udml_core.sampling import balanced_draw, generator, label_pairs
+from udml_core.numerics.evaluation import mean_precision_at_k
+from udml_core.numerics.explanations import Pairs, Prototypes
+from udml_core.numerics.losses.pair_hinge import squared_distances
+from udml_core.numerics.sampling import balanced_draw, generator, label_pairs
 
 
 @cache

@@ -8,22 +8,22 @@ from typing import Any
 import pytest
 import torch
 
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.augmentation import Augmentation
+from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of, views_of
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, training_data
-from udml_core.errors import UserError
-from udml_core.explanations import Proxies
-from udml_core.graph import Through, linear_neighborhoods
-from udml_core.losses.piecewise import piecewise_loss, point_loss, similarity
 from udml_core.methods import PLM, Epoch, Setting
 from udml_core.methods.embedder import unit
 from udml_core.methods.plm import _Proxies
 from udml_core.methods.shared.projection import first_projection
-from udml_core.neighbors import nearest
-from udml_core.sampling import generator, neighbor_batches
+from udml_core.numerics.explanations import Proxies
+from udml_core.numerics.graph import Through, linear_neighborhoods
+from udml_core.numerics.losses.piecewise import piecewise_loss, point_loss, similarity
+from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.sampling import generator, neighbor_batches
 
 TINY: dict[str, Any] = {"dimension": 16, "epochs": 2, "proxies": 12, "learning_rate": 0.002}
 

@@ -11,20 +11,26 @@ import pytest
 import torch
 from torch import Tensor
 
-from udml_core.arrays import Array
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
+from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import embed_pixels, pixels_of
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, training_data
-from udml_core.errors import UserError
-from udml_core.evaluation import effective_rank
-from udml_core.explanations import Clusters, Triplets
-from udml_core.geometry import ConjugateGradient, Euclidean, Grassmann, Point, Product
-from udml_core.graph import AuthorityShift
-from udml_core.losses.angular import WeightedAngular, angular_argument, bilinear_weight, concatenated_weight, tightness
 from udml_core.methods import ISIF, PLM, RPML, SRPML, Epoch, Method, Setting
-from udml_core.sampling import cluster_triplets, generator
+from udml_core.numerics.evaluation import effective_rank
+from udml_core.numerics.explanations import Clusters, Triplets
+from udml_core.numerics.geometry import ConjugateGradient, Euclidean, Grassmann, Point, Product
+from udml_core.numerics.graph import AuthorityShift
+from udml_core.numerics.losses.angular import (
+    WeightedAngular,
+    angular_argument,
+    bilinear_weight,
+    concatenated_weight,
+    tightness,
+)
+from udml_core.numerics.sampling import cluster_triplets, generator
 
 CPU = torch.device("cpu")
 IMAGES = 300

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.methods.test_ssdml import training_setup
-from udml_core.backbones import Encoder, EncoderSpec, Precision
+from udml_core.data.encoders import Encoder, EncoderSpec, Precision
 from udml_core.methods import ISIF, PLM
 from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.fields import BatchNorm, Beginning

@@ -13,24 +13,29 @@ import pytest
 import torch
 from torch import Tensor
 
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
+from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of, pixels_of
 from udml_core.data.label_budget import drawn_labels
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, training_data
-from udml_core.errors import UserError
-from udml_core.evaluation import map_at_r
-from udml_core.explanations import Affinities, Triplets
-from udml_core.geometry import ConjugateGradient, Grassmann
-from udml_core.graph import propagate, propagate_affinities
-from udml_core.losses.angular import (
+from udml_core.methods import METHODS, SRPML, SSDML, Epoch, Setting, Triplet, find_method
+from udml_core.methods.embedder import unit
+from udml_core.methods.shared.few_labels import pretrain_encoder
+from udml_core.methods.shared.pair_metric import heat_kernel
+from udml_core.methods.shared.training import SGDRates
+from udml_core.numerics.evaluation import map_at_r
+from udml_core.numerics.explanations import Affinities, Triplets
+from udml_core.numerics.geometry import ConjugateGradient, Grassmann
+from udml_core.numerics.graph import propagate, propagate_affinities
+from udml_core.numerics.losses.angular import (
     SmoothAngular,
     SmoothAngularEvaluation,
     WeightedAngularEvaluation,
     smooth_angular_loss,
 )
-from udml_core.losses.mahalanobis import (
+from udml_core.numerics.losses.mahalanobis import (
     Bounds,
     close_metric,
     information_theoretic_prior,
@@ -40,13 +45,8 @@ from udml_core.losses.mahalanobis import (
     pair_entropy,
     scatter,
 )
-from udml_core.methods import METHODS, SRPML, SSDML, Epoch, Setting, Triplet, find_method
-from udml_core.methods.embedder import unit
-from udml_core.methods.shared.few_labels import pretrain_encoder
-from udml_core.methods.shared.pair_metric import heat_kernel
-from udml_core.methods.shared.training import SGDRates
-from udml_core.neighbors import nearest
-from udml_core.sampling import affinity_triplets, generator
+from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.sampling import affinity_triplets, generator
 
 FEW = [method for method in METHODS if method.card.supervision == "few"]
 TINY: dict[str, Any] = {"dimension": 16, "epochs": 2, "partition": 0, "steps": 2, "batch": 500}

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from tests.methods.test_ssdml import training_setup
-from udml_core.losses.mahalanobis import Pairs, labeled_pairs
 from udml_core.methods import find_method
 from udml_core.methods.embedder import unit
 from udml_core.methods.shared import pair_metric
-from udml_core.sampling import generator, weighted_edges
+from udml_core.numerics.losses.mahalanobis import Pairs, labeled_pairs
+from udml_core.numerics.sampling import generator, weighted_edges
 
 DEEP: dict[str, Any] = {"trains": "all", "partition": 0, "partition_epochs": 2, "epochs": 2, "batch": 300}
 

@@ -26,7 +26,7 @@ from tests.methods.golden_instance import (
     unit,
 )
 from tests.methods.test_instance_methods import fit_epochs
-from udml_core.errors import UserError
+from udml_core.base.errors import UserError
 from udml_core.methods import STML
 from udml_core.methods.stml import (
     contextualized_similarity,
@@ -34,7 +34,7 @@ from udml_core.methods.stml import (
     relative_distances,
     relaxed_contrastive_loss,
 )
-from udml_core.sampling import generator
+from udml_core.numerics.sampling import generator
 
 SIGMA, DELTA, GROUP, KEPT = 0.7, 0.9, 3, 0.6
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from tests.methods.test_ssdml import training_setup
 from udml_core.methods import Angular, Triplet
 from udml_core.methods.embedder import unit
-from udml_core.sampling import cluster_triplets, generator
+from udml_core.numerics.sampling import cluster_triplets, generator
 
 
 def triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:

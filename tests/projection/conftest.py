@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 
 
 @pytest.fixture(scope="session")

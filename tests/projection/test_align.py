@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udml_core.projection.align import Motion, procrustes
+from udml_core.numerics.projection.align import Motion, procrustes
 
 
 def motion(angle: float, mirrored: bool, shift: tuple[float, float] = (0.0, 0.0)) -> Motion:

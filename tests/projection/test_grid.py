@@ -7,9 +7,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from udml_core.arrays import Array
-from udml_core.projection import grid
-from udml_core.projection.grid import seams, snap_to_grid
+from udml_core.base.arrays import Array
+from udml_core.numerics.projection import grid
+from udml_core.numerics.projection.grid import seams, snap_to_grid
 
 
 def cost(layout: Array, cells: Array, rows: int, columns: int) -> float:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from udml_core.arrays import Array
-from udml_core.projection.align import Motion
-from udml_core.projection.pca import Plane, pca_layout, place
+from udml_core.base.arrays import Array
+from udml_core.numerics.projection.align import Motion
+from udml_core.numerics.projection.pca import Plane, pca_layout, place
 
 
 def test_the_plane_equals_scikit_learn_up_to_signs(digits: Array) -> None:

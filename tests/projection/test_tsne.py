@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tests.projection.laws import median_move
-from udml_core.arrays import Array
-from udml_core.errors import UserError
-from udml_core.evaluation import trustworthiness
-from udml_core.projection import tsne
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
+from udml_core.numerics.evaluation import trustworthiness
+from udml_core.numerics.projection import tsne
 
 
 @pytest.fixture(scope="module")

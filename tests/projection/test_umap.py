@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tests.projection.laws import median_move
-from udml_core.arrays import Array
-from udml_core.errors import UserError
-from udml_core.evaluation import trustworthiness
-from udml_core.neighbors import nearest
-from udml_core.projection import umap
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
+from udml_core.numerics.evaluation import trustworthiness
+from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.projection import umap
 
 
 @pytest.fixture(scope="module")

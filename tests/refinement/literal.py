@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 
 
 def k_reciprocal_distances(distances: Array, k1: int, k2: int, weight: float, strict: bool = False) -> Array:

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from tests.running import worked
-from udml_core import jobs
-from udml_core.analyses import AnalysisSpec, Refined, plan_analysis
+from udml_core.base.errors import UserError
 from udml_core.data.splits import make_split
-from udml_core.errors import UserError
-from udml_core.evaluation import map_at_r, neighbor_stability, recall_at_k
-from udml_core.neighbors import nearest
-from udml_core.refinement import Refiner
+from udml_core.numerics.evaluation import map_at_r, neighbor_stability, recall_at_k
+from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.refinement import Refiner
 from udml_core.runs import Run
-from udml_core.workers import analyse as worker
+from udml_core.runs.analyses import AnalysisSpec, Refined, plan_analysis
+from udml_core.work import jobs
+from udml_core.work.workers import analyse as worker
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture
 def run(finished: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setattr("udml_core.jobs.launch.launch", worker.work)
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", worker.work)
     return Run(Path(shutil.copytree(finished.folder, tmp_path / "runs" / finished.id)))
 
 

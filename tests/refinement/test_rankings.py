@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tests.refinement.literal import k_reciprocal_distances
-from udml_core.arrays import Array
-from udml_core.refinement.diffusion import DiffusionRanking
-from udml_core.refinement.linear import unit_rows
-from udml_core.refinement.reciprocal import ReciprocalRanking
+from udml_core.base.arrays import Array
+from udml_core.numerics.refinement.diffusion import DiffusionRanking
+from udml_core.numerics.refinement.linear import unit_rows
+from udml_core.numerics.refinement.reciprocal import ReciprocalRanking
 
 
 def clustered(seed: int, count: int = 90, dimension: int = 6) -> Array:

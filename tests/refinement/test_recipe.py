@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from udml_core.errors import UserError
-from udml_core.refinement import STEPS, Recipe
-from udml_core.refinement.recipe import Average, Rerank, Views, Whiten, make_step
+from udml_core.base.errors import UserError
+from udml_core.numerics.refinement import STEPS, Recipe
+from udml_core.numerics.refinement.recipe import Average, Rerank, Views, Whiten, make_step
 
 
 def test_a_recipe_is_read_in_the_order_of_its_steps() -> None:

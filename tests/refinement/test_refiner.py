@@ -13,14 +13,14 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from udml_core.arrays import Array
-from udml_core.backbones import Encoder, EncoderSpec
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
+from udml_core.data.encoders import Encoder, EncoderSpec
 from udml_core.data.training import TrainingData
-from udml_core.errors import UserError
 from udml_core.methods import Setting, Whiten
-from udml_core.refinement import Refiner
-from udml_core.refinement.averaging import average_neighbors, expand_queries
-from udml_core.refinement.linear import reduction, unit_rows, whitening
+from udml_core.numerics.refinement import Refiner
+from udml_core.numerics.refinement.averaging import average_neighbors, expand_queries
+from udml_core.numerics.refinement.linear import reduction, unit_rows, whitening
 
 RECIPES = ["", "whiten:k=3", "whiten:covariance=images", "average:k=4,times=2,alpha=2", "reduce:dimension=5",
            "whiten:k=3+average:k=3,alpha=2+reduce:dimension=6+expand:k=2", "rerank:k1=6,k2=3",

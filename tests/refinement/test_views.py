@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image
 
-from udml_core.backbones import Encoder, EncoderSpec
 from udml_core.data.dataset import ArrayImages, Dataset
-from udml_core.refinement.recipe import Views
-from udml_core.refinement.views import View, average_features, center_crop, view_features, views_of_step
+from udml_core.data.encoders import Encoder, EncoderSpec
+from udml_core.data.refinement_views import View, average_features, center_crop, view_features, views_of_step
+from udml_core.numerics.refinement.recipe import Views
 
 
 def dataset_of(count: int = 5) -> Dataset:

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from tests.running import spec, worked, write_digits
-from udml_core import cli, jobs
+from udml_core.cli import commands as cli
 from udml_core.data import catalog
 from udml_core.methods import METHODS, find_method
 from udml_core.runs import Run, RunRequest, Spec, create_run
 from udml_core.runs.command import command_limits, command_of
+from udml_core.work import jobs
 
 UNUSUAL: dict[str, dict[str, Any]] = {
     "rpml": {"fields": {"dimension": 16, "epochs": 2, "steps": 3, "alpha": 30.5}, "seed": 7, "select": "validation"},

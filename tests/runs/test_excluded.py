@@ -9,23 +9,23 @@ import numpy as np
 import pytest
 
 from tests.running import spec
-from udml_core import jobs
-from udml_core.analyses import plan_analysis
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import digest_of, exclude, undo
 from udml_core.data.splits import SPLITS, SplitName, make_split
-from udml_core.errors import UserError
-from udml_core.evaluation import map_at_r, recall_at_k
 from udml_core.methods import RPML
-from udml_core.retrieval import Query, Retrieval
+from udml_core.numerics.evaluation import map_at_r, recall_at_k
 from udml_core.runs import Run, RunRequest, Spec, create_run, repeat_request
+from udml_core.runs.analyses import plan_analysis
 from udml_core.runs.command import command_limits
 from udml_core.runs.comparison import differing_settings, settings_of
-from udml_core.workers import analyse as analysis_worker
-from udml_core.workers import material
-from udml_core.workers import train as worker
+from udml_core.runs.search.retrieval import Query, Retrieval
+from udml_core.work import jobs
+from udml_core.work.workers import analyse as analysis_worker
+from udml_core.work.workers import material
+from udml_core.work.workers import train as worker
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.running import spec
-from udml_core.errors import UserError
+from udml_core.base.errors import UserError
 from udml_core.runs import Run, create_run
 from udml_core.runs.notes import NOTES_FILE, Notes
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.running import spec
-from udml_core.analyses import create_analysis, plan_analysis
-from udml_core.engines.submission import private_folder
-from udml_core.errors import UserError
+from udml_core.base.errors import UserError
 from udml_core.runs import Run, create_run, list_runs
+from udml_core.runs.analyses import create_analysis, plan_analysis
+from udml_core.runs.engines.submission import private_folder
 from udml_core.runs.trash import (
     DELETED_FILE,
     SECONDS_A_DAY,

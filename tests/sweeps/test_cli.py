@@ -10,10 +10,10 @@ import pytest
 from experiments import __file__ as experiments
 from tests.sweeps.test_outcome import finished, run_of
 from tests.test_cli import answer, call
-from udml_core import sweeps
-from udml_core.engines import submission
-from udml_core.jobs import launch
 from udml_core.runs import list_runs, runs_folder
+from udml_core.runs.engines import submission
+from udml_core.work import sweeps
+from udml_core.work.jobs import launch
 
 TEXT = """
 data: digits
@@ -127,7 +127,7 @@ def test_an_interrupt_stops_the_whole_group(capsys: pytest.CaptureFixture[str], 
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("udml_core.cli_sweeps.time.sleep", interrupt)
+    monkeypatch.setattr("udml_core.cli.sweeps.time.sleep", interrupt)
     code, _, err = call(capsys, monkeypatch, "sweep", file)
     assert code == 1
     assert "2 waiting\nstopping all runs of the sweep" in err
@@ -145,7 +145,7 @@ def test_an_interrupt_stops_the_whole_group(capsys: pytest.CaptureFixture[str], 
 ])
 def test_wrong_words_are_explained(words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str],
                                    monkeypatch: pytest.MonkeyPatch, file: str) -> None:
-    monkeypatch.setattr("udml_core.sweeps.control.expected_seconds", lambda specs, _: [60.0] * len(specs))
+    monkeypatch.setattr("udml_core.work.sweeps.control.expected_seconds", lambda specs, _: [60.0] * len(specs))
     code, out, err = call(capsys, monkeypatch, *(word.format(file=file) for word in words))
     assert (code, out) == (2, "")
     assert message in err

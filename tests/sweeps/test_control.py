@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from tests.running import spec, wait_for
-from udml_core import jobs, sweeps
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.given.exclusions import exclude
-from udml_core.errors import UserError
-from udml_core.jobs import launch, wants_maps
 from udml_core.runs import Run, create_run, list_runs
-from udml_core.sweeps import control
-from udml_core.sweeps.group import FOLDER
-from udml_core.sweeps.prepare import fit_budget
-from udml_core.tasks import LIVE_STATES, Status
-from udml_core.workers import train as worker
+from udml_core.runs.tasks import LIVE_STATES, Status
+from udml_core.work import jobs, sweeps
+from udml_core.work.jobs import launch, wants_maps
+from udml_core.work.sweeps import control
+from udml_core.work.sweeps.group import FOLDER
+from udml_core.work.sweeps.prepare import fit_budget
+from udml_core.work.workers import train as worker
 
 PIXELS = {"backbone": "pixels", "split": "seen"}
 

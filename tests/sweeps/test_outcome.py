@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from tests.running import spec, worked, write_clothes
-from udml_core import sweeps
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.splits import make_split
-from udml_core.errors import UserError
-from udml_core.evaluation import effective_rank
+from udml_core.numerics.evaluation import effective_rank
 from udml_core.runs import Run, create_run
-from udml_core.sweeps.group import Stored, Sweep, sweep_at, write_sweep
-from udml_core.tasks import Status
+from udml_core.runs.tasks import Status
+from udml_core.work import sweeps
+from udml_core.work.sweeps.group import Stored, Sweep, sweep_at, write_sweep
 
 OPTIONS = {"backbone": "pixels", "split": "seen", "select": "validation"}
 ANGLES = (15.0, 30.0, 45.0)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udml_core.errors import UserError
-from udml_core.sweeps import MOST_RUNS, SweepSpec, count_runs, make_sweep, parse_sweep, read_sweep, requests_of
-from udml_core.sweeps.reading import MOST_BYTES
+from udml_core.base.errors import UserError
+from udml_core.work.sweeps import MOST_RUNS, SweepSpec, count_runs, make_sweep, parse_sweep, read_sweep, requests_of
+from udml_core.work.sweeps.reading import MOST_BYTES
 
 RANDOM = {"data": "digits", "methods": {"rpml": {"alpha": {"low": 5, "high": 60}, "dimension": [8, 16, 32]}, "nml": {
     "learning_rate": {"low": 1e-4, "high": 0.1, "logarithmic": True}, "dimension": {"low": 4, "high": 64}}},

@@ -14,6 +14,17 @@ from typing import BinaryIO
 
 from filelock import FileLock
 
+from udml_core.base.errors import UserError, quoted
+from udml_core.base.files import replace_text
+from udml_core.base.paths import (
+    data_folder,
+    existing_path,
+    given_folder,
+    imports_folder,
+    is_exposed,
+    may_read,
+    readable_roots,
+)
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.sources.archive import extract, inner_path, is_archive, new_file, plain_stem
 from udml_core.data.sources.cifar10 import Cifar10
@@ -32,17 +43,6 @@ from udml_core.data.sources.opening import open_folder, plain_name
 from udml_core.data.sources.source import Source
 from udml_core.data.sources.table_columns import Choices
 from udml_core.data.sources.vector_files import ChoiceError
-from udml_core.errors import UserError, quoted
-from udml_core.files import replace_text
-from udml_core.paths import (
-    data_folder,
-    existing_path,
-    given_folder,
-    imports_folder,
-    is_exposed,
-    may_read,
-    readable_roots,
-)
 
 LONGEST_NAME = 60
 """Longest name of an import, in letters: a file system allows 255 bytes, and a letter takes up to four."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from udml_core.arrays import Array, Booleans
-from udml_core.errors import UserError, quoted
+from udml_core.base.arrays import Array, Booleans
+from udml_core.base.errors import UserError, quoted
 
 
 class Columns(Mapping[str, Array]):

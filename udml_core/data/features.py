@@ -24,13 +24,13 @@ import numpy as np
 import torch
 from filelock import FileLock
 
-from udml_core.arrays import Array, Integers
-from udml_core.backbones import Encoder, EncoderSpec
+from udml_core.base.arrays import Array, Integers
+from udml_core.base.errors import UserError
+from udml_core.base.files import read_array, read_json, replace_text
+from udml_core.base.paths import dataset_cache
 from udml_core.data.augmentation import VERSION, Augmentation
 from udml_core.data.dataset import DETAIL, Dataset, Report
-from udml_core.errors import UserError
-from udml_core.files import read_array, read_json, replace_text
-from udml_core.paths import dataset_cache
+from udml_core.data.encoders import Encoder, EncoderSpec
 
 Compute: TypeAlias = Callable[[int, int], Array]
 """Returns the rows from a start to a stop index."""

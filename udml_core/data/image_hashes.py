@@ -20,11 +20,11 @@ import numpy as np
 from filelock import FileLock
 from PIL import Image
 
-from udml_core.arrays import Array, Integers
+from udml_core.base.arrays import Array, Integers
+from udml_core.base.errors import UserError
+from udml_core.base.files import read_arrays, replace_arrays
+from udml_core.base.paths import dataset_cache
 from udml_core.data.dataset import Dataset, Report
-from udml_core.errors import UserError
-from udml_core.files import read_arrays, replace_arrays
-from udml_core.paths import dataset_cache
 
 ROWS, COLUMNS = 8, 9
 """Gray values that an image is reduced to."""

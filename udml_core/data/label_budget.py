@@ -10,11 +10,11 @@ from typing import Literal
 
 import numpy as np
 
-from udml_core.arrays import Integers
+from udml_core.base.arrays import Integers
+from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import labels_by_index
 from udml_core.data.splits import Select
-from udml_core.errors import UserError
 
 LabelSource = Literal["drawn", "given"]
 """Source of few labels."""

@@ -8,10 +8,10 @@ import re
 
 import numpy as np
 
-from udml_core.arrays import Array, Integers
-from udml_core.errors import UserError
-from udml_core.files import read_array, replace_bytes
-from udml_core.paths import cache_folder
+from udml_core.base.arrays import Array, Integers
+from udml_core.base.errors import UserError
+from udml_core.base.files import read_array, replace_bytes
+from udml_core.base.paths import cache_folder
 
 LISTED = 30
 """Largest selection whose name lists its images; larger selections are stored in a file named by digest."""

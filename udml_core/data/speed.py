@@ -8,8 +8,8 @@ from statistics import median
 
 from filelock import FileLock
 
-from udml_core.files import replace_text
-from udml_core.paths import cache_folder
+from udml_core.base.files import replace_text
+from udml_core.base.paths import cache_folder
 
 KEPT = 5
 """Newest measurements of a kind that count."""

@@ -7,9 +7,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from udml_core.arrays import Array, Booleans, Integers
+from udml_core.base.arrays import Array, Booleans, Integers
+from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
-from udml_core.errors import UserError
 
 SplitName = Literal["zero-shot", "seen", "all"]
 Select = Literal["last", "validation", "recall", "classes"]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
 
+from udml_core.base.paths import may_read
 from udml_core.data.dataset import read_image
-from udml_core.paths import may_read
 
 TILE = 96
 """Side of a tile in pixels."""

@@ -17,8 +17,8 @@ from pathlib import Path
 from filelock import FileLock
 from PIL import Image
 
+from udml_core.base.paths import dataset_cache
 from udml_core.data.dataset import Dataset, Report
-from udml_core.paths import dataset_cache
 
 SHEET = 4096
 """Longest side of a sheet in pixels; every WebGL implementation accepts a texture of this size."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udml_core.arrays import Array, Integers
+from udml_core.base.arrays import Array, Integers
 from udml_core.data.given.pairs import PairSet
 
 Supervision = Literal["none", "few", "pairs", "all"]

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from udml_core.arrays import Array
-from udml_core.evaluation import effective_rank
-from udml_core.explanations import Affinities
-from udml_core.graph import propagate
-from udml_core.sampling import affinity_triplets
+from udml_core.base.arrays import Array
+from udml_core.numerics.evaluation import effective_rank
+from udml_core.numerics.explanations import Affinities
+from udml_core.numerics.graph import propagate
+from udml_core.numerics.sampling import affinity_triplets
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,14 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from udml_core.arrays import Array, Booleans, Floats, Integers
+from udml_core.base.arrays import Array, Booleans, Floats, Integers
+from udml_core.base.declaration import Options, Shown
+from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.image_hashes import MOST_PAIRS, close_pairs, first_equal, hashes_of
 from udml_core.data.splits import SPLITS, Split, SplitName, make_split
-from udml_core.declaration import Options, Shown
-from udml_core.errors import UserError
 from udml_core.exploration.browsing import near_duplicates, neighbor_similarities
-from udml_core.neighbors import nearest
+from udml_core.numerics.neighbors import nearest
 
 Compare = Literal["both", "either", "hash", "features"]
 LARGEST_DISTANCE = 12

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from udml_core.arrays import Array, Floats, Integers
+from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.density import outlier_score
 

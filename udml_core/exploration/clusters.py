@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from udml_core.arrays import Array
-from udml_core.evaluation import label_purity, nmi
-from udml_core.explanations import Clusters
-from udml_core.graph import AuthorityGraph
+from udml_core.base.arrays import Array
+from udml_core.numerics.evaluation import label_purity, nmi
+from udml_core.numerics.explanations import Clusters
+from udml_core.numerics.graph import AuthorityGraph
 
 Graph = AuthorityGraph
 """The graph from which the clusters are formed again when a slider moves."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import binomtest, bootstrap
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.exploration.failures import Atlas
-from udml_core.projection.align import procrustes
+from udml_core.numerics.projection.align import procrustes
 
 
 def only_first_hits(first: Atlas, second: Atlas) -> Array:

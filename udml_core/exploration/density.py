@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 
 BLOCK = 4096
 SMALLEST = 1e-10

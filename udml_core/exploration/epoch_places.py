@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from udml_core.arrays import Array
-from udml_core.neighbors import nearest
+from udml_core.base.arrays import Array
+from udml_core.numerics.neighbors import nearest
 
 NEIGHBORS = 10
 """Neighbors that a point is placed by, as many as a map stores."""

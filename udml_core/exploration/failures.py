@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from udml_core.arrays import Array
-from udml_core.evaluation import rankings
+from udml_core.base.arrays import Array
+from udml_core.numerics.evaluation import rankings
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Atlas:
 
     @property
     def recall(self) -> float:
-        """Recall@1, as defined in `udml_core.evaluation`."""
+        """Recall@1, as defined in `udml_core.numerics.evaluation`."""
         return float(1 - self.misses.mean())
 
     def recall_by_class(self, count: int) -> Array:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.exploration.label_spread import solve, walk_system
-from udml_core.neighbors import nearest
+from udml_core.numerics.neighbors import nearest
 
 
 def stand_in(embedding: Array, index: int, among: Array) -> int:

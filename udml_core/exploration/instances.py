@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from scipy.special import logsumexp
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.augmentation import Augmentation
-from udml_core.losses.instance_discrimination import latent
+from udml_core.numerics.losses.instance_discrimination import latent
 
 NEAREST = 5
 """Number of nearest images of the same class, and of other classes, whose similarity is compared (PSLR Fig. 6)."""

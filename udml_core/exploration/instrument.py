@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udml_core.arrays import Array
-from udml_core.neighbors import nearest
-from udml_core.projection.align import procrustes
-from udml_core.projection.pca import pca_layout
+from udml_core.base.arrays import Array
+from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.projection.align import procrustes
+from udml_core.numerics.projection.pca import pca_layout
 
 NEIGHBORS = 10
 

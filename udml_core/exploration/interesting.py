@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from udml_core.arrays import Array
-from udml_core.explanations import Affinities, Clusters, Explanation, Pairs, Triplets, Uncertainty
+from udml_core.base.arrays import Array
 from udml_core.exploration.maps import neighbors_kept
-from udml_core.neighbors import nearest
+from udml_core.numerics.explanations import Affinities, Clusters, Explanation, Pairs, Triplets, Uncertainty
+from udml_core.numerics.neighbors import nearest
 
 MOST_QUERIES = 400
 LARGEST_GALLERY = 6000

@@ -2,8 +2,8 @@
 
 The functions compute how far a label reaches and which image to label next. A walk starts at an image. Before each step
 it ends with probability 1 − γ; otherwise it moves to one of the k neighbors. SSDML's affinities are defined by the same
-walk. `udml_core.graph.propagate` computes the affinities as well; this module solves only for the end probabilities,
-which takes milliseconds and can run after every new label.
+walk. `udml_core.numerics.graph.propagate` computes the affinities as well; this module solves only for the end
+probabilities, which takes milliseconds and can run after every new label.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import gmres, spsolve
 
-from udml_core.arrays import Array
-from udml_core.neighbors import nearest
+from udml_core.base.arrays import Array
+from udml_core.numerics.neighbors import nearest
 
 TOLERANCE = 1e-6
 

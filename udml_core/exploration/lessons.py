@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.base.paths import ASSETS
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.graph import AuthorityGraph
-from udml_core.paths import ASSETS
+from udml_core.numerics.graph import AuthorityGraph
 
 SMALLEST = 45
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udml_core.arrays import Array
-from udml_core.explanations import Clusters, Triplets
-from udml_core.graph import AuthorityGraph
-from udml_core.neighbors.centers import sample_rows
+from udml_core.base.arrays import Array
+from udml_core.numerics.explanations import Clusters, Triplets
+from udml_core.numerics.graph import AuthorityGraph
+from udml_core.numerics.neighbors.centers import sample_rows
 
 
 def neighbor_purity(neighbors: Array, labels: Array) -> Array:

@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from scipy.spatial.distance import pdist
 
-from udml_core.arrays import Array
-from udml_core.evaluation import similarity_correlation
-from udml_core.explanations import LinearNeighborhoods, Proxies
-from udml_core.graph import Through, linear_neighborhoods_at
-from udml_core.losses.piecewise import cross_similarity, decay, similarity, split
-from udml_core.neighbors import nearest
+from udml_core.base.arrays import Array
+from udml_core.numerics.evaluation import similarity_correlation
+from udml_core.numerics.explanations import LinearNeighborhoods, Proxies
+from udml_core.numerics.graph import Through, linear_neighborhoods_at
+from udml_core.numerics.losses.piecewise import cross_similarity, decay, similarity, split
+from udml_core.numerics.neighbors import nearest
 
 
 @dataclass(frozen=True)

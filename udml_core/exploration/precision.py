@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 
 Row = Mapping[str, Any]
 """An evaluation of one embedding: measures by name, in percent."""

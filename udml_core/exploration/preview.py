@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from udml_core.arrays import Array, Integers
+from udml_core.base.arrays import Array, Integers
 from udml_core.exploration.clusters import Summary, summary
 from udml_core.exploration.triplets import Shape, shape_in
-from udml_core.graph import AuthorityGraph
-from udml_core.sampling import cluster_triplets, generator
+from udml_core.numerics.graph import AuthorityGraph
+from udml_core.numerics.sampling import cluster_triplets, generator
 
 SAMPLE = 1500
 """Images of the training half that a preview uses, so that every step is fast."""

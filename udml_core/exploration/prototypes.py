@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from udml_core.arrays import Array
-from udml_core.losses.kernels import KernelName, kernel_of
+from udml_core.base.arrays import Array
+from udml_core.numerics.losses.kernels import KernelName, kernel_of
 
 
 def strongest_rows(values: Array, rows: Array, count: int) -> Array:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.exploration.quick_map import quick_map
-from udml_core.projection.align import procrustes
+from udml_core.numerics.projection.align import procrustes
 
 
 def quick_frames(embeddings: Iterable[Array]) -> Array:

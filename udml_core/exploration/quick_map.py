@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 
 BLOCK = 10
 ITERATIONS = 6
@@ -14,7 +14,7 @@ def quick_map(embeddings: Array) -> Array:
     """Project embeddings on their two principal axes, in a fraction of a second.
 
     The axes come from subspace iteration on the covariance, so that wide embeddings need no full eigendecomposition.
-    The result is deterministic; signs are fixed as in `udml_core.projection.pca.Plane`.
+    The result is deterministic; signs are fixed as in `udml_core.numerics.projection.pca.Plane`.
 
     Args:
         embeddings: (n, d).

@@ -8,12 +8,12 @@ from typing import Literal
 
 import numpy as np
 
-from udml_core.arrays import Array
-from udml_core.backbones import EncoderSpec
+from udml_core.base.arrays import Array
+from udml_core.base.files import read_array
 from udml_core.data.dataset import Dataset
+from udml_core.data.encoders import EncoderSpec
 from udml_core.data.features import features_path
-from udml_core.explanations import Triplets
-from udml_core.files import read_array
+from udml_core.numerics.explanations import Triplets
 
 Order = Literal["loss", "weight", "angle"]
 MOST_ROWS = 5000

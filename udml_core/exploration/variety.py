@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 
 
 def classes_in_turn(labels: Array) -> Array:

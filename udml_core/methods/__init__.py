@@ -5,7 +5,7 @@ To add a method, write a file and a golden test, and add the class to `METHODS`.
 
 from collections.abc import Callable
 
-from udml_core.errors import UserError, quoted
+from udml_core.base.errors import UserError, quoted
 from udml_core.methods.anchor_neighborhoods import AND
 from udml_core.methods.barlow_twins import BarlowTwins
 from udml_core.methods.base import Card, Epoch, Method, Setting, State

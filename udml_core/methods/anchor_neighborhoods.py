@@ -28,16 +28,16 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from udml_core.base.declaration import Shown
+from udml_core.base.errors import UserError
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.errors import UserError
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.fields import Temperature
 from udml_core.methods.shared.distributed import agree
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective
 from udml_core.methods.shared.memory_bank import MemoryBank
 from udml_core.methods.shared.training import Network, embed_training_half
-from udml_core.neighbors import nearest
+from udml_core.numerics.neighbors import nearest
 
 DROPS = (4, 6, 8)
 """Tenths of a round after which the schedule divides the learning rate by 10."""

@@ -29,15 +29,15 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from udml_core.base.declaration import Shown
 from udml_core.data.augmentation import CROPS, DISTORTIONS, Augmentation
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.losses.redundancy import redundancy_reduction, standardized
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.shared.contrastive import HiddenWidth, ProjectedWidth
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective, measure_alignment
 from udml_core.methods.shared.training import Network
-from udml_core.sampling import generator
+from udml_core.numerics.losses.redundancy import redundancy_reduction, standardized
+from udml_core.numerics.sampling import generator
 
 
 class BarlowTwins(InstanceMethod):

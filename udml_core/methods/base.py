@@ -14,14 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udml_core.backbones import Encoder, EncoderSpec, Precision
+from udml_core.base.declaration import Options
+from udml_core.base.errors import UserError
 from udml_core.data.augmentation import CROPS, Augmentation
+from udml_core.data.encoders import Encoder, EncoderSpec, Precision
 from udml_core.data.training import Supervision, TrainingData
-from udml_core.declaration import Options
-from udml_core.errors import UserError
-from udml_core.explanations import Explanation
 from udml_core.methods.embedder import Embedder
 from udml_core.methods.fields import Part
+from udml_core.numerics.explanations import Explanation
 
 GRAPH_NEIGHBORS = 50
 MOST_MAIN = 6

@@ -9,14 +9,14 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from udml_core.base.declaration import Shown
+from udml_core.base.errors import UserError
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.errors import UserError
-from udml_core.geometry.whitening import whitening_weight
-from udml_core.graph import mutual_pairs
 from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.embedder import Embedder, Head, unit
 from udml_core.methods.fields import Dimension, UnitLength
+from udml_core.numerics.geometry.whitening import whitening_weight
+from udml_core.numerics.graph import mutual_pairs
 
 
 class Frozen(Method):

@@ -36,10 +36,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from udml_core.base.declaration import Shown
+from udml_core.base.errors import UserError
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.errors import UserError
-from udml_core.evaluation import nmi
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.embedder import unit
 from udml_core.methods.shared.classifier import (
@@ -52,8 +51,9 @@ from udml_core.methods.shared.classifier import (
 from udml_core.methods.shared.distributed import agree
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective
 from udml_core.methods.shared.training import Network, embed_training_half
-from udml_core.neighbors import nearest
-from udml_core.sampling import generator
+from udml_core.numerics.evaluation import nmi
+from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.sampling import generator
 
 KMEANS_STEPS = 20
 CHANGE = 0.01

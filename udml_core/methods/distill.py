@@ -1,7 +1,8 @@
 """Distillation: a single view learns the neighborhoods of refined embeddings.
 
-The targets come from the training half without labels, by steps of `udml_core.refinement`: the mean over views,
-whitening, and averages with neighbors. All of them cost time at retrieval or need a gallery; the student does not.
+The targets come from the training half without labels, by steps of `udml_core.numerics.refinement`: the mean over
+views, whitening, and averages with neighbors. All of them cost time at retrieval or need a gallery; the student does
+not.
 
 - Mean over views and whitening: t_i = unit((unit(v_i) − mean)·W·P), where v_i is the mean of the frozen features of
   image i's views, W the whitening by mutual neighbors and P the first l principal directions.
@@ -31,11 +32,11 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from udml_core.backbones import EncoderSpec
+from udml_core.base.declaration import Shown
+from udml_core.base.errors import UserError
 from udml_core.data.augmentation import CROPS
+from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.errors import UserError
 from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.closed_form import principal_directions
 from udml_core.methods.embedder import Embedder, unit
@@ -55,10 +56,10 @@ from udml_core.methods.shared.training import (
     trained_parameters,
     view_inputs,
 )
-from udml_core.neighbors import nearest
-from udml_core.refinement.averaging import average_neighbors
-from udml_core.refinement.linear import unit_rows, whitening
-from udml_core.sampling import generator, neighbor_batches
+from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.refinement.averaging import average_neighbors
+from udml_core.numerics.refinement.linear import unit_rows, whitening
+from udml_core.numerics.sampling import generator, neighbor_batches
 
 
 class Targets(NamedTuple):

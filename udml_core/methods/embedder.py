@@ -15,11 +15,11 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from udml_core.arrays import Array
-from udml_core.backbones import Encoder, EncoderSpec
-from udml_core.errors import UserError
-from udml_core.files import check_regular, replace_bytes
-from udml_core.losses.kernels import KernelName, kernel_of
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
+from udml_core.base.files import check_regular, replace_bytes
+from udml_core.data.encoders import Encoder, EncoderSpec
+from udml_core.numerics.losses.kernels import KernelName, kernel_of
 
 Representation = Literal["instance", "latent"]
 FEATURE_CHUNK = 16_384

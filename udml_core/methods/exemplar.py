@@ -33,10 +33,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from udml_core.base.declaration import Shown
+from udml_core.base.errors import UserError
 from udml_core.data.augmentation import TRANSFORMATIONS, Augmentation
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.errors import UserError
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.shared.classifier import (
     Classifier,
@@ -48,7 +48,7 @@ from udml_core.methods.shared.classifier import (
 from udml_core.methods.shared.distributed import agree
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective
 from udml_core.methods.shared.training import Network, embed_training_half
-from udml_core.sampling import generator
+from udml_core.numerics.sampling import generator
 
 
 class Exemplar(InstanceMethod):

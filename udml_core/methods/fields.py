@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from udml_core.declaration import Shown
+from udml_core.base.declaration import Shown
 
 Part = Literal["head", "last", "all"]
 OLDER_PARTS = {"encoder": "all"}

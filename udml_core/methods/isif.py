@@ -11,13 +11,13 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor
 
+from udml_core.base.declaration import Shown
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.losses.instance_discrimination import Form, instance_loss
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.fields import NegativeWeight, Temperature
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective, measure_alignment
 from udml_core.methods.shared.training import Network
+from udml_core.numerics.losses.instance_discrimination import Form, instance_loss
 
 
 class ISIF(InstanceMethod):

@@ -11,16 +11,16 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from udml_core.base.declaration import Shown
+from udml_core.base.errors import UserError
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.errors import UserError
-from udml_core.losses.kernels import Linear, kernel_of
-from udml_core.losses.pair_hinge import PairHinge
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.embedder import Head, KernelHead, histograms, unit
 from udml_core.methods.fields import Beginning
 from udml_core.methods.shared.pair_method import PAPER, PairMethod, PairProblem, check_margin, steps_seconds
 from udml_core.methods.shared.projection import check_projection, first_projection
+from udml_core.numerics.losses.kernels import Linear, kernel_of
+from udml_core.numerics.losses.pair_hinge import PairHinge
 
 Bias = Annotated[float, Field(gt=0, le=100), Shown(symbol="b", step=0.1, high=10.0, label="Distance threshold")]
 Margin = Annotated[float, Field(ge=0, le=100), Shown(symbol="m", step=0.1, high=10.0)]

@@ -47,18 +47,18 @@ from pydantic import Field
 from scipy import sparse
 from torch import Tensor
 
-from udml_core.arrays import Array, Booleans, Floats, Integers
+from udml_core.base.arrays import Array, Booleans, Floats, Integers
+from udml_core.base.declaration import Shown
+from udml_core.base.errors import UserError
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.errors import UserError
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.embedder import unit
 from udml_core.methods.fields import GraphNeighbors
 from udml_core.methods.shared.distributed import agree
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective
 from udml_core.methods.shared.training import Network, embed_training_half
-from udml_core.refinement.diffusion import DiffusionRanking, mutual_affinities
-from udml_core.refinement.search import nearest_unit
+from udml_core.numerics.refinement.diffusion import DiffusionRanking, mutual_affinities
+from udml_core.numerics.refinement.search import nearest_unit
 
 MinedLoss = Literal["weighted", "triplet", "contrastive"]
 EXPONENT = 3.0

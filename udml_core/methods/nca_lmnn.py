@@ -11,16 +11,16 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.base.declaration import Shown
+from udml_core.base.errors import UserError
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.errors import UserError
-from udml_core.losses.lmnn import large_margin_loss
 from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.closed_form import check_directions, principal_directions, single_epoch
 from udml_core.methods.embedder import Head, unit
 from udml_core.methods.fields import PairDimension
-from udml_core.neighbors import nearest
+from udml_core.numerics.losses.lmnn import large_margin_loss
+from udml_core.numerics.neighbors import nearest
 
 
 class NeighborhoodMethod(Method):

@@ -16,14 +16,14 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from udml_core.base.declaration import Shown
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.losses.instance_discrimination import contrast, log_normalizer, nce_loss, softmax_loss
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.fields import Temperature
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective
 from udml_core.methods.shared.memory_bank import MemoryBank
 from udml_core.methods.shared.training import Network, embed_training_half
+from udml_core.numerics.losses.instance_discrimination import contrast, log_normalizer, nce_loss, softmax_loss
 
 
 class NCE(InstanceMethod):

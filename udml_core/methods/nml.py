@@ -12,16 +12,16 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from udml_core.base.declaration import Shown
+from udml_core.base.errors import UserError
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.errors import UserError
-from udml_core.explanations import Prototypes
-from udml_core.losses.kernels import kernel_of
-from udml_core.losses.pair_hinge import PairHinge
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.embedder import KernelHead, histograms
 from udml_core.methods.shared.pair_method import PAPER, PairMethod, PairProblem, check_margin, steps_seconds
-from udml_core.sampling import generator
+from udml_core.numerics.explanations import Prototypes
+from udml_core.numerics.losses.kernels import kernel_of
+from udml_core.numerics.losses.pair_hinge import PairHinge
+from udml_core.numerics.sampling import generator
 
 SCALED_ON = 500
 """Largest number of pairs whose median distance scales the initial rows."""

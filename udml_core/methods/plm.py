@@ -12,14 +12,11 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from udml_core.backbones import EncoderSpec
+from udml_core.base.declaration import Shown
+from udml_core.base.errors import UserError
 from udml_core.data.augmentation import CROPS
+from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.errors import UserError
-from udml_core.explanations import Proxies
-from udml_core.graph import Through, linear_neighborhoods, linear_neighborhoods_at
-from udml_core.losses.piecewise import Kind, piecewise_loss
 from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.fields import BatchNorm, CenteredBeginning, Dimension, Epochs, KeptViews, Trains
@@ -45,8 +42,11 @@ from udml_core.methods.shared.training import (
     trained_parameters,
     view_inputs,
 )
-from udml_core.neighbors import nearest
-from udml_core.sampling import generator, neighbor_batches
+from udml_core.numerics.explanations import Proxies
+from udml_core.numerics.graph import Through, linear_neighborhoods, linear_neighborhoods_at
+from udml_core.numerics.losses.piecewise import Kind, piecewise_loss
+from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.sampling import generator, neighbor_batches
 
 
 class PLM(Method):

@@ -24,11 +24,17 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from udml_core.base.declaration import Shown
+from udml_core.base.errors import UserError
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.errors import UserError
-from udml_core.explanations import LatentLayer, Uncertainty
-from udml_core.losses.instance_discrimination import (
+from udml_core.methods.base import Card, Setting
+from udml_core.methods.embedder import AnyHead, Embedder, LatentHead, Representation
+from udml_core.methods.fields import NegativeWeight, Temperature
+from udml_core.methods.shared.distributed import agree
+from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective, measure_alignment
+from udml_core.methods.shared.training import Network, embed_training_half
+from udml_core.numerics.explanations import LatentLayer, Uncertainty
+from udml_core.numerics.losses.instance_discrimination import (
     Form,
     divergence,
     graph_layer_input,
@@ -38,14 +44,8 @@ from udml_core.losses.instance_discrimination import (
     reconstruction_loss,
     structure_loss,
 )
-from udml_core.methods.base import Card, Setting
-from udml_core.methods.embedder import AnyHead, Embedder, LatentHead, Representation
-from udml_core.methods.fields import NegativeWeight, Temperature
-from udml_core.methods.shared.distributed import agree
-from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective, measure_alignment
-from udml_core.methods.shared.training import Network, embed_training_half
-from udml_core.neighbors import nearest
-from udml_core.sampling import generator, neighbor_batches
+from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.sampling import generator, neighbor_batches
 
 Scale = Literal["mean", "sum", "mixed"]
 

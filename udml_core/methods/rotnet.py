@@ -32,7 +32,7 @@ from udml_core.methods.base import Card, Setting
 from udml_core.methods.shared.classifier import Classifier, Sharpness, random_weights
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective
 from udml_core.methods.shared.training import Network
-from udml_core.sampling import generator
+from udml_core.numerics.sampling import generator
 
 ROTATIONS = 4
 

@@ -15,17 +15,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from udml_core.backbones import EncoderSpec, check_divisible
+from udml_core.base.declaration import Shown
+from udml_core.data.encoders import EncoderSpec, check_divisible
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.geometry import ConjugateGradient, Point
-from udml_core.losses.angular import (
-    WeightedAngular,
-    WeightedAngularEvaluation,
-    angular_argument,
-    triplets_used,
-    weighted_angular_loss,
-)
 from udml_core.methods.base import Card, Epoch, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.fields import BatchNorm, Dampening, KeptViews, LearningRate, Momentum, Trains, WeightDecay
@@ -33,7 +25,15 @@ from udml_core.methods.shared.authority_method import AuthorityMethod
 from udml_core.methods.shared.distributed import agree, agree_on_search
 from udml_core.methods.shared.projection import check_batch_norm
 from udml_core.methods.shared.training import EncoderInTraining, SGDRates, rows_at
-from udml_core.sampling import cluster_triplets, generator, pair_batches, semi_hard_triplets
+from udml_core.numerics.geometry import ConjugateGradient, Point
+from udml_core.numerics.losses.angular import (
+    WeightedAngular,
+    WeightedAngularEvaluation,
+    angular_argument,
+    triplets_used,
+    weighted_angular_loss,
+)
+from udml_core.numerics.sampling import cluster_triplets, generator, pair_batches, semi_hard_triplets
 
 PAPER = ("U. K. Dutta, M. Harandi, C. Chandra Sekhar: A Probabilistic Approach for Learning Embeddings "
          "without Supervision.")

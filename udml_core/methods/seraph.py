@@ -12,10 +12,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from udml_core.backbones import EncoderSpec
+from udml_core.base.declaration import Shown
+from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.losses.mahalanobis import Report, entropy_metric, pair_entropy
 from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.fields import (
     BatchNorm,
@@ -40,6 +39,7 @@ from udml_core.methods.shared.pair_metric import (
 )
 from udml_core.methods.shared.projection import check_encoder_training
 from udml_core.methods.shared.training import SGDRates
+from udml_core.numerics.losses.mahalanobis import Report, entropy_metric, pair_entropy
 
 
 class SERAPH(Method):

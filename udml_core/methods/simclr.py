@@ -27,12 +27,12 @@ from torch import Tensor
 
 from udml_core.data.augmentation import CROPS, DISTORTIONS, Augmentation
 from udml_core.data.training import TrainingData
-from udml_core.losses.contrastive import nt_xent
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.fields import Temperature
 from udml_core.methods.shared.contrastive import HiddenWidth, ProjectedWidth, Projection, ProjectionHead
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective, measure_alignment
 from udml_core.methods.shared.training import Network
+from udml_core.numerics.losses.contrastive import nt_xent
 
 
 class SimCLR(InstanceMethod):

@@ -15,14 +15,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from udml_core.backbones import EncoderSpec
+from udml_core.base.declaration import Shown
+from udml_core.base.errors import UserError
+from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.errors import UserError
-from udml_core.explanations import Affinities, Explanation
-from udml_core.geometry import ConjugateGradient, Euclidean, Grassmann, Manifold
-from udml_core.graph import propagate
-from udml_core.losses.angular import Scale, SmoothAngular, SmoothAngularEvaluation, smooth_angular_loss, triplets_used
 from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, Head, unit
 from udml_core.methods.fields import (
@@ -51,8 +47,18 @@ from udml_core.methods.shared.few_labels import (
 )
 from udml_core.methods.shared.projection import check_encoder_training, check_projection, first_projection
 from udml_core.methods.shared.training import EncoderInTraining, SGDRates, rows_at
-from udml_core.neighbors import nearest
-from udml_core.sampling import affinity_triplets, generator
+from udml_core.numerics.explanations import Affinities, Explanation
+from udml_core.numerics.geometry import ConjugateGradient, Euclidean, Grassmann, Manifold
+from udml_core.numerics.graph import propagate
+from udml_core.numerics.losses.angular import (
+    Scale,
+    SmoothAngular,
+    SmoothAngularEvaluation,
+    smooth_angular_loss,
+    triplets_used,
+)
+from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.sampling import affinity_triplets, generator
 
 
 class SSDML(Method):

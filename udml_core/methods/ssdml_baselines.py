@@ -13,18 +13,8 @@ from typing import Annotated, ClassVar
 import torch
 from pydantic import Field
 
-from udml_core.arrays import Array
-from udml_core.declaration import Shown
-from udml_core.graph import propagate_affinities
-from udml_core.losses.mahalanobis import (
-    Bounds,
-    Report,
-    close_metric,
-    information_theoretic_prior,
-    laplacian_metric,
-    likelihood_ratio_prior,
-    scatter,
-)
+from udml_core.base.arrays import Array
+from udml_core.base.declaration import Shown
 from udml_core.methods.base import Card
 from udml_core.methods.fields import WalkProbability
 from udml_core.methods.shared.few_labels import PAPER
@@ -36,6 +26,16 @@ from udml_core.methods.shared.pair_metric import (
     divide_by_density,
     heat_kernel,
     some_pairs,
+)
+from udml_core.numerics.graph import propagate_affinities
+from udml_core.numerics.losses.mahalanobis import (
+    Bounds,
+    Report,
+    close_metric,
+    information_theoretic_prior,
+    laplacian_metric,
+    likelihood_ratio_prior,
+    scatter,
 )
 
 ITML_PAIRS = 500

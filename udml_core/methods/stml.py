@@ -37,10 +37,10 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from udml_core.backbones import Encoder, Precision
+from udml_core.base.declaration import Shown
+from udml_core.base.errors import UserError
+from udml_core.data.encoders import Encoder, Precision
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.errors import UserError
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.embedder import unit
 from udml_core.methods.fields import Part
@@ -48,8 +48,8 @@ from udml_core.methods.shared.distributed import agree, gather_rows
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective
 from udml_core.methods.shared.projection import first_network
 from udml_core.methods.shared.training import Network, embed_training_half
-from udml_core.neighbors import nearest
-from udml_core.sampling import neighbor_batches
+from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.sampling import neighbor_batches
 
 EXACT = "donot_use_mm_for_euclid_dist"
 """Differences, not products, give distances: a product loses half of the digits of a small distance."""

@@ -29,15 +29,15 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor
 
+from udml_core.base.declaration import Shown
 from udml_core.data.augmentation import CROPS, DISTORTIONS, Augmentation
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.losses.contrastive import Sum, supervised_contrastive
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.fields import Temperature
 from udml_core.methods.shared.contrastive import HiddenWidth, ProjectedWidth, Projection, ProjectionHead
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective, measure_alignment
 from udml_core.methods.shared.training import Network
+from udml_core.numerics.losses.contrastive import Sum, supervised_contrastive
 
 
 class SupCon(InstanceMethod):

@@ -13,10 +13,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from udml_core.backbones import EncoderSpec
+from udml_core.base.declaration import Shown
+from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.losses.angular import angular_loss, triplet_loss
 from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder
 from udml_core.methods.fields import (
@@ -44,7 +43,8 @@ from udml_core.methods.shared.training import (
     trained_parameters,
     whole_inputs,
 )
-from udml_core.sampling import cluster_triplets, generator
+from udml_core.numerics.losses.angular import angular_loss, triplet_loss
+from udml_core.numerics.sampling import cluster_triplets, generator
 
 
 class LabeledOnly(Method):

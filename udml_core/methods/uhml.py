@@ -37,15 +37,15 @@ from pydantic import Field
 from scipy.cluster.hierarchy import cut_tree, ward
 from torch import Tensor
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.base.declaration import Shown
+from udml_core.base.errors import UserError
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.errors import UserError
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.shared.distributed import agree
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective
 from udml_core.methods.shared.training import Network, embed_training_half
-from udml_core.sampling import pair_batches
+from udml_core.numerics.sampling import pair_batches
 
 MOST_IMAGES = 20_000
 """Ward's tree needs the distances of all pairs, twice: 3.2 GB for 20,000 images."""

@@ -21,8 +21,8 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
-from udml_core.arrays import Array, Booleans
-from udml_core.errors import UserError
+from udml_core.base.arrays import Array, Booleans
+from udml_core.base.errors import UserError
 from udml_core.results.records import FOLDER, Spread
 
 NAME = "benchmark"

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from udml_core.errors import UserError
-from udml_core.paths import ASSETS
+from udml_core.base.errors import UserError
+from udml_core.base.paths import ASSETS
 
 FOLDER = ASSETS / "results"
 FINDINGS = "findings.toml"

@@ -1,6 +1,6 @@
 """Runs: `request`, stored `spec`, `folder`, `selection` of epochs, `search`, and `examples`."""
 
-from udml_core.paths import runs_folder
+from udml_core.base.paths import runs_folder
 from udml_core.runs.examples import (
     are_examples_shown,
     example_runs,
@@ -9,9 +9,9 @@ from udml_core.runs.examples import (
     repeat_request,
     show_examples,
 )
+from udml_core.runs.finding import find_run, list_runs
 from udml_core.runs.folder import Run, create_run
 from udml_core.runs.request import RunRequest, form_options
-from udml_core.runs.search import find_run, list_runs
 from udml_core.runs.selection import TRAINED_RANK, best_epoch, first_collapsed
 from udml_core.runs.spec import ExclusionList, Spec, installed_versions
 

@@ -8,16 +8,16 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
+from udml_core.base.files import jsonable, read_array, read_json, replace_text
 from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_path
 from udml_core.data.splits import fixed_sample
-from udml_core.errors import UserError
-from udml_core.evaluation import map_at_r, recall_at_k
-from udml_core.files import jsonable, read_array, read_json, replace_text
 from udml_core.methods import Head
 from udml_core.methods.closed_form import principal_directions
 from udml_core.methods.embedder import unit
+from udml_core.numerics.evaluation import map_at_r, recall_at_k
 from udml_core.runs.folder import Run
 
 JUDGED = 1000

@@ -6,7 +6,7 @@ import json
 import shlex
 from typing import Any
 
-from udml_core.declaration import Described, describe
+from udml_core.base.declaration import Described, describe
 from udml_core.runs.request import RunRequest
 from udml_core.runs.spec import Spec
 

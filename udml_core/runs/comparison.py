@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from udml_core.errors import UserError
+from udml_core.base.errors import UserError
 from udml_core.runs.folder import Run
 
 NOT_COMPARED = ("created", "fingerprint", "versions", "given_labels", "fields_format", "dataset_title",

@@ -10,8 +10,8 @@ import os
 import shutil
 from pathlib import Path
 
-from udml_core import paths
-from udml_core.errors import UserError
+from udml_core.base import paths
+from udml_core.base.errors import UserError
 from udml_core.runs.folder import PRIVATE, Run
 from udml_core.runs.request import RunRequest
 

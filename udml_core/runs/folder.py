@@ -19,15 +19,10 @@ import safetensors
 from safetensors.torch import save
 from torch import Tensor
 
-from udml_core import paths
-from udml_core.arrays import Array, misfit
-from udml_core.data import catalog
-from udml_core.data.dataset import Dataset, Report
-from udml_core.data.given.pairs import PairSet
-from udml_core.data.splits import fixed_sample
-from udml_core.errors import UserError
-from udml_core.explanations import KINDS, SHAPES, Explanation, stored_name, to_arrays
-from udml_core.files import (
+from udml_core.base import paths
+from udml_core.base.arrays import Array, misfit
+from udml_core.base.errors import UserError
+from udml_core.base.files import (
     check_regular,
     jsonable,
     parse_json,
@@ -42,11 +37,16 @@ from udml_core.files import (
     replace_text,
     version_of,
 )
+from udml_core.data import catalog
+from udml_core.data.dataset import Dataset, Report
+from udml_core.data.given.pairs import PairSet
+from udml_core.data.splits import fixed_sample
 from udml_core.methods import Embedder, find_method, is_normalized
+from udml_core.numerics.explanations import KINDS, SHAPES, Explanation, stored_name, to_arrays
 from udml_core.runs.notes import Notes, read_notes, write_notes
 from udml_core.runs.selection import best_epoch
 from udml_core.runs.spec import Spec
-from udml_core.tasks import Status, Task
+from udml_core.runs.tasks import Status, Task
 
 PRIVATE = 0o700
 """The mode of a run's folder: only the user reads it."""

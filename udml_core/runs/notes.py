@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from udml_core.errors import UserError
-from udml_core.files import read_regular, replace_text, version_of
+from udml_core.base.errors import UserError
+from udml_core.base.files import read_regular, replace_text, version_of
 
 NOTES_FILE = "notes.json"
 LONGEST_NAME, LONGEST_NOTE, LONGEST_TAG, MOST_TAGS = 120, 4000, 40, 12

@@ -14,13 +14,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 
 from udml_core import __version__
-from udml_core.arrays import Array
-from udml_core.backbones import EncoderSpec
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
+from udml_core.data.encoders import EncoderSpec
 from udml_core.data.given.exclusions import digest_of, indices_of
 from udml_core.data.label_budget import default_per_class, drawn_labels, given_labels
 from udml_core.data.splits import Select, Split, SplitName, make_split
-from udml_core.errors import UserError
 from udml_core.methods import Method, find_method
 from udml_core.runs.request import RunRequest
 

@@ -10,11 +10,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from udml_core.engines import remove_submission
-from udml_core.errors import UserError
-from udml_core.files import read_regular, replace_text
+from udml_core.base.errors import UserError
+from udml_core.base.files import read_regular, replace_text
+from udml_core.runs.engines import remove_submission
 from udml_core.runs.folder import Run
-from udml_core.tasks import LIVE_STATES, Task
+from udml_core.runs.tasks import LIVE_STATES, Task
 
 TRASH = ".trash"
 DELETED_FILE = "deleted"

@@ -12,8 +12,8 @@ from pages.parts.base.epochs import epoch_words
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_status import duration
 from pages.parts.base.user_errors import show_user_errors
-from udml_core import jobs
-from udml_core.analyses import (
+from udml_core.runs import Run
+from udml_core.runs.analyses import (
     REFINED,
     RELEVANT_FIELDS,
     Analysis,
@@ -24,9 +24,9 @@ from udml_core.analyses import (
     list_analyses,
     plan_analysis,
 )
-from udml_core.retrieval import FROZEN
-from udml_core.runs import Run
-from udml_core.tasks import ADVICE, LIVE_STATES
+from udml_core.runs.search.retrieval import FROZEN
+from udml_core.runs.tasks import ADVICE, LIVE_STATES
+from udml_core.work import jobs
 
 KIND_WORDS = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP", "graph": "Neighbor graph", "grid": "Image grid",
               "placed": "New images", "refine": "Refinement",

@@ -11,12 +11,12 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.base.run_hash import RUN_HASH
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.splits import Select, Split, SplitName
-from udml_core.errors import UserError
-from udml_core.retrieval import Retrieval
 from udml_core.runs import Run, Spec
+from udml_core.runs.search.retrieval import Retrieval
 
 
 def load_dataset(name: str) -> Dataset:

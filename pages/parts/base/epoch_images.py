@@ -10,7 +10,7 @@ import streamlit as st
 
 from pages.parts.base.cached import load_split
 from pages.parts.base.run_hash import RUN_HASH
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.splits import fixed_sample
 from udml_core.runs import Run
 

@@ -10,7 +10,7 @@ import streamlit as st
 from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.components.slider import live_slider
-from udml_core.explanations import Explanation
+from udml_core.numerics.explanations import Explanation
 from udml_core.runs import Run
 
 ALL_EPOCHS = 1_000_000

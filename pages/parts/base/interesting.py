@@ -17,13 +17,13 @@ from pages.parts.base.epoch_images import epoch_images
 from pages.parts.base.epochs import epochs_with, load_record
 from pages.parts.base.focus import suggest_image
 from pages.parts.base.run_hash import RUN_HASH
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.explanations import Affinities, Clusters, Explanation, Pairs, Triplets, Uncertainty
 from udml_core.exploration.interesting import most_changed, recorded_rows
 from udml_core.exploration.variety import classes_in_turn
-from udml_core.retrieval import Retrieval
+from udml_core.numerics.explanations import Affinities, Clusters, Explanation, Pairs, Triplets, Uncertainty
 from udml_core.runs import Run
+from udml_core.runs.search.retrieval import Retrieval
 
 MOST, MOST_TEST = 40, 20
 """Images in all, and of them images of the test half if the first ones belong to the training half."""

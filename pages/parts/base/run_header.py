@@ -11,8 +11,8 @@ from pages.parts.base.analyses import frame_words
 from pages.parts.base.run_status import method_title, title_of
 from pages.parts.kit.palette import percent
 from pages.parts.kit.slots import slot
-from udml_core.retrieval import FROZEN
 from udml_core.runs import Run
+from udml_core.runs.search.retrieval import FROZEN
 
 MEASURES = {"R@1": "recall@1", "MAP@R": "map@r"}
 HELP = {"R@1": "Recall@1: share of test images whose nearest image has the same class, a hit.",

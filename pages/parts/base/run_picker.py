@@ -16,7 +16,7 @@ from pages.parts.base.focus import carry_image, note_page
 from pages.parts.base.run_status import escaped, run_title, run_titles
 from udml_core.data.dataset import Dataset
 from udml_core.runs import Run, list_runs, runs_folder
-from udml_core.tasks import LIVE_STATES
+from udml_core.runs.tasks import LIVE_STATES
 
 ADVICE = "Train a run, then come back."
 IMAGE_PARAMETERS = ("add", "subtract", "classes", "clusters", "pair", "picked", "selected", "cluster", "triplet",

@@ -12,12 +12,12 @@ from typing import Any
 import streamlit as st
 
 from pages.parts.base.setting_words import setting_words
-from udml_core import jobs
-from udml_core.errors import UserError, counted
+from udml_core.base.errors import UserError, counted
 from udml_core.methods import METHODS
 from udml_core.runs import Run, Spec, list_runs, runs_folder
 from udml_core.runs.comparison import differing_settings, settings_of
-from udml_core.tasks import ADVICE, Status, Task
+from udml_core.runs.tasks import ADVICE, Status, Task
+from udml_core.work import jobs
 
 ICONS = {"waiting": ":material/hourglass_empty:", "running": ":material/autorenew:", "done": ":material/check_circle:",
          "failed": ":material/error:", "stopped": ":material/stop_circle:", "interrupted": ":material/power_off:"}

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import streamlit as st
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
 from udml_core.data import selections
 from udml_core.data.dataset import Dataset
-from udml_core.errors import UserError
 
 PARAMETER = "selected"
 PREFIX = 6

@@ -6,10 +6,10 @@ import re
 from functools import cache, lru_cache
 from typing import Any
 
-from udml_core.declaration import Described, describe
-from udml_core.jobs.presets import show
+from udml_core.base.declaration import Described, describe
 from udml_core.methods import METHODS
 from udml_core.runs import RunRequest
+from udml_core.work.jobs.presets import show
 
 
 @lru_cache(maxsize=1024)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import streamlit as st
 
 from pages.parts.base.setting_words import with_titles
-from udml_core.errors import UserError
+from udml_core.base.errors import UserError
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import streamlit as st
 from pages.parts.base.analyses import rows_of
 from pages.parts.clusters.clustering import Clustering
 from pages.parts.components.gallery import gallery, tile_of
-from udml_core.errors import counted
+from udml_core.base.errors import counted
 from udml_core.exploration import clusters as views
 
 MOST_MOVED = 60

@@ -6,7 +6,9 @@ import streamlit as st
 
 from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.base.analyses import frame_words, request_analysis
-from udml_core.analyses import (
+from udml_core.numerics.refinement import Recipe
+from udml_core.runs import Run
+from udml_core.runs.analyses import (
     DEFAULT_RECIPE,
     REFINED,
     AnalysisSpec,
@@ -15,9 +17,7 @@ from udml_core.analyses import (
     list_analyses,
     plan_analysis,
 )
-from udml_core.refined_retrieval import finished_refinements
-from udml_core.refinement import Recipe
-from udml_core.runs import Run
+from udml_core.runs.search.refined import finished_refinements
 
 
 def has_graph(run: Run) -> bool:

@@ -12,7 +12,7 @@ from pages.parts.clusters.clustering import Clustering
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.kit.figures import ranked
 from pages.parts.kit.tables import table_behind
-from udml_core.errors import counted
+from udml_core.base.errors import counted
 from udml_core.exploration import clusters as views
 
 LARGEST, RANKED, MEMBERS = 36, 200, 300

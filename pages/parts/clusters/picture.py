@@ -13,7 +13,7 @@ from pages.parts.components.map_content import Color, Layout
 from pages.parts.components.scatter import scatter
 from pages.parts.kit.palette import percent
 from pages.parts.map.frame import UNITS, MapFrame, distortion_words
-from udml_core.analyses import find_analysis
+from udml_core.runs.analyses import find_analysis
 
 MAP_KEY = "clusters-map"
 MOST_NAMED = 10_000

@@ -14,7 +14,7 @@ from pages.parts.kit.figures import lines
 from pages.parts.kit.multiples import multiples, points_picture
 from pages.parts.kit.tables import table_behind
 from pages.parts.map.frame import covering_map
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.exploration import clusters as views
 from udml_core.runs import Run
 

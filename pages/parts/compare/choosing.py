@@ -9,7 +9,7 @@ import streamlit as st
 from pages.parts.base.address import write_address
 from pages.parts.base.run_picker import app_run, run_just_chosen
 from pages.parts.base.run_status import escaped, run_title, run_titles
-from udml_core.errors import counted
+from udml_core.base.errors import counted
 from udml_core.runs import Run
 from udml_core.runs.comparison import differing_settings, settings_of
 from udml_core.runs.verdict import standing

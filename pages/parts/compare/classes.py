@@ -13,7 +13,7 @@ from pages.parts.base.cached import load_retrieval, progress_bar
 from pages.parts.compare.measures import MOST_RANKED
 from pages.parts.kit.figures import GRAY, draw, line_style
 from pages.parts.kit.tables import table_behind
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.runs import Run
 
 MOST_CLASSES = 16

@@ -16,11 +16,11 @@ from pages.parts.components.map_content import Layout
 from pages.parts.components.scatter import scatter
 from pages.parts.map.coloring import colorings
 from pages.parts.map.frame import UNITS, MapFrame, load_map
-from udml_core.analyses import MAPS, Analysis, list_analyses
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.exploration.comparison import aligned_layouts
 from udml_core.exploration.maps import bounds
 from udml_core.runs import Run
+from udml_core.runs.analyses import MAPS, Analysis, list_analyses
 
 MOST_MAPS = 4
 HEIGHT = 380

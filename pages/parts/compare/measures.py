@@ -18,13 +18,13 @@ from pages.parts.compare.choosing import share_images
 from pages.parts.compare.colors import swatch
 from pages.parts.compare.verdict import Interval, unequal_words, verdict_words
 from pages.parts.kit.palette import percent, points
-from udml_core.arrays import Array
-from udml_core.errors import UserError
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
 from udml_core.exploration.comparison import mean_interval
-from udml_core.jobs.presets import show
 from udml_core.runs import Run
 from udml_core.runs.comparison import Spread, differing_settings, seed_groups, settings_of, spread
 from udml_core.runs.verdict import MAIN_MEASURE, MEASURE_NAMES, best_runs, standing
+from udml_core.work.jobs.presets import show
 
 PAGE_WIDTH, TITLE_WIDTH, MOST_WIDTH = 1014, 230, 260
 """Widths in pixels: of the page at 1400 pixels, of the titles of settings, and of a run's settings at most."""

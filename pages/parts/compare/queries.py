@@ -17,12 +17,12 @@ from pages.parts.compare.maps import MOST_MAPS, draw_map, maps_by_kind, matched_
 from pages.parts.components.gallery import Tile, clicked_tile, gallery, tile_of
 from pages.parts.kit.palette import color_legend, percent
 from pages.parts.retrieval.rankings import MARKS
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.comparison import only_first_hits, sign_test
 from udml_core.exploration.failures import Atlas
-from udml_core.retrieval import Hit, Retrieval
 from udml_core.runs import Run
+from udml_core.runs.search.retrieval import Hit, Retrieval
 from udml_core.runs.verdict import standing
 
 SAME_QUERY = "Same query"

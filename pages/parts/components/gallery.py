@@ -14,7 +14,7 @@ from pages.parts.base.run_picker import open_search
 from pages.parts.base.selection import Selection, select
 from pages.parts.components.thumbnails import OWN_SHEET, all_sheets, own_sheet
 from pages.parts.components.transport import Message, component, pack_mask, unpack_mask
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 
 Mark = Literal["", "hit", "miss", "query", "same", "different", "anchor", "positive", "negative"]

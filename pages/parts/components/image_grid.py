@@ -8,7 +8,7 @@ import numpy as np
 
 from pages.parts.components.map_content import Layout
 from pages.parts.components.transport import Message
-from udml_core.analyses import ImageGrid
+from udml_core.runs.analyses import ImageGrid
 
 
 def grid_layout(grid: ImageGrid, name: str) -> Layout:

@@ -14,7 +14,7 @@ from pages.parts.base.cached import load_dataset
 from pages.parts.base.selection import Selection
 from pages.parts.components.thumbnails import all_sheets
 from pages.parts.components.transport import Message, pack_mask
-from udml_core.arrays import LARGE, Array
+from udml_core.base.arrays import LARGE, Array
 from udml_core.data.dataset import Dataset
 
 STEPS = np.iinfo(np.uint16).max

@@ -9,9 +9,9 @@ from pages.parts.base.selection import Selection
 from pages.parts.components.map_content import Color, Layout, map_header
 from pages.parts.components.scatter import HTML
 from pages.parts.components.transport import Message, script_and_style
+from udml_core.base.offline import offline_page
+from udml_core.base.paths import ASSETS
 from udml_core.data.dataset import Dataset
-from udml_core.offline import offline_page
-from udml_core.paths import ASSETS
 
 
 def map_file(dataset: Dataset, layout: Layout, color: Color, selected: Selection, title: str, caption: str) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pages.parts.components.gallery import HTML, Tile
 from pages.parts.components.thumbnails import pair_sheet
 from pages.parts.components.transport import Message, component
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 
 

@@ -13,9 +13,9 @@ from pages.parts.base.selection import Selection, select
 from pages.parts.components.image_grid import seams
 from pages.parts.components.map_content import Color, Layout, map_header, row_array
 from pages.parts.components.transport import Message, component, unpack_mask
-from udml_core.analyses import ImageGrid
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
+from udml_core.runs.analyses import ImageGrid
 
 HTML = """<div class="scatter" role="group"><div class="layout">
 <div class="stage"><canvas class="points" role="img"></canvas>

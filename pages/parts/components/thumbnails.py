@@ -11,7 +11,7 @@ from PIL import Image
 
 from pages.parts.base.cached import load_dataset
 from pages.parts.components.transport import Message
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.thumbnails import are_sheets_made, make_sheets, make_thumbnail
 

@@ -18,8 +18,8 @@ import numpy as np
 import streamlit as st
 from streamlit import runtime
 
-from udml_core.arrays import Array
-from udml_core.paths import ASSETS
+from udml_core.base.arrays import Array
+from udml_core.base.paths import ASSETS
 
 Part = dict[str, Any] | None
 """The type of an array, and where the browser finds it: {type, url}, or {type, at, length} within the message."""

@@ -12,7 +12,7 @@ import streamlit as st
 from pages.parts.base.run_status import run_titles, title_of
 from pages.parts.kit.figures import GRAY, draw, line_style, width_axis
 from pages.parts.kit.tables import EMBEDDING_WORDS, table_behind
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.exploration import precision as views
 from udml_core.runs import Run, Spec
 

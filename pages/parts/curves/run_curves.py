@@ -18,7 +18,7 @@ from pages.parts.base.run_status import run_titles
 from pages.parts.kit.figures import CURVE_WORDS, SHARES, axis_title, curve_names, draw, line_style
 from pages.parts.kit.palette import BEFORE, percent
 from pages.parts.kit.tables import table_behind
-from udml_core.errors import UserError
+from udml_core.base.errors import UserError
 from udml_core.runs import Run
 from udml_core.runs.baselines import JUDGED, Baselines, baselines_of, read_baselines
 

@@ -17,11 +17,11 @@ from pages.parts.base.run_status import run_title
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.figures import COLORS, GRAY, draw
 from pages.parts.kit.tables import table_behind
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.splits import fixed_sample
-from udml_core.explanations import LatentLayer
 from udml_core.exploration import instances as views
 from udml_core.exploration.instances import NEAREST, Similarities
+from udml_core.numerics.explanations import LatentLayer
 from udml_core.runs import Run
 
 Half = Literal["training half", "test half", "all images"]

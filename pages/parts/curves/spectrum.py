@@ -18,7 +18,7 @@ from pages.parts.kit.figures import GRAY, curve, draw, line_style
 from pages.parts.kit.tables import table_behind
 from udml_core.exploration.affinity import Spectrum, spectrum
 from udml_core.runs import Run
-from udml_core.tasks import LIVE_STATES
+from udml_core.runs.tasks import LIVE_STATES
 
 MOST_TICKS = 16
 """Up to this number of ranks, each has a tick."""

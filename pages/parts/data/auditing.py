@@ -15,13 +15,12 @@ from pages.parts.base.user_errors import keep_user_errors, show_user_errors
 from pages.parts.data.computed import chosen_encoder, show_progress
 from pages.parts.data.excluding import NONE, Shown, change_list, list_buttons, select_images, show_excluded
 from pages.parts.kit.form import field_widget
-from udml_core.analyses import Analysis, find_analysis
-from udml_core.arrays import Integers
-from udml_core.backbones import EncoderSpec
+from udml_core.base.arrays import Integers
+from udml_core.base.declaration import describe
+from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
+from udml_core.data.encoders import EncoderSpec
 from udml_core.data.given.exclusions import can_undo, exclude, excluded_images
-from udml_core.declaration import describe
-from udml_core.errors import counted
 from udml_core.exploration.audit import (
     Audit,
     AuditSettings,
@@ -33,8 +32,9 @@ from udml_core.exploration.audit import (
     images_of,
     in_half,
 )
-from udml_core.jobs.auditing import find_auditing, start_auditing
 from udml_core.runs import Run, runs_folder
+from udml_core.runs.analyses import Analysis, find_analysis
+from udml_core.work.jobs.auditing import find_auditing, start_auditing
 
 VIEW = "data-view"
 """Session key of the view of the page Data."""

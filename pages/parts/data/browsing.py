@@ -11,7 +11,7 @@ from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.data.columns import choose_values
 from pages.parts.data.computed import Nearest
 from pages.parts.data.enlarged import enlarge
-from udml_core.arrays import Array, Integers
+from udml_core.base.arrays import Array, Integers
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.browsing import ORDERS, Order, find_images, order_images
 

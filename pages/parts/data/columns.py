@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from udml_core.arrays import Booleans
+from udml_core.base.arrays import Booleans
 from udml_core.data.columns import is_numeric, rows_with, values_of
 from udml_core.data.dataset import Dataset
 

@@ -12,15 +12,15 @@ from pages.parts.base.analyses import load_projection
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_status import UNSEEN, duration
 from pages.parts.base.user_errors import show_user_errors
-from udml_core import jobs
-from udml_core.analyses import Analysis
-from udml_core.arrays import Array
-from udml_core.backbones import BACKBONES, DEFAULT_BACKBONE, EncoderSpec
+from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
+from udml_core.data.encoders import BACKBONES, DEFAULT_BACKBONE, EncoderSpec
 from udml_core.exploration.browsing import Order, neighbor_similarities, outlier_scores
-from udml_core.jobs.browse import Browsing, continue_browsing, find_browsing
 from udml_core.runs import Run, RunRequest, runs_folder
-from udml_core.tasks import LIVE_STATES
+from udml_core.runs.analyses import Analysis
+from udml_core.runs.tasks import LIVE_STATES
+from udml_core.work import jobs
+from udml_core.work.jobs.browse import Browsing, continue_browsing, find_browsing
 
 PAGES = (("explore", "Explore", ":material/explore:"),
          ("map", "Map", ":material/scatter_plot:"), ("grid", "Grid", ":material/grid_view:"),

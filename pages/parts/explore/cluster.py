@@ -9,8 +9,8 @@ from pages.parts.base.analyses import rows_of
 from pages.parts.components.gallery import tile_of
 from pages.parts.explore.workbench import DeepLink, Workbench, explain, link, say_stand_in
 from pages.parts.kit.palette import percent
-from udml_core.explanations import Clusters
 from udml_core.exploration.clusters import cluster_purity, members
+from udml_core.numerics.explanations import Clusters
 
 MOST = 60
 

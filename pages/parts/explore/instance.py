@@ -10,11 +10,11 @@ from pages.parts.explore.workbench import DeepLink, Workbench, explain, link
 from pages.parts.instances.chosen import EMBEDDINGS, other_images
 from pages.parts.kit.palette import percent
 from pages.parts.map.uncertainty import noise
-from udml_core.declaration import describe_field
-from udml_core.explanations import LatentLayer, Uncertainty
+from udml_core.base.declaration import describe_field
 from udml_core.exploration.instances import softmax
 from udml_core.methods import PSLR
 from udml_core.methods.shared.instance import InstanceMethod
+from udml_core.numerics.explanations import LatentLayer, Uncertainty
 
 MOST = 10
 

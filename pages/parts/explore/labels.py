@@ -16,11 +16,11 @@ from pages.parts.explore.workbench import DeepLink, Workbench, explain, link, sa
 from pages.parts.kit.palette import color_legend, percent
 from pages.parts.labels.few_labels import assigned_now
 from pages.parts.labels.graph_view import SOURCES, GraphView, load_view, training_labels
-from udml_core.arrays import Array
-from udml_core.declaration import describe_field
-from udml_core.explanations import Affinities
+from udml_core.base.arrays import Array
+from udml_core.base.declaration import describe_field
 from udml_core.exploration.focus import LabelSources, label_sources
 from udml_core.methods import SSDML
+from udml_core.numerics.explanations import Affinities
 from udml_core.runs import Run
 
 MOST = 10

@@ -16,11 +16,11 @@ from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.components.map_content import Layout
 from pages.parts.components.slider import live_slider
 from pages.parts.map.frame import MapFrame, load_map
-from udml_core.analyses import MAPS, ImageGrid, Projection, analysis_at, list_analyses, plan_analysis
 from udml_core.exploration.epoch_places import place_among_neighbors
 from udml_core.exploration.quick_frames import quick_frames
-from udml_core.retrieval import FROZEN
 from udml_core.runs import Run
+from udml_core.runs.analyses import MAPS, ImageGrid, Projection, analysis_at, list_analyses, plan_analysis
+from udml_core.runs.search.retrieval import FROZEN
 
 NOW, EPOCHS, GRID, MOVING = "pca-now", "pca-epochs", "grid-of-", "epochs-of-"
 FRAMES: tuple[str, ...] = ("initial", "final")

@@ -12,9 +12,9 @@ from pages.parts.base.cached import load_retrieval
 from pages.parts.base.epoch_images import epoch_images
 from pages.parts.explore.workbench import DeepLink, Workbench, explain, link
 from pages.parts.retrieval.embeddings import load_refined
-from udml_core.analyses import REFINED
 from udml_core.exploration.neighborhoods import nearest_rows
-from udml_core.retrieval import Query
+from udml_core.runs.analyses import REFINED
+from udml_core.runs.search.retrieval import Query
 
 COUNT = 10
 

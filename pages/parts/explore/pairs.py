@@ -9,7 +9,7 @@ from pages.parts.base.address import join_indices
 from pages.parts.components.gallery import Mark, tile_of
 from pages.parts.explore.workbench import DeepLink, Workbench, explain, link, say_stand_in
 from pages.parts.pairs.stored import StoredPairs
-from udml_core.explanations import Pairs
+from udml_core.numerics.explanations import Pairs
 
 MOST = 20
 

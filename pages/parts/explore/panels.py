@@ -19,7 +19,7 @@ from pages.parts.explore.selected import show_selected
 from pages.parts.explore.triplets import show_triplets
 from pages.parts.explore.workbench import DeepLink, Workbench, show_link
 from pages.parts.kit.palette import CLASSES, HITS, color_legend
-from udml_core.explanations import Clusters, Pairs, Triplets
+from udml_core.numerics.explanations import Clusters, Pairs, Triplets
 
 KEY, SELECTED, FIRST = "explore-panel", "selected", "neighbors"
 

@@ -13,10 +13,10 @@ from pages.parts.kit.drawing import page_colors
 from pages.parts.triplets.detail import verdict
 from pages.parts.triplets.stored import ROLES, StoredTriplets
 from pages.parts.triplets.triangle import describe_triangle, triangle
-from udml_core.declaration import describe_field
-from udml_core.explanations import Triplets
+from udml_core.base.declaration import describe_field
 from udml_core.exploration import triplets as views
 from udml_core.methods.rpml import RPML
+from udml_core.numerics.explanations import Triplets
 
 MOST, HEIGHT = 6, 310
 """Most listed triplets of an anchor, and the height of the drawing in pixels: the panel shows all of it."""

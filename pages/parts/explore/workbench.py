@@ -17,11 +17,11 @@ from pages.parts.base.epochs import epochs_with
 from pages.parts.base.interesting import interesting_queries
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.components.gallery import Tile, gallery, mark_of, tile_of
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.splits import Split
-from udml_core.explanations import Explanation
 from udml_core.exploration.focus import stand_in
+from udml_core.numerics.explanations import Explanation
 from udml_core.runs import Run
 
 PARAMETER = "picked"

@@ -21,12 +21,12 @@ from pages.parts.base.run_status import run_title
 from pages.parts.components.thumbnails import own_sheet
 from pages.parts.components.transport import Message, component
 from pages.parts.home.story import in_dimensions, lines_to_beat, tell_story
-from udml_core.analyses import list_analyses
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
 from udml_core.data.splits import fixed_sample
-from udml_core.errors import UserError
 from udml_core.exploration.instrument import Instrument, make_instrument
 from udml_core.runs import Run
+from udml_core.runs.analyses import list_analyses
 from udml_core.runs.baselines import JUDGED
 
 MOST_PLAYED = JUDGED

@@ -24,11 +24,11 @@ from pages.parts.instances.competitors import (
 from pages.parts.kit.field_slider import field_slider
 from pages.parts.kit.palette import CLASSES, color_legend, percent
 from pages.parts.kit.sections import Section, show_sections
-from udml_core.declaration import describe_field
+from udml_core.base.declaration import describe_field
 from udml_core.exploration import instances as views
 from udml_core.methods import PSLR
-from udml_core.retrieval import Which
 from udml_core.runs import Run
+from udml_core.runs.search.retrieval import Which
 
 MOST_TILES = 24
 GROUPS = {"batch": "A random batch", "half": "All images of its half"}

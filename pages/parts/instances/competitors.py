@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from pages.parts.kit.figures import DASHES, draw
 from pages.parts.kit.palette import AFTER, BEFORE, HIT, MISS, QUERY
 from pages.parts.kit.tables import table_behind
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.instances import RankedImages, Softmax
 

@@ -11,7 +11,7 @@ from pages.parts.base.cached import load_retrieval
 from pages.parts.instances.chosen import ChosenImage, random_views
 from pages.parts.kit.pictures import picture
 from udml_core.methods import Method
-from udml_core.retrieval import FROZEN, Which
+from udml_core.runs.search.retrieval import FROZEN, Which
 
 SIDE = 104
 

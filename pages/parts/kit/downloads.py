@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pages.parts.base.address import number_from_address, write_address
 from pages.parts.components.slider import live_slider
-from udml_core.declaration import Described
+from udml_core.base.declaration import Described
 
 
 def field_slider(field: Described, key: str, default: float | None = None, note: str = "", play: bool = False,

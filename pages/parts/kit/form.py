@@ -9,10 +9,10 @@ from typing import Any
 import streamlit as st
 
 from pages.parts.base.address import drop_infinite, write_address
-from udml_core.declaration import Described, describe
-from udml_core.jobs import read_options, write_option
+from udml_core.base.declaration import Described, describe
 from udml_core.methods import Method
 from udml_core.runs import RunRequest
+from udml_core.work.jobs import read_options, write_option
 
 FIELDS_IN_ROW = 3
 MOST_SLIDER_STEPS = 4096

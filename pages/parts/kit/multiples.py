@@ -9,7 +9,7 @@ import streamlit as st
 from PIL import Image, ImageDraw
 
 from pages.parts.kit.pictures import inline
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8856a7", "#8a8a00")
 SINGLETON = "#8b9098"

@@ -12,7 +12,7 @@ from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.components.gallery import Tile, tile_of
 from pages.parts.labels.actions import skipped_images
 from pages.parts.labels.few_labels import assigned_now, ends_of, graph_of_run
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assigned_classes
 from udml_core.exploration import label_spread as views

@@ -14,7 +14,7 @@ from PIL import Image, ImageOps
 from pages.parts.kit.drawing import LIGHT, Colors, show_drawing, svg
 from pages.parts.kit.figures import GRAY
 from pages.parts.kit.pictures import inline
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.exploration.affinity import EgoGraph
 
 SIZE, INNER_RADIUS, OUTER_RADIUS, SIDE, CENTER_SIDE, MOST_WIDTH = 400, 112, 178, 40, 56, 7.0

@@ -16,14 +16,14 @@ from pages.parts.base.epochs import epochs_with, load_record, pick_epoch
 from pages.parts.base.interesting import current_image
 from pages.parts.components.gallery import Mark
 from pages.parts.labels.few_labels import assigned_now, graph_of_run
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assigned_classes
-from udml_core.explanations import Affinities
 from udml_core.exploration import affinity as views
 from udml_core.exploration import label_spread as spreading
-from udml_core.retrieval import FROZEN
+from udml_core.numerics.explanations import Affinities
 from udml_core.runs import Run
+from udml_core.runs.search.retrieval import FROZEN
 
 SOURCES = {"training": "Training graph, training labels", "told": "Final embedding, training labels",
            "given": "Final embedding, assigned labels"}

@@ -19,7 +19,7 @@ from pages.parts.kit.figures import lines
 from pages.parts.kit.tables import table_behind
 from pages.parts.labels.graph_view import GraphView
 from pages.parts.map.frame import UNITS, covering_map, show_distortion
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.exploration import label_spread as spreading
 
 MOST_LABELS = 60

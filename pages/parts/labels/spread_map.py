@@ -12,8 +12,8 @@ from pages.parts.components.map_content import Color
 from pages.parts.components.scatter import scatter
 from pages.parts.labels.board import Board
 from pages.parts.map.frame import UNITS, MapFrame, covering_map, distortion_words
-from udml_core.analyses import plan_analysis
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.runs.analyses import plan_analysis
 
 COLORS = {"class": "Most probable class", "certainty": "Certainty"}
 DEFAULT_COLOR = "class"

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from udml_core.lessons import Lesson, course_header, kit_script, kit_style, record_answer
+from udml_core.results.lessons import Lesson, course_header, kit_script, kit_style, record_answer
 from udml_core.runs import runs_folder
 
 OPENED = {"clusters", "compare", "data", "explore", "instances", "labels", "map", "neighborhoods", "affinity", "pairs",

@@ -9,7 +9,15 @@ import pandas as pd
 import streamlit as st
 
 from pages.parts.learn.lesson import go
-from udml_core.lessons import clear_answers, course, course_header, kit_script, kit_style, read_answers, right_choices
+from udml_core.results.lessons import (
+    clear_answers,
+    course,
+    course_header,
+    kit_script,
+    kit_style,
+    read_answers,
+    right_choices,
+)
 from udml_core.runs import runs_folder
 
 HTML = '<div class="course"></div>\n'

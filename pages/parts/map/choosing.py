@@ -11,8 +11,9 @@ from pages.parts.base.analyses import KIND_WORDS, SCOPE_WORDS, short_title
 from pages.parts.base.focus import carried_frame
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.form import field_widget
-from udml_core import jobs
-from udml_core.analyses import (
+from udml_core.base.declaration import describe_field
+from udml_core.runs import Run
+from udml_core.runs.analyses import (
     MAPS,
     REFINED,
     RELEVANT_FIELDS,
@@ -23,9 +24,8 @@ from udml_core.analyses import (
     list_analyses,
     plan_analysis,
 )
-from udml_core.declaration import describe_field
-from udml_core.refined_retrieval import finished_refinements
-from udml_core.runs import Run
+from udml_core.runs.search.refined import finished_refinements
+from udml_core.work import jobs
 
 REQUESTED, SEEN, DEFAULT, MENU = "map-requested", "maps-seen", "map-default", "new-map"
 """Keys of the session: the map that a user started, the maps of each run that were offered or shown, the default map,

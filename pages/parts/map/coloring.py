@@ -19,13 +19,13 @@ from pages.parts.map.columns import column_color, uploaded_columns
 from pages.parts.map.frame import MapFrame, load_map
 from pages.parts.map.spreading import SPREAD, has_few_labels, spread_color
 from pages.parts.map.uncertainty import LABEL, noise, noise_epoch
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.explanations import Clusters, Triplets, Uncertainty
 from udml_core.exploration import maps as views
 from udml_core.exploration.density import density, neighbor_distances, outlier_score
 from udml_core.methods import RPML
 from udml_core.methods.shared.authority_method import AuthorityMethod
+from udml_core.numerics.explanations import Clusters, Triplets, Uncertainty
 from udml_core.runs import Run
 
 COLOR_WORDS = {

@@ -9,10 +9,10 @@ import pandas as pd
 import streamlit as st
 
 from pages.parts.components.map_content import Color
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.data.sources.table import find_column, separator
-from udml_core.errors import UserError
 
 IMAGE = "image"
 MOST_NAMES = 1000

@@ -11,10 +11,10 @@ from pages.parts.base.address import write_address
 from pages.parts.base.selection import PREFIX, select
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.components.map_content import Color, Layout
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
 from udml_core.data import selections
 from udml_core.data.dataset import Dataset
-from udml_core.errors import UserError
 from udml_core.exploration.maps import keep_neighbors
 
 PARAMETER = "excluded"

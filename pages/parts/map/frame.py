@@ -10,10 +10,10 @@ import streamlit as st
 from pages.parts.base.analyses import load_projection, rows_of
 from pages.parts.base.cached import dataset_of
 from pages.parts.components.map_content import Layout
-from udml_core.analyses import MAPS, Projection, list_analyses
-from udml_core.arrays import LARGE, Array
+from udml_core.base.arrays import LARGE, Array
 from udml_core.data.dataset import Dataset
 from udml_core.runs import Run
+from udml_core.runs.analyses import MAPS, Projection, list_analyses
 
 UNITS = ("Distances on a map are not distances in the embedding: areas, gaps and axes carry no units. "
          "Trustworthiness and continuity measure how well the map preserves neighbors.")

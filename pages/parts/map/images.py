@@ -9,7 +9,7 @@ import streamlit as st
 from pages.parts.base.address import number_from_address, write_address
 from pages.parts.components.gallery import clicked_tile
 from pages.parts.map.frame import MapFrame
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 
 

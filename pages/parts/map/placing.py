@@ -9,9 +9,9 @@ import streamlit as st
 from pages.parts.base.analyses import frame_words, load_result
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.map.frame import MapFrame
-from udml_core import jobs
-from udml_core.analyses import Placed, find_analysis, list_analyses
 from udml_core.data.sources.listing import ENDINGS
+from udml_core.runs.analyses import Placed, find_analysis, list_analyses
+from udml_core.work import jobs
 
 
 def placed_images(shown: MapFrame) -> list[dict[str, Any]]:

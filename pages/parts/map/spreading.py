@@ -9,10 +9,10 @@ from pages.parts.components.map_content import Color
 from pages.parts.labels.few_labels import assigned_now, ends_of, graph_of_run
 from pages.parts.labels.graph_view import training_labels
 from pages.parts.map.frame import MapFrame
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assigned_classes
-from udml_core.declaration import describe_field
 from udml_core.exploration import label_spread as views
 from udml_core.methods import SSDML
 from udml_core.runs import Run

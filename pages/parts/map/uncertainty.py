@@ -14,10 +14,10 @@ from pages.parts.base.run_status import hyperparameters
 from pages.parts.components.gallery import clicked_tile, gallery, tile_of
 from pages.parts.components.map_content import Color
 from pages.parts.components.slider import live_slider
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.explanations import Uncertainty
 from udml_core.exploration.instances import uncertainty_extremes
+from udml_core.numerics.explanations import Uncertainty
 from udml_core.runs import Run
 
 ENDS = 24

@@ -15,13 +15,13 @@ from pages.parts.base.interesting import current_image
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.components.gallery import Mark, mark_of
 from pages.parts.retrieval.own_images import OwnImage, embed_image
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
-from udml_core.declaration import describe_field
 from udml_core.exploration import neighborhoods as views
 from udml_core.methods import PLM
-from udml_core.retrieval import Which
 from udml_core.runs import Run
+from udml_core.runs.search.retrieval import Which
 
 NEAREST, DEFAULT_SECOND = 200, 9
 """Number of nearest images, and the rank of the second image at first, counted from 0."""

@@ -12,9 +12,9 @@ import streamlit as st
 from pages.parts.kit.figures import GRAY, draw
 from pages.parts.kit.palette import HIT, MISS, QUERY
 from pages.parts.neighborhoods.center import Center
-from udml_core.arrays import Array
-from udml_core.explanations import LinearNeighborhoods
+from udml_core.base.arrays import Array
 from udml_core.exploration import neighborhoods as views
+from udml_core.numerics.explanations import LinearNeighborhoods
 
 MEMBER, REJECTED = HIT, MISS
 CHART_HEIGHT = 440  # so that the chart ends with the map's legend and caption beside it

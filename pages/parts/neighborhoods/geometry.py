@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.kit.field_slider import field_slider
-from udml_core.declaration import describe_field
+from udml_core.base.declaration import describe_field
 from udml_core.exploration import neighborhoods as views
 from udml_core.methods import PLM
 from udml_core.runs import Run

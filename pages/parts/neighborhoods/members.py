@@ -14,8 +14,8 @@ from pages.parts.kit.tables import table_behind
 from pages.parts.map.coloring import colorings
 from pages.parts.map.frame import UNITS, covering_map, distortion_words
 from pages.parts.neighborhoods.center import Center
-from udml_core.explanations import LinearNeighborhoods
 from udml_core.exploration import neighborhoods as views
+from udml_core.numerics.explanations import LinearNeighborhoods
 
 
 def show_map(center: Center, hoods: LinearNeighborhoods, second: int) -> int | None:

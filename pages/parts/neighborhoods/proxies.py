@@ -17,10 +17,10 @@ from pages.parts.map.coloring import colorings
 from pages.parts.map.frame import UNITS, covering_map
 from pages.parts.neighborhoods.center import set_images
 from pages.parts.neighborhoods.rankings import SIDES, direction_images
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.explanations import Proxies
 from udml_core.exploration import neighborhoods as views
+from udml_core.numerics.explanations import Proxies
 from udml_core.runs import Run
 
 NEAREST, SHOWN, AVERAGED = 200, 24, 5

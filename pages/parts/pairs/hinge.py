@@ -17,8 +17,8 @@ from pages.parts.kit.field_slider import field_slider
 from pages.parts.kit.figures import GRAY, draw
 from pages.parts.kit.palette import HIT, MISS, QUERY
 from pages.parts.kit.tables import table_behind
-from udml_core.arrays import Array
-from udml_core.declaration import describe_field
+from udml_core.base.arrays import Array
+from udml_core.base.declaration import describe_field
 from udml_core.exploration import pairs as views
 from udml_core.methods import NML
 from udml_core.runs import Run

@@ -10,7 +10,7 @@ import streamlit as st
 from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.components.pair_gallery import pair_gallery
 from pages.parts.pairs.session import ask_about
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.pairs import PairSet
 from udml_core.exploration import pairs as views

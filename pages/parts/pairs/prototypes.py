@@ -18,10 +18,10 @@ from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.kit.figures import COLORS, GRAY, draw
 from pages.parts.kit.pictures import picture
 from pages.parts.kit.tables import table_behind
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.explanations import Prototypes
 from udml_core.exploration import prototypes as views
+from udml_core.numerics.explanations import Prototypes
 from udml_core.runs import Run
 
 MOST_SIMILAR = 24

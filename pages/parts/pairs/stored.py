@@ -15,10 +15,10 @@ from pages.parts.kit.palette import change_style, percent, points
 from pages.parts.pairs.hinge import Hinge
 from pages.parts.pairs.session import answer_word
 from pages.parts.pairs.two_images import two_images
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.explanations import Pairs
 from udml_core.exploration import pairs as views
+from udml_core.numerics.explanations import Pairs
 from udml_core.runs import Run
 
 MOST_TILES = 60

@@ -6,10 +6,10 @@ import streamlit as st
 
 from pages.parts.base.analyses import load_result, request_analysis
 from pages.parts.refine.measures import MEASURES
-from udml_core.analyses import Refined, analysis_at, plan_analysis
-from udml_core.refinement import Recipe
+from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
-from udml_core.tasks import LIVE_STATES
+from udml_core.runs.analyses import Refined, analysis_at, plan_analysis
+from udml_core.runs.tasks import LIVE_STATES
 
 
 def show_actions(run: Run, recipe: Recipe) -> None:
@@ -39,7 +39,7 @@ def show_copies(run: Run, recipe: Recipe) -> None:
     st.caption("On the command line")
     st.code(f"udml refine {run.id} --recipe '{recipe}'", language="bash", wrap_lines=True)
     st.caption("In Python, on arrays of embeddings" + (" of several views (n, v, d)" if recipe.find("views") else ""))
-    st.code('from udml_core.refinement import Refiner\n'
+    st.code('from udml_core.numerics.refinement import Refiner\n'
             f'Refiner("{recipe}").fit(gallery, training=training).neighbors(10)', language="python", wrap_lines=True)
 
 

@@ -12,9 +12,9 @@ import streamlit as st
 from pages.parts.base.address import write_address
 from pages.parts.components.slider import live_slider
 from pages.parts.refine.live import FIRST_RECIPE
-from udml_core.declaration import Described, describe
-from udml_core.errors import UserError
-from udml_core.refinement import STEPS, Recipe, Step, make_step
+from udml_core.base.declaration import Described, describe
+from udml_core.base.errors import UserError
+from udml_core.numerics.refinement import STEPS, Recipe, Step, make_step
 
 PARAMETER = "recipe"
 HIDDEN = ("shortlist",)

@@ -11,17 +11,17 @@ from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.analyses import rows_of
 from pages.parts.base.cached import dataset_of, load_split
 from pages.parts.base.run_hash import RUN_HASH
-from udml_core.analyses import DEFAULT_RECIPE
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
-from udml_core.errors import UserError
 from udml_core.exploration import refining
 from udml_core.exploration.refining import LiveGallery
 from udml_core.methods import Embedder
-from udml_core.refined_retrieval import are_views_stored, view_embeddings
-from udml_core.refinement import Recipe
-from udml_core.refinement.recipe import Views
+from udml_core.numerics.refinement import Recipe
+from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs import Run
+from udml_core.runs.analyses import DEFAULT_RECIPE
+from udml_core.runs.search.refined import are_views_stored, view_embeddings
 
 FIRST_RECIPE = str(Recipe.parse(DEFAULT_RECIPE).without("views"))
 """The recipe at first: the default without views, which need a pass of the encoder over all images."""

@@ -8,7 +8,7 @@ from pages.parts.kit.palette import change_style, percent, signed
 from pages.parts.refine.live import Live
 from udml_core.exploration import refining
 from udml_core.exploration.refining import NEIGHBORS, Refined
-from udml_core.refinement import STEPS
+from udml_core.numerics.refinement import STEPS
 
 MEASURES = {
     "recall@1": ("R@1", "%", "Share of queries whose nearest image has the same class, a hit."),

@@ -13,7 +13,7 @@ from pages.parts.kit.palette import HITS, color_legend
 from pages.parts.kit.pictures import picture
 from pages.parts.kit.sections import open_section
 from pages.parts.refine.live import Live
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.exploration import refining
 from udml_core.exploration.focus import stand_in
 from udml_core.exploration.refining import SHOWN, Refined

@@ -12,10 +12,10 @@ import streamlit as st
 from pages.parts.base.address import join_indices, write_address
 from pages.parts.kit.figures import draw
 from pages.parts.kit.palette import percent
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.failures import Atlas, Pair
-from udml_core.retrieval import Which
+from udml_core.runs.search.retrieval import Which
 
 MOST_CLASSES = 30
 """A heat map of more classes, or of a single pair, is not shown."""

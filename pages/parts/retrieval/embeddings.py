@@ -16,11 +16,11 @@ from pages.parts.base.cached import load_retrieval
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_status import escaped, run_titles
 from pages.parts.kit.palette import AFTER, BEFORE, REFINED
-from udml_core.analyses import find_analysis
-from udml_core.embedding_search import EmbeddingSearch, open_search
-from udml_core.refined_retrieval import finished_refinements, outside_recipe
-from udml_core.retrieval import FROZEN, Retrieval
 from udml_core.runs import Run, list_runs, runs_folder
+from udml_core.runs.analyses import find_analysis
+from udml_core.runs.search.embedding import EmbeddingSearch, open_search
+from udml_core.runs.search.refined import finished_refinements, outside_recipe
+from udml_core.runs.search.retrieval import FROZEN, Retrieval
 
 MOST = 4
 SEPARATOR = "~"

@@ -16,11 +16,11 @@ from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.kit.palette import change_style, color_legend, percent, points
 from pages.parts.kit.tables import table_behind
 from pages.parts.retrieval.confused_pairs import choose_pair
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
-from udml_core.errors import counted
 from udml_core.exploration.failures import Atlas, History, Pair, hit_since, last_hit
-from udml_core.retrieval import Retrieval, Which
+from udml_core.runs.search.retrieval import Retrieval, Which
 
 EMBEDDING_WORDS: dict[Which, str] = {"final": "after training", "initial": "before training"}
 MOST_QUERIES = 300

@@ -14,14 +14,14 @@ from pages.parts.base.analyses import load_indices, load_result, rows_of
 from pages.parts.base.cached import load_split
 from pages.parts.data.columns import value_widgets
 from pages.parts.map.coloring import training_clusters
-from udml_core.analyses import REFINED, list_analyses
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
-from udml_core.declaration import describe_field
-from udml_core.explanations import Clusters
 from udml_core.exploration.clusters import Graph, cluster_purity
 from udml_core.methods import RPML
-from udml_core.retrieval import Gallery, Retrieval
+from udml_core.numerics.explanations import Clusters
+from udml_core.runs.analyses import REFINED, list_analyses
+from udml_core.runs.search.retrieval import Gallery, Retrieval
 
 GALLERIES: tuple[Gallery, ...] = get_args(Gallery)[::-1]
 GALLERY_WORDS: dict[Gallery, str] = {"test": "test half", "all": "all images"}

@@ -8,10 +8,10 @@ from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.retrieval.embeddings import Column
 from pages.parts.retrieval.own_images import OwnImage, Side, embed_image
 from pages.parts.retrieval.query import PageQuery
-from udml_core.arrays import Array
-from udml_core.embedding_search import EmbeddingSearch
-from udml_core.retrieval import Query
+from udml_core.base.arrays import Array
 from udml_core.runs import Run
+from udml_core.runs.search.embedding import EmbeddingSearch
+from udml_core.runs.search.retrieval import Query
 
 
 def query_in(column: Column, query: PageQuery) -> Query:

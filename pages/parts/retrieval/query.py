@@ -17,7 +17,7 @@ from pages.parts.base.address import indices_from_address, join_indices, write_a
 from pages.parts.kit.palette import QUERY
 from pages.parts.kit.pictures import picture
 from pages.parts.retrieval.own_images import OwnImage, Side, receive_images
-from udml_core.retrieval import Retrieval
+from udml_core.runs.search.retrieval import Retrieval
 
 Mode = Literal["alone", "add", "subtract"]
 MODES: dict[Mode, str] = {"alone": "search with it", "add": "+ add it", "subtract": "− subtract it"}

@@ -19,9 +19,9 @@ from pages.parts.retrieval.embeddings import Column
 from pages.parts.retrieval.filters import Filter
 from pages.parts.retrieval.own_embedding import query_in
 from pages.parts.retrieval.query import PageQuery
-from udml_core.errors import UserError
-from udml_core.exporting import embeddings_file, images_file, model_archive
-from udml_core.retrieval import Hit, Retrieval
+from udml_core.base.errors import UserError
+from udml_core.runs.search.retrieval import Hit, Retrieval
+from udml_core.work.exporting import embeddings_file, images_file, model_archive
 
 MARKS: dict[bool | None, Mark] = {True: "hit", False: "miss", None: ""}
 SIDE, CELL = 88, 160

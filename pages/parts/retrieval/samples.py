@@ -11,7 +11,7 @@ from pages.parts.base.focus import suggest_image
 from pages.parts.base.interesting import ANY_CLASS, Strip, interesting_queries
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.retrieval.query import Mode, PageQuery, current_query, set_query
-from udml_core.retrieval import Retrieval
+from udml_core.runs.search.retrieval import Retrieval
 
 CLASS_KEY = "sample-class"
 

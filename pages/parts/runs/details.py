@@ -10,12 +10,12 @@ from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.tables import evaluation_table
 from pages.parts.runs.notes import notes_menu, show_notes
 from pages.parts.runs.trash import delete_menu
-from udml_core import jobs
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.command import command_limits, command_of
 from udml_core.runs.comparison import settings_of
+from udml_core.runs.tasks import LIVE_STATES
 from udml_core.runs.verdict import standing, verdict
-from udml_core.tasks import LIVE_STATES
+from udml_core.work import jobs
 
 VERDICT_ICONS = {"above": ":green[:material/trending_up:]", "between": ":orange[:material/trending_flat:]",
                  "below": ":red[:material/trending_down:]", "baseline": ":material/horizontal_rule:"}

@@ -16,9 +16,9 @@ from pages.parts.base.setting_words import setting_title, short_title
 from pages.parts.kit.figures import COLORS, GRAY, draw
 from pages.parts.kit.palette import AFTER
 from pages.parts.sweeps.words import combination_words, criterion_text
-from udml_core import sweeps
-from udml_core.jobs.presets import show
-from udml_core.sweeps import Combination, Criterion
+from udml_core.work import sweeps
+from udml_core.work.jobs.presets import show
+from udml_core.work.sweeps import Combination, Criterion
 
 A_ROW = 3
 MOST_FIELDS = 9

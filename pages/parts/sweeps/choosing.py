@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import streamlit as st
 
 from pages.parts.base.address import choice_from_address, write_address
+from udml_core.base.errors import UserError
 from udml_core.data import catalog
-from udml_core.errors import UserError
-from udml_core.sweeps import CRITERIA, Combination, Criterion, Sweep
+from udml_core.work.sweeps import CRITERIA, Combination, Criterion, Sweep
 
 
 def choose_sweep(groups: Sequence[Sweep]) -> Sweep:

@@ -7,9 +7,9 @@ import streamlit as st
 from pages.parts.base.run_status import escaped
 from pages.parts.kit.form import option_key
 from pages.parts.train.settings import Settings, example_title
-from udml_core import jobs
 from udml_core.data.dataset import Dataset
 from udml_core.runs import Run, Spec
+from udml_core.work import jobs
 
 
 def show_measured(spec: Spec, dataset: Dataset, settings: Settings, example: Run | None) -> None:

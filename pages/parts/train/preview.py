@@ -11,16 +11,16 @@ from pages.parts.base.run_status import duration
 from pages.parts.base.warming import SCRIPT_THREAD
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.kit.figures import histogram
-from udml_core.arrays import Array, Integers
-from udml_core.backbones import Encoder, image_seconds
+from udml_core.base.arrays import Array, Integers
+from udml_core.base.declaration import describe
+from udml_core.base.errors import counted
+from udml_core.base.files import read_array
 from udml_core.data.dataset import Dataset
+from udml_core.data.encoders import Encoder, image_seconds
 from udml_core.data.features import features_of_some, features_path
 from udml_core.data.splits import SplitName
-from udml_core.declaration import describe
-from udml_core.errors import counted
 from udml_core.exploration.preview import SAMPLE, Preview, Sample, draw_sample, preview
 from udml_core.exploration.triplets import angle_histogram
-from udml_core.files import read_array
 from udml_core.methods import find_method
 from udml_core.runs import Spec
 

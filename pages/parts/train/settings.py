@@ -14,12 +14,12 @@ from pages.parts.base.cached import load_dataset
 from pages.parts.base.run_status import duration, escaped, method_title
 from pages.parts.base.setting_words import setting_words
 from pages.parts.results.table import measure_words
-from udml_core import jobs
+from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
-from udml_core.errors import UserError
-from udml_core.jobs.presets import ImageKind
 from udml_core.methods import Method, find_method
 from udml_core.runs import Run, RunRequest, find_run, form_options, runs_folder
+from udml_core.work import jobs
+from udml_core.work.jobs.presets import ImageKind
 
 SETTINGS = {"example": "As in the example", "default": "Default values", "quick": "Quick, about a minute",
             "best": "Best in the records", "paper": "As printed in the paper"}

@@ -12,7 +12,7 @@ from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.interesting import default_image
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.triplets.stored import StoredTriplets
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.exploration import triplets as views
 from udml_core.exploration.focus import stand_in
 

@@ -11,7 +11,7 @@ from pages.parts.kit.drawing import LIGHT, Colors, show_drawing, svg
 from pages.parts.kit.figures import GRAY
 from pages.parts.kit.palette import QUERY
 from pages.parts.kit.pictures import inline
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 
 WIDTH, HEIGHT, ARC, SIDE = 340, 380, 34, 76
 """Pixels of the drawing, radius of the arc, and side of a photograph."""

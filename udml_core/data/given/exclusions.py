@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from udml_core.arrays import Integers
+from udml_core.base.arrays import Integers
+from udml_core.base.errors import UserError, quoted
+from udml_core.base.files import read_regular
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.log import append_to_log, read_log
 from udml_core.data.sources.table import find_column, separator
-from udml_core.errors import UserError, quoted
-from udml_core.files import read_regular
 
 KIND = "exclusions"
 COLUMN = "image"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.log import append_to_log, read_log
-from udml_core.errors import UserError
 
 KIND = "labels"
 LONGEST_CLASS = 100

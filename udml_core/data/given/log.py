@@ -18,10 +18,10 @@ from typing import Any
 
 from filelock import FileLock
 
+from udml_core.base.errors import UserError
+from udml_core.base.files import replace_text
+from udml_core.base.paths import given_folder
 from udml_core.data.dataset import Dataset, FileImages
-from udml_core.errors import UserError
-from udml_core.files import replace_text
-from udml_core.paths import given_folder
 
 
 def log_path_of(dataset: Dataset, kind: str) -> Path:

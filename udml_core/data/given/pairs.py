@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from udml_core.arrays import Array, Booleans, Integers
+from udml_core.base.arrays import Array, Booleans, Integers
+from udml_core.base.errors import UserError, quoted
+from udml_core.base.files import read_regular
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.log import append_to_log, read_log
 from udml_core.data.sources.table import separator
-from udml_core.errors import UserError, quoted
-from udml_core.files import read_regular
 
 MOST_PAIRS = 500_000
 """Largest number of pairs drawn from labels, as in NML's paper."""

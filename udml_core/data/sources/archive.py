@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, BinaryIO, TypeVar
 
+from udml_core.base.errors import UserError, quoted
 from udml_core.data.dataset import Report
 from udml_core.data.sources.listing import ENDINGS, is_hidden
 from udml_core.data.sources.vector_files import ENDINGS as TABLES
-from udml_core.errors import UserError, quoted
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 KEPT = ENDINGS | {"", ".txt", ".csv", ".parquet", ".mat", ".bin", ".meta"}

@@ -21,7 +21,10 @@ from typing import Any
 import numpy as np
 from filelock import FileLock
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
+from udml_core.base.files import read_array, read_json, replace_text
+from udml_core.base.paths import cache_folder, dataset_cache, existing_path, may_read, readable_roots
 from udml_core.data.columns import Columns
 from udml_core.data.dataset import TABLE, Dataset, Report, Skipped
 from udml_core.data.sources.source import Source
@@ -36,9 +39,6 @@ from udml_core.data.sources.table_columns import (
 )
 from udml_core.data.sources.vector_files import ENDINGS, open_vectors, reading
 from udml_core.data.text_tiles import TILE, TableImages
-from udml_core.errors import UserError
-from udml_core.files import read_array, read_json, replace_text
-from udml_core.paths import cache_folder, dataset_cache, existing_path, may_read, readable_roots
 
 LAYOUT = "NAME.npy, NAME.npz, NAME.parquet or NAME.safetensors with one vector for each row"
 _NAME = re.compile(rf"^(.+?(?:{'|'.join(map(re.escape, ENDINGS))}))(?:#(.*))?$", re.IGNORECASE | re.DOTALL)

@@ -8,9 +8,9 @@ import json
 import numpy as np
 from PIL import Image
 
+from udml_core.base.paths import ASSETS
 from udml_core.data.dataset import ArrayImages, Dataset, Report
 from udml_core.data.sources.source import Source
-from udml_core.paths import ASSETS
 
 COLUMNS, SIDE = 40, 64
 """Drawings in a row of the sheet, and their side in pixels."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from udml_core.base.paths import ASSETS
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.sources.idx import CLOTHES, gray_dataset
 from udml_core.data.sources.source import Source
-from udml_core.paths import ASSETS
 
 
 class FashionMini(Source):

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from udml_core.base.errors import UserError
+from udml_core.base.paths import may_read
 from udml_core.data.dataset import Dataset, FileImages, Report, Skipped
 from udml_core.data.sources.levels import (
     NO_CLASSES,
@@ -25,8 +27,6 @@ from udml_core.data.sources.levels import (
 from udml_core.data.sources.listing import ENDINGS, has_image, listed
 from udml_core.data.sources.located import Located, printable
 from udml_core.data.sources.scanning import scan
-from udml_core.errors import UserError
-from udml_core.paths import may_read
 
 LAYOUT = "folder/CLASS/image.jpg (one subfolder for each class), or image files directly in the folder (unlabeled)"
 

@@ -11,11 +11,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from udml_core.arrays import Array, Booleans, Integers
+from udml_core.base.arrays import Array, Booleans, Integers
+from udml_core.base.errors import UserError
+from udml_core.base.paths import data_folder
 from udml_core.data.dataset import ArrayImages, Dataset, Report
 from udml_core.data.sources.source import Source
-from udml_core.errors import UserError
-from udml_core.paths import data_folder
 
 CLOTHES = ("T-shirt", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 SIDE = 28

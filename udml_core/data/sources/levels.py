@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from udml_core.errors import UserError
+from udml_core.base.errors import UserError
 
 NO_CLASSES = 0
 """The level of images without classes."""

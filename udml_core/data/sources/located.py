@@ -10,12 +10,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
+from udml_core.base.errors import UserError, quoted
+from udml_core.base.paths import may_read, readable_roots
 from udml_core.data.dataset import Skipped
 from udml_core.data.sources.levels import ClassLevel
 from udml_core.data.sources.listing import is_text
 from udml_core.data.sources.source import Source
-from udml_core.errors import UserError, quoted
-from udml_core.paths import may_read, readable_roots
 
 
 class Located(Source):

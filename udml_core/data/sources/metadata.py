@@ -9,13 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from udml_core.base.errors import UserError, quoted
+from udml_core.base.paths import may_read
 from udml_core.data.dataset import Dataset, Report, Skipped
 from udml_core.data.sources.listed import Listing, load_listing
 from udml_core.data.sources.listing import listed
 from udml_core.data.sources.located import Located
 from udml_core.data.sources.table import HALVES, ColumnFile, by_value, column_names, find_column, value_text
-from udml_core.errors import UserError, quoted
-from udml_core.paths import may_read
 
 TABLES = ("metadata.csv", "metadata.parquet")
 FILE_COLUMNS = ("file_name", "filename", "image")

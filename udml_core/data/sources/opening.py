@@ -6,13 +6,13 @@ import os
 import re
 from pathlib import Path
 
+from udml_core.base.errors import UserError, quoted
+from udml_core.base.paths import may_read
 from udml_core.data.sources.folder import Folder
 from udml_core.data.sources.levels import split_level
 from udml_core.data.sources.located import Located
 from udml_core.data.sources.metadata import MetadataFolder, tables_of
 from udml_core.data.sources.official.registry import detect
-from udml_core.errors import UserError, quoted
-from udml_core.paths import may_read
 
 _OPTION = re.compile(r"^(.+)#(?:(crop|part)=([^#/\\]{1,100})|(label)=(.{1,1000}))$")
 """An option after a name. A label is the name of a column, which can have any letters."""

@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from udml_core.base.files import replace_text
+from udml_core.base.paths import cache_folder
 from udml_core.data.dataset import Report, open_image
 from udml_core.data.sources.listing import is_text
-from udml_core.files import replace_text
-from udml_core.paths import cache_folder
 
 SCAN_KEYS = frozenset({"bytes", "time", "digest", "size", "gray", "reason"})
 Scan = dict[str, dict[str, Any]]

@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from udml_core.errors import UserError, quoted
-from udml_core.files import check_regular, read_regular
+from udml_core.base.errors import UserError, quoted
+from udml_core.base.files import check_regular, read_regular
 
 LONGEST = 2**30
 """Largest length of a CSV file in bytes."""

@@ -11,12 +11,12 @@ from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
 
-from udml_core.arrays import Booleans, Integers
+from udml_core.base.arrays import Booleans, Integers
+from udml_core.base.errors import UserError, quoted
+from udml_core.base.paths import may_read
 from udml_core.data.sources.listing import ENDINGS, is_text
 from udml_core.data.sources.table import HALVES, ColumnFile, by_value, numbered, value_text
 from udml_core.data.sources.vector_files import ChoiceError, VectorFile, open_vectors, reading
-from udml_core.errors import UserError, quoted
-from udml_core.paths import may_read
 
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "label": ("label", "labels", "class", "classes", "class_name", "target", "targets", "category", "y"),

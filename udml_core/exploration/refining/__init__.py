@@ -3,7 +3,7 @@
 `LiveGallery` keeps what all recipes need: the embedding reduced to its main components, and the candidates of each
 image, its nearest images in the stored embedding. A step of a recipe then searches neighbors among the candidates only,
 and averages them by a sparse product. Measures use an evenly spaced sample of queries; a single query is ranked against
-the whole gallery. `udml_core.refinement.Refiner` computes the same steps without these shortcuts.
+the whole gallery. `udml_core.numerics.refinement.Refiner` computes the same steps without these shortcuts.
 """
 
 from udml_core.exploration.refining.gallery import (

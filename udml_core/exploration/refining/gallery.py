@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from udml_core.arrays import Array, Integers
+from udml_core.base.arrays import Array, Integers
 from udml_core.exploration.refining.ranking import NEIGHBORS, Refined, rank_rows
 from udml_core.exploration.refining.stages import (
     Stage,
@@ -19,10 +19,10 @@ from udml_core.exploration.refining.stages import (
     start_stage,
     whitening_of,
 )
-from udml_core.neighbors import nearest
-from udml_core.refinement.linear import Linear, reduction, unit_rows
-from udml_core.refinement.measures import label_free_measures
-from udml_core.refinement.recipe import Average, Recipe, Reduce, Step, Whiten
+from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.refinement.linear import Linear, reduction, unit_rows
+from udml_core.numerics.refinement.measures import label_free_measures
+from udml_core.numerics.refinement.recipe import Average, Recipe, Reduce, Step, Whiten
 
 MOST_IMAGES, MOST_TRAINING = 6000, 3000
 """Larger galleries are explored on evenly spaced images; linear steps are fitted on evenly spaced training images."""

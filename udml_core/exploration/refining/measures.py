@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 
-from udml_core.arrays import Integers
+from udml_core.base.arrays import Integers
 from udml_core.exploration.refining.ranking import NEIGHBORS, Refined
-from udml_core.refinement.measures import label_free_measures, retrieval_measures, share_of_common
-from udml_core.refinement.recipe import Recipe
+from udml_core.numerics.refinement.measures import label_free_measures, retrieval_measures, share_of_common
+from udml_core.numerics.refinement.recipe import Recipe
 
 SHOWN = 12
 """First ranks in which a query's hits are counted."""

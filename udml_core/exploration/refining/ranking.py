@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from udml_core.arrays import Floats, Integers
+from udml_core.base.arrays import Floats, Integers
 from udml_core.exploration.refining.stages import Stage, averaging_weights, candidate_cosines, list_matrix, with_own
-from udml_core.refinement.diffusion import ITERATIONS, TOLERANCE, solve_on_lists
-from udml_core.refinement.kernels import in_threads
-from udml_core.refinement.linear import unit_rows
-from udml_core.refinement.recipe import Diffuse, Expand, Recipe, Rerank
-from udml_core.refinement.reciprocal import (
+from udml_core.numerics.refinement.diffusion import ITERATIONS, TOLERANCE, solve_on_lists
+from udml_core.numerics.refinement.kernels import in_threads
+from udml_core.numerics.refinement.linear import unit_rows
+from udml_core.numerics.refinement.recipe import Diffuse, Expand, Recipe, Rerank
+from udml_core.numerics.refinement.reciprocal import (
     average_encodings,
     encode,
     expand,

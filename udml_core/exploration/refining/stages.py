@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from udml_core.arrays import Array, Floats, Integers
-from udml_core.neighbors import nearest
-from udml_core.refinement.kernels import in_threads
-from udml_core.refinement.linear import Linear, unit_rows
-from udml_core.refinement.recipe import Whiten
-from udml_core.refinement.reciprocal import fill_similarities, mutual_mask
+from udml_core.base.arrays import Array, Floats, Integers
+from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.refinement.kernels import in_threads
+from udml_core.numerics.refinement.linear import Linear, unit_rows
+from udml_core.numerics.refinement.recipe import Whiten
+from udml_core.numerics.refinement.reciprocal import fill_similarities, mutual_mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ def spectrum(stage: Stage, step: Whiten) -> tuple[Array, Array]:
 
 
 def whitening_of(values: Array, vectors: Array, rows: Floats, shrinkage: float) -> Linear:
-    """Return the whitening (C + s·σ²·I)^(−1/2) of a spectrum, as `udml_core.refinement.linear.whitening`."""
+    """Return the whitening (C + s·σ²·I)^(−1/2) of a spectrum, as `udml_core.numerics.refinement.linear.whitening`."""
     level = float(values.mean()) * shrinkage or 1.0
     weight = vectors / np.sqrt(np.maximum(values, 0) + level) @ vectors.T
     return Linear(weight.astype(np.float32), rows.mean(axis=0))

@@ -8,10 +8,10 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
-from udml_core.arrays import Array, Floats, Integers
+from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.exploration.refining.gallery import CANDIDATES
 from udml_core.exploration.refining.ranking import Refined
-from udml_core.refinement.recipe import Diffuse, Rerank
+from udml_core.numerics.refinement.recipe import Diffuse, Rerank
 
 
 @dataclass(frozen=True)

@@ -14,17 +14,17 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from udml_core.base.declaration import Shown
+from udml_core.base.errors import UserError
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.errors import UserError
-from udml_core.explanations import Clusters, Explanation
-from udml_core.geometry import Euclidean, Grassmann, Point, Product
-from udml_core.graph import AuthorityGraph
-from udml_core.losses.angular import Weight
 from udml_core.methods.base import Method, Setting, State
 from udml_core.methods.embedder import Embedder, Head, unit
 from udml_core.methods.fields import Angle, Beginning, Dimension, Epochs, UnitLength
 from udml_core.methods.shared.projection import check_projection, first_projection
+from udml_core.numerics.explanations import Clusters, Explanation
+from udml_core.numerics.geometry import Euclidean, Grassmann, Point, Product
+from udml_core.numerics.graph import AuthorityGraph
+from udml_core.numerics.losses.angular import Weight
 
 FEWEST_IMAGES = 3
 """Images of the smallest training half with a triplet."""

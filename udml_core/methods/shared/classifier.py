@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from udml_core.declaration import Shown
+from udml_core.base.declaration import Shown
 from udml_core.methods.shared.instance import Curves
 
 Sharpness = Annotated[float, Field(gt=0, le=10), Shown(symbol="τ", low=0.02, high=1, logarithmic=True,

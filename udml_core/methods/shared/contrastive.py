@@ -9,9 +9,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from udml_core.declaration import Shown
+from udml_core.base.declaration import Shown
 from udml_core.methods.embedder import unit
-from udml_core.sampling import generator
+from udml_core.numerics.sampling import generator
 
 Projection = Annotated[Literal["mlp", "linear", "none"], Shown(label="Projection head")]
 HiddenWidth = Annotated[int, Field(ge=1, le=8192), Shown(step=1, high=4096, label="Hidden width")]

@@ -2,8 +2,8 @@
 
 Each process encodes a part, and all see the embeddings of the whole batch.
 
-`udml train --processes N` starts them, with torchrun's agent (see `udml_core.workers.elastic`). Without a process group
-there is one process, and the functions of this module return their inputs.
+`udml train --processes N` starts them, with torchrun's agent (see `udml_core.work.workers.elastic`). Without a process
+group there is one process, and the functions of this module return their inputs.
 """
 
 from __future__ import annotations

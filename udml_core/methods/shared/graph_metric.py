@@ -14,11 +14,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from udml_core.arrays import Array
-from udml_core.backbones import EncoderSpec
+from udml_core.base.arrays import Array
+from udml_core.base.declaration import Shown
+from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.losses.mahalanobis import Report
 from udml_core.methods.base import Epoch, Method, Setting, State
 from udml_core.methods.fields import (
     BatchNorm,
@@ -36,7 +35,8 @@ from udml_core.methods.shared.few_labels import Partitions, check_neighbors, enc
 from udml_core.methods.shared.pair_metric import LearnedMetric, WeightedGraph, alternate, alternation_seconds
 from udml_core.methods.shared.projection import check_encoder_training
 from udml_core.methods.shared.training import SGDRates
-from udml_core.neighbors import nearest
+from udml_core.numerics.losses.mahalanobis import Report
+from udml_core.numerics.neighbors import nearest
 
 PairWeight = Annotated[float, Field(ge=0, le=1000)]
 

@@ -14,12 +14,11 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from udml_core.backbones import EncoderSpec
+from udml_core.base.declaration import Shown
+from udml_core.base.errors import UserError
 from udml_core.data.augmentation import COLORS, CROPS, Augmentation
+from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.errors import UserError
-from udml_core.explanations import Explanation
 from udml_core.methods.base import Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import AnyHead, Embedder
 from udml_core.methods.fields import (
@@ -56,7 +55,8 @@ from udml_core.methods.shared.training import (
     trained_parameters,
     view_inputs,
 )
-from udml_core.sampling import generator
+from udml_core.numerics.explanations import Explanation
+from udml_core.numerics.sampling import generator
 
 Curves = dict[str, Tensor]
 

@@ -15,15 +15,15 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from udml_core.base.declaration import Shown
+from udml_core.base.errors import UserError
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
-from udml_core.errors import UserError
-from udml_core.explanations import Pairs, Prototypes
-from udml_core.losses.pair_hinge import PairHinge
 from udml_core.methods.base import Epoch, Method, Setting, State
 from udml_core.methods.embedder import Embedder, Head, KernelHead
 from udml_core.methods.fields import Epochs, PairDimension
-from udml_core.sampling import balanced_draw, generator
+from udml_core.numerics.explanations import Pairs, Prototypes
+from udml_core.numerics.losses.pair_hinge import PairHinge
+from udml_core.numerics.sampling import balanced_draw, generator
 
 PAPER = "G. Sharma, B. Schiele: Scalable Nonlinear Embeddings for Semantic Category-based Image Retrieval."
 PAIRS_AN_EPOCH = 10_000

@@ -17,14 +17,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
 from udml_core.data.training import TrainingData
-from udml_core.losses.mahalanobis import Pairs, Report, ignore_progress, labeled_pairs, matrix_root, scatter
 from udml_core.methods.base import Epoch, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, Head
 from udml_core.methods.shared.few_labels import Partitions
 from udml_core.methods.shared.training import EncoderInTraining, rows_at
-from udml_core.sampling import generator, label_pairs, weighted_edges
+from udml_core.numerics.losses.mahalanobis import Pairs, Report, ignore_progress, labeled_pairs, matrix_root, scatter
+from udml_core.numerics.sampling import generator, label_pairs, weighted_edges
 
 MOST_PAIRS = 20_000
 """Largest number of labeled pairs of each kind that a metric is learned from, or that an epoch draws from."""

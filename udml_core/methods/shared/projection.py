@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from udml_core.backbones import EncoderSpec, check_divisible, needs_batches
+from udml_core.base.errors import UserError
+from udml_core.data.encoders import EncoderSpec, check_divisible, needs_batches
 from udml_core.data.training import TrainingData
-from udml_core.errors import UserError
-from udml_core.geometry import Grassmann
 from udml_core.methods.base import Method, Setting
 from udml_core.methods.closed_form import check_directions, principal_directions
 from udml_core.methods.embedder import unit
 from udml_core.methods.fields import BatchNorm, Beginning, CenteredBeginning
 from udml_core.methods.shared.training import Network, freeze_batch_norm
+from udml_core.numerics.geometry import Grassmann
 
 
 def check_projection(method: str, dimension: int, beginning: CenteredBeginning, images: int,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.base.errors import quoted
 from udml_core.data.sources.listed import Listing
 from udml_core.data.sources.official.layout import ListedLayout
-from udml_core.errors import quoted
 
 CROP = {"crop": ("box",)}
 """The option `#crop=box`, which crops every image to its bounding box."""

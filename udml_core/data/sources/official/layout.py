@@ -10,13 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError, quoted
+from udml_core.base.files import check_regular, read_regular
+from udml_core.base.paths import may_read
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.sources.listed import Listing, load_listing
 from udml_core.data.sources.located import Located
-from udml_core.errors import UserError, quoted
-from udml_core.files import check_regular, read_regular
-from udml_core.paths import may_read
 
 LONGEST_LIST = 2**28
 """Largest length of a list in bytes."""

@@ -15,13 +15,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from udml_core.arrays import Array
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
+from udml_core.base.files import read_json, replace_text
+from udml_core.base.paths import cache_folder
+from udml_core.base.unpickling import read_pickled_arrays
 from udml_core.data.dataset import ArrayImages, Dataset, Images, JoinedImages, Report
 from udml_core.data.sources.official.layout import Layout
-from udml_core.errors import UserError
-from udml_core.files import read_json, replace_text
-from udml_core.paths import cache_folder
-from udml_core.unpickling import read_pickled_arrays
 
 PIXELS = 32 * 32 * 3
 """Bytes of a CIFAR image: 32×32 red values by row, then green, then blue."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from udml_core.base.paths import may_read
 from udml_core.data.sources.listed import Listing
 from udml_core.data.sources.official.layout import ListedLayout
-from udml_core.paths import may_read
 
 
 class OnlineProducts(ListedLayout):

@@ -6,6 +6,7 @@ import os
 from itertools import islice
 from pathlib import Path
 
+from udml_core.base.paths import may_read
 from udml_core.data.sources.listing import is_hidden
 from udml_core.data.sources.official.boxed import Cars, Cub
 from udml_core.data.sources.official.flowers import Flowers
@@ -13,7 +14,6 @@ from udml_core.data.sources.official.layout import Layout
 from udml_core.data.sources.official.packed import Cifar10Batches, Cifar100, Stl10
 from udml_core.data.sources.official.products import InShop, OnlineProducts
 from udml_core.data.sources.official.trees import FlickrMaterials, LeedsButterflies, Omniglot, Scene15, Voc2007
-from udml_core.paths import may_read
 
 LAYOUTS: tuple[type[Layout], ...] = (Cub, Cars, OnlineProducts, InShop, Stl10, Cifar10Batches, Cifar100, Flowers,
                                      FlickrMaterials, Scene15, LeedsButterflies, Omniglot, Voc2007)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from udml_core.arrays import Booleans
+from udml_core.base.arrays import Booleans
+from udml_core.base.errors import quoted
 from udml_core.data.sources.listed import Listing
 from udml_core.data.sources.listing import listed
 from udml_core.data.sources.official.layout import ListedLayout
-from udml_core.errors import quoted
 
 
 class TreeLayout(ListedLayout):

@@ -1,0 +1,1 @@
+"""What everything else stands on: arrays, errors, paths, files and declarations."""

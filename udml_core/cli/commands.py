@@ -1,0 +1,694 @@
+"""The command line.
+
+With --json exactly one JSON object goes to stdout; everything else goes to stderr.
+
+torch, faiss and scikit-learn take seconds to load, so each command imports what needs them when it is called.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+
+import typer
+
+from udml_core.base.declaration import Options, describe
+from udml_core.base.errors import UserError, counted, quoted
+from udml_core.base.paths import existing_path
+from udml_core.cli.engines import Engine, EngineOptions, engine_of
+from udml_core.cli.galleries import index
+from udml_core.cli.options import Json, Root, call_with_options, parse_settings, root_of, takes_options
+from udml_core.cli.output import (
+    analysis_line,
+    audit_lines,
+    exit_with,
+    follow_analysis,
+    follow_run,
+    print_answer,
+    print_levels,
+    print_progress,
+    print_run,
+    summarize_analysis,
+    summarize_refinement,
+    summarize_run,
+)
+from udml_core.cli.sweeps import sweep, sweeps
+from udml_core.numerics.refinement.recipe import Recipe
+from udml_core.runs.analyses import (
+    DEFAULT_RECIPE,
+    Analysis,
+    AnalysisSpec,
+    Scope,
+    find_analysis,
+    list_analyses,
+    plan_analysis,
+)
+from udml_core.runs.tasks import ADVICE, LIVE_STATES
+
+if TYPE_CHECKING:
+    from udml_core.data.dataset import Dataset
+    from udml_core.data.given.pairs import PairSet
+    from udml_core.runs import Run
+
+LONGEST_NUMBER = 20
+MOST_SKIPPED = 20
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
+                  help="Metric learning with few labels or none.")
+app.command()(sweep)
+app.command()(sweeps)
+app.add_typer(index, name="index")
+RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the beginning of its id, or its folder.")]
+DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="The name of a data set, or a folder of images.")]
+Wait = Annotated[bool, typer.Option(help="Follow the run until it ends.")]
+Fields = Annotated[list[str] | None, typer.Option("--set", metavar="FIELD=VALUE",
+                                                  help="Set a hyper-parameter; VALUE is JSON.")]
+Preset = Annotated[Literal["default", "quick", "best", "paper"], typer.Option("--preset", help=(
+    "Start from the default values; from few epochs and views, so that the run takes about a minute (quick); from what "
+    "the records in assets/results favor (best); or from all settings that the method's paper prints (paper). Fields "
+    "and options that you set yourself replace these; with paper they are listed as departures."))]
+Maps = Annotated[bool | None, typer.Option("--maps/--no-maps", show_default=False, help=(
+    "Compute UMAP, t-SNE and a grid in the background after the run. Default: yes, unless UDML_MAPS is 0."))]
+PairsFile = Annotated[Path | None, typer.Option(
+    metavar="CSV", help="Learn from these pairs: columns first, second (name or number of an image), same.")]
+
+
+@app.command()
+def datasets(as_json: Json = False,
+             remember: Annotated[str | None, typer.Option(
+                 help="Add this folder or archive of images, or table of embeddings, to the list; photos#level=2 also "
+                      "chooses the level of subfolders that are the classes.")] = None,
+             forget: Annotated[Path | None, typer.Option(help="Remove this folder from the list.")] = None,
+             levels: Annotated[Path | None, typer.Option(
+                 help="List the classes at each level of subfolders of this folder instead.")] = None) -> None:
+    """List the data sets, the embedded one first."""
+    from udml_core.data import catalog
+    from udml_core.data.sources.embeddings import table_of
+
+    if remember is not None:
+        table = table_of(remember)
+        remember = remember if table else catalog.extracted(remember, print_progress())
+        problem = (table or catalog.folder_of(remember)).missing()
+        if problem:
+            raise UserError(problem)
+        if table:
+            catalog.remember_table(table)
+        else:
+            catalog.remember(remember)
+    if forget is not None:
+        catalog.forget(forget)
+    if levels is not None:
+        print_levels(catalog.folder_of(str(levels)), as_json)
+        return
+    rows = []
+    for source in catalog.sources():
+        missing = source.missing()
+        rows.append({"name": source.name, "title": source.title, "available": missing is None,
+                     "images": source.images, "classes": source.classes, "missing": missing})
+    print_answer({"datasets": rows}, as_json, lambda: [
+        f"{row['name']:16} {row['images'] or '–':>7} images {row['classes'] or '–':>5} classes"
+        + ("" if row["available"] else f"   not available: {row['missing']}") for row in rows])
+
+
+@app.command()
+def methods(as_json: Json = False) -> None:
+    """List the methods and their hyper-parameters."""
+    from udml_core.methods import METHODS
+
+    rows: list[dict[str, Any]] = []
+    for method in METHODS:
+        card = method.card
+        rows.append({"name": card.name, "title": card.title, "paper": card.paper, "summary": card.summary,
+                     "idea": card.idea, "supervision": card.supervision, "promise": card.promise,
+                     "promise_source": card.source, "fields": _field_rows(method)})
+    print_answer({"methods": rows}, as_json, lambda: [
+        line for row in rows for line in (f"{row['name']}: {row['summary']}", *(
+            f"    {field['name']}={field['default']}  {field['allowed']}. {field['text']}" for field in row["fields"]),
+            "")])
+
+
+def _field_rows(options: type[Options]) -> list[dict[str, Any]]:
+    return [{"name": field.name, "type": field.kind.__name__, "default": field.default, "allowed": field.allowed,
+             "text": field.text, "symbol": field.shown.symbol, "unit": field.shown.unit} for field in describe(options)]
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
+def train(context: typer.Context) -> Any:
+    """Train a method on a data set.
+
+    An interrupt stops the run; its finished epochs stay.
+    """
+    from udml_core.runs import RunRequest  # its fields are the options
+
+    return call_with_options(_train, RunRequest, context, without=("fields", "preset"))
+
+
+def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "default", settings: Fields = None,
+           pairs_file: PairsFile = None,
+           given_pairs: Annotated[bool, typer.Option("--given-pairs", help="Learn from the pairs given in the app.")
+                                  ] = False,
+           maps: Maps = None, engine: Engine = "local", engine_options: EngineOptions = None, wait: Wait = True,
+           root: Root = None, as_json: Json = False) -> None:
+    """Train a method on a data set.
+
+    An interrupt stops the run; its finished epochs stay.
+    """
+    from udml_core.data import catalog
+    from udml_core.data.given.pairs import MOST_PAIRS
+    from udml_core.data.splits import caution_of
+    from udml_core.runs import RunRequest
+    from udml_core.runs.engines import gpus_of
+    from udml_core.work import jobs
+
+    on = engine_of(engine, engine_options)
+    # The paper's preset replaces every option that the user does not give.
+    chosen = {name: value for name, value in options.items() if _is_given(context, name)}
+    request = RunRequest.make(chosen | {"fields": parse_settings(settings or []),
+                                        "preset": "paper" if preset == "paper" else "default"})
+    dataset = catalog.load(request.dataset, print_progress())
+    for skipped in dataset.skipped[:MOST_SKIPPED]:
+        typer.echo(f"skipped {skipped.file}: {skipped.reason}", err=True)
+    if dataset.skipped:
+        typer.echo(f"{len(dataset.skipped)} files skipped, {len(dataset)} images read", err=True)
+    pairs = _pairs_of(dataset, pairs_file, given_pairs)
+    if pairs is not None and request.most_pairs != MOST_PAIRS:
+        raise UserError("--pairs limits the pairs drawn from labels, but pairs were given. Remove --pairs.")
+    if preset in ("quick", "best"):
+        request, words = jobs.apply_suggestion(request, preset, dataset, pairs)
+        typer.echo(f"{preset}: {words}", err=True)
+    spec = jobs.plan(request, dataset, pairs, gpus_of(on))
+    if words := jobs.caution_of_processes(spec):
+        typer.echo(words, err=True)
+    if caution := caution_of(dataset, spec.halves(dataset)):
+        typer.echo(caution, err=True)
+    if spec.preset == "paper":
+        for departure in jobs.departures(spec, dataset):
+            typer.echo(f"departure from the paper: {departure}", err=True)
+    if pairs is not None:
+        inside = pairs.within(spec.halves(dataset).train)
+        typer.echo(f"{len(inside)} of {len(pairs)} pairs have both images in the training half", err=True)
+    _follow_new_run(jobs.submit(spec, root_of(root), pairs, maps, on), wait, as_json)
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    """Return whether the user gives an option in the current call."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
+def _pairs_of(dataset: Dataset, pairs_file: Path | None, given_pairs: bool) -> PairSet | None:
+    """Read the pairs of a file or the pairs given in the app; None without either."""
+    from udml_core.data.given.pairs import PairLog, read_pairs
+
+    if pairs_file and given_pairs:
+        raise UserError("Pairs come either from a file or from the app. Remove --pairs-file or --given-pairs.")
+    return read_pairs(pairs_file, dataset) if pairs_file else PairLog(dataset).read() if given_pairs else None
+
+
+@app.command()
+def work(name: RunName, again: Annotated[bool, typer.Option(
+        "--again", help="Also execute a run that was stopped, failed or was interrupted.")] = False,
+         root: Root = None) -> None:
+    """Execute a run in this process, from its last finished epoch to the end.
+
+    `train`, the app and the engines start this. A run of several processes becomes torchrun's agent, which starts
+    them and starts them again if one dies.
+    """
+    from udml_core.methods.shared.distributed import (
+        is_shared,
+        join_process_group,
+        starts_as_first,
+        was_restarted,
+    )
+    from udml_core.runs.engines import read_owner
+    from udml_core.work import jobs
+
+    run = _find_run(name, root)
+    if was_restarted() and run.stored_status().state not in LIVE_STATES:
+        return  # the first process had stopped or failed for good
+    if again and starts_as_first() and run.status().state not in LIVE_STATES:
+        run.clear_failure()
+    if run.spec().processes > 1 and not is_shared() and not run.stop_requested() \
+            and run.stored_status().state != "done":
+        from udml_core.work.workers.elastic import work_together
+
+        status = work_together(run)
+    else:
+        from udml_core.work.workers import train as worker
+
+        with join_process_group(run.spec().device) as device:
+            if device:
+                worker.assist(run, device)
+                return
+            status = worker.work(run)
+    if read_owner(run.folder) is None and not is_shared():  # never start the queue on a cluster's machine
+        jobs.ensure_dispatcher(run.folder.parent, run.spec().device)  # It may have been killed meanwhile.
+        jobs.start_maps(run.folder.parent)
+    line = " ".join(part for part in (f"{run.id} is {status.state}.", status.message, ADVICE[status.state]) if part)
+    if status.state != "done":
+        exit_with(line, 1)
+    typer.echo(line, err=True)
+
+
+@app.command()
+def resume(name: RunName, engine: Annotated[Literal["local", "slurm", "submitit-local"] | None, typer.Option(
+               show_default=False, help="Continue on this engine. Default: the engine that started the run.")] = None,
+           engine_options: EngineOptions = None, wait: Wait = True, root: Root = None, as_json: Json = False) -> None:
+    """Resume a run after its last finished epoch."""
+    from udml_core.work import jobs
+
+    run = _find_run(name, root)
+    jobs.resume(run, None if engine is None and not engine_options else engine_of(engine, engine_options) or "local")
+    if wait:
+        follow_run(run)
+    print_run(run, as_json, must_be_done=wait)
+
+
+@app.command(name="continue")
+def continue_(name: RunName, pairs_file: PairsFile = None,
+              given_pairs: Annotated[bool, typer.Option(
+                  "--given-pairs", help="Learn from the pairs given in the app that the run has not used.")] = False,
+              settings: Fields = None,
+              device: Annotated[str, typer.Option(help="auto, cpu or cuda:N.")] = "auto", maps: Maps = None,
+              wait: Wait = True, root: Root = None, as_json: Json = False) -> None:
+    """Continue a finished run of a method that learns from pairs with new pairs.
+
+    This starts a new run, and the finished run does not change. `epochs` counts the new run's epochs and is 1 by
+    default.
+    """
+    from udml_core.work import jobs
+
+    earlier = _find_run(name, root)
+    dataset = earlier.dataset(print_progress())
+    pairs = _pairs_of(dataset, pairs_file, given_pairs)
+    if pairs is None:
+        raise UserError("Continuing a run needs further pairs. Name a file with --pairs-file, or use the pairs given "
+                        "in the app with --given-pairs.")
+    further = earlier.unused_pairs(pairs) if given_pairs else pairs
+    spec = jobs.plan_continuation(earlier, dataset, further, parse_settings(settings or []), device)
+    target = root_of(root) if earlier.is_example else earlier.root
+    _follow_new_run(jobs.submit(spec, target, further, maps), wait, as_json)
+
+
+@app.command()
+def stop(name: RunName, root: Root = None, as_json: Json = False) -> None:
+    """Stop a run; its finished epochs stay and it can be resumed."""
+    from udml_core.work import jobs
+
+    run = _find_run(name, root)
+    jobs.stop(run)
+    print_run(run, as_json)
+
+
+@app.command(name="runs")
+def list_all(root: Root = None, as_json: Json = False) -> None:
+    """List all runs, newest first, then the examples. Resume the queue if the computer was restarted."""
+    from udml_core.runs import list_runs
+    from udml_core.work import jobs
+
+    jobs.wake(root_of(root))
+    ahead = jobs.queue_positions(root_of(root))
+    rows = [summarize_run(run, ahead.get(run, 0)) for run in list_runs(root_of(root))]
+    print_answer({"runs": rows}, as_json, lambda: [
+        f"{row['run']}  {row['state']:11} epoch {row['epoch']}/{row['epochs']}  {row['method']} on {row['dataset']}"
+        + (f"  ({row['ahead']} ahead)" if row["state"] == "waiting" and row["engine"] == "local"
+           else f"  ({row['engine']}: {row['phase'] or row['message']})" if row["engine"] != "local"
+           and row["state"] != "done" else "  (example)" if row["example"] else "")
+        for row in rows]
+        or [f"No runs in {root_of(root)}. Start one: udml train --dataset fashion-mini --method rpml"])
+
+
+@app.command()
+def examples(hide: Annotated[bool, typer.Option("--hide", help="Leave them out of the list of runs.")] = False,
+             show: Annotated[bool, typer.Option("--show", help="List them after your runs again.")] = False,
+             root: Root = None, as_json: Json = False) -> None:
+    """List the finished runs that come with the app, or hide or show them among your runs."""
+    from udml_core.runs import example_runs, hide_examples, show_examples
+
+    if hide and show:
+        raise UserError("Examples can be hidden or shown. Remove --hide or --show.")
+    if hide or show:
+        (hide_examples if hide else show_examples)(root_of(root))
+    rows = [summarize_run(run) for run in example_runs()]
+    print_answer({"examples": rows}, as_json, lambda: [
+        f"{row['run']}  {row['method']} on {row['dataset']}" for row in rows])
+
+
+@app.command()
+def evaluate(name: RunName, again: Annotated[bool, typer.Option(help="Recompute from the embeddings.")] = False,
+             root: Root = None, as_json: Json = False) -> None:
+    """Show R@k, MAP@R and clustering measures of the test half in percent.
+
+    The columns are the initial, frozen, PCA and final embeddings.
+    """
+    from udml_core.numerics.evaluation import headline_measures
+
+    run = _find_run(name, root)
+    status, result = run.status(), run.evaluation()
+    if status.state != "done" or result is None:
+        raise UserError(f"The run {run.id} is {status.state} and has no evaluation. {ADVICE[status.state]}")
+    if again:
+        from udml_core.runs.baselines import forget_baselines
+        from udml_core.work.workers.evaluate import evaluate_run, load
+
+        result = evaluate_run(run, load(run, print_progress()), print_progress())
+        forget_baselines(run)
+    measures = list(dict.fromkeys(measure for row in result.values() for measure in headline_measures(row)))
+    print_answer(result, as_json, lambda: [
+        f"{'':28}" + "".join(f"{candidate:>10}" for candidate in result),
+        *(f"{measure:28}" + "".join(f"{_number(row.get(measure)):>10}" for row in result.values())
+          for measure in measures)])
+
+
+@app.command()
+def query(name: RunName, image: Annotated[str, typer.Argument(help="An image file, or the number of an image of the "
+                                                                   "data set.")],
+          k: Annotated[int, typer.Option("-k", min=1, max=10_000, help="Number of results.")] = 10,
+          gallery: Annotated[Literal["test", "all"], typer.Option(help="Search all images or the test half.")] = "all",
+          embedding: Annotated[str, typer.Option(help="final, initial, frozen, the number of an epoch (fixed sample of "
+                                                      "test images only), or the id of a refinement.")] = "final",
+          root: Root = None, as_json: Json = False) -> None:
+    """Find the images most similar to a query image.
+
+    All images are searched, the training half included, unless --gallery test is given.
+    """
+    from udml_core.data.dataset import read_user_image
+    from udml_core.runs.search.embedding import open_search
+    from udml_core.runs.search.retrieval import Query, Retrieval
+
+    opened = open_search(Retrieval(_find_run(name, root)), embedding)
+    path = existing_path(image)
+    if path is not None:
+        wanted = Query((opened.embed(read_user_image(path, str(path))),))
+    elif image.isdecimal() and len(image) < LONGEST_NUMBER:
+        wanted = Query((int(image),))
+    else:
+        raise UserError(f"The query must be an existing image file or the number of an image, got '{image[:80]}'.")
+    hits, searched = opened.search(wanted, k, gallery), opened.describe_searched(gallery)
+    dataset = opened.retrieval.dataset
+    rows: list[dict[str, Any]] = [
+        {"rank": hit.rank, "index": hit.index, "image": dataset.names[hit.index], "distance": hit.distance,
+         "similarity": hit.similarity, "shown": hit.shown,
+         "class": None if dataset.labels is None else dataset.class_names[dataset.labels[hit.index]],
+         "correct": hit.correct} for hit in hits]
+    typer.echo(f"{searched}, embedding: {embedding}", err=True)
+    print_answer({"run": opened.retrieval.run.id, "query": image, "embedding": embedding, "searched": searched,
+                  "results": rows}, as_json, lambda: [
+        f"{row['rank']:3}  {row['shown']:.4f}  #{row['index']}  {dataset.caption(row['index'])}" for row in rows])
+
+
+@app.command()
+@takes_options(AnalysisSpec, without=("frames", "names", "content", "recipe"), only_given=True)
+def analyse(options: dict[str, Any], name: RunName,
+            frames: Annotated[str | None, typer.Option(help="frozen, initial, final, epoch numbers or ids of "
+                                                            "refinements, separated by commas.")] = None,
+            wait: Annotated[bool, typer.Option(help="Follow the analysis until it ends.")] = True,
+            root: Root = None, as_json: Json = False) -> None:
+    """Compute a map, a graph or a grid of a finished run and store it.
+
+    An interrupt stops the computation. The frame of a grid is the map's last by default.
+    """
+    run = _find_run(name, root)
+    if "source" in options:
+        source = find_analysis(run, options["source"])
+        options = {"frame": source.spec().frames[-1]} | options | {"source": source.id}
+    if frames:
+        options["frames"] = tuple(frames.split(","))
+    _compute_analysis(run, plan_analysis(**options), wait, root, as_json)
+
+
+@app.command()
+def refine(name: RunName,
+           recipe: Annotated[str | None, typer.Option(
+               help=f"The steps in their order: views, whiten, average, reduce, expand, rerank, diffuse. Default: "
+                    f"{DEFAULT_RECIPE}, without views for a table of embeddings.", show_default=False)] = None,
+           scope: Annotated[Scope, typer.Option(help="The images to refine. Whitening is fitted on the training half "
+                                                     "for the scopes test and train.")] = "test",
+           frame: Annotated[str, typer.Option(help="The embedding: frozen, initial or final.")] = "final",
+           wait: Annotated[bool, typer.Option(help="Follow the analysis until it ends.")] = True,
+           root: Root = None, as_json: Json = False) -> None:
+    """Refine a finished run's embedding without labels and store it with the run.
+
+    A recipe names steps and their options: views+whiten+average:k=20,times=2.
+    """
+    run = _find_run(name, root)
+    if recipe is None:
+        default = Recipe.parse(DEFAULT_RECIPE)
+        recipe = str(default if run.spec().encoder.reads_images else default.without("views"))
+    spec = plan_analysis(kind="refine", recipe=recipe, scope=scope, frames=(frame,))
+    if caution := Recipe.parse(spec.recipe).caution():
+        typer.echo(caution, err=True)
+    _compute_analysis(run, spec, wait, root, as_json)
+
+
+def _compute_analysis(run: Run, spec: AnalysisSpec, wait: bool, root: Path | None, as_json: bool) -> None:
+    """Start an analysis, follow it if `wait` is set, and print its summary."""
+    from udml_core.work import jobs
+
+    analysis = jobs.analyse(run, spec, root=root_of(root))
+    typer.echo(f"analysis {analysis.id} in {analysis.folder}", err=True)
+    if wait:
+        follow_analysis(analysis)
+    summary = (summarize_refinement if spec.kind == "refine" else summarize_analysis)(analysis)
+    print_answer(summary, as_json, lambda: [analysis_line(summary)])
+    if wait and summary["state"] != "done":
+        exit_with(summary["message"] or f"The analysis ended as {summary['state']}.", 1)
+
+
+@app.command(name="analyse-work", hidden=True)
+def analyse_work(folder: Path, background: bool = False) -> None:
+    """Execute an analysis in this process. `analyse` and the app start this; in the background it yields to runs."""
+    from udml_core.work.workers import analyse as worker
+
+    analysis = Analysis(folder.resolve())
+    analysis.spec()  # rejects other folders before anything is written
+    status = worker.work(analysis, background)
+    if status.state == "failed":
+        exit_with(status.message, 1)
+
+
+@app.command(name="map-work", hidden=True)
+def map_work(folder: Path) -> None:
+    """Compute the maps that runs in a folder want. A run's worker starts this when it has finished."""
+    from udml_core.work.workers import maps
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    maps.work(folder.resolve())
+
+
+@app.command()
+def analyses(name: RunName, root: Root = None, as_json: Json = False) -> None:
+    """List the analyses of a run, newest first."""
+    run = _find_run(name, root)
+    rows = [summarize_analysis(analysis) for analysis in list_analyses(run)]
+    print_answer({"run": run.id, "analyses": rows}, as_json, lambda: [analysis_line(row) for row in rows] or [
+        f"No analyses. Compute one: udml analyse {run.id} --kind tsne"])
+
+
+@app.command(name="export")
+def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
+               model: Annotated[bool, typer.Option("--model", help=(
+                   "Write a model folder instead: weights, description, model card, search index, and the model as "
+                   "ONNX with an example that searches without torch."))] = False,
+               onnx: Annotated[bool | None, typer.Option("--onnx/--no-onnx", show_default=False, help=(
+                   "Write the model as ONNX. Default: yes, if the packages of the extra onnx are installed."))] = None,
+               refined: Annotated[str | None, typer.Option("--refined", metavar="ID", help=(
+                   "Write the embedding and the neighbors of this refinement into images.parquet."))] = None,
+               shards: Annotated[int | None, typer.Option("--shards", metavar="ROWS", min=1, show_default=False, help=(
+                   "Write only the embedding after training, in Parquet files of at most this many rows."))] = None,
+               force: Annotated[bool, typer.Option("--force", help="Replace an earlier export in the folder.")] = False,
+               root: Root = None, as_json: Json = False) -> None:
+    """Copy model, embeddings, index, curves and evaluation to a new folder.
+
+    The embeddings are also written as Parquet; images.parquet opens in embedding-atlas, FiftyOne and LanceDB. With
+    --model the folder holds what other programs need to use the model.
+    """
+    from udml_core.work.exporting import export, export_model, export_shards
+
+    if shards is not None and (model or refined is not None):
+        raise UserError("Shards have the embedding after training alone. Remove --model and --refined, or --shards.")
+    if model and refined is not None:
+        raise UserError("A refinement has no model of its own. Remove --model or --refined.")
+    if onnx is not None and not model:
+        raise UserError("ONNX is a part of the model folder. Add --model, or remove --onnx and --no-onnx.")
+    run = _find_run(name, root)
+    if shards is not None:
+        files = export_shards(run, folder, shards, force=force)
+    elif model:
+        files = export_model(run, folder, onnx=onnx, force=force)
+        if onnx is None and not any(path.suffix == ".onnx" for path in files):
+            typer.echo("model.onnx and search.py were left out, because they need further packages. Install them with "
+                       "`pip install onnx onnxscript onnxruntime`, and export again with --force.", err=True)
+        elif {"model.onnx", "search.py"} & {path.name for path in files} == {"model.onnx"}:
+            typer.echo("search.py was left out, because this backbone prepares images in its own way. config.json "
+                       "describes it.", err=True)
+    else:
+        files = export(run, folder, refinement=find_analysis(run, refined) if refined else None, force=force)
+    print_answer({"folder": str(folder), "files": [path.name for path in files]}, as_json,
+                 lambda: [str(path) for path in files])
+
+
+@app.command()
+def lessons(folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write to.")],
+            as_json: Json = False) -> None:
+    """Write the course as HTML files that work without a server."""
+    from udml_core.results.lessons import export_course
+
+    files = export_course(folder)
+    print_answer({"folder": str(folder), "files": [path.name for path in files]}, as_json,
+                 lambda: [str(path) for path in files])
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
+def audit(context: typer.Context) -> Any:
+    """Find broken files, duplicates, outliers, small classes and images in both halves of a data set."""
+    from udml_core.exploration.audit import AuditSettings  # its fields are the options
+
+    return call_with_options(_audit, AuditSettings, context)
+
+
+def _audit(options: dict[str, Any], dataset: DatasetName,
+           backbone: Annotated[str | None, typer.Option(help="Backbone whose stored features are compared.")] = None,
+           out: Annotated[Path | None, typer.Option(help="Write the findings as JSON to this file.")] = None,
+           as_json: Json = False) -> None:
+    """Find broken files, duplicates, outliers, small classes and images in both halves of a data set.
+
+    Images are compared by hashes and, if they are stored, by features. `udml train --dataset DATASET --method
+    frozen` stores features. Excluded images are left out.
+    """
+    from udml_core.base.files import read_array
+    from udml_core.data import catalog
+    from udml_core.data.encoders import DEFAULT_BACKBONE
+    from udml_core.data.features import features_path
+    from udml_core.data.given.exclusions import excluded_images
+    from udml_core.exploration.audit import AuditSettings, audit_of, report_of
+    from udml_core.work import jobs
+
+    settings = AuditSettings.make(options)
+    loaded = catalog.load(dataset, print_progress())
+    features = loaded.vectors
+    if features is None:
+        path = features_path(loaded, jobs.encoder_of(loaded, backbone or DEFAULT_BACKBONE))
+        features = read_array(path, mapped=True) if path.exists() else None
+    if features is None:
+        command = ["udml", "train", "--dataset", loaded.name, "--method", "frozen"]
+        command += ["--backbone", backbone] if backbone else []
+        typer.echo("No features are stored, so near-duplicates are found by the hash alone and outliers are not "
+                   f"found. Compute them: {shlex.join(command)}", err=True)
+    report = report_of(audit_of(loaded, features, print_progress()), loaded, excluded_images(loaded), settings)
+    if out is not None:
+        _write_file(out, json.dumps(report, indent=1, ensure_ascii=False).encode())
+    print_answer(report, as_json, lambda: audit_lines(report))
+
+
+@app.command()
+def exclude(dataset: DatasetName,
+            images: Annotated[list[str] | None, typer.Argument(metavar="[IMAGE]...", help="Names of images.")] = None,
+            file: Annotated[Path | None, typer.Option("--file", metavar="CSV", help=(
+                "Also read names from the column image of this file."))] = None,
+            again: Annotated[bool, typer.Option("--include", help=(
+                "Remove these images from the list instead, so that runs use them again."))] = False,
+            undo: Annotated[bool, typer.Option("--undo", help="Revert the last change of the list.")] = False,
+            out: Annotated[Path | None, typer.Option(help="Write the list as CSV to this file.")] = None,
+            as_json: Json = False) -> None:
+    """Exclude images of a data set from later runs, or list the excluded images.
+
+    Excluded images are neither trained on nor evaluated. Their files do not change.
+    """
+    from udml_core.data import catalog
+    from udml_core.data.given import exclusions
+
+    loaded = catalog.load(dataset, print_progress())
+    if undo and (images or file or again):
+        raise UserError("An undo takes no images. Remove the images, or --undo.")
+    if again and not (images or file):
+        raise UserError("--include needs the names of images, or --file.")
+    changed = exclusions.undo(loaded) if undo else 0
+    if images or file:
+        listed = exclusions.find_names(images or [], loaded)
+        if file is not None:
+            read = exclusions.read_list(file, loaded)
+            listed = [*listed, *read.images.tolist()]
+            if read.unknown:
+                typer.echo(f"{counted(len(read.unknown), 'name')} in {file} "
+                           f"{'is no image' if len(read.unknown) == 1 else 'are no images'} of {loaded.title}, such as "
+                           f"{quoted(read.unknown[0])}", err=True)
+        changed = (exclusions.include if again else exclusions.exclude)(loaded, listed)
+    names = exclusions.excluded_names(loaded)
+    if out is not None:
+        _write_file(out, exclusions.write_list(loaded))
+    typer.echo(f"{counted(changed, 'image')} changed; {len(names)} of {counted(len(loaded), 'image')} "
+               f"{'is' if len(names) == 1 else 'are'} excluded", err=True)
+    print_answer({"dataset": loaded.name, "changed": changed, "excluded": names,
+                  "digest": exclusions.digest_of(names)}, as_json, lambda: list(names))
+
+
+@app.command(name="mirror")
+def mirror_run(name: RunName, where: Annotated[str, typer.Argument(metavar="DIR|URI", help=(
+                   "TensorBoard's folder of logs, or MLflow's tracking URI."))],
+               to: Annotated[Literal["tensorboard", "mlflow"], typer.Option(help="The program.")],
+               root: Root = None, as_json: Json = False) -> None:
+    """Copy the curves and the evaluation of a run to TensorBoard or MLflow.
+
+    Repeat the command to add the epochs since.
+    """
+    from udml_core.work.exporting import mirror
+
+    run = _find_run(name, root)
+    added = mirror(run, to, where)
+    print_answer({"run": run.id, "to": to, "where": where, "epochs": added}, as_json,
+                 lambda: [f"added {counted(added, 'epoch')} of {run.id} to {to} at {where}"])
+
+
+def main() -> NoReturn:
+    """Run the command line.
+
+    The exit code is 0 after success, 1 if a run failed, and 2 after bad input, with one message.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # names may have characters that the terminal's encoding lacks
+    try:
+        code = app(standalone_mode=False)
+    except UserError as error:
+        exit_with(str(error))
+    except typer.TyperException as error:
+        exit_with(error.format_message())
+    except (typer.Abort, KeyboardInterrupt):
+        exit_with("Interrupted.", 130)
+    except BrokenPipeError:
+        sys.exit(0)
+    except OSError as error:  # a folder that cannot be written, a full disk
+        exit_with(str(error))
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _write_file(path: Path, content: bytes) -> None:
+    from udml_core.base.files import replace_bytes
+
+    try:
+        replace_bytes(path, content)
+    except OSError as error:
+        raise UserError(f"{path} could not be written: {error.strerror or error}. Choose another file with "
+                        "--out.") from error
+
+
+def _follow_new_run(run: Run, wait: bool, as_json: bool) -> None:
+    """Print the new run's id, follow it if requested, and print its summary."""
+    typer.echo(f"run {run.id} in {run.folder}", err=True)
+    if wait:
+        follow_run(run)
+    print_run(run, as_json, must_be_done=wait)
+
+
+def _find_run(name: str, root: Path | None) -> Run:
+    from udml_core.runs import find_run
+
+    return find_run(name, root_of(root))
+
+
+def _number(value: Any) -> str:
+    return "–" if value is None else f"{value:.2f}"

@@ -1,0 +1,199 @@
+"""Printing: results on stdout, progress and messages on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+
+from udml_core.base.errors import UserError, counted
+from udml_core.base.files import jsonable
+from udml_core.runs.analyses import RELEVANT_FIELDS, Analysis
+from udml_core.runs.tasks import LIVE_STATES
+
+if TYPE_CHECKING:
+    from udml_core.data.sources.located import Located
+    from udml_core.runs import Run
+
+SHOWN_CLASSES = 8
+POLL_SECONDS = 0.2
+
+
+def print_answer(value: Any, as_json: bool, lines: Callable[[], list[str]]) -> None:
+    """Print one JSON object, or lines of text."""
+    if as_json:
+        typer.echo(json.dumps(jsonable(value)))
+    else:
+        for line in lines():
+            typer.echo(line)
+
+
+def print_levels(folder: Located, as_json: bool) -> None:
+    """Print the classes at each level of a folder's subfolders, or the numbers of an official layout.
+
+    Raises:
+        UserError: The folder does not exist or has no images.
+    """
+    problem = folder.missing()
+    if problem:
+        raise UserError(problem)
+    rows = [{"level": found.level, "sizes": dict(found.sizes), "loose": found.loose, "classes": found.has_classes}
+            for found in folder.levels()]
+    print_answer({"levels": rows}, as_json, lambda: [
+        f"level {found.level}: {len(found.sizes)} subfolders "
+        f"({', '.join(list(found.sizes)[:SHOWN_CLASSES])}{', …' if len(found.sizes) > SHOWN_CLASSES else ''})"
+        + (f", {found.loose} images above it" if found.loose else "") for found in folder.levels()]
+        or [folder.describe()])
+
+
+def audit_lines(report: dict[str, Any]) -> list[str]:
+    """Return the findings of an audit as lines of text: their numbers, each with the first examples."""
+    def listed(names: list[str], most: int) -> str:
+        more = f" and {len(names) - most:,} more" if len(names) > most else ""
+        return f": {', '.join(names[:most])}{more}" if names else ""
+
+    def grouped(groups: list[list[str]], words: str) -> str:
+        more = f"; and {counted(len(groups) - 1, 'more group')}" if len(groups) > 1 else ""
+        return f"{counted(len(groups), 'group')} of {words}{listed(groups[0], SHOWN_CLASSES) if groups else ''}{more}"
+
+    exact, near, classes = (report[name] for name in ("exact_duplicates", "near_duplicates", "small_classes"))
+    apart, broken = report["outliers"], report["broken_files"]
+    return [
+        counted(len(broken), "broken file") + listed([f"{row['file']} ({row['reason']})" for row in broken], 1),
+        grouped(exact, "exact duplicates"),
+        grouped(near, "near-duplicates"),
+        counted(len(apart), "outlier") + listed([row["image"] for row in apart], 1),
+        counted(len(classes), "small class") + listed(list(classes), SHOWN_CLASSES),
+        *(grouped(groups, f"duplicates in both halves of the split {name}")
+          for name, groups in report["leakage"].items()),
+        counted(len(report["excluded"]), "excluded image")]
+
+
+def exit_with(message: str, code: int = 2) -> NoReturn:
+    """Print a message on stderr and end the process."""
+    typer.echo(message, err=True)
+    sys.exit(code)
+
+
+def print_progress() -> Callable[..., None]:
+    """Return a reporter that prints on stderr at every 10 %."""
+    last: dict[str, int] = {}
+
+    def report(share: float, phase: str, more: str = "") -> None:
+        tenth = int(share * 10)
+        if last.get(phase, -1) < tenth < 10:
+            typer.echo(f"{phase}: {10 * tenth} %{more}", err=True)
+        last[phase] = tenth
+
+    return report
+
+
+def summarize_run(run: Run, ahead: int | None = None) -> dict[str, Any]:
+    """Summarize a run for `--json`.
+
+    Args:
+        run: The run.
+        ahead: Number of runs ahead in the queue, if it is known.
+    """
+    from udml_core.numerics.evaluation import headline_measures
+    from udml_core.work.jobs import engine_of, queue_position
+
+    spec, status, result = run.spec(), run.status(), run.evaluation()
+    if ahead is None:
+        ahead = queue_position(run, run.folder.parent) if status.state == "waiting" else 0
+    return {"run": run.id, "folder": str(run.folder), "state": status.state, "message": status.message,
+            "epoch": status.epoch, "epochs": status.epochs, "phase": status.phase, "ahead": ahead,
+            "engine": engine_of(run), "method": spec.method, "dataset": spec.dataset, "fields": spec.fields,
+            "seed": spec.seed, "excluded": {"count": spec.excluded.count, "digest": spec.excluded.digest},
+            "example": run.is_example,
+            "evaluation": {name: headline_measures(row) for name, row in result.items()} if result else None}
+
+
+def print_run(run: Run, as_json: bool, must_be_done: bool = False) -> None:
+    """Print a run's summary.
+
+    If the run must be done but is not, end the process with exit code 1.
+    """
+    summary = summarize_run(run)
+    print_answer(summary, as_json, lambda: [f"{summary['run']}  {summary['state']}  epoch {summary['epoch']}/"
+                                            f"{summary['epochs']}  {summary['message']}".rstrip()])
+    if must_be_done and summary["state"] != "done":
+        exit_with(summary["message"] or f"The run ended as {summary['state']}.", 1)
+
+
+def summarize_analysis(analysis: Analysis) -> dict[str, Any]:
+    """Summarize an analysis for `--json`."""
+    spec, status = analysis.spec(), analysis.status()
+    return {"analysis": analysis.id, "folder": str(analysis.folder), "kind": spec.kind, "state": status.state,
+            "phase": status.phase, "message": status.message,
+            "asked": spec.model_dump(include=set(RELEVANT_FIELDS[spec.kind]))}
+
+
+def summarize_refinement(analysis: Analysis) -> dict[str, Any]:
+    """Summarize a refinement for `--json`, with its measures if it is done."""
+    summary = summarize_analysis(analysis)
+    if summary["state"] != "done":
+        return summary
+    result = analysis.refined()
+    return summary | {
+        "protocol": result.protocol, "seen": dict(result.seen),
+        "measures": {name: {"before": before, "after": after} for name, (before, after) in result.measures.items()}}
+
+
+def analysis_line(summary: dict[str, Any]) -> str:
+    """Return an analysis's summary as a line of text."""
+    request = ", ".join(f"{name} {', '.join(map(str, value)) if isinstance(value, tuple) else value}"
+                        for name, value in summary["asked"].items() if name != "content")
+    line = f"{summary['analysis']}  {summary['state']:11} {request}  {summary['message']}".rstrip()
+    measures = "".join(f"\n  {name}: {values['before']:.1f} → {values['after']:.1f}"
+                       for name, values in summary.get("measures", {}).items())
+    protocol = f"\n  {summary['protocol']}" if "protocol" in summary else ""
+    return line + protocol + measures
+
+
+def follow_run(run: Run) -> None:
+    """Print a run's progress on stderr until it ends. An interrupt stops the run."""
+    from udml_core.data.dataset import step_name
+    from udml_core.work import jobs
+
+    printed, offset = "", 0
+    try:
+        while True:
+            status = run.status()
+            rows, offset = run.metrics(offset)
+            for row in rows:
+                curves = ", ".join(f"{name} {value:.4g}" for name, value in row.items()
+                                   if name != "epoch" and isinstance(value, int | float))
+                typer.echo(f"epoch {row['epoch']}: {curves}", err=True)
+            phase = step_name(status.phase)
+            if status.state == "waiting":
+                phase = f"waiting, {jobs.place_in_queue(run)}"
+            if phase != printed:
+                typer.echo(phase, err=True)
+                printed = phase
+            if status.state not in LIVE_STATES:
+                return
+            time.sleep(POLL_SECONDS)
+    except KeyboardInterrupt:
+        typer.echo("stopping the run; its finished epochs stay", err=True)
+        jobs.stop(run)
+
+
+def follow_analysis(analysis: Analysis) -> None:
+    """Print an analysis's progress on stderr until it ends. An interrupt stops it."""
+    from udml_core.work import jobs
+
+    report = print_progress()
+    try:
+        while (status := analysis.status()).state in LIVE_STATES:
+            if status.state == "running":
+                left = status.seconds_left
+                report(status.share, status.phase, "" if left is None else f", about {left:.0f} s left")
+            time.sleep(POLL_SECONDS)
+    except KeyboardInterrupt:
+        typer.echo("stopping the analysis", err=True)
+        jobs.stop(analysis)

@@ -1,0 +1,117 @@
+"""Test-time views: features of flipped and zoomed images.
+
+The features of an image's views are averaged before they are scaled to unit length, so a view with a weak response
+counts less. Flips and center crops at test time are standard since Krizhevsky et al., "ImageNet Classification with
+Deep Convolutional Neural Networks", NeurIPS 2012.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from PIL import Image
+
+from udml_core.base.arrays import Array
+from udml_core.data.dataset import Dataset, Report
+from udml_core.data.encoders import Encoder
+from udml_core.data.features import BLOCK, cached_rows, embed_pixels, features_of
+from udml_core.numerics.refinement.recipe import Views
+
+
+@dataclass(frozen=True)
+class View:
+    """One view of an image.
+
+    Attributes:
+        zoom: Share of each side that a crop around the center keeps; 1 keeps the whole image.
+        flip: Whether the image is mirrored left to right.
+    """
+
+    zoom: float = 1.0
+    flip: bool = False
+
+    def __call__(self, image: Image.Image, encoder: Encoder) -> Array:
+        """Prepare this view of an image for an encoder, (3, s, s) uint8."""
+        pixels = encoder.prepare(center_crop(image, self.zoom))
+        return pixels[:, :, ::-1] if self.flip else pixels
+
+    @property
+    def key(self) -> str:
+        """A part of a file name, unique among views."""
+        return f"zoom{1000 * self.zoom:.0f}{'-flip' if self.flip else ''}"
+
+
+def center_crop(image: Image.Image, share: float) -> Image.Image:
+    """Keep a share of each side around the center; the whole image if the share is 1."""
+    if share == 1:
+        return image
+    width, height = (max(1, round(share * side)) for side in image.size)
+    left, top = (image.width - width) // 2, (image.height - height) // 2
+    return image.crop((left, top, left + width, top + height))
+
+
+def view_features(dataset: Dataset, encoder: Encoder, view: View,
+                  report: Report = lambda _share, _step: None) -> Array:
+    """Return a frozen encoder's features of one view of every image, computed on first use.
+
+    Args:
+        dataset: The data set.
+        encoder: The frozen encoder.
+        view: The view.
+        report: Receives the progress.
+
+    Returns:
+        Features (n, d) float32, memory-mapped and read-only.
+    """
+    if view == View():
+        return features_of(dataset, encoder, report)
+
+    return cached_rows(dataset, f"{encoder.spec.key}-{view.key}", (len(dataset), encoder.dimension),
+                       lambda start, stop: _encode(dataset, encoder, view, start, stop), report, "features of views")
+
+
+def _encode(dataset: Dataset, encoder: Encoder, view: View, start: int, stop: int) -> Array:
+    pixels = [view(dataset.images[index], encoder) for index in range(start, stop)]
+    return embed_pixels(encoder, np.stack(pixels))
+
+
+def _computed(dataset: Dataset, encoder: Encoder, view: View, report: Report) -> Array:
+    rows = np.empty((len(dataset), encoder.dimension), np.float32)
+    for start in range(0, len(dataset), BLOCK):
+        stop = min(start + BLOCK, len(dataset))
+        rows[start:stop] = _encode(dataset, encoder, view, start, stop)
+        report(stop / len(dataset), "features of views")
+    return rows
+
+
+def views_of_step(step: Views) -> list[View]:
+    """List the views that a recipe's step averages: the image, its crop, and the mirror images of both."""
+    zooms = [1.0] if step.zoom == 1 else [1.0, step.zoom]
+    return [View(zoom, flip) for zoom in zooms for flip in ((False, True) if step.flip else (False,))]
+
+
+def average_features(dataset: Dataset, encoder: Encoder, views: Sequence[View],
+                     report: Report = lambda _share, _step: None, cached: bool = True) -> Array:
+    """Average the features of several views of every image, before unit length.
+
+    Args:
+        dataset: The data set.
+        encoder: The encoder.
+        views: At least one view.
+        report: Receives the progress.
+        cached: Whether the features are stored. They must not be if the encoder was trained: stored features belong to
+            the frozen encoder of the same settings.
+
+    Returns:
+        Features (n, d) float32.
+    """
+    total = np.zeros((len(dataset), encoder.dimension), np.float32)
+    for number, view in enumerate(views):
+        def report_view(share: float, step: str, done: int = number) -> None:
+            report((done + share) / len(views), step)
+
+        total += view_features(dataset, encoder, view, report_view) if cached else _computed(
+            dataset, encoder, view, report_view)
+    return total / len(views)

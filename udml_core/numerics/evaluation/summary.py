@@ -1,0 +1,76 @@
+"""All measures of an embedding in one row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from udml_core.base.arrays import Array, Booleans
+from udml_core.numerics.evaluation.clusters import kmeans_clusters, label_purity, nmi, pairwise_f
+from udml_core.numerics.evaluation.retrieval import map_at_r, mean_precision_at_k, recall_at_k, recall_in_gallery
+from udml_core.numerics.evaluation.structure import distortion, distortion_neighbors, effective_rank
+
+DEPTHS = range(1, 51)
+"""The values of K in the curve of mprec@K."""
+GALLERY_RECALLS = (1, 10, 20, 30, 40, 50)
+"""The values of k in the recall of queries among a gallery, as In-Shop's authors print them."""
+RECALLS, DEEP_RECALLS = (1, 2, 4, 8), (10, 100, 1_000)
+"""The values of k in recall@k, and further values for Stanford Online Products and similar data sets."""
+MANY_CLASSES = 1_000
+"""Number of classes from which the deep recalls say something; with fewer they are nearly 100 %."""
+
+
+def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Callable[[float], None] = lambda _: None,
+             sample: int = 2_000, classes: Booleans | None = None, queries: Booleans | None = None
+             ) -> dict[str, float]:
+    """Compute every measure of an embedding.
+
+    Values are in percent except for counts and the effective rank.
+
+    - With labels: recall@k (k up to 8, or up to 1,000 for at least `MANY_CLASSES` classes), mprec@1 to mprec@50,
+      MAP@R, and NMI, F, precision, recall and purity of k-means at the true number of classes.
+    - With labels and queries: recall@k of the queries among the other images, as `gallery recall@k`.
+    - With classes in place of labels: mprec@1 to mprec@50.
+    - Always: the effective rank, and trustworthiness and continuity against `space` (not for fewer than 3 images).
+
+    Args:
+        embeddings: (n, d).
+        labels: (n,), or None.
+        space: (n, D), the vectors that the embedding was computed from.
+        report: Called with the finished share.
+        sample: Maximum number of evenly spaced images for trustworthiness and continuity.
+        classes: (n, c), used without labels if images have several classes or none.
+        queries: Mask (n,) of the authors' queries; the other images are their gallery. None if every image is a query.
+    """
+    result: dict[str, float] = {"images": float(len(embeddings)), "dimension": float(embeddings.shape[1])}
+    if labels is not None:
+        ks = RECALLS if len(np.unique(labels)) < MANY_CLASSES else RECALLS + DEEP_RECALLS
+        result |= {f"recall@{k}": 100 * value for k, value in recall_at_k(embeddings, labels, ks).items()}
+        report(0.3)
+        result |= {f"mprec@{k}": 100 * value for k, value in mean_precision_at_k(embeddings, labels, DEPTHS).items()}
+        score, left_out = map_at_r(embeddings, labels)
+        result |= {"map@r": 100 * score, "map@r left out": float(left_out)}
+        report(0.5)
+        clusters = kmeans_clusters(embeddings, len(np.unique(labels)))
+        result |= {"nmi": 100 * nmi(clusters, labels), "purity": 100 * label_purity(clusters, labels)}
+        result |= {name: 100 * value for name, value in pairwise_f(clusters, labels).items()}
+        report(0.8)
+        if queries is not None:
+            result |= {f"gallery recall@{k}": 100 * value
+                       for k, value in recall_in_gallery(embeddings, labels, queries, GALLERY_RECALLS).items()}
+    elif classes is not None:
+        result |= {f"mprec@{k}": 100 * value for k, value in mean_precision_at_k(embeddings, classes, DEPTHS).items()}
+        report(0.8)
+    chosen = np.linspace(0, len(embeddings) - 1, min(sample, len(embeddings))).astype(int)
+    if len(chosen) > 2:
+        trust, continuity = distortion(space[chosen], embeddings[chosen], distortion_neighbors(len(chosen)))
+        result |= {"trustworthiness": 100 * float(trust.mean()), "continuity": 100 * float(continuity.mean())}
+    result["effective rank"] = effective_rank(embeddings)
+    report(1.0)
+    return result
+
+
+def headline_measures(row: Mapping[str, float]) -> dict[str, float]:
+    """Return the measures without the curve of mprec@K, of which only K = 10 is kept."""
+    return {name: value for name, value in row.items() if name == "mprec@10" or not name.startswith("mprec@")}

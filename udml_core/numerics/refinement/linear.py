@@ -1,0 +1,92 @@
+"""Linear steps: whitening and reduction, fitted on one set of images and applied to any other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+
+from udml_core.base.arrays import Array, Floats
+from udml_core.base.errors import UserError
+from udml_core.numerics.geometry.whitening import whitening_weight
+from udml_core.numerics.graph.mutual_neighbors import mutual_pairs_of
+from udml_core.numerics.refinement.search import nearest_unit
+
+
+def unit_rows(rows: Array) -> Floats:
+    """Divide each row (n, d) by its length, float32; a zero row stays zero."""
+    rows = np.asarray(rows, np.float32)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths > 0, lengths, 1)
+
+
+@dataclass(frozen=True)
+class Linear:
+    """The map x ↦ unit((x − offset)·weight).
+
+    Attributes:
+        weight: Projection (d, l) float32.
+        offset: Offset (d,) float32.
+    """
+
+    weight: Floats
+    offset: Floats
+
+    def __call__(self, rows: Array) -> Floats:
+        return unit_rows((rows - self.offset) @ self.weight)
+
+
+def whitening(rows: Array, covariance: Literal["neighbors", "images"] = "neighbors", k: int = 5,
+              shrinkage: float = 1.0) -> Linear:
+    """Fit a whitening (C + s·σ²·I)^(−1/2), where σ² is the mean variance.
+
+    With `neighbors`, C = (1/p)·Σ (x_i − x_j)(x_i − x_j)ᵀ over the p pairs of mutual neighbors, as in the method
+    `whiten`: directions in which neighbors differ shrink. With `images`, C is the covariance of all rows (PCA
+    whitening).
+
+    Args:
+        rows: Unit rows (n, d).
+        covariance: The covariance to whiten.
+        k: Number of neighbors of the pairs.
+        shrinkage: The multiple s.
+
+    Returns:
+        The map, with weight (d, d) and the mean row as offset.
+
+    References:
+        H. Jégou, O. Chum, "Negative Evidences and Co-occurrences in Image Retrieval: The Benefit of PCA and
+        Whitening", ECCV 2012.
+    """
+    mean = rows.mean(axis=0)
+    if covariance == "neighbors":
+        pairs = mutual_pairs_of(nearest_unit(rows, k)[1])
+        difference = (rows[pairs[:, 0]] - rows[pairs[:, 1]]).astype(np.float64)
+    else:
+        difference = (rows - mean).astype(np.float64)
+    matrix = torch.from_numpy(difference.T @ difference / max(1, len(difference)))
+    return Linear(whitening_weight(matrix, shrinkage).float().numpy(), mean)
+
+
+def reduction(rows: Array, dimension: int) -> Linear:
+    """Fit the projection on the principal components.
+
+    Args:
+        rows: Unit rows (n, d).
+        dimension: Number l of components, at most min(n, d).
+
+    Returns:
+        The map, with orthonormal columns (d, l) as weight and the mean row as offset.
+
+    Raises:
+        UserError: The rows have fewer components.
+    """
+    most = min(rows.shape)
+    if dimension > most:
+        raise UserError(f"`reduce` can keep at most {most} dimensions of {len(rows):,} images with {rows.shape[1]}-d "
+                        f"embeddings; got dimension={dimension}. Lower it.")
+    mean = rows.mean(axis=0)
+    centered = (rows - mean).astype(np.float64)
+    vectors = np.linalg.eigh(centered.T @ centered).eigenvectors[:, ::-1][:, :dimension]
+    return Linear(np.ascontiguousarray(vectors, np.float32), mean)

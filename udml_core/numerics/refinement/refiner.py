@@ -1,0 +1,240 @@
+"""Refine embeddings by a recipe, scikit-learn style.
+
+    refiner = Refiner("whiten+average:k=10,times=2").fit(gallery)
+    refiner.transform(gallery)         # the refined gallery
+    refiner.neighbors(10)              # the gallery's own images as queries
+    refiner.search(queries, 10)        # queries from outside the gallery
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from udml_core.base.arrays import Array, Floats, Integers
+from udml_core.base.errors import UserError
+from udml_core.numerics.refinement.averaging import average_neighbors, expand_queries, mean_with
+from udml_core.numerics.refinement.diffusion import DiffusionRanking
+from udml_core.numerics.refinement.linear import Linear, reduction, unit_rows, whitening
+from udml_core.numerics.refinement.recipe import Average, Diffuse, Expand, Recipe, Reduce, Rerank, Whiten
+from udml_core.numerics.refinement.reciprocal import ReciprocalRanking
+from udml_core.numerics.refinement.search import nearest_others, nearest_unit, without_own
+
+Protocol = Literal["inductive", "gallery", "transductive"]
+"""Which images the steps have seen: only the training half; also the unlabeled gallery, but not the queries; or the
+gallery with the queries in it."""
+Report = Callable[[float, str], None]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The gallery images nearest to each query.
+
+    Attributes:
+        indices: Gallery indices (q, k) int64, nearest first; −1 beyond the last ranked image.
+        scores: Scores (q, k) float32, larger for nearer images: the cosine similarity, one minus the distance of a
+            re-ranking, or the value of a diffusion.
+        protocol: Which images the steps have seen.
+    """
+
+    indices: Integers
+    scores: Floats
+    protocol: Protocol
+
+
+class Refiner(TransformerMixin, BaseEstimator):
+    """A recipe fitted to an unlabeled gallery.
+
+    No step receives labels. The images that each step has seen are in `seen_`. As a transformer of scikit-learn, it can
+    be cloned and can be a step of a pipeline.
+
+    Args:
+        recipe: The recipe, or its text.
+
+    Attributes:
+        recipe_: The recipe.
+        embedding_: Refined unit rows (n, l) float32 of the gallery.
+        seen_: For each step its name, and "nothing", "training half" or "gallery".
+    """
+
+    def __init__(self, recipe: Recipe | str = "whiten+average:k=10,times=2") -> None:
+        self.recipe = recipe
+
+    def fit(self, gallery: Array, y: Any = None, *, training: Array | None = None,
+            report: Report = lambda _share, _step: None) -> Self:
+        """Fit the steps in their order.
+
+        Args:
+            gallery: Embeddings (n, d), n ≥ 2, or features of several views (n, v, d) if the recipe has `views`.
+            y: Ignored; pipelines pass it.
+            training: Embeddings (m, d) or (m, v, d) of the training half, on which whitening and reduction are then
+                fitted; without them they are fitted on the gallery.
+            report: Receives the progress.
+
+        Raises:
+            UserError: The arrays do not suit the recipe.
+        """
+        self.recipe_ = Recipe.parse(self.recipe) if isinstance(self.recipe, str) else self.recipe
+        rows = self._start(gallery, "gallery", None)
+        if len(rows) < 2:
+            raise UserError(f"A gallery must have at least 2 images; got {len(rows)}. Add images.")
+        self._width, self._digest = rows.shape[1], _digest(rows)
+        fitted_on = None if training is None else self._start(training, "training half", self._width)
+        self._maps: list[Linear] = []
+        self._ranker: ReciprocalRanking | DiffusionRanking | None = None
+        self._expand: Expand | None = None
+        self.seen_: list[tuple[str, str]] = []
+        steps = self.recipe_.steps
+        last_fit = max((number for number, step in enumerate(steps) if isinstance(step, (Whiten, Reduce))), default=-1)
+        for number, step in enumerate(steps):
+            report(number / len(steps), step.title.lower())
+            on = "gallery" if step.sees == "gallery" or fitted_on is None else "training half"
+            self.seen_.append((step.name, "nothing" if step.sees == "nothing" else on))
+            match step:
+                case Whiten() | Reduce():
+                    linear = _fit_linear(step, rows if fitted_on is None else fitted_on)
+                    self._maps.append(linear)
+                    rows = linear(rows)
+                    fitted_on = None if fitted_on is None else linear(fitted_on)
+                case Average():
+                    rows = average_neighbors(rows, step.k, step.times, step.alpha)
+                    if fitted_on is not None and number < last_fit:
+                        # A later step is fitted on the training half, which therefore needs the same averages.
+                        fitted_on = average_neighbors(fitted_on, step.k, step.times, step.alpha)
+                case Expand():
+                    self._expand = step
+                case Rerank():
+                    self._ranker = ReciprocalRanking(rows, **step.model_dump())
+                case Diffuse():
+                    self._ranker = DiffusionRanking(rows, **step.model_dump())
+        self.embedding_ = rows
+        report(1.0, "refined")
+        return self
+
+    def transform(self, rows: Array) -> Floats:
+        """Return refined unit rows (q, l).
+
+        The fitted gallery itself returns `embedding_`. Other rows are queries from outside: they pass through whitening
+        and reduction, and are expanded if the recipe has `expand`. Averaging changes gallery images only.
+
+        Args:
+            rows: The gallery, or embeddings (q, d) or features of several views (q, v, d).
+
+        Raises:
+            UserError: The refiner is not fitted, or the rows do not suit the gallery.
+        """
+        self._check_fitted()
+        start = self._start(rows, "queries", self._width)
+        is_gallery = len(start) == len(self.embedding_) and _digest(start) == self._digest
+        return self.embedding_ if is_gallery else self._queries(start)
+
+    def fit_transform(self, gallery: Array, y: Any = None, *, training: Array | None = None) -> Floats:
+        """Fit, and return the refined gallery (n, l); see `fit` for the arguments."""
+        return self.fit(gallery, y, training=training).embedding_
+
+    def neighbors(self, k: int, rows: Integers | None = None) -> Ranking:
+        """Rank the gallery for its own images, without the image itself.
+
+        Query expansion replaces the image by its mean with its k nearest other images; before a re-ranking it applies
+        to queries from outside only.
+
+        Args:
+            k: Number of images to return for each query; the whole gallery if it has fewer.
+            rows: Indices (q,) of the images to rank for; all n if None.
+        """
+        self._check_fitted()
+        k = min(k, len(self.embedding_) - 1)
+        protocol = self.protocol(inside=True)
+        if self._ranker is not None:
+            return Ranking(*self._ranker.neighbors(k, rows), protocol)
+        if self._expand is None or self._expand.k == 0:
+            distances, indices = nearest_others(self.embedding_, k, rows)
+            return Ranking(indices, 1 - distances / 2, protocol)
+        own = np.arange(len(self.embedding_)) if rows is None else rows
+        voters = nearest_others(self.embedding_, min(self._expand.k, len(self.embedding_) - 1), rows)[1]
+        queries = mean_with(self.embedding_[own], self.embedding_, voters, self._expand.alpha)
+        distances, indices = without_own(own, *nearest_unit(self.embedding_, k + 1, queries))
+        return Ranking(indices, 1 - distances / 2, protocol)
+
+    def search(self, queries: Array, k: int) -> Ranking:
+        """Rank the gallery for queries from outside, which change nothing in the gallery.
+
+        Args:
+            queries: Embeddings (q, d), or features of several views (q, v, d).
+            k: Number of images to return for each query; the whole gallery if it has fewer.
+        """
+        self._check_fitted()
+        rows = self._queries(self._start(queries, "queries", self._width))
+        k = min(k, len(self.embedding_))
+        if self._ranker is not None:
+            return Ranking(*self._ranker.search(rows, k), self.protocol(inside=False))
+        distances, indices = nearest_unit(self.embedding_, k, rows)
+        return Ranking(indices, 1 - distances / 2, self.protocol(inside=False))
+
+    def protocol(self, inside: bool) -> Protocol:
+        """Return which images a ranking has seen.
+
+        Args:
+            inside: Whether the queries are images of the gallery.
+        """
+        self._check_fitted()
+        if all(images != "gallery" for _, images in self.seen_):
+            return "inductive"
+        return "transductive" if inside else "gallery"
+
+    def _queries(self, rows: Floats) -> Floats:
+        for linear in self._maps:
+            rows = linear(rows)
+        if self._expand is not None:
+            rows = expand_queries(rows, self.embedding_, self._expand.k, self._expand.alpha)
+        return rows
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "embedding_"):
+            raise UserError(f"This refiner is not fitted; its recipe is '{self.recipe}'. Call `fit` with a gallery "
+                            "first.")
+
+    def _start(self, rows: Any, name: str, width: int | None) -> Floats:
+        """Return unit rows, averaged over the views if there are several.
+
+        Args:
+            rows: A user's array, or nested lists of numbers.
+            name: Its name in messages.
+            width: Width d of the gallery, which the rows must have; any if None.
+        """
+        try:
+            rows = np.asarray(rows, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise UserError(f"The {name} must be an array of numbers; got a {type(rows).__name__} that is none: "
+                            f"{error}. Give each image a row of the same length.") from None
+        expected = 3 if self.recipe_.find("views") else 2
+        if rows.ndim != expected:
+            shape = "(n, v, d), the features of several views" if expected == 3 else "(n, d)"
+            raise UserError(f"The {name} must have the shape {shape}; got {rows.shape}. "
+                            + ("Remove `views` from the recipe, or compute the features of the views."
+                               if expected == 3 else "Add `views` to the recipe to average the features of views."))
+        if width is not None and rows.shape[-1] != width:
+            raise UserError(f"The {name} must have the gallery's dimension {width}; got {rows.shape[-1]}. Compute them "
+                            "as the gallery was computed.")
+        if not np.isfinite(rows).all():
+            raise UserError(f"The {name} must have finite values; got {(~np.isfinite(rows)).sum():,} that are not "
+                            "finite. Remove these images.")
+        return unit_rows(rows.mean(axis=1, dtype=np.float32) if expected == 3 else rows)
+
+
+def _digest(rows: Floats) -> bytes:
+    """Return a digest of rows: a copy of a large gallery would double its memory."""
+    return hashlib.blake2b(np.ascontiguousarray(rows).data).digest()
+
+
+def _fit_linear(step: Whiten | Reduce, rows: Floats) -> Linear:
+    if isinstance(step, Reduce):
+        return reduction(rows, step.dimension)
+    if step.covariance == "neighbors" and len(rows) <= step.k:
+        raise UserError(f"`whiten` needs more images than k; got {len(rows)} images and k={step.k}. Lower k.")
+    return whitening(rows, step.covariance, step.k, step.shrinkage)

@@ -1,0 +1,202 @@
+"""The course: lessons that run in a browser, their files for a web page, and the answers of a class.
+
+A lesson is one JavaScript file in `assets/lessons`, whose fields `assets/lessons/README.md` describes, and data files
+that `python -m experiments.make_lessons` computes. The page Learn and the exported files show the same lesson.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from udml_core.base.errors import UserError
+from udml_core.base.files import read_regular, replace_bytes
+from udml_core.base.offline import offline_page
+from udml_core.base.paths import ASSETS
+
+FOLDER = ASSETS / "lessons"
+KIT = FOLDER / "kit"
+INDEX = "index.html"
+MOST_BYTES = 4_000_000
+"""Size at which the file of answers takes no more."""
+_FIELD = re.compile(r'^  (\w+): (.+?),?$', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A lesson of the course.
+
+    Attributes:
+        id: The name of its file.
+        number: Its place in the course.
+        title: Its title.
+        claim: What it shows, in one sentence.
+        minutes: The time that it takes.
+        data: Names of its data files.
+        script: Its JavaScript.
+    """
+
+    id: str
+    number: int
+    title: str
+    claim: str
+    minutes: int
+    data: tuple[str, ...]
+    script: str
+
+    def content(self) -> dict[str, Any]:
+        """Return the lesson's data by name."""
+        return {name: json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8")) for name in self.data}
+
+
+@cache
+def course() -> tuple[Lesson, ...]:
+    """Return the lessons in the order of their numbers."""
+    return tuple(sorted((read_lesson(path) for path in FOLDER.glob("*.js")), key=lambda lesson: lesson.number))
+
+
+def read_lesson(path: Path) -> Lesson:
+    """Read a lesson's file.
+
+    Its first fields must each be one line of JSON: number, minutes, title, claim, data.
+    """
+    script = path.read_text(encoding="utf-8")
+    texts = dict(reversed(_FIELD.findall(script)))  # the first field of a name is the lesson's own
+    try:
+        values = {name: json.loads(texts[name]) for name in ("number", "minutes", "title", "claim", "data")}
+    except (KeyError, json.JSONDecodeError) as error:
+        raise UserError(f"{path.name} must begin with the fields number, minutes, title, claim and data, each on one "
+                        f"line and written as JSON: {error}.") from None
+    return Lesson(path.stem, values["number"], values["title"], values["claim"], values["minutes"],
+                  tuple(values["data"]), script)
+
+
+def find_lesson(name: str) -> Lesson | None:
+    """Return the lesson of a name; None if there is none."""
+    return next((lesson for lesson in course() if lesson.id == name), None)
+
+
+def kit_script(*names: str) -> str:
+    """Return scripts of the toolkit as one text."""
+    return "".join((KIT / f"{name}.js").read_text(encoding="utf-8") for name in names)
+
+
+def kit_style() -> str:
+    """Return the style of the lessons."""
+    return (KIT / "lesson.css").read_text(encoding="utf-8")
+
+
+def course_header(href: str) -> list[dict[str, Any]]:
+    """Describe the lessons for the browser.
+
+    Args:
+        href: The address of a lesson, with {} for its id.
+    """
+    return [{"id": lesson.id, "title": lesson.title, "claim": lesson.claim, "minutes": lesson.minutes,
+             "href": href.format(lesson.id)} for lesson in course()]
+
+
+def lesson_file(lesson: Lesson) -> bytes:
+    """Return a lesson as one HTML file that works offline."""
+    header = {"course": course_header("{}.html"), "index": INDEX, "heading": True, "content": lesson.content()}
+    script = (f"{kit_script('draw', 'frame')}{lesson.script}\n"
+              f"window.lesson = new Lesson(document.querySelector('.lesson'), LESSON, {_embedded(header)}, {{}});")
+    return _page(lesson.title, "lesson", script)
+
+
+def index_file() -> bytes:
+    """Return the course's contents as one HTML file that works offline."""
+    header = {"course": course_header("{}.html"), "heading": True}
+    script = (f"{kit_script('draw', 'frame', 'course')}\n"
+              f"showCourse(document.querySelector('.course'), {_embedded(header)}, null);")
+    return _page("Learn metric learning", "course", script)
+
+
+def export_course(folder: Path) -> list[Path]:
+    """Write every lesson and the course's contents as HTML files.
+
+    Args:
+        folder: A folder, which is created if it is missing; files of an earlier export are replaced.
+
+    Returns:
+        The written files.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {INDEX: index_file()} | {f"{lesson.id}.html": lesson_file(lesson) for lesson in course()}
+    for name, content in files.items():
+        replace_bytes(folder / name, content)
+    return [folder / name for name in files]
+
+
+def _embedded(value: Any) -> str:
+    """Return a value as JavaScript inside an HTML file."""
+    return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def _page(title: str, kind: str, script: str) -> bytes:
+    return offline_page(KIT / "page.html", TITLE=html.escape(title), CLASS=kind, STYLE=kit_style(), SCRIPT=script)
+
+
+def record_answer(folder: Path, lesson: str, question: str, choice: int, reader: str) -> bool:
+    """Add an answer to the answers of the class.
+
+    Args:
+        folder: The folder of runs; the answers are in its subfolder `lessons`.
+        lesson: The id of a lesson.
+        question: "before" or "after".
+        choice: The number of the chosen answer.
+        reader: A random name that the reader's browser made up.
+
+    Returns:
+        Whether the answer was recorded: it must be well-formed, and the file must not be full.
+    """
+    known = find_lesson(lesson) is not None and question in ("before", "after") and type(choice) is int
+    if not known or not 0 <= choice < 10 or not re.fullmatch(r"[0-9a-f]{16}", reader):
+        return False
+    path = _answers(folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and path.stat().st_size > MOST_BYTES:
+        return False
+    with path.open("a", encoding="utf-8") as file:
+        file.write("\n" + json.dumps([lesson, question, choice, reader]))  # after what a power cut may have left
+    return True
+
+
+def read_answers(folder: Path) -> dict[tuple[str, str], Counter[int]]:
+    """Count the first answers of every reader, by lesson and question."""
+    path = _answers(folder)
+    if not path.exists():
+        return {}
+    first: dict[tuple[str, str, str], int] = {}
+    for line in read_regular(path).decode(errors="replace").splitlines():
+        try:
+            lesson, question, choice, reader = json.loads(line)
+            first.setdefault((str(lesson), str(question), str(reader)), int(choice))
+        except (ValueError, TypeError):
+            continue  # a line that a power cut left incomplete
+    counts: dict[tuple[str, str], Counter[int]] = {}
+    for (lesson, question, _reader), choice in first.items():
+        counts.setdefault((lesson, question), Counter())[choice] += 1
+    return counts
+
+
+def right_choices(lesson: Lesson) -> Mapping[str, int]:
+    """Return the number of the right answer to each question of a lesson."""
+    found = re.findall(r"^  (before|after): \{.*?^    right: (\d+),", lesson.script, re.MULTILINE | re.DOTALL)
+    return {question: int(choice) for question, choice in found}
+
+
+def clear_answers(folder: Path) -> None:
+    """Delete the answers of the class."""
+    _answers(folder).unlink(missing_ok=True)
+
+
+def _answers(folder: Path) -> Path:
+    return folder / "lessons" / "answers.jsonl"

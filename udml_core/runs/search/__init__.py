@@ -1,0 +1,1 @@
+"""Search the embeddings of a run."""

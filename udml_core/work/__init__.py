@@ -1,0 +1,1 @@
+"""What runs in the background: jobs, sweeps, workers and exports."""

@@ -1,0 +1,235 @@
+"""The model card: data, protocol, figures, intended use and limits in plain English."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from udml_core.base.errors import UserError
+from udml_core.data.splits import SplitName
+from udml_core.methods import find_method
+from udml_core.numerics.evaluation import headline_measures
+from udml_core.runs import Run, list_runs
+from udml_core.runs.comparison import seed_groups, settings_of, spread
+from udml_core.runs.search.retrieval import Retrieval
+from udml_core.runs.verdict import verdict
+from udml_core.work.exporting import target
+
+PROTOCOLS: dict[SplitName, str] = {
+    "zero-shot": "The classes are divided by name: the first half is for training, the second half for testing. No "
+                 "test class was seen in training.",
+    "seen": "The images are divided: training and test half have the same classes.",
+    "all": "The images were not divided. Training used the same images as testing, so the figures do not show how "
+           "well the model works on new images."}
+OFFICIAL = ("The authors' training classes are for training, their test classes for testing. No test class was seen in "
+            "training.")
+SUPERVISION = {"none": "No labels were used in training.",
+               "few": "A few labeled images of each training class were used, and the other training images without "
+                      "labels.",
+               "pairs": "Training used pairs of images that are marked as similar or dissimilar.",
+               "all": "The labels of all training images were used."}
+COLUMNS = {"frozen": "backbone alone", "centered pca": "PCA, same dimension", "initial": "before training",
+           "final": "this model"}
+LEFT_OUT = {"images", "dimension", "map@r left out", "precision", "recall"}
+"""Measures of the evaluation that the card leaves out."""
+
+
+def write_card(opened: Retrieval, config: Mapping[str, Any], path: Path) -> None:
+    """Write the model card of a run.
+
+    Args:
+        opened: The run.
+        config: The description of the model, as it is written beside the card.
+        path: The file.
+    """
+    has_example = (path.parent / target.SEARCH).exists()
+    parts = [_header(opened), _data(opened), _figures(opened.run), _use(config, has_example),
+             _limits(opened, config, has_example)]
+    path.write_text("\n".join(parts), encoding="utf-8")
+
+
+def _header(opened: Retrieval) -> str:
+    spec = opened.spec
+    backbone = _plain(spec.encoder.backbone)
+    return f"""---
+library_name: udml-explorer
+pipeline_tag: image-feature-extraction
+tags: [metric-learning, image-retrieval]
+---
+# {_title(opened)} on {_plain(spec.dataset_title)}
+
+This model maps an image to a vector, its embedding. Similar images have near embeddings.
+
+- **Method**: {_title(opened)} (`{spec.method}`). {_paper(spec.method)}
+- **Backbone**: {backbone}, images of {spec.encoder.size} × {spec.encoder.size} pixels.
+- **Run**: `{opened.run.id}`, seed {spec.seed}, UDML Explorer {spec.version}.
+- **Hyper-parameters**: in `{target.CONFIG}`.
+"""
+
+
+def _data(opened: Retrieval) -> str:
+    dataset, split = opened.dataset, opened.split
+    labels = f"in {len(dataset.class_names):,} classes" if dataset.class_names else "without classes"
+    supervision = SUPERVISION.get(_supervision(opened.spec.method), "")
+    official = split.name == "zero-shot" and dataset.training_classes is not None
+    excluded = f"{len(split.excluded):,} images were excluded from both. " if len(split.excluded) else ""
+    is_labeled = dataset.labels is not None or dataset.evaluation_classes is not None
+    hit = " A hit is an image of the query's class." if is_labeled else ""
+    if dataset.queries is not None and split.name == "zero-shot":
+        hit += " The measures `gallery recall@k` search the official gallery with the official queries alone."
+    return f"""## Data and protocol
+
+The data set is {_plain(opened.spec.dataset_title)}: {len(dataset):,} images {labels}. \
+{OFFICIAL if official else PROTOCOLS[split.name]}
+Training half: {len(split.train):,} images. Test half: {len(split.test):,} images. {excluded}{supervision}
+
+Each test image is a query, and the other test images are its gallery.{hit}
+"""
+
+
+def _figures(run: Run) -> str:
+    """Return the figures of the test half, with their spread where other seeds of the run are known."""
+    evaluation = run.evaluation()
+    if not evaluation:
+        return "## Figures\n\nThis run has no evaluation.\n"
+    rows = {name: headline_measures(evaluation[name]) for name in COLUMNS if name in evaluation}
+    seeds = _evaluations_by_seed(run)
+    heads = [COLUMNS[name] for name in rows] + ([f"mean ± deviation, {len(seeds)} seeds"] if len(seeds) > 1 else [])
+    lines = ["| Measure | " + " | ".join(heads) + " |", "|---|" + "---:|" * len(heads)]
+    for measure in (name for name in rows.get("final", {}) if name not in LEFT_OUT):
+        cells = [_number(row.get(measure)) for row in rows.values()]
+        cells += [_spread(seeds, measure)] if len(seeds) > 1 else []
+        lines.append(f"| {measure} | " + " | ".join(cells) + " |")
+    known = (f"The last column is the mean and the standard deviation over {len(seeds)} runs that differ in the seed "
+             "alone." if len(seeds) > 1 else "This is a single run: how much the figures vary with the seed is not "
+                                             "known.")
+    title = _title_of(run.spec().method)
+    sentence = verdict(title, evaluation, is_frozen=run.spec().method == "frozen").sentence
+    table = "\n".join(lines)
+    return f"""## Figures
+
+{sentence} {known}
+
+{table}
+
+Values are in percent, except for the effective rank, which counts dimensions. nmi, purity and f compare the clusters of
+k-means with the classes.
+"""
+
+
+def _use(config: Mapping[str, Any], has_example: bool) -> str:
+    text = f"""## Intended use
+
+Find images that are similar to a query among images like the training images, sort or cluster such images, or
+draw a map of them. Compare embeddings by Euclidean distance.
+
+| File | Content |
+|---|---|
+| `{target.WEIGHTS}`, `{target.CONFIG}` | weights of encoder and head; their description and the preprocessing |
+| `{target.INDEX}`, `{target.GALLERY}` | faiss index of {config["gallery"]["images"]:,} images; their names and \
+classes in its order |
+"""
+    if "onnx" in config:
+        text += f"""| `{target.ONNX}` | encoder and head, from images (uint8, RGB) to embeddings |
+"""
+        if has_example:
+            text += f"""| `{target.SEARCH}` | example of a search without torch |
+
+```
+pip install onnxruntime faiss-cpu pillow
+python {target.SEARCH} query.jpg
+```
+"""
+        text += f"""
+The ONNX graph was compared with torch on {config["onnx"]["compared_images"]} test images. The smallest cosine
+similarity is {config["onnx"]["smallest_cosine_similarity"]:.7f}, and the largest relative distance \
+{config["onnx"]["largest_relative_distance"]:.1e}.
+"""
+    return text + f"""
+With the library:
+
+```python
+from pathlib import Path
+from udml_core.data.dataset import read_image
+from udml_core.data.features import embed_pixels
+from udml_core.methods import Embedder
+
+embedder = Embedder.load(Path("{target.WEIGHTS}"))
+embedding = embed_pixels(embedder, embedder.encoder.prepare(read_image("query.jpg"))[None])[0]
+```
+
+Preprocessing: turn the image upright, put it on white where it is transparent, {config["preprocessing"]["square"]}, and
+pass the RGB values from 0 to 255. The model itself normalizes them.
+"""
+
+
+def _limits(opened: Retrieval, config: Mapping[str, Any], has_example: bool) -> str:
+    unit = "" if config["embedding"]["unit_length"] else (
+        "\n- The embeddings do not have unit length. Use the Euclidean distance, not the cosine similarity.")
+    onnx = f"""
+- `{target.SEARCH}` reads images of 8 bits a channel. The app also scales gray images of 16 and 32 bits.
+""".rstrip() if has_example else ""
+    return f"""## Limits
+
+- The figures hold for one data set. On other images the neighbors can be worse: measure them on your own images.
+- The nearest image always exists, even if no image of the gallery resembles the query. A small distance is no proof
+  that two images show the same thing. Do not use the model to identify people or to decide about them.
+- The index also contains the training half, on which the model does better than on new images.
+- `{target.GALLERY}` contains the names{"" if opened.dataset.labels is None else " and classes"} of all images, and an \
+embedding tells something about its image.
+  Share the folder only if you may share the images.
+- The licenses of the data and of the backbone's weights are not recorded here. Check them before you publish the
+  model.{unit}{onnx}
+"""
+
+
+def _evaluations_by_seed(run: Run) -> list[Mapping[str, Mapping[str, Any]]]:
+    """Return the evaluations of the finished runs that equal a run but for the seed, itself included."""
+    rivals = [run] + [other for other in list_runs(run.root) if other.id != run.id
+                      and other.spec().method == run.spec().method
+                      and other.spec().fingerprint == run.spec().fingerprint and other.status().state == "done"]
+    group = next(members for members in seed_groups([settings_of(other) for other in rivals]) if 0 in members)
+    return [evaluation for position in group if (evaluation := rivals[position].evaluation())]
+
+
+def _spread(evaluations: list[Mapping[str, Mapping[str, Any]]], measure: str) -> str:
+    found = spread([evaluation.get("final", {}).get(measure) for evaluation in evaluations])
+    return "–" if found is None else f"{found.mean:.1f}" + ("" if found.deviation is None else
+                                                            f" ± {found.deviation:.1f}")
+
+
+def _title(opened: Retrieval) -> str:
+    return _title_of(opened.spec.method)
+
+
+def _title_of(method: str) -> str:
+    """Return the title of a method; its name if this version does not know it."""
+    try:
+        return find_method(method).card.title
+    except UserError:
+        return method
+
+
+def _paper(method: str) -> str:
+    try:
+        return find_method(method).card.paper
+    except UserError:
+        return ""
+
+
+def _supervision(method: str) -> str:
+    try:
+        return find_method(method).card.supervision
+    except UserError:
+        return ""
+
+
+def _number(value: Any) -> str:
+    return "–" if value is None else f"{value:,.1f}"
+
+
+def _plain(name: str) -> str:
+    """Return a name on one line and without Markdown."""
+    return re.sub(r"([\\`*_{}\[\]<>#|$~])", r"\\\1", " ".join(name.split()))

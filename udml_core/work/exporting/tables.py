@@ -1,0 +1,245 @@
+"""Tables of a run's images and embeddings."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from udml_core.base.arrays import Array, Floats, Integers
+from udml_core.base.errors import UserError
+from udml_core.data.dataset import Dataset
+from udml_core.numerics.explanations import Clusters
+from udml_core.numerics.neighbors import graph_neighbors
+from udml_core.runs import Run
+from udml_core.runs.analyses import Analysis, Kind, Projection, list_analyses
+from udml_core.runs.search.retrieval import Retrieval, Which
+from udml_core.work.exporting import target
+
+TABLES: dict[Which, str] = dict(zip(("initial", "final"), target.TABLES, strict=True))
+NEIGHBORS = 15
+"""Entries of a row's neighbors, the image itself included, as embedding-atlas writes by default."""
+MAPS: tuple[Kind, ...] = ("umap", "tsne", "pca")
+"""Kinds of maps, the preferred one first."""
+NO_CLUSTER = -1
+CLASS_SEPARATOR = ";"
+"""Separates the classes of an image that has several."""
+CHUNK = 256
+"""Rows whose neighbors' embeddings are in memory at a time."""
+
+
+def write_embeddings(opened: Retrieval, which: Which, file: BinaryIO) -> None:
+    """Write the embeddings of all images that are not excluded as a Parquet table.
+
+    The columns are index (in the data set), image (its name), class (null without classes), test (bool) and e0, e1, …
+    (float32). The metadata of the table names the run and the embedding.
+
+    Args:
+        opened: The run.
+        which: The embedding before training (`initial`) or after (`final`).
+        file: The file to write to.
+    """
+    kept = opened.kept
+    embeddings = np.asarray(opened.run.embeddings(which)[kept])
+    columns = {"index": pa.array(kept, pa.int64()), "image": strings(opened.dataset.names, kept),
+               "class": pa.array(class_names_of(opened.dataset, kept), pa.string()),
+               "test": pa.array(_is_test(opened)[kept])}
+    columns |= {f"e{number}": pa.array(np.ascontiguousarray(values)) for number, values in enumerate(embeddings.T)}
+    parquet.write_table(pa.table(columns, metadata={"run": opened.run.id, "embedding": which}), file)
+
+
+def embeddings_file(opened: Retrieval, which: Which) -> bytes:
+    """Return the content of the file that `write_embeddings` writes."""
+    content = io.BytesIO()
+    write_embeddings(opened, which, content)
+    return content.getvalue()
+
+
+@dataclass(frozen=True)
+class _Embedded:
+    """An embedding of images with its neighbors.
+
+    Attributes:
+        name: `final`, or the id of a refinement.
+        indices: Image indices (m,), ascending.
+        vectors: Embeddings (m, l).
+        distances: Distances (m, k) to the nearest images; each image is its own first neighbor.
+        rows: Rows (m, k) of the nearest images, 0 … m−1.
+    """
+
+    name: str
+    indices: Integers
+    vectors: Floats
+    distances: Floats
+    rows: Integers
+
+
+def write_images(opened: Retrieval, file: BinaryIO, refinement: Analysis | None = None) -> None:
+    """Write a Parquet table of the images for embedding-atlas, FiftyOne and LanceDB.
+
+    The columns are:
+
+    - index: Index of the image in the data set.
+    - file_name: Name of the image; below the folder of the data set, if the images are files.
+    - label: Class, several joined by semicolons; null without classes.
+    - cluster: Last cluster that training assigned to a training image; null for other images and methods.
+    - test: Whether the image is in the test half.
+    - vector: Embedding, a list of fixed length.
+    - projection_x, projection_y: Position on the run's map of this embedding (UMAP, else t-SNE, else PCA); null
+      without a map.
+    - neighbors: `ids` of the rows of the nearest images, the image itself first, and their Euclidean `distances`. A
+      re-ranking has another order than the distances.
+
+    The metadata of the table names the run, the embedding and the map.
+
+    Args:
+        opened: The run.
+        file: The file to write to.
+        refinement: A finished refinement of the run, whose images, embedding and neighbors are written; by default the
+            final embedding of all images that are not excluded.
+
+    Raises:
+        UserError: The analysis is not a finished refinement.
+    """
+    embedded = _final(opened) if refinement is None else _refined(refinement)
+    dataset, indices = opened.dataset, embedded.indices
+    clusters, (positions, source) = _clusters(opened)[indices], _positions(opened.run, embedded)
+    columns = {
+        "index": pa.array(indices, pa.int64()), "file_name": strings(dataset.names, indices),
+        "label": pa.array(class_names_of(dataset, indices), pa.string()),
+        "cluster": pa.array(clusters, pa.int32(), mask=clusters == NO_CLUSTER),
+        "test": pa.array(_is_test(opened)[indices]), "vector": fixed_lists(embedded.vectors),
+        "projection_x": pa.array(positions[:, 0], pa.float32(), mask=np.isnan(positions[:, 0])),
+        "projection_y": pa.array(positions[:, 1], pa.float32(), mask=np.isnan(positions[:, 1])),
+        "neighbors": pa.StructArray.from_arrays(
+            [_lists(embedded.rows, pa.int32()), _lists(embedded.distances, pa.float32())], ["ids", "distances"])}
+    metadata = {"run": opened.run.id, "embedding": embedded.name, "map": source}
+    parquet.write_table(pa.table(columns, metadata=metadata), file)
+
+
+def images_file(opened: Retrieval, refinement: Analysis | None = None) -> bytes:
+    """Return the content of the file that `write_images` writes."""
+    content = io.BytesIO()
+    write_images(opened, content, refinement)
+    return content.getvalue()
+
+
+def write_list(opened: Retrieval, path: Path) -> None:
+    """Write a CSV table of all images that are not excluded: index in the data set, image (its name), class, test."""
+    names, labels, is_test = opened.dataset.names, classes(opened.dataset), _is_test(opened)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["index", "image", "class", "test"])
+        writer.writerows([index, names[index], labels[index] or "", int(is_test[index])] for index in opened.kept)
+
+
+def classes(dataset: Dataset) -> list[str | None]:
+    """Return the class of each image, several joined by semicolons; None without classes."""
+    return class_names_of(dataset, np.arange(len(dataset)))
+
+
+def class_names_of(dataset: Dataset, indices: Integers) -> list[str | None]:
+    """Return the class of some images, several joined by semicolons; None without classes."""
+    if dataset.evaluation_classes is not None:
+        return [CLASS_SEPARATOR.join(dataset.class_names[number] for number in np.flatnonzero(row)) or None
+                for row in dataset.evaluation_classes[indices]]
+    if dataset.labels is None:
+        return [None] * len(indices)
+    return [dataset.class_names[label] for label in dataset.labels[indices]]
+
+
+def _is_test(opened: Retrieval) -> Array:
+    return np.isin(np.arange(len(opened.dataset)), opened.split.test)
+
+
+def _final(opened: Retrieval) -> _Embedded:
+    """Return the final embedding of the images that are not excluded."""
+    indices = opened.kept
+    vectors = np.asarray(opened.stored("final").rows)[indices]
+    k = min(NEIGHBORS, len(vectors)) - 1
+    nothing = np.zeros((len(vectors), 0))
+    squared, rows = graph_neighbors(vectors, k) if k else (nothing, nothing.astype(np.int64))
+    return _Embedded("final", indices, vectors, *_after_itself(np.sqrt(squared), rows))
+
+
+def _refined(refinement: Analysis) -> _Embedded:
+    """Return a refined embedding with the neighbors of the refinement, in its order, which re-ranking changes."""
+    result = refinement.refined()
+    rows = result.neighbors[:, : NEIGHBORS - 1]
+    return _Embedded(refinement.id, result.indices, result.embedding,
+                     *_after_itself(_distances(result.embedding, rows), rows))
+
+
+def _distances(vectors: Floats, rows: Integers) -> Floats:
+    """Return the Euclidean distances of each embedding (m, l) to its other rows (m, k)."""
+    starts = range(0, len(rows), CHUNK)
+    return np.concatenate([np.linalg.norm(vectors[start : start + CHUNK, None] - vectors[rows[start : start + CHUNK]],
+                                          axis=2) for start in starts])
+
+
+def _after_itself(distances: Floats, rows: Integers) -> tuple[Floats, Integers]:
+    """Put each image before its neighbors (m, k), at distance 0."""
+    return (np.hstack([np.zeros((len(rows), 1)), distances]), np.hstack([np.arange(len(rows))[:, None], rows]))
+
+
+def _clusters(opened: Retrieval) -> Integers:
+    """Return the last cluster of each image (n,) up to the kept epoch; `NO_CLUSTER` where training assigned none."""
+    clusters = np.full(len(opened.dataset), NO_CLUSTER)
+    run, spec = opened.run, opened.spec
+    train = spec.halves(opened.dataset).train
+    kept = run.kept_epoch()
+    for number in (number for number in reversed(run.epoch_numbers()) if number <= kept):
+        for record in run.explanations(number):
+            if isinstance(record, Clusters) and len(record.labels) == len(train):
+                clusters[train] = record.labels
+                return clusters
+    return clusters
+
+
+def _positions(run: Run, embedded: _Embedded) -> tuple[Floats, str]:
+    """Return the positions (m, 2) of images on a map of their embedding, and the map's id.
+
+    A map of all images comes before a map of some, whose other images have the position NaN. Without a map all have,
+    and the id is empty.
+    """
+    positions = np.full((len(embedded.indices), 2), np.nan)
+    for analysis in _maps(run, embedded.name):
+        with suppress(UserError):  # a damaged map is passed over
+            found: Projection = analysis.projection()
+            _, rows, places = np.intersect1d(embedded.indices, found.indices, return_indices=True)
+            positions[rows] = found.positions[found.frames.index(embedded.name)][places]
+            return positions, analysis.id
+    return positions, ""
+
+
+def _maps(run: Run, frame: str) -> list[Analysis]:
+    """List the finished maps of a frame, the preferred one first."""
+    maps = [(analysis, analysis.spec()) for analysis in list_analyses(run) if analysis.is_done()]
+    maps = [(analysis, spec) for analysis, spec in maps if spec.kind in MAPS and frame in spec.frames]
+    maps.sort(key=lambda pair: (MAPS.index(pair[1].kind), pair[1].scope != "all"))
+    return [analysis for analysis, _ in maps]
+
+
+def strings(values: Sequence[str], indices: Integers) -> pa.Array:
+    """Return the texts of some images as a column."""
+    return pa.array([values[index] for index in indices], pa.string())
+
+
+def fixed_lists(rows: Floats) -> pa.Array:
+    """Return rows (m, l) as lists of l numbers."""
+    values = pa.array(np.ascontiguousarray(rows, dtype=np.float32).reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(values, rows.shape[1])
+
+
+def _lists(rows: Array, kind: pa.DataType) -> pa.Array:
+    """Return rows (m, k) as lists of variable length."""
+    offsets = np.arange(len(rows) + 1, dtype=np.int32) * rows.shape[1]
+    return pa.ListArray.from_arrays(offsets, pa.array(rows.reshape(-1), kind))

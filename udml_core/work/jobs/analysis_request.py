@@ -1,0 +1,82 @@
+"""Request analyses of finished runs."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from udml_core.base.errors import UserError
+from udml_core.data.dataset import read_user_image
+from udml_core.data.encoders import check_reads_images
+from udml_core.numerics.refinement.recipe import Recipe
+from udml_core.runs import Run, own_copy, runs_folder
+from udml_core.runs.analyses import Analysis, AnalysisSpec, analysis_at, create_analysis, find_analysis
+from udml_core.runs.tasks import ADVICE, LIVE_STATES
+from udml_core.work.jobs import launch
+
+MOST_PLACED = 200
+
+
+def analyse(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | None = None,
+            root: Path | None = None) -> Analysis:
+    """Return the requested analysis; start it unless it is finished or in progress.
+
+    An example is copied to the user's runs first, because it cannot be changed itself; see `own_copy`.
+
+    Args:
+        run: A finished run.
+        spec: The request.
+        images: PNG files to place on a map, by name; see `place_images`.
+        root: The user's folder of runs, by default `runs_folder()`.
+
+    Raises:
+        UserError: The run or the map that the analysis starts from is not finished.
+    """
+    status = run.status()
+    if status.state != "done":
+        raise UserError(f"Only finished runs can be analyzed, and {run.id} is {status.state}. {ADVICE[status.state]}")
+    if Recipe.parse(spec.recipe).find("views") and spec.kind == "refine":
+        check_reads_images(run.spec().encoder, "The step 'views' of a refinement", "Leave the step out")
+    if spec.source and not find_analysis(run, spec.source).is_done():
+        state = find_analysis(run, spec.source).status().state
+        raise UserError(f"The analysis needs the map {spec.source}, which is {state}. {ADVICE[state]}")
+    if run.is_example and not analysis_at(run, spec).is_done():
+        run = own_copy(run, root or runs_folder())
+    analysis = analysis_at(run, spec)
+    if not analysis.folder.exists():
+        launch.launch(create_analysis(run, spec, images))
+    elif not analysis.is_done() and analysis.status().state not in LIVE_STATES:
+        launch.start_again(analysis)
+    return analysis
+
+
+def place_images(run: Run, projection: Analysis, frame: str, files: Sequence[tuple[str, bytes]]) -> Analysis:
+    """Place a user's images on one frame of a finished map, in the background.
+
+    Args:
+        run: A finished run.
+        projection: The map.
+        frame: One of its frames.
+        files: Names, and contents in any supported image format.
+
+    Raises:
+        UserError: A file is not an image, the number of files is not allowed, or the map has no such frame.
+    """
+    check_reads_images(run.spec().encoder, "Placing new images on a map")
+    if not 1 <= len(files) <= MOST_PLACED:
+        raise UserError(f"Place between 1 and {MOST_PLACED} images at a time, got {len(files)}.")
+    if frame not in projection.spec().frames:
+        raise UserError(f"The map {projection.id} has the frames {', '.join(projection.spec().frames)}, got '{frame}'.")
+    images = {f"{number:04d}.png": _as_png(name, content) for number, (name, content) in enumerate(files)}
+    digest = hashlib.sha256(b"".join(hashlib.sha256(content).digest() for _, content in files)).hexdigest()
+    spec = AnalysisSpec(kind="placed", source=projection.id, frame=frame, names=tuple(name for name, _ in files),
+                        content=digest)
+    return analyse(run, spec, images)
+
+
+def _as_png(name: str, content: bytes) -> bytes:
+    buffer = io.BytesIO()
+    read_user_image(io.BytesIO(content), name).save(buffer, "PNG")
+    return buffer.getvalue()

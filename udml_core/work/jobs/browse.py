@@ -1,0 +1,88 @@
+"""Browse a data set without training: features and a map, computed in the background.
+
+The features belong to a run of the method `frozen`, so that every page can show them. The map holds the neighbors of
+each image, which near-duplicates and outliers are found from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from udml_core.data.dataset import Dataset
+from udml_core.data.encoders import EncoderSpec
+from udml_core.runs import Run, RunRequest, list_runs
+from udml_core.runs.analyses import MAPS, Analysis, AnalysisSpec, list_analyses
+from udml_core.runs.tasks import LIVE_STATES
+from udml_core.work.jobs.analysis_request import analyse
+from udml_core.work.jobs.launch import submit
+from udml_core.work.jobs.planning import plan
+
+FRAMES = ("final",)
+
+
+@dataclass(frozen=True)
+class Browsing:
+    """What is computed for browsing a data set.
+
+    Attributes:
+        run: The run of the frozen features; None if there is none.
+        map: A finished map of all images of the run; None if there is none.
+        task: The run or the map that is waiting or running; None if nothing is in progress.
+    """
+
+    run: Run | None
+    map: Analysis | None = None
+    task: Run | Analysis | None = None
+
+
+def find_browsing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Browsing:
+    """Return what is computed for browsing a data set with an encoder.
+
+    Args:
+        dataset: The data set.
+        encoder: The frozen encoder.
+        root: The folder of runs.
+    """
+    live = None
+    for run in list_runs(root):
+        spec = run.spec()
+        if spec.method != "frozen" or spec.fingerprint != dataset.fingerprint or spec.encoder != encoder:
+            continue
+        state = run.status().state
+        if state == "done":
+            return _with_map(run)
+        live = run if live is None and state in LIVE_STATES else live
+    return Browsing(None, None, live)
+
+
+def continue_browsing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Browsing:
+    """Start the next step of browsing unless it is finished or in progress: the features, then the map.
+
+    Raises:
+        UserError: The step does not fit the data set.
+    """
+    state = find_browsing(dataset, encoder, root)
+    if state.task is not None or state.map is not None:
+        return state
+    if state.run is None:
+        return Browsing(None, None, submit_features(dataset, encoder, root))
+    return Browsing(state.run, None, analyse(state.run, AnalysisSpec(kind="pca", frames=FRAMES)))
+
+
+def submit_features(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Run:
+    """Queue the run that computes the features of a data set.
+
+    Raises:
+        UserError: The backbone does not fit the data set.
+    """
+    request = RunRequest(dataset=dataset.name, method="frozen", backbone=encoder.backbone)
+    return submit(plan(request, dataset), root)
+
+
+def _with_map(run: Run) -> Browsing:
+    maps = [analysis for analysis in list_analyses(run) if analysis.spec().kind in MAPS
+            and analysis.spec().scope == "all" and "final" in analysis.spec().frames]
+    done = next((analysis for analysis in maps if analysis.is_done()), None)
+    live = next((analysis for analysis in maps if analysis.status().state in LIVE_STATES), None)
+    return Browsing(run, done, None if done else live)

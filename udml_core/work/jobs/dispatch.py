@@ -1,0 +1,177 @@
+"""Start the waiting tasks of a lane one after the other, as a process of its own.
+
+    python dispatch.py ROOT LANE [DEVICE_LOCK]
+
+A waiting task is a file, not a process: its status says `waiting`. A lane is a device, which one run at a time uses, or
+`analyses`. A dispatcher starts the task with the earliest ticket, waits until its worker has ended, and ends when no
+task waits. It may die at any moment: the worker goes on, and the next dispatcher continues with the queue.
+
+The process lives as long as something waits, so that it imports only the standard library and filelock, and is started
+by the path of this file: importing the package would load NumPy and torch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+ANALYSES = "analyses"
+FOLDER = ".dispatch"
+"""Folder of the dispatchers' locks, inside the folder of runs."""
+ENVIRONMENT = "environment.json"
+"""The name of `tasks.ENVIRONMENT`, which cannot be imported here."""
+OWNER = "engine.json"
+"""The name of `engines.owner.FILE`: another engine starts this task."""
+TICKET_FILE = "ticket"
+"""Where a moved run keeps its ticket. The worker alone writes the status, so a move never overwrites its progress."""
+INHERITED = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
+"""Environment variables, besides UDML_…, that a worker takes from there. None of them can load code."""
+EXPOSED = "UDML_EXPOSED"
+"""Limits the paths that a worker reads; only the task says whether it does, not the app that started the dispatcher."""
+STARTING_SECONDS = 2.0
+"""Seconds in which a new dispatcher may take the lock; readers hold it for microseconds."""
+DEVICE_POLL = 0.3
+NEVER_STARTED = "The worker ended before it started. Read the log, then resume."
+PACKAGE_ROOT = Path(__file__).resolve().parents[3]
+
+
+def main(root: Path, lane: str, device_lock: str = "") -> None:
+    """Start the waiting tasks of a lane until none is left, unless another process does."""
+    started: set[tuple[str, float]] = set()
+    while True:
+        try:
+            with FileLock(lock_path(root, lane)).acquire(timeout=STARTING_SECONDS, poll_interval=0.02):
+                while task := head(root, lane, started):
+                    if device_lock:
+                        with FileLock(device_lock).acquire(poll_interval=DEVICE_POLL):
+                            pass
+                        task = head(root, lane, started)  # The queue may have changed meanwhile.
+                    if task is not None:
+                        ticket = read_status(task).get("ticket", 0.0)
+                        started.add((str(task), ticket))
+                        execute(task, lane, ticket)
+        except (Timeout, OSError):  # Another dispatcher lives, or the folder of runs is gone.
+            return
+        if head(root, lane, started) is None:  # A task may have come between the last look and the release.
+            return
+
+
+def head(root: Path, lane: str, started: set[tuple[str, float]] | None = None) -> Path | None:
+    """Return the waiting task of a lane with the earliest ticket; None if no task waits.
+
+    Args:
+        root: The folder of runs.
+        lane: A device, or `analyses`.
+        started: Tasks and tickets to leave out, because they were started once.
+    """
+    queue = sorted((place(task, status.get("ticket", 0.0)), str(task), status.get("ticket", 0.0))
+                   for task, status in waiting(root, lane))
+    return next((Path(task) for _, task, ticket in queue
+                 if (task, ticket) not in (started or ()) and is_free(Path(task))), None)
+
+
+def waiting(root: Path, lane: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield the waiting tasks of a lane with their statuses, in no order."""
+    for path in root.glob("[!.]*/analyses/[!.]*/status.json" if lane == ANALYSES else "[!.]*/status.json"):
+        status = read_status(path.parent)
+        waits = status.get("state") == "waiting" and status.get("pid") is None
+        queued = waits and (path.parent / ENVIRONMENT).exists() and not (path.parent / OWNER).exists()
+        queued = queued and isinstance(status.get("ticket", 0.0), int | float)
+        if queued and lane in (ANALYSES, _read(path.parent / "spec.json").get("device")):
+            yield path.parent, status
+
+
+def place(task: Path, ticket: float) -> float:
+    """Return the key by which tasks start: the ticket of a move (see `queue.move`), else of the submission."""
+    try:
+        return float(_read_text(task / TICKET_FILE))
+    except (OSError, ValueError):
+        return ticket
+
+
+def execute(task: Path, lane: str, ticket: float) -> None:
+    """Start the worker of a task and wait until it ends."""
+    command = "analyse-work" if lane == ANALYSES else "work"
+    kept = {name: value for name, value in _read(task / ENVIRONMENT).items()
+            if (name.startswith("UDML_") or name in INHERITED) and isinstance(value, str)}
+    try:
+        start_worker([command, str(task)], task / "log.txt", kept).wait()
+        status = read_status(task)
+        untouched = status.get("state") == "waiting" and status.get("ticket") == ticket
+        if untouched and not (task / "stop").exists() and is_free(task):
+            ended = {"state": "interrupted", "finished": time.time(), "message": NEVER_STARTED}
+            _write(task / "status.json", status | ended)
+    except OSError:  # The folder was removed, or the disk is full; the next task may still run.
+        return
+
+
+def start_worker(words: list[str], log_path: Path, settings: dict[str, str]) -> subprocess.Popen[bytes]:
+    """Start `python -m udml_core` with these words in a process group of its own."""
+    paths = [str(PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    own = {name: value for name, value in os.environ.items() if name != EXPOSED}
+    environment = own | settings | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONIOENCODING": "utf-8"}
+    group: dict[str, Any] = {"start_new_session": True}
+    if sys.platform == "win32":
+        group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    with log_path.open("ab") as log:
+        return subprocess.Popen([sys.executable, "-m", "udml_core", *words], stdin=subprocess.DEVNULL, stdout=log,
+                                stderr=log, env=environment, **group)
+
+
+def lock_path(root: Path, lane: str) -> Path:
+    """Return the path of the lock that the dispatcher of a lane holds while it lives."""
+    folder = root / FOLDER
+    folder.mkdir(exist_ok=True)
+    return folder / f"{lane.replace(':', '-')}.lock"
+
+
+def is_free(task: Path) -> bool:
+    """Return whether a task exists and no worker holds its lock."""
+    return task.is_dir() and not is_held(task / "lock")  # Acquiring a lock would create the folder.
+
+
+def is_held(lock: Path) -> bool:
+    """Return whether a process holds a lock."""
+    try:
+        with FileLock(lock).acquire(timeout=0):
+            return False
+    except (Timeout, OSError):
+        return True
+
+
+def read_status(task: Path) -> dict[str, Any]:
+    """Return the stored status of a task; empty if it cannot be read."""
+    return _read(task / "status.json")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(_read_text(path))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _read_text(path: Path) -> str:
+    """Read a regular file: reading a named pipe would never end."""
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    return path.read_text(encoding="utf-8")
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    aside.write_text(json.dumps(content), encoding="utf-8")
+    aside.replace(path)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])

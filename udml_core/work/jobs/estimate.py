@@ -1,0 +1,119 @@
+"""Estimate time, memory and disk space of a run before it starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from udml_core.base.arrays import Integers
+from udml_core.data.augmentation import CROPS, Augmentation
+from udml_core.data.dataset import Dataset
+from udml_core.data.encoders import activation_bytes, feature_width, image_seconds, late_share
+from udml_core.data.features import features_path, views_path
+from udml_core.data.speed import measured_speed, record_speed
+from udml_core.runs import Spec
+
+ASSUMED_WIDTH = 1024
+"""Assumed dimension of features whose network reports it only after loading."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A rough estimate for two CPU cores, or by measurements on this machine.
+
+    Attributes:
+        feature_seconds: Time to compute the features and activations that are not cached.
+        training_seconds: Time of all epochs.
+        memory: Bytes.
+        disk: Bytes of the features and activations that are not cached.
+        measured: Whether the times of features and epochs rest on earlier runs on this machine.
+        evaluation_seconds: Time to embed and evaluate all images after the last epoch; 0 until an evaluation of the
+            data set was measured.
+    """
+
+    feature_seconds: float
+    training_seconds: float
+    memory: float
+    disk: float
+    measured: bool = False
+    evaluation_seconds: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Time of the whole run."""
+        return self.feature_seconds + self.training_seconds + self.evaluation_seconds
+
+
+def estimate(spec: Spec, dataset: Dataset) -> Estimate:
+    """Estimate a run's time and memory within a factor of two or three.
+
+    If the last blocks are trained, the early blocks see every view once, and an epoch passes the late blocks only.
+    """
+    method = spec.build_method()
+    train = spec.halves(dataset).train
+    width = feature_width(spec.encoder) or ASSUMED_WIDTH
+    divided = method.trained_part == "last" and spec.encoder.trainable
+    late = late_share(spec.encoder) if divided else 1.0
+
+    def missing(kind: str, count: int, indices: Integers, augmentation: Augmentation, seed: int) -> int:
+        """Return the number of images and views that must be computed."""
+        path = views_path(dataset, spec.encoder, indices, f"{kind}{count}", augmentation, seed)
+        return 0 if not count or path.exists() else count * len(indices)
+
+    whole = 0 if features_path(dataset, spec.encoder).exists() else len(dataset)
+    views = missing("views", method.views_needed, train, method.augmentation, spec.seed)
+    early = 0
+    if divided:
+        early = missing("early", method.activations_needed, train, method.augmentation, spec.seed)
+        early += missing("early", 1, np.arange(len(dataset)), CROPS, 0)  # for the curves of the epochs
+    image_speed, epoch_speed = measured_speed(image_kind(spec)), measured_speed(epoch_kind(spec))
+    per_image, view_speed = image_speed or image_seconds(spec.encoder), measured_speed(view_kind(spec))
+    per_view = view_speed or per_image
+    epoch = _expected_epoch(spec, len(train)) * (epoch_speed or 1.0)
+    gradients = 120 * 600 * late * spec.encoder.size**2 if method.trains_encoder else 0
+    return Estimate((whole + (1 - late) * early) * per_image + views * per_view, epoch * method.epochs_planned,
+                    600e6 + method.expected_bytes(len(train), width) + gradients,
+                    4.0 * (whole + views) * width + activation_bytes(spec.encoder) * early,
+                    epoch_speed is not None and (image_speed is not None or whole + early == 0)
+                    and (view_speed is not None or views == 0),
+                    measured_speed(evaluation_kind(spec)) or 0.0)
+
+
+def image_kind(spec: Spec) -> str:
+    """Return the kind of speed of reading and encoding an image."""
+    return f"image {spec.encoder.key} {spec.device}"
+
+
+def view_kind(spec: Spec) -> str:
+    """Return the kind of speed of drawing and encoding a random view."""
+    return f"view {spec.encoder.key} {spec.device}"
+
+
+def epoch_kind(spec: Spec) -> str:
+    """Return the kind of speed of an epoch, relative to the method's expectation."""
+    return f"epoch {spec.method} {spec.build_method().trained_part} {spec.encoder.key} {spec.device}"
+
+
+def evaluation_kind(spec: Spec) -> str:
+    """Return the kind of speed of embedding and evaluating all images of a data set."""
+    return f"evaluation {spec.fingerprint[:12]} {spec.encoder.key} {spec.device}"
+
+
+def record_epoch(spec: Spec, images: int, seconds: float) -> None:
+    """Keep the time of an epoch on this machine.
+
+    Args:
+        spec: The run's spec.
+        images: Number of training images.
+        seconds: The measured time.
+    """
+    record_speed(epoch_kind(spec), seconds / _expected_epoch(spec, images))
+
+
+def _expected_epoch(spec: Spec, images: int) -> float:
+    method = spec.build_method()
+    divided = method.trained_part == "last" and spec.encoder.trainable
+    late = late_share(spec.encoder) if divided else 1.0
+    return method.expected_seconds(images, feature_width(spec.encoder) or ASSUMED_WIDTH,
+                                   late * image_seconds(spec.encoder))

@@ -1,0 +1,129 @@
+"""What follows a run without a further request: UMAP, the grid of it, t-SNE, and the audit of an imported data set.
+
+A run that wants maps has an empty file `maps-wanted` from its submission on, so that the choice survives a stop, a
+resume and a crash; a run of frozen features that an audit waits for has `audit-wanted`. After the run one process for
+all runs of a folder, `python -m udml_core map-work RUNS`, computes them one after the other (see
+`udml_core.work.workers.maps`) and removes the file.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from udml_core.base.errors import UserError
+from udml_core.runs import Run, list_runs
+from udml_core.runs.analyses import Analysis, AnalysisSpec, analysis_at, list_analyses, plan_analysis
+from udml_core.runs.engines import read_owner
+from udml_core.runs.tasks import LIVE_STATES
+
+SWITCH = "UDML_MAPS"
+"""Environment variable: with the value 0, new runs get no maps without a request."""
+LEAST_MAPPED, MOST_MAPPED = 100, 20_000
+"""Images for which maps are computed. A perplexity of 30 needs about 100; 20,000 take several minutes of one core."""
+MARKER, AUDIT_MARKER = "maps-wanted", "audit-wanted"
+
+
+def are_maps_on() -> bool:
+    """Return whether new runs get maps, unless their submission says otherwise."""
+    return os.environ.get(SWITCH, "1") != "0"
+
+
+def want_maps(run: Run) -> None:
+    """Note that a run gets maps when it is done."""
+    run.check_writable()
+    (run.folder / MARKER).touch()
+
+
+def wants_maps(run: Run) -> bool:
+    """Return whether maps of the run are still to be computed without a request."""
+    return (run.folder / MARKER).exists()
+
+
+def withdraw_maps(run: Run) -> None:
+    """Note that no further map of the run is computed without a request."""
+    (run.folder / MARKER).unlink(missing_ok=True)
+
+
+def want_audit(run: Run) -> None:
+    """Note that the audit of the run's data set follows when the run is done."""
+    run.check_writable()
+    (run.folder / AUDIT_MARKER).touch()
+
+
+def wants_audit(run: Run) -> bool:
+    """Return whether the audit of the run's data set is still to be computed."""
+    return (run.folder / AUDIT_MARKER).exists()
+
+
+def withdraw_audit(run: Run) -> None:
+    """Note that the audit is not computed without a further request."""
+    (run.folder / AUDIT_MARKER).unlink(missing_ok=True)
+
+
+def planned_maps() -> tuple[AnalysisSpec, ...]:
+    """Return the requests in their order; the grid follows its map."""
+    umap = plan_analysis(kind="umap")
+    return umap, plan_analysis(kind="grid", source=umap.id, frame=umap.frames[-1]), plan_analysis(kind="tsne")
+
+
+def next_map(root: Path) -> tuple[Run, AnalysisSpec] | None:
+    """Return what to compute next in a folder of runs, for its newest run first; None if nothing is left.
+
+    The audit of a run's data set comes before the run's maps.
+    """
+    for run in list_runs(root):
+        if not (wants_maps(run) or wants_audit(run)) or run.stored_status().state != "done":
+            continue
+        audit = plan_analysis(kind="audit")
+        if wants_audit(run) and not analysis_at(run, audit).folder.exists():
+            return run, audit
+        withdraw_audit(run)
+        spec = _missing_map(run) if wants_maps(run) else None
+        if spec is not None:
+            return run, spec
+        withdraw_maps(run)
+    return None
+
+
+def _missing_map(run: Run) -> AnalysisSpec | None:
+    """Return the first request without an analysis; an analysis that failed or was stopped counts as settled."""
+    try:
+        images = len(run.embeddings("final")) - run.spec().excluded.count
+    except UserError:
+        return None
+    if not LEAST_MAPPED <= images <= MOST_MAPPED:
+        return None
+    for spec in planned_maps():
+        has_source = not spec.source or Analysis(run.folder / "analyses" / spec.source).is_done()
+        if has_source and not analysis_at(run, spec).folder.exists():
+            return spec
+    return None
+
+
+def is_busy(root: Path, run: Run | None = None) -> bool:
+    """Return whether maps must wait: a run trains or waits for its device here, or the given run is being analyzed."""
+    owners = [(other, read_owner(other.folder)) for other in list_runs(root)]
+    here = [other for other, owner in owners if owner is None or owner.request.engine != "slurm"]
+    tasks = [*here, *(list_analyses(run) if run else [])]
+    return any(task.stored_status().state in LIVE_STATES and task.status().state in LIVE_STATES for task in tasks)
+
+
+def mapper_lock(root: Path) -> FileLock:
+    """Return the lock that the process computing the maps of a folder of runs holds."""
+    return FileLock(root / ".maps.lock")
+
+
+def are_maps_coming(run: Run) -> bool:
+    """Return whether the wanted maps of a run are computed now, or after the runs in progress."""
+    if not wants_maps(run):
+        return False
+    try:
+        with mapper_lock(run.folder.parent).acquire(timeout=0):
+            return is_busy(run.folder.parent)
+    except Timeout:
+        return True
+    except OSError:
+        return False

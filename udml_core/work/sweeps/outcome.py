@@ -1,0 +1,86 @@
+"""What a sweep found: the combinations with their spread over seeds, and the best one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from udml_core.runs import Run
+from udml_core.runs.comparison import Spread, spread
+from udml_core.runs.verdict import MAIN_MEASURE, standing
+from udml_core.work.sweeps.criteria import score
+from udml_core.work.sweeps.group import Member
+from udml_core.work.sweeps.plan import values_of
+
+
+@dataclass(frozen=True)
+class Combination:
+    """The runs of a sweep that are equal but for the seed.
+
+    Attributes:
+        dataset: Name of the data set.
+        method: Name of the method.
+        values: The values of the varied fields and options, by name.
+        members: The runs.
+        runs: The finished runs that have measured the criterion.
+        score: The criterion over the seeds; None before a run has finished.
+        test: MAP@R on the test half in percent over the seeds, which chooses nothing.
+    """
+
+    dataset: str
+    method: str
+    values: dict[str, Any]
+    members: tuple[Member, ...]
+    runs: tuple[Run, ...]
+    score: Spread | None
+    test: Spread | None
+
+
+def combinations(members: Sequence[Member], varied: Sequence[str], criterion: str) -> list[Combination]:
+    """Group runs that are equal but for the seed, and measure each group.
+
+    Args:
+        members: The runs of a sweep.
+        varied: The names of the varied fields and options.
+        criterion: The measure that chooses.
+    """
+    groups: dict[str, list[Member]] = {}
+    for member in members:
+        groups.setdefault(json.dumps(member.request.model_dump(exclude={"seed"})), []).append(member)
+    return [_measured(group, list(varied), criterion) for group in groups.values()]
+
+
+def _measured(members: Sequence[Member], varied: list[str], criterion: str) -> Combination:
+    request = members[0].request
+    done = [member.run for member in members if member.run is not None and member.state == "done"]
+    scores = {run: value for run in done if (value := score(run, criterion)) is not None}
+    tests = [standing(run.evaluation(), MAIN_MEASURE).after for run in scores]
+    return Combination(request.dataset, request.method, dict(values_of(request, varied)), tuple(members), tuple(scores),
+                       spread(list(scores.values())), spread(tests))
+
+
+def best_combinations(found: Sequence[Combination]) -> dict[str, Combination]:
+    """Return the best combination on each data set by the mean of the criterion over the seeds.
+
+    Only combinations with as many finished seeds as any other on their data set compete, so that a lucky first seed
+    does not win. The measure on the test half has no influence; of equal means the first planned wins.
+
+    Returns:
+        The best by data set; a data set without a finished run is missing.
+    """
+    best: dict[str, Combination] = {}
+    for name in dict.fromkeys(one.dataset for one in found):
+        measured = [one for one in found if one.dataset == name and one.score is not None]
+        seeds = max((len(one.runs) for one in measured), default=0)
+        rivals = [one for one in measured if len(one.runs) == seeds]
+        if rivals:
+            best[name] = max(rivals, key=lambda one: one.score.mean if one.score else float("-inf"))
+    return best
+
+
+def best_run(combination: Combination, criterion: str) -> Run:
+    """Return the run of the median score over the seeds, which shows the combination without luck."""
+    ordered = sorted(combination.runs, key=lambda run: score(run, criterion) or 0.0)
+    return ordered[(len(ordered) - 1) // 2]

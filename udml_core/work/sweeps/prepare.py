@@ -1,0 +1,141 @@
+"""Plan the runs of a sweep: choose the criterion, check every combination, and fit the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from udml_core.base.errors import UserError, quoted
+from udml_core.data import catalog
+from udml_core.data.dataset import Dataset
+from udml_core.data.splits import FEWEST_CLASSES, default_split, make_split
+from udml_core.runs import RunRequest, Spec
+from udml_core.work import jobs
+from udml_core.work.jobs.presets import show
+from udml_core.work.sweeps.criteria import CRITERIA
+from udml_core.work.sweeps.group import key_of
+from udml_core.work.sweeps.plan import SweepSpec, requests_of, values_of
+
+Loader = Callable[[str], Dataset]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A checked run of a sweep.
+
+    Attributes:
+        request: Its request.
+        spec: Its spec; None if the method does not allow the combination and the sweep skips it.
+    """
+
+    request: RunRequest
+    spec: Spec | None
+
+    @property
+    def key(self) -> str:
+        """The key of its spec; empty without one."""
+        return "" if self.spec is None else key_of(self.spec)
+
+
+def complete(spec: SweepSpec, load: Loader = catalog.load) -> SweepSpec:
+    """Choose what the description leaves open: the criterion, and the images that are held out for it.
+
+    With labels the best combination is chosen on images of the training half that no run trains on: on classes held out
+    if the test half has other classes too, else on a share of each class.
+
+    Args:
+        spec: The description.
+        load: Loads a data set by name.
+
+    Raises:
+        UserError: The criterion needs labels or held-out images that the runs do not have.
+    """
+    datasets = [load(name) for name in spec.data]
+    assigned = "given" in _options(spec, "labels")
+    criterion = spec.criterion or ("given recall@1" if assigned else "validation map@r" if all(
+        dataset.labels is not None for dataset in datasets) else "effective rank")
+    holds_out = CRITERIA[criterion].holds_out
+    options = dict(spec.options)
+    for dataset in datasets:
+        if holds_out and dataset.labels is None:
+            raise UserError(f"The criterion {quoted(criterion)} needs class labels, and {dataset.title} "
+                            f"{dataset.without_labels}. Use the criterion 'effective rank', which needs no labels.")
+    if holds_out and assigned:
+        raise UserError(f"The criterion {quoted(criterion)} needs images held out, and runs with assigned labels hold "
+                        "out none. Use the criterion 'given recall@1'.")
+    if criterion == "given recall@1" and not (assigned and len(_options(spec, "labels")) == 1):
+        raise UserError("The criterion 'given recall@1' needs labels that you assigned. Set the option labels: given.")
+    selects = _options(spec, "select")
+    if holds_out and "last" in selects:
+        raise UserError(f"The criterion {quoted(criterion)} needs images held out, and select 'last' holds out none. "
+                        "Remove select, or use the criterion 'effective rank'.")
+    if holds_out and None in selects:
+        tests_others = all(_tests_other_classes(dataset, split) for dataset in datasets
+                           for split in _options(spec, "split"))
+        held = "recall" if criterion == "validation recall@1" else "classes" if tests_others else "validation"
+        options["select"] = tuple(dict.fromkeys(select or held for select in selects))
+    return spec.model_copy(update={"criterion": criterion, "options": options})
+
+
+def _options(spec: SweepSpec, name: str) -> tuple[Any, ...]:
+    """Return the choices of an option; its default if the sweep does not set it."""
+    choices = spec.options.get(name)
+    return choices if isinstance(choices, tuple) else (RunRequest.model_fields[name].get_default(),)
+
+
+def _tests_other_classes(dataset: Dataset, split: Any) -> bool:
+    """Return whether the test half has other classes than the training half, which has enough to hold some out."""
+    name = split or default_split(dataset)
+    if name != "zero-shot" or dataset.labels is None:
+        return False
+    return len(set(dataset.labels[make_split(dataset, name).train].tolist())) >= 2 * FEWEST_CLASSES
+
+
+def plan_runs(spec: SweepSpec, load: Loader = catalog.load, gpus: int | None = None) -> list[Planned]:
+    """Plan and check every run, in the order in which they start.
+
+    Args:
+        spec: The completed description.
+        load: Loads a data set by name.
+        gpus: Number of GPUs where the runs will work; by default this machine's.
+
+    Raises:
+        UserError: A combination is not allowed and the sweep does not skip it, or no combination is allowed.
+    """
+    datasets = {name: load(name) for name in spec.data}
+    planned, problem = [], ""
+    for request in requests_of(spec):
+        try:
+            planned.append(Planned(request, jobs.plan(request, datasets[request.dataset], gpus=gpus)))
+        except UserError as error:
+            values = ", ".join(f"{name}={show(value)}" for name, value in values_of(request, spec.varied).items())
+            problem = f"{request.method} on {request.dataset}{f' with {values}' if values else ''}: {error}"
+            if spec.invalid == "refuse":
+                raise UserError(f"The sweep plans a run that is not possible. {problem} Change the values, or skip "
+                                "such combinations with invalid: skip.") from None
+            planned.append(Planned(request, None))
+    if all(run.spec is None for run in planned):
+        raise UserError(f"No combination of the sweep is possible. {problem}")
+    return planned
+
+
+def expected_seconds(specs: Sequence[Spec], load: Loader = catalog.load) -> list[float]:
+    """Return the expected seconds of runs that start in this order; features count once."""
+    seconds, encoded = [], set()
+    for spec in specs:
+        expected = jobs.estimate(spec, load(spec.dataset))
+        features = (spec.fingerprint, spec.encoder.key)
+        seconds.append(expected.training_seconds + (0.0 if features in encoded else expected.feature_seconds))
+        encoded.add(features)
+    return seconds
+
+
+def fit_budget(expected: Sequence[float], seconds: float) -> list[int]:
+    """Return the positions of the runs that fit into a time, in order; a run that does not fit is passed over."""
+    chosen, left = [], seconds
+    for position, duration in enumerate(expected):
+        if duration <= left:
+            chosen.append(position)
+            left -= duration
+    return chosen

@@ -1,0 +1,150 @@
+"""Evaluate a run: initial, frozen, centered PCA and final embeddings under one protocol."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from udml_core.base.arrays import LARGE, Array, Booleans, Integers
+from udml_core.data.dataset import Report
+from udml_core.data.splits import fixed_sample
+from udml_core.data.training import training_data
+from udml_core.methods import PCA, Embedder, Setting
+from udml_core.numerics.evaluation import evaluate, headline_measures, knn_accuracy, linear_accuracy, neighbor_stability
+from udml_core.runs import Run
+from udml_core.work.workers.material import Loaded, load
+
+__all__ = ["KNN", "evaluate_run", "load"]
+KNN = 200
+"""Number of training images that vote on the class of a test image."""
+COMPARED, COMPARED_NEIGHBORS = 2000, 10
+EVALUATED = 10_000
+"""Number of test images that are evaluated if there are more than `LARGE`, because the time grows with its square."""
+log = logging.getLogger("udml")
+
+
+def evaluate_run(run: Run, loaded: Loaded, report: Report) -> dict[str, dict[str, float]]:
+    """Evaluate on the test half and store the result.
+
+    The candidates are the initial, frozen, centered PCA (of the final dimension) and final embeddings, and the
+    method's own. PCA has unit length if the final embedding has, so that both are compared by the same distance.
+    Versions before 0.3 stored an uncentered PCA as "pca". Of more than `LARGE` test images a fixed sample
+    of `EVALUATED` is evaluated: its images are queries and gallery.
+    The split `seen` with labels adds k-nearest-neighbor and linear accuracy.
+
+    Args:
+        run: A run with stored embeddings.
+        loaded: Its data set, features and halves.
+        report: Receives the finished share.
+
+    Returns:
+        Measures in percent, by candidate and name.
+    """
+    loaded = _thinned(loaded)
+    dataset, test = loaded.dataset, loaded.split.test
+    labels, voters = known_labels(loaded)
+    classes = None if dataset.evaluation_classes is None else dataset.evaluation_classes[test]
+    queries = official_queries(loaded)
+    candidates = _candidates(run, loaded, test)
+    of_train = _candidates(run, loaded, voters) if loaded.split.name == "seen" and len(voters) else {}
+    space = candidates["frozen"]
+    result = {}
+    for number, (name, embeddings) in enumerate(candidates.items()):
+        def report_candidate(share: float, done: int = number) -> None:
+            report((done + share) / len(candidates), "evaluation")
+
+        result[name] = evaluate(embeddings, None if labels is None else labels[test], space, report_candidate,
+                                classes=classes, queries=queries)
+        if labels is not None and name in of_train:
+            seen = (of_train[name], labels[voters], embeddings, labels[test])
+            result[name] |= {f"knn@{KNN}": 100 * knn_accuracy(*seen, k=KNN),
+                             "linear probe": 100 * linear_accuracy(*seen)}
+        if name in ("initial", "final"):
+            result[name]["neighbors kept from frozen"] = 100 * _kept_neighbors(space, embeddings)
+        measures = headline_measures(result[name])
+        log.info("%s: %s", name, ", ".join(f"{key} {value:.2f}" for key, value in measures.items()))
+    run.write_evaluation(result)
+    return result
+
+
+def _thinned(loaded: Loaded) -> Loaded:
+    """Return the input with a fixed sample of the test half, and of the training images that vote, if it is large."""
+    split = loaded.split
+    if max(len(split.train), len(split.test)) <= LARGE:
+        return loaded
+    test = fixed_sample(split.test, EVALUATED) if len(split.test) > LARGE else split.test
+    log.info("the evaluation uses %d of %d test images", len(test), len(split.test))
+    return replace(loaded, split=replace(split, train=fixed_sample(split.train, LARGE), test=test))
+
+
+def known_labels(loaded: Loaded) -> tuple[Integers | None, Integers]:
+    """Return labels for the evaluation, and the training images that vote on the classes of test images.
+
+    If only some training images have a class, as in STL-10, they vote for the others.
+
+    Returns:
+        Labels (n,), −1 for images without a class, or None if not every test image has exactly one class; and indices
+        of the voters.
+    """
+    dataset, split = loaded.dataset, loaded.split
+    if dataset.labels is not None or dataset.evaluation_classes is None:
+        return dataset.labels, split.train if dataset.labels is not None else np.zeros(0, np.int64)
+    has_one = dataset.evaluation_classes.sum(axis=1) == 1
+    if not has_one[split.test].all():
+        return None, np.zeros(0, np.int64)
+    return np.where(has_one, dataset.evaluation_classes.argmax(axis=1), -1), split.train[has_one[split.train]]
+
+
+def official_queries(loaded: Loaded) -> Booleans | None:
+    """Return the mask of the authors' queries in the test half; None if the test half is not theirs."""
+    dataset, test = loaded.dataset, loaded.split.test
+    if dataset.queries is None:
+        return None
+    if loaded.split.name != "zero-shot":
+        log.warning("%s has official queries and a gallery, which are the test half of the split 'zero-shot'; with the "
+                    "split '%s' every test image is a query among the others", dataset.title, loaded.split.name)
+        return None
+    queries = dataset.queries[test]
+    return queries if queries.any() and not queries.all() else None
+
+
+def _candidates(run: Run, loaded: Loaded, indices: Array) -> dict[str, Array]:
+    """Return the embeddings to compare, (b, l) each."""
+    features, final = loaded.features[indices], np.asarray(run.embeddings("final")[indices])
+    candidates = {"initial": np.asarray(run.embeddings("initial")[indices]),
+                  "frozen": Embedder(loaded.encoder).embed_features(features),
+                  "centered pca": _centered_pca(loaded, final.shape[1], features, run.is_normalized("final")),
+                  "final": final}
+    extra = run.spec().build_method().extra_candidates(Embedder.load(run.embedder_path), torch.from_numpy(final))
+    return candidates | {name: embeddings.numpy() for name, embeddings in extra.items()}
+
+
+def _centered_pca(loaded: Loaded, width: int, features: Array, unit_length: bool) -> Array:
+    """Project on the principal components of the training half's centered unit features.
+
+    Args:
+        loaded: The input of the run.
+        width: Dimension of the final embedding; PCA has the largest possible one if this is too large.
+        features: Frozen features (b, d) to project.
+        unit_length: Whether the projections are scaled to unit length, as the final embedding is or is not.
+
+    Returns:
+        Projections (b, l).
+    """
+    data = training_data(loaded.features, None, loaded.split.train, "none")
+    most = min(width, *data.features.shape)
+    setting = Setting(0, next(loaded.encoder.buffers()).device, loaded.encoder)
+    (epoch,) = PCA(dimension=most, unit_length=unit_length).fit(data, setting)
+    return epoch.embedder.embed_features(features)
+
+
+def _kept_neighbors(space: Array, embeddings: Array) -> float:
+    """Return the mean share of nearest neighbors that two embeddings have in common.
+
+    The share is measured on evenly spaced images.
+    """
+    chosen = np.linspace(0, len(space) - 1, min(COMPARED, len(space))).astype(int)
+    return neighbor_stability(space[chosen], embeddings[chosen], min(COMPARED_NEIGHBORS, len(chosen) - 1))

@@ -1,0 +1,73 @@
+"""Compute the maps and audits that runs want, one at a time and only while no run trains."""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+from filelock import Timeout
+
+from udml_core.base.errors import UserError
+from udml_core.data.dataset import Report
+from udml_core.runs.analyses import Analysis, create_analysis
+from udml_core.work.jobs.launch import start_in_background
+from udml_core.work.jobs.maps import is_busy, mapper_lock, next_map, withdraw_audit, withdraw_maps
+from udml_core.work.workers.execute import Reporter
+
+INTERVAL = 1.0
+PAUSED = "paused while a run trains"
+HANDOVER = 10.0
+"""Seconds that a second process waits for the first to end; it leaves if the first goes on, which sees its run too."""
+NICENESS = 15
+log = logging.getLogger("udml")
+
+
+def work(root: Path) -> None:
+    """Compute all wanted maps and audits in a folder of runs; end when none is left or another process does it.
+
+    It also ends when a run waits or trains, whose worker starts this process again: waiting costs nothing.
+
+    Each map is computed by a process of its own, so that it can be cancelled and a crash ends only this map.
+    """
+    _lower_priority()
+    try:
+        with mapper_lock(root).acquire(timeout=HANDOVER):
+            while (following := next_map(root)) is not None and not is_busy(root):  # the run in progress comes back
+                run, spec = following
+                if is_busy(root, run):
+                    time.sleep(INTERVAL)
+                    continue
+                try:
+                    start_in_background(create_analysis(run, spec)).wait()
+                except (UserError, OSError) as error:
+                    log.info("no further map of %s: %s", run.id, error)
+                    withdraw_audit(run)
+                    withdraw_maps(run)
+    except Timeout:
+        log.info("another process computes the maps of %s", root)
+
+
+def yielding(analysis: Analysis, reporter: Reporter) -> Report:
+    """Return a report of progress that pauses the analysis while a run trains or waits for its device."""
+    root = analysis.run.folder.parent
+    checked = 0.0
+
+    def report(share: float, phase: str) -> None:
+        nonlocal checked
+        if time.monotonic() - checked > INTERVAL:
+            while is_busy(root):
+                reporter.share(share, PAUSED)
+                time.sleep(INTERVAL)
+            checked = time.monotonic()
+        reporter.share(share, phase)
+
+    return report
+
+
+def _lower_priority() -> None:
+    """Let every other process go first; children inherit this."""
+    with suppress(OSError, psutil.Error):
+        psutil.Process().nice(getattr(psutil, "BELOW_NORMAL_PRIORITY_CLASS", NICENESS))  # a class on Windows only
