@@ -7,13 +7,13 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.parts.base.warming import wait_for_step
+from pages.parts.shell.warming import wait_for_step
 
 wait_for_step()  # before the imports below, so that they never happen in two threads at once
 
-from pages.parts.base.address import drop_foreign_parameters
-from pages.parts.base.run_picker import begin_page, begin_sidebar, end_page
-from pages.parts.components.keys import listen_to_keys
+from pages.parts.draw.keys import listen_to_keys
+from pages.parts.shell.address import drop_foreign_parameters
+from pages.parts.shell.run_picker import begin_page, begin_sidebar, end_page
 from udml_core.base.malloc import keep_freed_memory
 from udml_core.base.paths import expose
 from udml_core.runs import runs_folder

@@ -17,7 +17,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pages.parts.base.warming import warm_imports
+from pages.parts.shell.warming import warm_imports
 from udml_core.base.paths import ASSETS, expose, readable_roots
 
 INDEX = Path(st.__file__).parent / "static" / "index.html"

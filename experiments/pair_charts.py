@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.pairs import DEPTHS
-from pages.parts.kit.drawing import LIGHT, svg
-from pages.parts.kit.figures import COLORS, GRAY
+from pages.parts.draw.drawing import LIGHT, svg
+from pages.parts.draw.figures import COLORS, GRAY
 
 NO_PROJECTION = "no projection"
 DASHES = ("none", "7 4", "2 3", "8 3 2 3")

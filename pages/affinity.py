@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts.base.address import write_address
-from pages.parts.base.cached import dataset_of
-from pages.parts.base.interesting import image_in_address
-from pages.parts.base.run_header import header_place, run_header
-from pages.parts.base.run_picker import pick_run
-from pages.parts.base.user_errors import show_user_errors
 from pages.parts.curves.spectrum import explore_spectrum
-from pages.parts.kit.downloads import Download, share, table_file
-from pages.parts.kit.sections import Section, show_sections
+from pages.parts.draw.downloads import Download, share, table_file
+from pages.parts.draw.sections import Section, show_sections
 from pages.parts.labels.affinities import affinity_table, ego_graphs, sorted_halves
 from pages.parts.labels.few_labels import gamma_slider
 from pages.parts.labels.graph_view import (
@@ -26,6 +20,12 @@ from pages.parts.labels.graph_view import (
     warn_if_outside,
 )
 from pages.parts.labels.label_reach import label_reach
+from pages.parts.shell.address import write_address
+from pages.parts.shell.cached import dataset_of
+from pages.parts.shell.interesting import image_in_address
+from pages.parts.shell.run_header import header_place, run_header
+from pages.parts.shell.run_picker import pick_run
+from pages.parts.shell.user_errors import show_user_errors
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import affinity as views
 from udml_core.runs import Run

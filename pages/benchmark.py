@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, write_address
-from pages.parts.base.run_status import METHOD_TITLES
-from pages.parts.base.user_errors import show_user_errors
 from pages.parts.benchmark.cell import show_cell
 from pages.parts.benchmark.difference import show_difference
 from pages.parts.benchmark.orders import show_orders
 from pages.parts.benchmark.table import COST_CAPTION, GROUP_WORDS, METHOD, RANK, RankedTable, ranked_table, words_of
-from pages.parts.kit.downloads import Download, share
+from pages.parts.draw.downloads import Download, share
 from pages.parts.results.provenance import show_provenance
+from pages.parts.shell.address import choice_from_address, write_address
+from pages.parts.shell.run_status import METHOD_TITLES
+from pages.parts.shell.user_errors import show_user_errors
 from udml_core.results import benchmark as record
 from udml_core.results.benchmark import Benchmark
 from udml_core.results.records import FOLDER

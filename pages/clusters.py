@@ -2,26 +2,26 @@
 
 import streamlit as st
 
-from pages.parts.base.address import write_address
-from pages.parts.base.analyses import request_analysis, show_analysis_progress
-from pages.parts.base.cached import load_split
-from pages.parts.base.empty_state import offer_example
-from pages.parts.base.interesting import current_image, image_in_address
-from pages.parts.base.run_header import header_place, run_header
-from pages.parts.base.run_picker import pick_run
-from pages.parts.base.user_errors import show_user_errors
 from pages.parts.clusters.ascent import show_moved, show_path
 from pages.parts.clusters.clustering import Clustering
 from pages.parts.clusters.graphs import choose_graph, graph_embedding, has_graph
 from pages.parts.clusters.members import cluster_sizes, largest_clusters
 from pages.parts.clusters.picture import MAP_KEY, show_map
 from pages.parts.clusters.sweep import show_sweep
-from pages.parts.kit.downloads import Download, share, table_file
-from pages.parts.kit.field_slider import field_slider
-from pages.parts.kit.sections import Section, open_section, show_sections
-from pages.parts.map.coloring import ascent_settings
-from pages.parts.map.frame import covering_map
-from pages.parts.map.images import follow_click, pick_clicked
+from pages.parts.draw.downloads import Download, share, table_file
+from pages.parts.draw.field_slider import field_slider
+from pages.parts.draw.sections import Section, open_section, show_sections
+from pages.parts.maps.coloring import ascent_settings
+from pages.parts.maps.frame import covering_map
+from pages.parts.maps.images import follow_click, pick_clicked
+from pages.parts.shell.address import write_address
+from pages.parts.shell.analyses import request_analysis, show_analysis_progress
+from pages.parts.shell.cached import load_split
+from pages.parts.shell.empty_state import offer_example
+from pages.parts.shell.interesting import current_image, image_in_address
+from pages.parts.shell.run_header import header_place, run_header
+from pages.parts.shell.run_picker import pick_run
+from pages.parts.shell.user_errors import show_user_errors
 from udml_core.base.declaration import describe_field
 from udml_core.runs import Run
 from udml_core.runs.analyses import plan_analysis

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pages.parts.base.address import address_decides, choice_from_address, note_address, note_click, write_address
-from pages.parts.base.empty_state import offer_example
-from pages.parts.base.focus import carry_image
-from pages.parts.base.run_status import run_titles
-from pages.parts.base.user_errors import show_user_errors
 from pages.parts.compare.choosing import FEWEST, choose_compared, share_images
 from pages.parts.compare.classes import show_classes
 from pages.parts.compare.maps import show_maps
 from pages.parts.compare.measures import MOST_RANKED, show_measures, show_settings
 from pages.parts.compare.queries import show_same_query, show_wins
 from pages.parts.curves.run_curves import show_curves
+from pages.parts.shell.address import address_decides, choice_from_address, note_address, note_click, write_address
+from pages.parts.shell.empty_state import offer_example
+from pages.parts.shell.focus import carry_image
+from pages.parts.shell.run_status import run_titles
+from pages.parts.shell.user_errors import show_user_errors
 from udml_core.runs import Run, list_runs, runs_folder
 
 QUERY, WINS, CLASSES = "Same query", "Where they differ", "Classes"

@@ -2,15 +2,15 @@
 
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, write_address
-from pages.parts.base.cached import load_dataset
-from pages.parts.base.run_picker import app_dataset
-from pages.parts.base.user_errors import show_user_errors
 from pages.parts.data.auditing import VIEW, audit_line, show_audit
 from pages.parts.data.browsing import show_gallery
 from pages.parts.data.classes import show_caution, show_classes_and_splits, show_overview
 from pages.parts.data.computed import browse_bar
 from pages.parts.data.importing import import_folder
+from pages.parts.shell.address import choice_from_address, write_address
+from pages.parts.shell.cached import load_dataset
+from pages.parts.shell.run_picker import app_dataset
+from pages.parts.shell.user_errors import show_user_errors
 from udml_core.base.paths import is_exposed, readable_roots
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset

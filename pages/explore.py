@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts.base.analyses import frame_words, show_analysis_progress
-from pages.parts.base.cached import dataset_of, load_retrieval
-from pages.parts.base.interesting import current_image
-from pages.parts.base.run_header import header_place, run_header
-from pages.parts.base.run_picker import pick_run
-from pages.parts.base.selection import selection
-from pages.parts.base.undo import undo_buttons
-from pages.parts.base.user_errors import show_user_errors
+from pages.parts.draw.pictures import picture
 from pages.parts.explore.layouts import pick_frame, pick_layout
 from pages.parts.explore.map_view import KEY, draw_map, pick_color, show_facts, shown_images
 from pages.parts.explore.panels import pick_panel
 from pages.parts.explore.workbench import Workbench, interesting_images, show_another
-from pages.parts.kit.pictures import picture
-from pages.parts.map.excluding import PARAMETER as EXCLUDED
-from pages.parts.map.images import announce_missing, follow_click
+from pages.parts.maps.excluding import PARAMETER as EXCLUDED
+from pages.parts.maps.images import announce_missing, follow_click
+from pages.parts.shell.analyses import frame_words, show_analysis_progress
+from pages.parts.shell.cached import dataset_of, load_retrieval
+from pages.parts.shell.interesting import current_image
+from pages.parts.shell.run_header import header_place, run_header
+from pages.parts.shell.run_picker import pick_run
+from pages.parts.shell.selection import selection
+from pages.parts.shell.undo import undo_buttons
+from pages.parts.shell.user_errors import show_user_errors
 from udml_core.runs import Run
 
 PANEL_HEIGHT = 650

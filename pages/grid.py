@@ -8,22 +8,22 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, write_address
-from pages.parts.base.analyses import frame_words, load_result, request_analysis, show_analysis_progress
-from pages.parts.base.empty_state import offer_example
-from pages.parts.base.run_header import header_place, run_header
-from pages.parts.base.run_picker import pick_run
-from pages.parts.base.selection import selection
-from pages.parts.base.user_errors import show_user_errors
-from pages.parts.components.image_grid import grid_layout, seam_range
-from pages.parts.components.map_content import Color
-from pages.parts.components.scatter import scatter
-from pages.parts.map.choosing import announce_maps, new_map_menu, pick_map
-from pages.parts.map.coloring import pick_color
-from pages.parts.map.excluding import excluded_images, without_excluded
-from pages.parts.map.frame import MapFrame, load_map
-from pages.parts.map.images import follow_click, pick_clicked, picked_image
-from pages.parts.map.panel import side_panel
+from pages.parts.draw.image_grid import grid_layout, seam_range
+from pages.parts.draw.map_content import Color
+from pages.parts.draw.scatter import scatter
+from pages.parts.maps.choosing import announce_maps, new_map_menu, pick_map
+from pages.parts.maps.coloring import pick_color
+from pages.parts.maps.excluding import excluded_images, without_excluded
+from pages.parts.maps.frame import MapFrame, load_map
+from pages.parts.maps.images import follow_click, pick_clicked, picked_image
+from pages.parts.maps.panel import side_panel
+from pages.parts.shell.address import choice_from_address, write_address
+from pages.parts.shell.analyses import frame_words, load_result, request_analysis, show_analysis_progress
+from pages.parts.shell.empty_state import offer_example
+from pages.parts.shell.run_header import header_place, run_header
+from pages.parts.shell.run_picker import pick_run
+from pages.parts.shell.selection import selection
+from pages.parts.shell.user_errors import show_user_errors
 from udml_core.runs import Run
 from udml_core.runs.analyses import ImageGrid, analysis_at, plan_analysis
 

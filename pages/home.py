@@ -2,14 +2,14 @@
 
 import streamlit as st
 
-from pages.parts.base.cached import load_dataset
-from pages.parts.base.run_picker import open_search
-from pages.parts.base.run_status import ICONS, escaped, live_panel, run_title, state_line
-from pages.parts.base.user_errors import show_user_errors
-from pages.parts.components.gallery import gallery, tile_of
+from pages.parts.draw.gallery import gallery, tile_of
+from pages.parts.draw.palette import percent
 from pages.parts.home.doors import show_doors, show_first_run, show_starts
 from pages.parts.home.instrument import run_to_play, show_instrument
-from pages.parts.kit.palette import percent
+from pages.parts.shell.cached import load_dataset
+from pages.parts.shell.run_picker import open_search
+from pages.parts.shell.run_status import ICONS, escaped, live_panel, run_title, state_line
+from pages.parts.shell.user_errors import show_user_errors
 from udml_core.base.errors import UserError
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.tasks import LIVE_STATES

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.cached import dataset_of
-from pages.parts.base.run_header import run_header
-from pages.parts.base.run_picker import pick_run
-from pages.parts.base.selection import selection
-from pages.parts.base.user_errors import show_user_errors
-from pages.parts.kit.downloads import Download, share, table_file
-from pages.parts.kit.palette import percent
-from pages.parts.kit.sections import Section, show_sections
+from pages.parts.draw.downloads import Download, share, table_file
+from pages.parts.draw.palette import percent
+from pages.parts.draw.sections import Section, show_sections
 from pages.parts.labels.assignment import assignment_panel
 from pages.parts.labels.board import Board, board_of
 from pages.parts.labels.few_labels import gamma_slider
 from pages.parts.labels.label_lists import assigned_labels, suggestion_list
 from pages.parts.labels.spread_map import spread_map
+from pages.parts.shell.cached import dataset_of
+from pages.parts.shell.run_header import run_header
+from pages.parts.shell.run_picker import pick_run
+from pages.parts.shell.selection import selection
+from pages.parts.shell.user_errors import show_user_errors
 from udml_core.exploration import label_spread as views
 from udml_core.runs import Run
 

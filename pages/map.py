@@ -5,32 +5,32 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import number_from_address
-from pages.parts.base.analyses import frame_words, show_analysis_progress
-from pages.parts.base.empty_state import offer_example
-from pages.parts.base.run_header import header_place, run_header
-from pages.parts.base.run_picker import pick_run
-from pages.parts.base.selection import Selection, selection
-from pages.parts.base.user_errors import show_user_errors
-from pages.parts.components.gallery import clicked_tile
-from pages.parts.components.map_content import Color
-from pages.parts.components.map_file import map_file
-from pages.parts.components.scatter import scatter
 from pages.parts.data.columns import choose_values
-from pages.parts.kit.downloads import Download, image_list, share
-from pages.parts.map.choosing import announce_maps, carry_frame, new_map_menu, pick_map
-from pages.parts.map.coloring import colorings, pick_color
-from pages.parts.map.columns import upload_columns
-from pages.parts.map.comparison import changed_neighborhoods
-from pages.parts.map.cursor import pick_frame
-from pages.parts.map.excluding import excluded_images, visible_images, without_excluded
-from pages.parts.map.frame import UNITS, MapFrame, show_distortion
-from pages.parts.map.images import announce_missing, follow_click, pick_clicked, picked_image
-from pages.parts.map.panel import side_panel
-from pages.parts.map.placing import place_images, placed_images
-from pages.parts.map.second_map import pick_comparison, pick_second_map
-from pages.parts.map.training import epoch_curves, pair_similarities
-from pages.parts.map.uncertainty import LABEL, certain_and_uncertain, noise_slider
+from pages.parts.draw.downloads import Download, image_list, share
+from pages.parts.draw.gallery import clicked_tile
+from pages.parts.draw.map_content import Color
+from pages.parts.draw.map_file import map_file
+from pages.parts.draw.scatter import scatter
+from pages.parts.maps.choosing import announce_maps, carry_frame, new_map_menu, pick_map
+from pages.parts.maps.coloring import colorings, pick_color
+from pages.parts.maps.columns import upload_columns
+from pages.parts.maps.comparison import changed_neighborhoods
+from pages.parts.maps.cursor import pick_frame
+from pages.parts.maps.excluding import excluded_images, visible_images, without_excluded
+from pages.parts.maps.frame import UNITS, MapFrame, show_distortion
+from pages.parts.maps.images import announce_missing, follow_click, pick_clicked, picked_image
+from pages.parts.maps.panel import side_panel
+from pages.parts.maps.placing import place_images, placed_images
+from pages.parts.maps.second_map import pick_comparison, pick_second_map
+from pages.parts.maps.training import epoch_curves, pair_similarities
+from pages.parts.maps.uncertainty import LABEL, certain_and_uncertain, noise_slider
+from pages.parts.shell.address import number_from_address
+from pages.parts.shell.analyses import frame_words, show_analysis_progress
+from pages.parts.shell.empty_state import offer_example
+from pages.parts.shell.run_header import header_place, run_header
+from pages.parts.shell.run_picker import pick_run
+from pages.parts.shell.selection import Selection, selection
+from pages.parts.shell.user_errors import show_user_errors
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.maps import hide_rest

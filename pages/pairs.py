@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, indices_from_address, write_address
-from pages.parts.base.cached import dataset_of
-from pages.parts.base.empty_state import offer_example
-from pages.parts.base.epochs import epoch_words, has_record, load_record, pick_epoch
-from pages.parts.base.run_header import header_place, run_header
-from pages.parts.base.run_picker import pick_run
-from pages.parts.base.user_errors import show_user_errors
-from pages.parts.kit.downloads import Download, share, table_file
-from pages.parts.kit.slots import slot
+from pages.parts.draw.downloads import Download, share, table_file
+from pages.parts.draw.slots import slot
 from pages.parts.pairs.hinge import default_hinge, distance_charts, hinge_sliders
 from pages.parts.pairs.labeling import explore_labeling
 from pages.parts.pairs.prototypes import explore_prototypes
 from pages.parts.pairs.session import Pair, ask_about
 from pages.parts.pairs.stored import StoredPairs, pair_detail, pair_list, pick_rows, violations
+from pages.parts.shell.address import choice_from_address, indices_from_address, write_address
+from pages.parts.shell.cached import dataset_of
+from pages.parts.shell.empty_state import offer_example
+from pages.parts.shell.epochs import epoch_words, has_record, load_record, pick_epoch
+from pages.parts.shell.run_header import header_place, run_header
+from pages.parts.shell.run_picker import pick_run
+from pages.parts.shell.user_errors import show_user_errors
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import pairs as views
 from udml_core.methods import METHODS, NML

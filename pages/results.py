@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, write_address
-from pages.parts.base.user_errors import show_user_errors
-from pages.parts.kit.downloads import Download, share
-from pages.parts.kit.figures import CURVE_WORDS, curve, curve_names
+from pages.parts.draw.downloads import Download, share
+from pages.parts.draw.figures import CURVE_WORDS, curve, curve_names
 from pages.parts.results.charts import chart_by_row, chart_by_width, has_widths
 from pages.parts.results.provenance import show_provenance
 from pages.parts.results.table import measure_words, table_frame
+from pages.parts.shell.address import choice_from_address, write_address
+from pages.parts.shell.user_errors import show_user_errors
 from udml_core.results import records
 from udml_core.results.records import Experiment, Table
 

@@ -2,13 +2,7 @@
 
 import streamlit as st
 
-from pages.parts.base.cached import load_retrieval
-from pages.parts.base.interesting import Strip
-from pages.parts.base.run_header import run_header
-from pages.parts.base.run_picker import pick_run
-from pages.parts.base.undo import undo_buttons
-from pages.parts.base.user_errors import show_user_errors
-from pages.parts.components.image_size import image_size
+from pages.parts.draw.image_size import image_size
 from pages.parts.retrieval.embeddings import choose_embeddings, describe_refinement
 from pages.parts.retrieval.failures import show_failures
 from pages.parts.retrieval.filters import choose_filter, filter_widgets
@@ -29,6 +23,12 @@ from pages.parts.retrieval.samples import (
     show_strip,
     shown_query,
 )
+from pages.parts.shell.cached import load_retrieval
+from pages.parts.shell.interesting import Strip
+from pages.parts.shell.run_header import run_header
+from pages.parts.shell.run_picker import pick_run
+from pages.parts.shell.undo import undo_buttons
+from pages.parts.shell.user_errors import show_user_errors
 from udml_core.runs import Run
 from udml_core.runs.search.retrieval import Gallery, Retrieval
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pages.parts.base.user_errors import show_user_errors
 from pages.parts.curves.precision import precision_of
 from pages.parts.curves.run_curves import show_curves
 from pages.parts.curves.similarities import explore_similarities
@@ -12,6 +11,7 @@ from pages.parts.runs.details import show_actions, show_header, show_record
 from pages.parts.runs.leaderboard import choose_dataset, choose_runs, choose_tags
 from pages.parts.runs.queue import follow_queue, live_states, show_waiting_analyses
 from pages.parts.runs.trash import show_trash, show_undo
+from pages.parts.shell.user_errors import show_user_errors
 from udml_core.runs import (
     Run,
     are_examples_shown,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pages.parts.base.user_errors import show_user_errors
+from pages.parts.shell.user_errors import show_user_errors
 from pages.parts.sweeps.best import show_best
 from pages.parts.sweeps.charts import show_multiples, show_parallel
 from pages.parts.sweeps.choosing import choose_criterion, choose_dataset, choose_sweep

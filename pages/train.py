@@ -6,15 +6,15 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts.base.address import write_address
-from pages.parts.base.cached import load_dataset
-from pages.parts.base.run_picker import app_dataset
-from pages.parts.base.run_status import duration
-from pages.parts.base.setting_words import with_titles
-from pages.parts.base.user_errors import show_user_errors
-from pages.parts.kit.form import method_form, option_form
+from pages.parts.draw.form import method_form, option_form
 from pages.parts.labels.few_labels import assigned_now
 from pages.parts.pairs.source import PairChoice, pick_pairs
+from pages.parts.shell.address import write_address
+from pages.parts.shell.cached import load_dataset
+from pages.parts.shell.run_picker import app_dataset
+from pages.parts.shell.run_status import duration
+from pages.parts.shell.setting_words import with_titles
+from pages.parts.shell.user_errors import show_user_errors
 from pages.parts.train.measured import show_measured
 from pages.parts.train.preview import show_preview
 from pages.parts.train.settings import (

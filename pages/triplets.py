@@ -6,23 +6,23 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts.base.address import write_address
-from pages.parts.base.analyses import rows_of
-from pages.parts.base.epochs import epoch_words, has_record, load_record, pick_epoch
-from pages.parts.base.run_header import header_place, run_header
-from pages.parts.base.run_picker import pick_run
-from pages.parts.base.selection import selection
-from pages.parts.base.user_errors import show_user_errors
-from pages.parts.components.scatter import scatter
-from pages.parts.kit.downloads import Download, share, table_file
-from pages.parts.kit.field_slider import field_slider
-from pages.parts.kit.figures import histogram
-from pages.parts.kit.palette import percent
-from pages.parts.kit.sections import Section, show_sections
-from pages.parts.kit.slots import slot
-from pages.parts.kit.tables import table_behind
-from pages.parts.map.coloring import colorings
-from pages.parts.map.frame import UNITS, covering_map, show_distortion
+from pages.parts.draw.downloads import Download, share, table_file
+from pages.parts.draw.field_slider import field_slider
+from pages.parts.draw.figures import histogram
+from pages.parts.draw.palette import percent
+from pages.parts.draw.scatter import scatter
+from pages.parts.draw.sections import Section, show_sections
+from pages.parts.draw.slots import slot
+from pages.parts.draw.tables import table_behind
+from pages.parts.maps.coloring import colorings
+from pages.parts.maps.frame import UNITS, covering_map, show_distortion
+from pages.parts.shell.address import write_address
+from pages.parts.shell.analyses import rows_of
+from pages.parts.shell.epochs import epoch_words, has_record, load_record, pick_epoch
+from pages.parts.shell.run_header import header_place, run_header
+from pages.parts.shell.run_picker import pick_run
+from pages.parts.shell.selection import selection
+from pages.parts.shell.user_errors import show_user_errors
 from pages.parts.triplets.browsing import Choice, browse_triplets, open_first_of
 from pages.parts.triplets.detail import show_triangles, show_triplet
 from pages.parts.triplets.regime import show_regime

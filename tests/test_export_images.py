@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pages.parts.kit.downloads import Download
+from pages.parts.draw.downloads import Download
 from pages.parts.retrieval import rankings
 from tests.running import worked
 from tests.test_cli import answer

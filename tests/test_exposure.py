@@ -126,7 +126,7 @@ def test_images_behind_links_that_lead_out_are_no_part_of_a_data_set(exposed: Pa
 
 def test_no_page_opens_a_path_of_its_own() -> None:
     """Pages hand names to the library, which asks `may_read`; files of the cache are listed here."""
-    known = {"pages/parts/components/thumbnails.py"}
+    known = {"pages/parts/draw/thumbnails.py"}
     opening = {"Path", "open", "listdir", "scandir", "existing_path"}
     found = {script.relative_to(ROOT).as_posix() for script in (ROOT / "pages").rglob("*.py")
              for node in ast.walk(ast.parse(script.read_text(encoding="utf-8")))

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pages.parts.base.selection import Selection
-from pages.parts.components import map_content
-from pages.parts.components.map_content import Color, Layout, map_header
-from pages.parts.components.transport import Message
-from pages.parts.map import frame
+from pages.parts.draw import map_content
+from pages.parts.draw.map_content import Color, Layout, map_header
+from pages.parts.draw.transport import Message
+from pages.parts.maps import frame
+from pages.parts.shell.selection import Selection
 from tests.app.opening import opened, texts
 from tests.test_cli import answer, call
 from udml_core.base.errors import UserError

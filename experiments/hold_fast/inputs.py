@@ -21,7 +21,7 @@ from experiments.hold_fast.bad_images import bad_image
 from experiments.hold_fast.forked import answer_of
 from experiments.hold_fast.junk import junk, junk_table, mutated
 from experiments.hold_fast.small_runs import METHODS, digits_folder, undisturbed
-from pages.parts.map.columns import column_color, columns_of
+from pages.parts.maps.columns import column_color, columns_of
 from tests.app.opening import opened, texts
 from tests.app.test_pages import NONSENSE, TITLES
 from udml_core.base.errors import UserError

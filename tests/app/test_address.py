@@ -7,7 +7,7 @@ import math
 import pytest
 import streamlit as st
 
-from pages.parts.base import address
+from pages.parts.shell import address
 
 
 @pytest.fixture

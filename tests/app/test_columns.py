@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pages.parts.kit.downloads import table_file
-from pages.parts.map.columns import column_color, columns_of
+from pages.parts.draw.downloads import table_file
+from pages.parts.maps.columns import column_color, columns_of
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from pages.parts.base.run_groups import by_group, group_column, group_words
-from pages.parts.base.run_status import LEGIBLE, begin_with_differences, run_titles
 from pages.parts.compare.measures import full_titles, opposed_settings, setting_text, settings_by_words
 from pages.parts.compare.queries import best_two, count_words, difference_words
 from pages.parts.compare.verdict import unequal_words, verdict_words
 from pages.parts.curves.run_curves import alone, baseline_words, curve_table, shown_rows
-from pages.parts.kit.palette import points
+from pages.parts.draw.palette import points
 from pages.parts.runs.leaderboard import leaderboard
+from pages.parts.shell.run_groups import by_group, group_column, group_words
+from pages.parts.shell.run_status import LEGIBLE, begin_with_differences, run_titles
 from tests.exploration.test_comparison import atlas
 from tests.running import spec
 from udml_core.runs import Run, create_run

@@ -14,8 +14,8 @@ from pyarrow import parquet
 from sklearn.datasets import load_digits
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.map.coloring import colorings
-from pages.parts.map.frame import load_map
+from pages.parts.maps.coloring import colorings
+from pages.parts.maps.frame import load_map
 from tests.app.opening import opened, texts
 from tests.app.test_map_page import the_map
 from tests.running import spec, worked

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.base.empty_state import BEST, best_example
+from pages.parts.shell.empty_state import BEST, best_example
 from tests.app.opening import ROOT, opened, texts
 from udml_core.numerics.explanations import Affinities, Clusters, Explanation, Pairs, Prototypes, Proxies, Triplets
 from udml_core.runs import Run, example_runs, hide_examples, list_runs, runs_folder

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.base.interesting import interesting_queries
-from pages.parts.map.coloring import ascent_settings
-from pages.parts.map.frame import covering_map
+from pages.parts.maps.coloring import ascent_settings
+from pages.parts.maps.frame import covering_map
+from pages.parts.shell.interesting import interesting_queries
 from pages.parts.triplets.triangle import ARC, HEIGHT, WIDTH, triangle
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import components, tiles

@@ -10,9 +10,9 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.kit import figures
-from pages.parts.kit.palette import change_style, signed
-from pages.parts.kit.sections import Section, open_section, show_sections
+from pages.parts.draw import figures
+from pages.parts.draw.palette import change_style, signed
+from pages.parts.draw.sections import Section, open_section, show_sections
 from pages.parts.neighborhoods import flat
 from tests.app.opening import texts
 from udml_core.numerics.explanations import LinearNeighborhoods

@@ -14,7 +14,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import serve
-from pages.parts.base import warming
+from pages.parts.shell import warming
 from tests.app.opening import ROOT
 
 

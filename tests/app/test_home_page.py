@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.components.transport import Message
+from pages.parts.draw.transport import Message
 from pages.parts.home import instrument
 from pages.parts.home.story import tell_story
 from tests.app.opening import opened, texts

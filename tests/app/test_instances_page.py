@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pages.parts.map.coloring import colorings
-from pages.parts.map.frame import load_map
+from pages.parts.maps.coloring import colorings
+from pages.parts.maps.frame import load_map
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core.data.splits import make_split

@@ -16,11 +16,11 @@ import streamlit as st
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.base.run_status import run_titles
-from pages.parts.base.selection import Selection
-from pages.parts.components.gallery import Tile, gallery
+from pages.parts.draw.gallery import Tile, gallery
 from pages.parts.labels.board import TRUE_CLASS
 from pages.parts.labels.ego_graph import SIZE, ego_drawing
+from pages.parts.shell.run_status import run_titles
+from pages.parts.shell.selection import Selection
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import tiles
 from tests.running import worked, write_digits
@@ -471,7 +471,8 @@ def test_affinity_starts_at_the_gamma_of_the_run_even_close_to_1(
     (near.folder / "spec.json").write_text(spec.model_copy(update={"fields": spec.fields | {"gamma": 0.999}}
                                                            ).model_dump_json())
     sliders = []
-    monkeypatch.setattr("pages.parts.kit.field_slider.live_slider", lambda _, low, high, value, step, *__, marks, **___:
+    monkeypatch.setattr("pages.parts.draw.field_slider.live_slider",
+                        lambda _, low, high, value, step, *__, marks, **___:
                         sliders.append((low, high, value, step, marks)) or value)
     test = opened("affinity", run=near.id)
     assert not test.exception

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.base.cached import load_split
-from pages.parts.components.map_content import Color, Layout
-from pages.parts.map.coloring import colorings
-from pages.parts.map.excluding import without_excluded
-from pages.parts.map.frame import load_map
-from pages.parts.map.spreading import SPREAD
+from pages.parts.draw.map_content import Color, Layout
+from pages.parts.maps.coloring import colorings
+from pages.parts.maps.excluding import without_excluded
+from pages.parts.maps.frame import load_map
+from pages.parts.maps.spreading import SPREAD
+from pages.parts.shell.cached import load_split
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import components
 from tests.running import worked, write_digits

@@ -67,7 +67,7 @@ def test_the_search_lists_every_page_of_the_sidebar_and_opens_it(calls: list[Cal
             return SimpleNamespace(chosen=answers.pop() if answers else None)
         return show
 
-    monkeypatch.setattr("pages.parts.components.keys.component", component)
+    monkeypatch.setattr("pages.parts.draw.keys.component", component)
     test = opened("results")
     assert [page["title"] for page in sent[0]["pages"]] == titles(calls[0][0])
     assert all(page["help"] for page in sent[0]["pages"])

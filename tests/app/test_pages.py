@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.base import cached
 from pages.parts.curves import precision
+from pages.parts.shell import cached
 from tests.app.opening import ROOT, opened, texts
 from tests.running import worked, write_digits
 from udml_core.data import catalog
@@ -199,7 +199,7 @@ def test_an_open_data_set_is_used_again_without_a_message_to_the_browser(tmp_pat
     folders = [str(write_digits(tmp_path / f"images {number}", 20)) for number in range(6)]
 
     def show(folder: str) -> None:
-        from pages.parts.base.cached import load_dataset
+        from pages.parts.shell.cached import load_dataset
 
         load_dataset(folder)
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pages.parts.kit.multiples import points_picture
-from pages.parts.kit.pictures import MOST, inline
+from pages.parts.draw.multiples import points_picture
+from pages.parts.draw.pictures import MOST, inline
 
 
 def decoded(address: str) -> Image.Image:

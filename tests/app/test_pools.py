@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pages.parts.base.pools import among, among_sample
 from pages.parts.home import instrument
 from pages.parts.home.instrument import show_instrument
+from pages.parts.shell.pools import among, among_sample
 from tests.app.opening import opened, texts
 from tests.running import worked
 from udml_core.data.splits import Split

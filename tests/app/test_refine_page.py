@@ -11,11 +11,11 @@ import pytest
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.base.interesting import interesting_queries
 from pages.parts.refine.cards import with_step
 from pages.parts.refine.distilling import RECORD
 from pages.parts.refine.query import moved, positions
 from pages.parts.retrieval.own_images import OwnImage
+from pages.parts.shell.interesting import interesting_queries
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core.data.splits import make_split

@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.base.interesting import MOST, MOST_TEST
 from pages.parts.retrieval.own_images import OwnImage, Side
 from pages.parts.retrieval.query import PageQuery
+from pages.parts.shell.interesting import MOST, MOST_TEST
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core.numerics.explanations import Clusters

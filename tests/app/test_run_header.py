@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pages.parts.base.empty_state import DRAWINGS, IMPROVING, LABELED, PAIRED
+from pages.parts.shell.empty_state import DRAWINGS, IMPROVING, LABELED, PAIRED
 from tests.app.opening import opened
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.base import run_picker
-from pages.parts.base.interesting import interesting_queries
-from pages.parts.base.run_status import escaped, run_title, run_titles
+from pages.parts.shell import run_picker
+from pages.parts.shell.interesting import interesting_queries
+from pages.parts.shell.run_status import escaped, run_title, run_titles
 from tests.app.opening import opened, texts
 from tests.running import worked
 from udml_core.runs import Run, example_runs, list_runs, runs_folder

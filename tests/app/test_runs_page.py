@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.base.run_status import run_titles, title_of
-from pages.parts.base.setting_words import setting_title, setting_words, with_titles
 from pages.parts.compare.measures import measure_table, setting_text, table_html
 from pages.parts.compare.queries import disputed_queries
 from pages.parts.curves.run_curves import common_baselines, shown_rows
-from pages.parts.kit.figures import line_style
-from pages.parts.kit.palette import points
-from pages.parts.kit.tables import evaluation_table
+from pages.parts.draw.figures import line_style
+from pages.parts.draw.palette import points
+from pages.parts.draw.tables import evaluation_table
 from pages.parts.runs.leaderboard import VERDICT, leaderboard
 from pages.parts.runs.trash import loss_words, size_words
+from pages.parts.shell.run_status import run_titles, title_of
+from pages.parts.shell.setting_words import setting_title, setting_words, with_titles
 from tests.app.opening import opened, texts
 from tests.exploration.test_comparison import atlas
 from tests.running import spec, worked

@@ -130,8 +130,8 @@ def patient_form() -> None:
     """Show the form of `PatientRequest` and the validated request."""
     import streamlit as st
 
-    from pages.parts.base.user_errors import show_user_errors
-    from pages.parts.kit.form import option_form
+    from pages.parts.draw.form import option_form
+    from pages.parts.shell.user_errors import show_user_errors
     from tests.app.test_train_page import PatientRequest
 
     values = option_form(PatientRequest, ("seed", "patience", "augment"))

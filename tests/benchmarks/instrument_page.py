@@ -10,12 +10,12 @@ import plotly.graph_objects as go
 import streamlit as st
 from sklearn.datasets import load_digits
 
-from pages.parts.base.cached import load_dataset
-from pages.parts.base.selection import selection
-from pages.parts.components.gallery import gallery, tile_of
-from pages.parts.components.map_content import Color, Layout
-from pages.parts.components.scatter import scatter
-from pages.parts.components.slider import live_slider
+from pages.parts.draw.gallery import gallery, tile_of
+from pages.parts.draw.map_content import Color, Layout
+from pages.parts.draw.scatter import scatter
+from pages.parts.draw.slider import live_slider
+from pages.parts.shell.cached import load_dataset
+from pages.parts.shell.selection import selection
 from udml_core.data.dataset import ArrayImages, Dataset
 from udml_core.numerics.graph import AuthorityGraph
 

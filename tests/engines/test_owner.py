@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from pages.parts.base.run_status import state_line
+from pages.parts.shell.run_status import state_line
 from tests.running import spec
 from udml_core.base.errors import UserError
 from udml_core.cli.commands import app

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from pages.parts.benchmark.table import words_of
-from pages.parts.results.table import value_text
 from udml_core.results.benchmark import NOT_RANKED, DataSet, Entry
 from udml_core.runs import Run, runs_folder
+
+from ..results.table import value_text
+from .table import words_of
 
 
 def show_cell(entry: Entry, dataset: DataSet) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.benchmark.table import words_of
-from pages.parts.kit.figures import COLORS, GRAY, draw
-from pages.parts.results.charts import shorten
 from udml_core.results.benchmark import COSTS, Benchmark, Difference, critical_difference
+
+from ..draw.figures import COLORS, GRAY, draw
+from ..results.charts import shorten
+from .table import words_of
 
 FEW_DATASETS = 5
 """Below this number of data sets the test has little power even for few methods."""

@@ -8,8 +8,9 @@ from typing import get_args
 import pandas as pd
 import streamlit as st
 
-from pages.parts.kit.tables import table_behind
 from udml_core.results.benchmark import Benchmark, Order, count_orders, orders
+
+from ..draw.tables import table_behind
 
 ORDERS: tuple[Order, ...] = get_args(Order)
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from pages.parts.results.table import measure_words, value_text
 from udml_core.results.benchmark import COSTS, Benchmark, ranks
+
+from ..results.table import measure_words, value_text
 
 GROUP_WORDS = {"none": "no labels", "test images": "no labels, test images seen", "few": "few labels",
                "pairs": "pairs", "all": "all labels"}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.analyses import rows_of
-from pages.parts.clusters.clustering import Clustering
-from pages.parts.components.gallery import gallery, tile_of
 from udml_core.base.errors import counted
 from udml_core.exploration import clusters as views
+
+from ..draw.gallery import gallery, tile_of
+from ..shell.analyses import rows_of
+from .clustering import Clustering
 
 MOST_MOVED = 60
 

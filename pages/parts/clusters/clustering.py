@@ -7,14 +7,15 @@ from functools import cached_property
 
 import streamlit as st
 
-from pages.parts.base.analyses import load_indices, load_result
-from pages.parts.base.cached import dataset_of
-from pages.parts.base.run_hash import RUN_HASH
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import clusters as views
 from udml_core.numerics.explanations import Clusters
 from udml_core.runs import Run
+
+from ..shell.analyses import load_indices, load_result
+from ..shell.cached import dataset_of
+from ..shell.run_hash import RUN_HASH
 
 
 @dataclass(frozen=True)

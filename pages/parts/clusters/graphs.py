@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, write_address
-from pages.parts.base.analyses import frame_words, request_analysis
 from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
 from udml_core.runs.analyses import (
@@ -18,6 +16,9 @@ from udml_core.runs.analyses import (
     plan_analysis,
 )
 from udml_core.runs.search.refined import finished_refinements
+
+from ..shell.address import choice_from_address, write_address
+from ..shell.analyses import frame_words, request_analysis
 
 
 def has_graph(run: Run) -> bool:

@@ -6,14 +6,15 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts.base.address import number_from_address, write_address
-from pages.parts.base.analyses import rows_of
-from pages.parts.clusters.clustering import Clustering
-from pages.parts.components.gallery import gallery, tile_of
-from pages.parts.kit.figures import ranked
-from pages.parts.kit.tables import table_behind
 from udml_core.base.errors import counted
 from udml_core.exploration import clusters as views
+
+from ..draw.figures import ranked
+from ..draw.gallery import gallery, tile_of
+from ..draw.tables import table_behind
+from ..shell.address import number_from_address, write_address
+from ..shell.analyses import rows_of
+from .clustering import Clustering
 
 LARGEST, RANKED, MEMBERS = 36, 200, 300
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.analyses import SCOPE_WORDS, frame_words, rows_of
-from pages.parts.base.selection import selection
-from pages.parts.clusters.ascent import show_moved_count
-from pages.parts.clusters.clustering import Clustering
-from pages.parts.components.map_content import Color, Layout
-from pages.parts.components.scatter import scatter
-from pages.parts.kit.palette import percent
-from pages.parts.map.frame import UNITS, MapFrame, distortion_words
 from udml_core.runs.analyses import find_analysis
+
+from ..draw.map_content import Color, Layout
+from ..draw.palette import percent
+from ..draw.scatter import scatter
+from ..maps.frame import UNITS, MapFrame, distortion_words
+from ..shell.analyses import SCOPE_WORDS, frame_words, rows_of
+from ..shell.selection import selection
+from .ascent import show_moved_count
+from .clustering import Clustering
 
 MAP_KEY = "clusters-map"
 MOST_NAMED = 10_000

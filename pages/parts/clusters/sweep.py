@@ -7,16 +7,17 @@ import pandas as pd
 import streamlit as st
 from PIL import Image
 
-from pages.parts.base.analyses import rows_of
-from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.clusters.clustering import Clustering
-from pages.parts.kit.figures import lines
-from pages.parts.kit.multiples import multiples, points_picture
-from pages.parts.kit.tables import table_behind
-from pages.parts.map.frame import covering_map
 from udml_core.base.arrays import Array
 from udml_core.exploration import clusters as views
 from udml_core.runs import Run
+
+from ..draw.figures import lines
+from ..draw.multiples import multiples, points_picture
+from ..draw.tables import table_behind
+from ..maps.frame import covering_map
+from ..shell.analyses import rows_of
+from ..shell.run_hash import RUN_HASH
+from .clustering import Clustering
 
 EPSILONS = tuple(np.round(np.linspace(0, 1, 26), 2).tolist())
 PICTURED = tuple(EPSILONS[position] for position in (5, 9, 14, 18, 22))

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pages.parts.base.address import write_address
-from pages.parts.base.run_picker import app_run, run_just_chosen
-from pages.parts.base.run_status import escaped, run_title, run_titles
 from udml_core.base.errors import counted
 from udml_core.runs import Run
 from udml_core.runs.comparison import differing_settings, settings_of
 from udml_core.runs.verdict import standing
+
+from ..shell.address import write_address
+from ..shell.run_picker import app_run, run_just_chosen
+from ..shell.run_status import escaped, run_title, run_titles
 
 FEWEST, MOST = 2, 6
 PARAMETER = "runs"

@@ -9,12 +9,13 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.base.cached import load_retrieval, progress_bar
-from pages.parts.compare.measures import MOST_RANKED
-from pages.parts.kit.figures import GRAY, draw, line_style
-from pages.parts.kit.tables import table_behind
 from udml_core.base.arrays import Array
 from udml_core.runs import Run
+
+from ..draw.figures import GRAY, draw, line_style
+from ..draw.tables import table_behind
+from ..shell.cached import load_retrieval, progress_bar
+from .measures import MOST_RANKED
 
 MOST_CLASSES = 16
 """Classes in the chart."""

@@ -6,7 +6,7 @@ import html
 
 import streamlit as st
 
-from pages.parts.kit.figures import line_style
+from ..draw.figures import line_style
 
 BORDERS = {"solid": "solid", "dash": "dashed", "dot": "dotted", "dashdot": "double"}
 """Borders in place of the dashes of a chart's lines."""

@@ -8,19 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, write_address
-from pages.parts.base.analyses import KIND_WORDS
-from pages.parts.base.selection import selection
-from pages.parts.compare.colors import run_heading
-from pages.parts.components.map_content import Layout
-from pages.parts.components.scatter import scatter
-from pages.parts.map.coloring import colorings
-from pages.parts.map.frame import UNITS, MapFrame, load_map
 from udml_core.base.arrays import Array
 from udml_core.exploration.comparison import aligned_layouts
 from udml_core.exploration.maps import bounds
 from udml_core.runs import Run
 from udml_core.runs.analyses import MAPS, Analysis, list_analyses
+
+from ..draw.map_content import Layout
+from ..draw.scatter import scatter
+from ..maps.coloring import colorings
+from ..maps.frame import UNITS, MapFrame, load_map
+from ..shell.address import choice_from_address, write_address
+from ..shell.analyses import KIND_WORDS
+from ..shell.selection import selection
+from .colors import run_heading
 
 MOST_MAPS = 4
 HEIGHT = 380

@@ -10,14 +10,6 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts.base.cached import load_retrieval, progress_bar
-from pages.parts.base.run_groups import group_column, group_of
-from pages.parts.base.run_status import METHOD_TITLES, SUPERVISION, escaped, group_titles, run_titles
-from pages.parts.base.setting_words import setting_title
-from pages.parts.compare.choosing import share_images
-from pages.parts.compare.colors import swatch
-from pages.parts.compare.verdict import Interval, unequal_words, verdict_words
-from pages.parts.kit.palette import percent, points
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.exploration.comparison import mean_interval
@@ -25,6 +17,15 @@ from udml_core.runs import Run
 from udml_core.runs.comparison import Spread, differing_settings, seed_groups, settings_of, spread
 from udml_core.runs.verdict import MAIN_MEASURE, MEASURE_NAMES, best_runs, standing
 from udml_core.work.jobs.presets import show
+
+from ..draw.palette import percent, points
+from ..shell.cached import load_retrieval, progress_bar
+from ..shell.run_groups import group_column, group_of
+from ..shell.run_status import METHOD_TITLES, SUPERVISION, escaped, group_titles, run_titles
+from ..shell.setting_words import setting_title
+from .choosing import share_images
+from .colors import swatch
+from .verdict import Interval, unequal_words, verdict_words
 
 PAGE_WIDTH, TITLE_WIDTH, MOST_WIDTH = 1014, 230, 260
 """Widths in pixels: of the page at 1400 pixels, of the titles of settings, and of a run's settings at most."""

@@ -8,15 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import number_from_address, write_address
-from pages.parts.base.cached import load_retrieval, progress_bar
-from pages.parts.base.pools import among
-from pages.parts.base.run_status import escaped
-from pages.parts.compare.colors import run_heading, swatch
-from pages.parts.compare.maps import MOST_MAPS, draw_map, maps_by_kind, matched_maps
-from pages.parts.components.gallery import Tile, clicked_tile, gallery, tile_of
-from pages.parts.kit.palette import color_legend, percent
-from pages.parts.retrieval.rankings import MARKS
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.comparison import only_first_hits, sign_test
@@ -24,6 +15,16 @@ from udml_core.exploration.failures import Atlas
 from udml_core.runs import Run
 from udml_core.runs.search.retrieval import Hit, Retrieval
 from udml_core.runs.verdict import standing
+
+from ..draw.gallery import Tile, clicked_tile, gallery, tile_of
+from ..draw.palette import color_legend, percent
+from ..retrieval.rankings import MARKS
+from ..shell.address import number_from_address, write_address
+from ..shell.cached import load_retrieval, progress_bar
+from ..shell.pools import among
+from ..shell.run_status import escaped
+from .colors import run_heading, swatch
+from .maps import MOST_MAPS, draw_map, maps_by_kind, matched_maps
 
 SAME_QUERY = "Same query"
 SHOWN_HITS = 10

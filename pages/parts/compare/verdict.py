@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from pages.parts.base.run_status import escaped
-from pages.parts.kit.palette import percent
 from udml_core.runs.comparison import Spread, spread
 from udml_core.runs.verdict import Standing
+
+from ..draw.palette import percent
+from ..shell.run_status import escaped
 
 Interval = tuple[float, float]
 

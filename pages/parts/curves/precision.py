@@ -9,12 +9,13 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.base.run_status import run_titles, title_of
-from pages.parts.kit.figures import GRAY, draw, line_style, width_axis
-from pages.parts.kit.tables import EMBEDDING_WORDS, table_behind
 from udml_core.base.arrays import Array
 from udml_core.exploration import precision as views
 from udml_core.runs import Run, Spec
+
+from ..draw.figures import GRAY, draw, line_style, width_axis
+from ..draw.tables import EMBEDDING_WORDS, table_behind
+from ..shell.run_status import run_titles, title_of
 
 MOST_LINES = 16
 """Most lines of a chart, which color and dash distinguish."""

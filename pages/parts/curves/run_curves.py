@@ -12,15 +12,16 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.base.cached import dataset_of
-from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.base.run_status import run_titles
-from pages.parts.kit.figures import CURVE_WORDS, SHARES, axis_title, curve_names, draw, line_style
-from pages.parts.kit.palette import BEFORE, percent
-from pages.parts.kit.tables import table_behind
 from udml_core.base.errors import UserError
 from udml_core.runs import Run
 from udml_core.runs.baselines import JUDGED, Baselines, baselines_of, read_baselines
+
+from ..draw.figures import CURVE_WORDS, SHARES, axis_title, curve_names, draw, line_style
+from ..draw.palette import BEFORE, percent
+from ..draw.tables import table_behind
+from ..shell.cached import dataset_of
+from ..shell.run_hash import RUN_HASH
+from ..shell.run_status import run_titles
 
 LINES = {"frozen": ("Frozen", "dot"), "centered pca": ("PCA", "dash")}
 LABEL_WIDTH = 54

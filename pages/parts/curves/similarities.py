@@ -10,19 +10,20 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.base.cached import dataset_of, load_split
-from pages.parts.base.epochs import epoch_at, load_record, pick_epoch_cursor
-from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.base.run_status import run_title
-from pages.parts.base.user_errors import show_user_errors
-from pages.parts.kit.figures import COLORS, GRAY, draw
-from pages.parts.kit.tables import table_behind
 from udml_core.base.arrays import Array
 from udml_core.data.splits import fixed_sample
 from udml_core.exploration import instances as views
 from udml_core.exploration.instances import NEAREST, Similarities
 from udml_core.numerics.explanations import LatentLayer
 from udml_core.runs import Run
+
+from ..draw.figures import COLORS, GRAY, draw
+from ..draw.tables import table_behind
+from ..shell.cached import dataset_of, load_split
+from ..shell.epochs import epoch_at, load_record, pick_epoch_cursor
+from ..shell.run_hash import RUN_HASH
+from ..shell.run_status import run_title
+from ..shell.user_errors import show_user_errors
 
 Half = Literal["training half", "test half", "all images"]
 MOST_IMAGES = 1000

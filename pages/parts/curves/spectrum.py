@@ -9,16 +9,17 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.base.epochs import epoch_at, pick_epoch_cursor
-from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.base.run_status import run_titles
-from pages.parts.base.user_errors import show_user_errors
-from pages.parts.curves.run_curves import curve_title, judges_all
-from pages.parts.kit.figures import GRAY, curve, draw, line_style
-from pages.parts.kit.tables import table_behind
 from udml_core.exploration.affinity import Spectrum, spectrum
 from udml_core.runs import Run
 from udml_core.runs.tasks import LIVE_STATES
+
+from ..draw.figures import GRAY, curve, draw, line_style
+from ..draw.tables import table_behind
+from ..shell.epochs import epoch_at, pick_epoch_cursor
+from ..shell.run_hash import RUN_HASH
+from ..shell.run_status import run_titles
+from ..shell.user_errors import show_user_errors
+from .run_curves import curve_title, judges_all
 
 MOST_TICKS = 16
 """Up to this number of ranks, each has a tick."""

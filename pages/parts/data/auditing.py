@@ -8,13 +8,6 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, write_address
-from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.base.selection import selection
-from pages.parts.base.user_errors import keep_user_errors, show_user_errors
-from pages.parts.data.computed import chosen_encoder, show_progress
-from pages.parts.data.excluding import NONE, Shown, change_list, list_buttons, select_images, show_excluded
-from pages.parts.kit.form import field_widget
 from udml_core.base.arrays import Integers
 from udml_core.base.declaration import describe
 from udml_core.base.errors import counted
@@ -35,6 +28,14 @@ from udml_core.exploration.audit import (
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.analyses import Analysis, find_analysis
 from udml_core.work.jobs.auditing import find_auditing, start_auditing
+
+from ..draw.form import field_widget
+from ..shell.address import choice_from_address, write_address
+from ..shell.run_hash import RUN_HASH
+from ..shell.selection import selection
+from ..shell.user_errors import keep_user_errors, show_user_errors
+from .computed import chosen_encoder, show_progress
+from .excluding import NONE, Shown, change_list, list_buttons, select_images, show_excluded
 
 VIEW = "data-view"
 """Session key of the view of the page Data."""

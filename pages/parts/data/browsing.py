@@ -6,14 +6,15 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.parts.base.address import choice_from_address, number_from_address, write_address
-from pages.parts.components.gallery import gallery, tile_of
-from pages.parts.data.columns import choose_values
-from pages.parts.data.computed import Nearest
-from pages.parts.data.enlarged import enlarge
 from udml_core.base.arrays import Array, Integers
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.browsing import ORDERS, Order, find_images, order_images
+
+from ..draw.gallery import gallery, tile_of
+from ..shell.address import choice_from_address, number_from_address, write_address
+from .columns import choose_values
+from .computed import Nearest
+from .enlarged import enlarge
 
 ORDER_WORDS: dict[Order, str] = {"index": "Data set order", "class": "Class", "name": "File name",
                                  "outlier": "Outliers first", "duplicate": "Near-duplicates first"}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from pages.parts.kit.figures import bars
-from pages.parts.kit.tables import plain_table, table_behind
 from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.splits import SPLITS, caution_of, default_split, make_split
+
+from ..draw.figures import bars
+from ..draw.tables import plain_table, table_behind
 
 MOST_BARS = 30
 SPLIT_WORDS = {"zero-shot": "The classes are divided: a run is tested on classes that it never saw. The papers use "

@@ -8,10 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.analyses import load_projection
-from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.base.run_status import UNSEEN, duration
-from pages.parts.base.user_errors import show_user_errors
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import BACKBONES, DEFAULT_BACKBONE, EncoderSpec
@@ -21,6 +17,11 @@ from udml_core.runs.analyses import Analysis
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
 from udml_core.work.jobs.browse import Browsing, continue_browsing, find_browsing
+
+from ..shell.analyses import load_projection
+from ..shell.run_hash import RUN_HASH
+from ..shell.run_status import UNSEEN, duration
+from ..shell.user_errors import show_user_errors
 
 PAGES = (("explore", "Explore", ":material/explore:"),
          ("map", "Map", ":material/scatter_plot:"), ("grid", "Grid", ":material/grid_view:"),

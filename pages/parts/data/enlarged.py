@@ -5,11 +5,12 @@ from __future__ import annotations
 import streamlit as st
 from PIL import Image
 
-from pages.parts.base.user_errors import show_user_errors
-from pages.parts.kit.pictures import MOST, picture
 from udml_core.base.arrays import Integers
 from udml_core.data.dataset import Dataset, FileImages
 from udml_core.data.text_tiles import TableImages
+
+from ..draw.pictures import MOST, picture
+from ..shell.user_errors import show_user_errors
 
 POSITION = "data-enlarged"
 

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.selection import select, selection
-from pages.parts.components.gallery import selectable_gallery, tile_of
-from pages.parts.data.enlarged import enlarge
 from udml_core.base.arrays import Integers
 from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import can_undo, exclude, excluded_images, include, parse_list, undo, write_list
+
+from ..draw.gallery import selectable_gallery, tile_of
+from ..shell.selection import select, selection
+from .enlarged import enlarge
 
 MOST_TILES = 400
 MESSAGE, PROBLEM = "audit-message", "audit-problem"

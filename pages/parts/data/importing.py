@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts.base.cached import load_dataset, progress_bar
-from pages.parts.base.user_errors import keep_user_errors
-from pages.parts.data.tables import choose_columns, is_table_path, upload_table
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.sources.archive import SUFFIXES, plain_stem
@@ -19,6 +16,10 @@ from udml_core.data.sources.metadata import MetadataFolder, unused_table
 from udml_core.data.sources.official.layout import Layout
 from udml_core.runs import runs_folder
 from udml_core.work.jobs.auditing import audit_import
+
+from ..shell.cached import load_dataset, progress_bar
+from ..shell.user_errors import keep_user_errors
+from .tables import choose_columns, is_table_path, upload_table
 
 SHOWN_CLASSES = 4
 NO_CHOICE: tuple[str, list[str], str] = ("", [], "")

@@ -9,12 +9,13 @@ from pathlib import PurePath
 
 import streamlit as st
 
-from pages.parts.base.user_errors import keep_user_errors, show_user_errors
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.sources.embeddings import LAYOUT, Table, table_of, written_aside
 from udml_core.data.sources.table_columns import Choices
 from udml_core.data.sources.vector_files import ENDINGS
+
+from ..shell.user_errors import keep_user_errors, show_user_errors
 
 ROLES = {"label": ("Classes", "Column with the class of each row."),
          "name": ("Names", "Column with a different name for each row."),

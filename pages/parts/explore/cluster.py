@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.analyses import rows_of
-from pages.parts.components.gallery import tile_of
-from pages.parts.explore.workbench import DeepLink, Workbench, explain, link, say_stand_in
-from pages.parts.kit.palette import percent
 from udml_core.exploration.clusters import cluster_purity, members
 from udml_core.numerics.explanations import Clusters
+
+from ..draw.gallery import tile_of
+from ..draw.palette import percent
+from ..shell.analyses import rows_of
+from .workbench import DeepLink, Workbench, explain, link, say_stand_in
 
 MOST = 60
 

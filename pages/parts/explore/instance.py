@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts.base.epochs import has_record
-from pages.parts.base.run_status import hyperparameters
-from pages.parts.explore.workbench import DeepLink, Workbench, explain, link
-from pages.parts.instances.chosen import EMBEDDINGS, other_images
-from pages.parts.kit.palette import percent
-from pages.parts.map.uncertainty import noise
 from udml_core.base.declaration import describe_field
 from udml_core.exploration.instances import softmax
 from udml_core.methods import PSLR
 from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.numerics.explanations import LatentLayer, Uncertainty
+
+from ..draw.palette import percent
+from ..instances.chosen import EMBEDDINGS, other_images
+from ..maps.uncertainty import noise
+from ..shell.epochs import has_record
+from ..shell.run_status import hyperparameters
+from .workbench import DeepLink, Workbench, explain, link
 
 MOST = 10
 

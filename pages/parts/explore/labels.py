@@ -7,21 +7,22 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address
-from pages.parts.base.cached import dataset_of
-from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.base.run_status import hyperparameters
-from pages.parts.components.gallery import Mark, tile_of
-from pages.parts.explore.workbench import DeepLink, Workbench, explain, link, say_stand_in
-from pages.parts.kit.palette import color_legend, percent
-from pages.parts.labels.few_labels import assigned_now
-from pages.parts.labels.graph_view import SOURCES, GraphView, load_view, training_labels
 from udml_core.base.arrays import Array
 from udml_core.base.declaration import describe_field
 from udml_core.exploration.focus import LabelSources, label_sources
 from udml_core.methods import SSDML
 from udml_core.numerics.explanations import Affinities
 from udml_core.runs import Run
+
+from ..draw.gallery import Mark, tile_of
+from ..draw.palette import color_legend, percent
+from ..labels.few_labels import assigned_now
+from ..labels.graph_view import SOURCES, GraphView, load_view, training_labels
+from ..shell.address import choice_from_address
+from ..shell.cached import dataset_of
+from ..shell.run_hash import RUN_HASH
+from ..shell.run_status import hyperparameters
+from .workbench import DeepLink, Workbench, explain, link, say_stand_in
 
 MOST = 10
 

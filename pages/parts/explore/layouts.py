@@ -7,20 +7,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, number_from_address, write_address
-from pages.parts.base.analyses import KIND_WORDS, frame_words, load_projection, load_result, rows_of, short_title
-from pages.parts.base.cached import dataset_of
-from pages.parts.base.epoch_images import epoch_images
-from pages.parts.base.focus import carried_frame, remember_frame
-from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.components.map_content import Layout
-from pages.parts.components.slider import live_slider
-from pages.parts.map.frame import MapFrame, load_map
 from udml_core.exploration.epoch_places import place_among_neighbors
 from udml_core.exploration.quick_frames import quick_frames
 from udml_core.runs import Run
 from udml_core.runs.analyses import MAPS, ImageGrid, Projection, analysis_at, list_analyses, plan_analysis
 from udml_core.runs.search.retrieval import FROZEN
+
+from ..draw.map_content import Layout
+from ..draw.slider import live_slider
+from ..maps.frame import MapFrame, load_map
+from ..shell.address import choice_from_address, number_from_address, write_address
+from ..shell.analyses import KIND_WORDS, frame_words, load_projection, load_result, rows_of, short_title
+from ..shell.cached import dataset_of
+from ..shell.epoch_images import epoch_images
+from ..shell.focus import carried_frame, remember_frame
+from ..shell.run_hash import RUN_HASH
 
 NOW, EPOCHS, GRID, MOVING = "pca-now", "pca-epochs", "grid-of-", "epochs-of-"
 FRAMES: tuple[str, ...] = ("initial", "final")

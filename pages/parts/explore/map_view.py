@@ -7,17 +7,17 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, write_address
-from pages.parts.base.analyses import rows_of
-from pages.parts.base.selection import Selection
-from pages.parts.components.image_grid import grid_layout
-from pages.parts.components.map_content import Color
-from pages.parts.components.scatter import scatter
-from pages.parts.explore.layouts import COLOR_WIDTH, MapLayout
-from pages.parts.explore.workbench import Workbench
-from pages.parts.map.coloring import COLOR_WORDS, NEEDS_NEIGHBORS, colorings
-from pages.parts.map.excluding import excluded_images, show_excluded, visible_images, without_excluded
-from pages.parts.map.frame import MapFrame
+from ..draw.image_grid import grid_layout
+from ..draw.map_content import Color
+from ..draw.scatter import scatter
+from ..maps.coloring import COLOR_WORDS, NEEDS_NEIGHBORS, colorings
+from ..maps.excluding import excluded_images, show_excluded, visible_images, without_excluded
+from ..maps.frame import MapFrame
+from ..shell.address import choice_from_address, write_address
+from ..shell.analyses import rows_of
+from ..shell.selection import Selection
+from .layouts import COLOR_WIDTH, MapLayout
+from .workbench import Workbench
 
 KEY = "explore-map"
 HEIGHT = 600

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.run_status import hyperparameters
-from pages.parts.explore.workbench import DeepLink, Workbench, explain, link
 from udml_core.base.declaration import describe_field
 from udml_core.exploration import neighborhoods as views
 from udml_core.methods import PLM
 from udml_core.runs import Run
 from udml_core.runs.search.retrieval import Which
+
+from ..shell.run_status import hyperparameters
+from .workbench import DeepLink, Workbench, explain, link
 
 FIELDS = ("candidates", "flat", "threshold", "n_alpha", "n_beta", "admission", "through")
 

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.analyses import frame_words
-from pages.parts.base.cached import load_retrieval
-from pages.parts.base.epoch_images import epoch_images
-from pages.parts.explore.workbench import DeepLink, Workbench, explain, link
-from pages.parts.retrieval.embeddings import load_refined
 from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.runs.analyses import REFINED
 from udml_core.runs.search.retrieval import Query
+
+from ..retrieval.embeddings import load_refined
+from ..shell.analyses import frame_words
+from ..shell.cached import load_retrieval
+from ..shell.epoch_images import epoch_images
+from .workbench import DeepLink, Workbench, explain, link
 
 COUNT = 10
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import join_indices
-from pages.parts.components.gallery import Mark, tile_of
-from pages.parts.explore.workbench import DeepLink, Workbench, explain, link, say_stand_in
-from pages.parts.pairs.stored import StoredPairs
 from udml_core.numerics.explanations import Pairs
+
+from ..draw.gallery import Mark, tile_of
+from ..pairs.stored import StoredPairs
+from ..shell.address import join_indices
+from .workbench import DeepLink, Workbench, explain, link, say_stand_in
 
 MOST = 20
 

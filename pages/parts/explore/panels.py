@@ -7,19 +7,20 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.parts.base.address import address_decides, note_address, note_click, write_address
-from pages.parts.base.selection import Selection
-from pages.parts.explore.cluster import show_cluster
-from pages.parts.explore.instance import discriminates_instances, show_instance
-from pages.parts.explore.labels import label_graphs, show_labels
-from pages.parts.explore.neighborhood import show_neighborhood
-from pages.parts.explore.neighbors import show_neighbors
-from pages.parts.explore.pairs import show_pairs
-from pages.parts.explore.selected import show_selected
-from pages.parts.explore.triplets import show_triplets
-from pages.parts.explore.workbench import DeepLink, Workbench, show_link
-from pages.parts.kit.palette import CLASSES, HITS, color_legend
 from udml_core.numerics.explanations import Clusters, Pairs, Triplets
+
+from ..draw.palette import CLASSES, HITS, color_legend
+from ..shell.address import address_decides, note_address, note_click, write_address
+from ..shell.selection import Selection
+from .cluster import show_cluster
+from .instance import discriminates_instances, show_instance
+from .labels import label_graphs, show_labels
+from .neighborhood import show_neighborhood
+from .neighbors import show_neighbors
+from .pairs import show_pairs
+from .selected import show_selected
+from .triplets import show_triplets
+from .workbench import DeepLink, Workbench, show_link
 
 KEY, SELECTED, FIRST = "explore-panel", "selected", "neighbors"
 

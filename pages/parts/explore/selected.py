@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts.base.address import join_indices
-from pages.parts.base.selection import select, selection
-from pages.parts.components.gallery import tile_of
-from pages.parts.explore.workbench import Workbench
-from pages.parts.kit.downloads import image_list
-from pages.parts.map.excluding import exclude_button
-from pages.parts.retrieval.query import MOST as MOST_QUERY
+from ..draw.downloads import image_list
+from ..draw.gallery import tile_of
+from ..maps.excluding import exclude_button
+from ..retrieval.query import MOST as MOST_QUERY
+from ..shell.address import join_indices
+from ..shell.selection import select, selection
+from .workbench import Workbench
 
 MOST = 150
 """Number of tiles; more images are exported and labeled, but not shown."""

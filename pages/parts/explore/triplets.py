@@ -5,18 +5,19 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import number_from_address, write_address
-from pages.parts.base.run_status import hyperparameters
-from pages.parts.components.gallery import tile_of
-from pages.parts.explore.workbench import DeepLink, Workbench, explain, link, say_stand_in
-from pages.parts.kit.drawing import page_colors
-from pages.parts.triplets.detail import verdict
-from pages.parts.triplets.stored import ROLES, StoredTriplets
-from pages.parts.triplets.triangle import describe_triangle, triangle
 from udml_core.base.declaration import describe_field
 from udml_core.exploration import triplets as views
 from udml_core.methods.rpml import RPML
 from udml_core.numerics.explanations import Triplets
+
+from ..draw.drawing import page_colors
+from ..draw.gallery import tile_of
+from ..shell.address import number_from_address, write_address
+from ..shell.run_status import hyperparameters
+from ..triplets.detail import verdict
+from ..triplets.stored import ROLES, StoredTriplets
+from ..triplets.triangle import describe_triangle, triangle
+from .workbench import DeepLink, Workbench, explain, link, say_stand_in
 
 MOST, HEIGHT = 6, 310
 """Most listed triplets of an anchor, and the height of the drawing in pixels: the panel shows all of it."""

@@ -10,19 +10,20 @@ from typing import Any, TypeVar
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import write_address
-from pages.parts.base.analyses import frame_words
-from pages.parts.base.cached import load_split
-from pages.parts.base.epochs import epochs_with
-from pages.parts.base.interesting import interesting_queries
-from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.components.gallery import Tile, gallery, mark_of, tile_of
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.splits import Split
 from udml_core.exploration.focus import stand_in
 from udml_core.numerics.explanations import Explanation
 from udml_core.runs import Run
+
+from ..draw.gallery import Tile, gallery, mark_of, tile_of
+from ..shell.address import write_address
+from ..shell.analyses import frame_words
+from ..shell.cached import load_split
+from ..shell.epochs import epochs_with
+from ..shell.interesting import interesting_queries
+from ..shell.run_hash import RUN_HASH
 
 PARAMETER = "picked"
 SIDE = 70

@@ -8,15 +8,16 @@ from pathlib import PurePosixPath
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from pages.parts.base.cached import load_dataset
-from pages.parts.base.user_errors import show_user_errors
-from pages.parts.data.importing import choose_level
 from udml_core.data import catalog
 from udml_core.data.sources.levels import name_with_level
 from udml_core.data.sources.listing import ENDINGS
 from udml_core.runs import Run, runs_folder
 from udml_core.work import jobs
 from udml_core.work.jobs.auditing import audit_import
+
+from ..data.importing import choose_level
+from ..shell.cached import load_dataset
+from ..shell.user_errors import show_user_errors
 
 
 def show_doors(run: Run) -> None:

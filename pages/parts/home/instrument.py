@@ -9,18 +9,6 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.analyses import load_projection, rows_of
-from pages.parts.base.cached import dataset_of, load_split
-from pages.parts.base.epochs import epoch_words
-from pages.parts.base.focus import carry_image, choose_image, current_elsewhere, remember_frame
-from pages.parts.base.interesting import interesting_queries
-from pages.parts.base.pools import among_sample
-from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.base.run_picker import app_run
-from pages.parts.base.run_status import run_title
-from pages.parts.components.thumbnails import own_sheet
-from pages.parts.components.transport import Message, component
-from pages.parts.home.story import in_dimensions, lines_to_beat, tell_story
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.data.splits import fixed_sample
@@ -28,6 +16,19 @@ from udml_core.exploration.instrument import Instrument, make_instrument
 from udml_core.runs import Run
 from udml_core.runs.analyses import list_analyses
 from udml_core.runs.baselines import JUDGED
+
+from ..draw.thumbnails import own_sheet
+from ..draw.transport import Message, component
+from ..shell.analyses import load_projection, rows_of
+from ..shell.cached import dataset_of, load_split
+from ..shell.epochs import epoch_words
+from ..shell.focus import carry_image, choose_image, current_elsewhere, remember_frame
+from ..shell.interesting import interesting_queries
+from ..shell.pools import among_sample
+from ..shell.run_hash import RUN_HASH
+from ..shell.run_picker import app_run
+from ..shell.run_status import run_title
+from .story import in_dimensions, lines_to_beat, tell_story
 
 MOST_PLAYED = JUDGED
 """Images of the sample that are drawn."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pages.parts.base.cached import dataset_of, load_split
-from pages.parts.base.run_status import method_title
 from udml_core.base.arrays import Array
 from udml_core.methods import Embedder, Head
 from udml_core.methods.shared.instance import InstanceMethod
@@ -14,6 +12,9 @@ from udml_core.numerics.explanations import Affinities, Clusters, Explanation, L
 from udml_core.runs import Run
 from udml_core.runs.baselines import baselines_of
 from udml_core.runs.search.retrieval import FROZEN
+
+from ..shell.cached import dataset_of, load_split
+from ..shell.run_status import method_title
 
 ON_A_SURFACE = "pulls images together that lie on one smooth surface with their neighbors, and pushes others away"
 WAYS: dict[type[Explanation], str] = {

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.parts.base.cached import dataset_of, load_retrieval, load_split
-from pages.parts.base.epochs import load_record
-from pages.parts.base.run_hash import RUN_HASH
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.splits import Split
@@ -16,6 +13,10 @@ from udml_core.exploration import instances as views
 from udml_core.numerics.explanations import LatentLayer
 from udml_core.runs import Run
 from udml_core.runs.search.retrieval import Which
+
+from ..shell.cached import dataset_of, load_retrieval, load_split
+from ..shell.epochs import load_record
+from ..shell.run_hash import RUN_HASH
 
 EMBEDDINGS: dict[Which, str] = {"initial": "before training", "final": "after training"}
 

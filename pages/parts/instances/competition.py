@@ -10,25 +10,26 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, write_address
-from pages.parts.base.run_status import hyperparameters
-from pages.parts.components.gallery import clicked_tile, gallery, mark_of, tile_of
-from pages.parts.instances.chosen import EMBEDDINGS, ChosenImage, other_images
-from pages.parts.instances.competitors import (
+from udml_core.base.declaration import describe_field
+from udml_core.exploration import instances as views
+from udml_core.methods import PSLR
+from udml_core.runs import Run
+from udml_core.runs.search.retrieval import Which
+
+from ..draw.field_slider import field_slider
+from ..draw.gallery import clicked_tile, gallery, mark_of, tile_of
+from ..draw.palette import CLASSES, color_legend, percent
+from ..draw.sections import Section, show_sections
+from ..shell.address import choice_from_address, write_address
+from ..shell.run_status import hyperparameters
+from .chosen import EMBEDDINGS, ChosenImage, other_images
+from .competitors import (
     Competition,
     competition_summary,
     competition_table,
     rank_chart,
     share_chart,
 )
-from pages.parts.kit.field_slider import field_slider
-from pages.parts.kit.palette import CLASSES, color_legend, percent
-from pages.parts.kit.sections import Section, show_sections
-from udml_core.base.declaration import describe_field
-from udml_core.exploration import instances as views
-from udml_core.methods import PSLR
-from udml_core.runs import Run
-from udml_core.runs.search.retrieval import Which
 
 MOST_TILES = 24
 GROUPS = {"batch": "A random batch", "half": "All images of its half"}

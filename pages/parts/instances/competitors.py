@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from pages.parts.kit.figures import DASHES, draw
-from pages.parts.kit.palette import AFTER, BEFORE, HIT, MISS, QUERY
-from pages.parts.kit.tables import table_behind
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.instances import RankedImages, Softmax
+
+from ..draw.figures import DASHES, draw
+from ..draw.palette import AFTER, BEFORE, HIT, MISS, QUERY
+from ..draw.tables import table_behind
 
 MOST_RANKS, MOST_ROWS = 40, 200
 OWN_COLOR, SAME_COLOR, OTHER_COLOR = QUERY, HIT, MISS

@@ -6,12 +6,13 @@ import numpy as np
 import streamlit as st
 from PIL import Image
 
-from pages.parts.base.address import write_address
-from pages.parts.base.cached import load_retrieval
-from pages.parts.instances.chosen import ChosenImage, random_views
-from pages.parts.kit.pictures import picture
 from udml_core.methods import Method
 from udml_core.runs.search.retrieval import FROZEN, Which
+
+from ..draw.pictures import picture
+from ..shell.address import write_address
+from ..shell.cached import load_retrieval
+from .chosen import ChosenImage, random_views
 
 SIDE = 104
 

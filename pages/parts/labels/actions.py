@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.selection import select, selection
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assign, undo
+
+from ..shell.selection import select, selection
 
 HISTORY, PROBLEM, MESSAGE = "labels-trails", "labels-problem", "labels-said"
 

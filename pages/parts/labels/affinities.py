@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts.components.gallery import Mark, clicked_tile, gallery, tile_of
-from pages.parts.kit.palette import CLASSES, color_legend
-from pages.parts.kit.tables import plain_table
-from pages.parts.labels.ego_graph import show_ego
-from pages.parts.labels.graph_view import GraphView
 from udml_core.exploration import affinity as views
+
+from ..draw.gallery import Mark, clicked_tile, gallery, tile_of
+from ..draw.palette import CLASSES, color_legend
+from ..draw.tables import plain_table
+from .ego_graph import show_ego
+from .graph_view import GraphView
 
 
 def ego_graphs(view: GraphView, part: views.Subgraph) -> None:

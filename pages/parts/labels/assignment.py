@@ -9,11 +9,14 @@ import html
 
 import streamlit as st
 
-from pages.parts.base.run_status import UNSEEN, escaped
-from pages.parts.base.selection import Selection
-from pages.parts.components.gallery import selectable_gallery
-from pages.parts.kit.pictures import picture
-from pages.parts.labels.actions import (
+from udml_core.data.given.labels import LONGEST_CLASS
+from udml_core.exploration.label_spread import Suggestion
+
+from ..draw.gallery import selectable_gallery
+from ..draw.pictures import picture
+from ..shell.run_status import UNSEEN, escaped
+from ..shell.selection import Selection
+from .actions import (
     MESSAGE,
     PROBLEM,
     Target,
@@ -24,9 +27,7 @@ from pages.parts.labels.actions import (
     skip_images,
     undo_action,
 )
-from pages.parts.labels.board import CLASSES_WITH_KEYS, MOST_TILES, TRUE_CLASS, Board, tile_to_label
-from udml_core.data.given.labels import LONGEST_CLASS
-from udml_core.exploration.label_spread import Suggestion
+from .board import CLASSES_WITH_KEYS, MOST_TILES, TRUE_CLASS, Board, tile_to_label
 
 KEYS_IN_WORDS = "keys 1–9 and 0 assign the first ten classes"
 

@@ -8,15 +8,16 @@ from functools import cached_property
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.components.gallery import Tile, tile_of
-from pages.parts.labels.actions import skipped_images
-from pages.parts.labels.few_labels import assigned_now, ends_of, graph_of_run
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assigned_classes
 from udml_core.exploration import label_spread as views
 from udml_core.runs import Run
+
+from ..draw.gallery import Tile, tile_of
+from ..shell.run_hash import RUN_HASH
+from .actions import skipped_images
+from .few_labels import assigned_now, ends_of, graph_of_run
 
 SUGGESTIONS = 5
 CLASSES_WITH_KEYS, MOST_BUTTONS = 10, 40

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 
 from PIL import Image, ImageOps
 
-from pages.parts.kit.drawing import LIGHT, Colors, show_drawing, svg
-from pages.parts.kit.figures import GRAY
-from pages.parts.kit.pictures import inline
 from udml_core.base.arrays import Array
 from udml_core.exploration.affinity import EgoGraph
+
+from ..draw.drawing import LIGHT, Colors, show_drawing, svg
+from ..draw.figures import GRAY
+from ..draw.pictures import inline
 
 SIZE, INNER_RADIUS, OUTER_RADIUS, SIDE, CENTER_SIDE, MOST_WIDTH = 400, 112, 178, 40, 56, 7.0
 LONGEST_NAME = 14

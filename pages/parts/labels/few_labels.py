@@ -7,9 +7,6 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.cached import dataset_of, load_split
-from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.kit.field_slider import field_slider
 from udml_core.base.arrays import Array
 from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
@@ -17,6 +14,10 @@ from udml_core.data.given.labels import assigned_labels, labels_by_index
 from udml_core.exploration import label_spread as views
 from udml_core.methods import SSDML
 from udml_core.runs import Run
+
+from ..draw.field_slider import field_slider
+from ..shell.cached import dataset_of, load_split
+from ..shell.run_hash import RUN_HASH
 
 N_NEIGHBORS = int(describe_field(SSDML, "n_neighbors").default)
 

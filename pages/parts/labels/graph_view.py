@@ -8,14 +8,6 @@ from functools import cached_property
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.parts.base.address import choice_from_address, write_address
-from pages.parts.base.analyses import frame_words
-from pages.parts.base.cached import load_split
-from pages.parts.base.empty_state import offer_example
-from pages.parts.base.epochs import epochs_with, load_record, pick_epoch
-from pages.parts.base.interesting import current_image
-from pages.parts.components.gallery import Mark
-from pages.parts.labels.few_labels import assigned_now, graph_of_run
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assigned_classes
@@ -24,6 +16,15 @@ from udml_core.exploration import label_spread as spreading
 from udml_core.numerics.explanations import Affinities
 from udml_core.runs import Run
 from udml_core.runs.search.retrieval import FROZEN
+
+from ..draw.gallery import Mark
+from ..shell.address import choice_from_address, write_address
+from ..shell.analyses import frame_words
+from ..shell.cached import load_split
+from ..shell.empty_state import offer_example
+from ..shell.epochs import epochs_with, load_record, pick_epoch
+from ..shell.interesting import current_image
+from .few_labels import assigned_now, graph_of_run
 
 SOURCES = {"training": "Training graph, training labels", "told": "Final embedding, training labels",
            "given": "Final embedding, assigned labels"}

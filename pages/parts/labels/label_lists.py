@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from pages.parts.base.selection import selection
-from pages.parts.components.gallery import selectable_gallery
-from pages.parts.kit.tables import table_behind
-from pages.parts.labels.board import MOST_TILES, Board, tile_to_label
+from ..draw.gallery import selectable_gallery
+from ..draw.tables import table_behind
+from ..shell.selection import selection
+from .board import MOST_TILES, Board, tile_to_label
 
 COLUMNS = 3
 

@@ -9,18 +9,19 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts.base.address import number_from_address, write_address
-from pages.parts.base.analyses import rows_of
-from pages.parts.base.selection import selection
-from pages.parts.components.gallery import gallery, tile_of
-from pages.parts.components.map_content import Color
-from pages.parts.components.scatter import scatter
-from pages.parts.kit.figures import lines
-from pages.parts.kit.tables import table_behind
-from pages.parts.labels.graph_view import GraphView
-from pages.parts.map.frame import UNITS, covering_map, show_distortion
 from udml_core.base.arrays import Array
 from udml_core.exploration import label_spread as spreading
+
+from ..draw.figures import lines
+from ..draw.gallery import gallery, tile_of
+from ..draw.map_content import Color
+from ..draw.scatter import scatter
+from ..draw.tables import table_behind
+from ..maps.frame import UNITS, covering_map, show_distortion
+from ..shell.address import number_from_address, write_address
+from ..shell.analyses import rows_of
+from ..shell.selection import selection
+from .graph_view import GraphView
 
 MOST_LABELS = 60
 LOWEST_LOG_SHARE = -2

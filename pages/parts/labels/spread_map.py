@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, write_address
-from pages.parts.base.analyses import request_analysis, rows_of, show_analysis_progress
-from pages.parts.base.selection import select, selection
-from pages.parts.components.map_content import Color
-from pages.parts.components.scatter import scatter
-from pages.parts.labels.board import Board
-from pages.parts.map.frame import UNITS, MapFrame, covering_map, distortion_words
 from udml_core.base.arrays import Array
 from udml_core.runs.analyses import plan_analysis
+
+from ..draw.map_content import Color
+from ..draw.scatter import scatter
+from ..maps.frame import UNITS, MapFrame, covering_map, distortion_words
+from ..shell.address import choice_from_address, write_address
+from ..shell.analyses import request_analysis, rows_of, show_analysis_progress
+from ..shell.selection import select, selection
+from .board import Board
 
 COLORS = {"class": "Most probable class", "certainty": "Certainty"}
 DEFAULT_COLOR = "class"

@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from pages.parts.learn.lesson import go
 from udml_core.results.lessons import (
     clear_answers,
     course,
@@ -19,6 +18,8 @@ from udml_core.results.lessons import (
     right_choices,
 )
 from udml_core.runs import runs_folder
+
+from .lesson import go
 
 HTML = '<div class="course"></div>\n'
 

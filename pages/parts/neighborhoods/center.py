@@ -9,12 +9,6 @@ import numpy as np
 import streamlit as st
 from PIL import Image
 
-from pages.parts.base.address import number_from_address, write_address
-from pages.parts.base.cached import load_retrieval
-from pages.parts.base.interesting import current_image
-from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.components.gallery import Mark, mark_of
-from pages.parts.retrieval.own_images import OwnImage, embed_image
 from udml_core.base.arrays import Array
 from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
@@ -22,6 +16,13 @@ from udml_core.exploration import neighborhoods as views
 from udml_core.methods import PLM
 from udml_core.runs import Run
 from udml_core.runs.search.retrieval import Which
+
+from ..draw.gallery import Mark, mark_of
+from ..retrieval.own_images import OwnImage, embed_image
+from ..shell.address import number_from_address, write_address
+from ..shell.cached import load_retrieval
+from ..shell.interesting import current_image
+from ..shell.run_hash import RUN_HASH
 
 NEAREST, DEFAULT_SECOND = 200, 9
 """Number of nearest images, and the rank of the second image at first, counted from 0."""

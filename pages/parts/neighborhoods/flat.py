@@ -9,12 +9,13 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.kit.figures import GRAY, draw
-from pages.parts.kit.palette import HIT, MISS, QUERY
-from pages.parts.neighborhoods.center import Center
 from udml_core.base.arrays import Array
 from udml_core.exploration import neighborhoods as views
 from udml_core.numerics.explanations import LinearNeighborhoods
+
+from ..draw.figures import GRAY, draw
+from ..draw.palette import HIT, MISS, QUERY
+from .center import Center
 
 MEMBER, REJECTED = HIT, MISS
 CHART_HEIGHT = 440  # so that the chart ends with the map's legend and caption beside it

@@ -8,12 +8,13 @@ from typing import Any, Literal
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.parts.base.address import choice_from_address, write_address
-from pages.parts.kit.field_slider import field_slider
 from udml_core.base.declaration import describe_field
 from udml_core.exploration import neighborhoods as views
 from udml_core.methods import PLM
 from udml_core.runs import Run
+
+from ..draw.field_slider import field_slider
+from ..shell.address import choice_from_address, write_address
 
 NOTES = {"candidates": "nearest images that may enter", "flat": "higher admits more",
          "threshold": "higher admits fewer", "n_alpha": "decay of s across it",

@@ -9,12 +9,13 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.base.selection import selection
-from pages.parts.kit.figures import draw
-from pages.parts.kit.tables import table_behind
-from pages.parts.neighborhoods.center import Center, surroundings_of
 from udml_core.exploration import neighborhoods as views
 from udml_core.exploration.neighborhoods import Heat, similarity_in_plane
+
+from ..draw.figures import draw
+from ..draw.tables import table_behind
+from ..shell.selection import selection
+from .center import Center, surroundings_of
 
 SET_SIZE, LARGEST_SET = 60, 150
 """Number of nearest images in the set without a selection, and the largest selection that is drawn."""

@@ -6,16 +6,17 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts.base.selection import selection
-from pages.parts.components.gallery import clicked_tile, gallery, tile_of
-from pages.parts.components.scatter import scatter
-from pages.parts.kit.palette import CLASSES, color_legend
-from pages.parts.kit.tables import table_behind
-from pages.parts.map.coloring import colorings
-from pages.parts.map.frame import UNITS, covering_map, distortion_words
-from pages.parts.neighborhoods.center import Center
 from udml_core.exploration import neighborhoods as views
 from udml_core.numerics.explanations import LinearNeighborhoods
+
+from ..draw.gallery import clicked_tile, gallery, tile_of
+from ..draw.palette import CLASSES, color_legend
+from ..draw.scatter import scatter
+from ..draw.tables import table_behind
+from ..maps.coloring import colorings
+from ..maps.frame import UNITS, covering_map, distortion_words
+from ..shell.selection import selection
+from .center import Center
 
 
 def show_map(center: Center, hoods: LinearNeighborhoods, second: int) -> int | None:

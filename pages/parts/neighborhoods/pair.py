@@ -7,15 +7,16 @@ import pandas as pd
 import streamlit as st
 from PIL import Image, ImageOps
 
-from pages.parts.base.run_picker import open_search
-from pages.parts.kit.drawing import LIGHT, Colors, show_drawing, svg
-from pages.parts.kit.pictures import inline
-from pages.parts.kit.tables import table_behind
-from pages.parts.neighborhoods.center import Center, set_images, surroundings_of
 from udml_core.base.arrays import Array
 from udml_core.exploration import neighborhoods as views
 from udml_core.exploration.neighborhoods import Direction, Pair
 from udml_core.numerics.explanations import LinearNeighborhoods
+
+from ..draw.drawing import LIGHT, Colors, show_drawing, svg
+from ..draw.pictures import inline
+from ..draw.tables import table_behind
+from ..shell.run_picker import open_search
+from .center import Center, set_images, surroundings_of
 
 WIDTH, LEFT, BELOW, SIDE = 360, 66, 70, 52
 """Pixels: width of a drawing, margins left and below, and side of an image."""

@@ -5,23 +5,24 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import number_from_address, write_address
-from pages.parts.base.cached import dataset_of
-from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.base.selection import selection
-from pages.parts.base.setting_words import setting_title
-from pages.parts.base.user_errors import show_user_errors
-from pages.parts.components.gallery import clicked_tile, gallery, tile_of
-from pages.parts.components.scatter import scatter
-from pages.parts.map.coloring import colorings
-from pages.parts.map.frame import UNITS, covering_map
-from pages.parts.neighborhoods.center import set_images
-from pages.parts.neighborhoods.rankings import SIDES, direction_images
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import neighborhoods as views
 from udml_core.numerics.explanations import Proxies
 from udml_core.runs import Run
+
+from ..draw.gallery import clicked_tile, gallery, tile_of
+from ..draw.scatter import scatter
+from ..maps.coloring import colorings
+from ..maps.frame import UNITS, covering_map
+from ..shell.address import number_from_address, write_address
+from ..shell.cached import dataset_of
+from ..shell.run_hash import RUN_HASH
+from ..shell.selection import selection
+from ..shell.setting_words import setting_title
+from ..shell.user_errors import show_user_errors
+from .center import set_images
+from .rankings import SIDES, direction_images
 
 NEAREST, SHOWN, AVERAGED = 200, 24, 5
 """Nearest images of a proxy: searched, shown, and averaged for its place on the map."""

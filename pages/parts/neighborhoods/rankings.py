@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from pages.parts.components.gallery import clicked_tile, gallery, mark_of, tile_of
-from pages.parts.kit.palette import CLASSES, color_legend
-from pages.parts.neighborhoods.center import Center
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import neighborhoods as views
 from udml_core.exploration.neighborhoods import Along
 from udml_core.numerics.explanations import LinearNeighborhoods
+
+from ..draw.gallery import clicked_tile, gallery, mark_of, tile_of
+from ..draw.palette import CLASSES, color_legend
+from .center import Center
 
 SHOWN, SIDES = 48, 5
 """Images of a ranking, and images on either side of a direction."""

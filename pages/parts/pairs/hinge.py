@@ -10,18 +10,19 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.base.cached import load_split
-from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.base.run_status import hyperparameters
-from pages.parts.kit.field_slider import field_slider
-from pages.parts.kit.figures import GRAY, draw
-from pages.parts.kit.palette import HIT, MISS, QUERY
-from pages.parts.kit.tables import table_behind
 from udml_core.base.arrays import Array
 from udml_core.base.declaration import describe_field
 from udml_core.exploration import pairs as views
 from udml_core.methods import NML
 from udml_core.runs import Run
+
+from ..draw.field_slider import field_slider
+from ..draw.figures import GRAY, draw
+from ..draw.palette import HIT, MISS, QUERY
+from ..draw.tables import table_behind
+from ..shell.cached import load_split
+from ..shell.run_hash import RUN_HASH
+from ..shell.run_status import hyperparameters
 
 LOSS = ("Bars above the axis count similar pairs, bars below count dissimilar pairs; the last bars include all larger "
         "distances. The loss of a pair is max(0, m − y(b − d²)), where y is 1 for similar and −1 for dissimilar pairs.")

@@ -7,13 +7,14 @@ from itertools import pairwise
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, write_address
-from pages.parts.components.pair_gallery import pair_gallery
-from pages.parts.pairs.session import ask_about
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.pairs import PairSet
 from udml_core.exploration import pairs as views
+
+from ..draw.pair_gallery import pair_gallery
+from ..shell.address import choice_from_address, write_address
+from .session import ask_about
 
 MOST_PAIRS, MOST_CHAINS, ROW = 60, 6, 12
 LISTS = {"all": "All", "classes": "Contradict the classes", "others": "Contradict each other"}

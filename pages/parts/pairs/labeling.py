@@ -10,23 +10,24 @@ import html
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import join_indices, write_address
-from pages.parts.base.cached import dataset_of, load_split
-from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.base.run_status import UNSEEN
-from pages.parts.base.user_errors import show_user_errors
-from pages.parts.kit.downloads import Download, share
-from pages.parts.kit.slots import slot
-from pages.parts.pairs.hinge import Hinge, hinge_sliders
-from pages.parts.pairs.labeled import labeled_pairs
-from pages.parts.pairs.session import Pair, answer, answer_word, labeling_session, skip, undo
-from pages.parts.pairs.training import link_to_continuing, link_to_training
-from pages.parts.pairs.two_images import two_images
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.pairs import PairLog, PairSet, write_pairs
 from udml_core.exploration import pairs as views
 from udml_core.methods import find_method
 from udml_core.runs import Run
+
+from ..draw.downloads import Download, share
+from ..draw.slots import slot
+from ..shell.address import join_indices, write_address
+from ..shell.cached import dataset_of, load_split
+from ..shell.run_hash import RUN_HASH
+from ..shell.run_status import UNSEEN
+from ..shell.user_errors import show_user_errors
+from .hinge import Hinge, hinge_sliders
+from .labeled import labeled_pairs
+from .session import Pair, answer, answer_word, labeling_session, skip, undo
+from .training import link_to_continuing, link_to_training
+from .two_images import two_images
 
 QUEUE_LENGTH = 200
 """Number of informative pairs that are computed at a time."""

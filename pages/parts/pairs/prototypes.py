@@ -8,21 +8,22 @@ import plotly.graph_objects as go
 import streamlit as st
 from PIL import Image
 
-from pages.parts.base.address import number_from_address, write_address
-from pages.parts.base.cached import dataset_of, load_split
-from pages.parts.base.epochs import load_record
-from pages.parts.base.user_errors import show_user_errors
-from pages.parts.components.gallery import gallery, tile_of
-from pages.parts.components.slider import live_slider
-from pages.parts.kit.downloads import Download, share, table_file
-from pages.parts.kit.figures import COLORS, GRAY, draw
-from pages.parts.kit.pictures import picture
-from pages.parts.kit.tables import table_behind
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import prototypes as views
 from udml_core.numerics.explanations import Prototypes
 from udml_core.runs import Run
+
+from ..draw.downloads import Download, share, table_file
+from ..draw.figures import COLORS, GRAY, draw
+from ..draw.gallery import gallery, tile_of
+from ..draw.pictures import picture
+from ..draw.slider import live_slider
+from ..draw.tables import table_behind
+from ..shell.address import number_from_address, write_address
+from ..shell.cached import dataset_of, load_split
+from ..shell.epochs import load_record
+from ..shell.user_errors import show_user_errors
 
 MOST_SIMILAR = 24
 SIDE = 168

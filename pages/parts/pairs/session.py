@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import indices_from_address
-from pages.parts.base.user_errors import show_user_errors
-from pages.parts.pairs.hinge import Hinge
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.pairs import PairLog
+
+from ..shell.address import indices_from_address
+from ..shell.user_errors import show_user_errors
+from .hinge import Hinge
 
 Pair = tuple[int, int]
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, write_address
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.pairs import PairLog, PairSet, parse_pairs
+
+from ..shell.address import choice_from_address, write_address
 
 LABELS, GIVEN, FILE = "labels", "given", "file"
 WORDS = {LABELS: "Drawn from labels", GIVEN: "Labeled in the app", FILE: "From a CSV file"}

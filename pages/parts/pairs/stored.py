@@ -8,18 +8,19 @@ from functools import cached_property
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, join_indices, write_address
-from pages.parts.base.cached import load_split
-from pages.parts.components.pair_gallery import pair_gallery
-from pages.parts.kit.palette import change_style, percent, points
-from pages.parts.pairs.hinge import Hinge
-from pages.parts.pairs.session import answer_word
-from pages.parts.pairs.two_images import two_images
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import pairs as views
 from udml_core.numerics.explanations import Pairs
 from udml_core.runs import Run
+
+from ..draw.pair_gallery import pair_gallery
+from ..draw.palette import change_style, percent, points
+from ..shell.address import choice_from_address, join_indices, write_address
+from ..shell.cached import load_split
+from .hinge import Hinge
+from .session import answer_word
+from .two_images import two_images
 
 MOST_TILES = 60
 ORDERS = {"hardest": "Hardest", "contradictory": "Contradictory"}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts.base.cached import load_split
 from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.pairs import PairSet
 from udml_core.methods import NML, find_method
 from udml_core.runs import Run
 from udml_core.work import jobs
+
+from ..shell.cached import load_split
 
 
 def link_to_training(run: Run, labeled: PairSet) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import streamlit as st
 from PIL import Image, ImageOps
 
-from pages.parts.kit.pictures import picture
 from udml_core.data.dataset import Dataset
+
+from ..draw.pictures import picture
 
 SIDE = 340
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts.base.analyses import load_result, request_analysis
-from pages.parts.refine.measures import MEASURES
 from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
 from udml_core.runs.analyses import Refined, analysis_at, plan_analysis
 from udml_core.runs.tasks import LIVE_STATES
+
+from ..shell.analyses import load_result, request_analysis
+from .measures import MEASURES
 
 
 def show_actions(run: Run, recipe: Recipe) -> None:

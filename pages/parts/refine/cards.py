@@ -9,12 +9,13 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts.base.address import write_address
-from pages.parts.components.slider import live_slider
-from pages.parts.refine.live import FIRST_RECIPE
 from udml_core.base.declaration import Described, describe
 from udml_core.base.errors import UserError
 from udml_core.numerics.refinement import STEPS, Recipe, Step, make_step
+
+from ..draw.slider import live_slider
+from ..shell.address import write_address
+from .live import FIRST_RECIPE
 
 PARAMETER = "recipe"
 HIDDEN = ("shortlist",)

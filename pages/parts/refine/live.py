@@ -7,10 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import number_from_address, write_address
-from pages.parts.base.analyses import rows_of
-from pages.parts.base.cached import dataset_of, load_split
-from pages.parts.base.run_hash import RUN_HASH
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
@@ -22,6 +18,11 @@ from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs import Run
 from udml_core.runs.analyses import DEFAULT_RECIPE
 from udml_core.runs.search.refined import are_views_stored, view_embeddings
+
+from ..shell.address import number_from_address, write_address
+from ..shell.analyses import rows_of
+from ..shell.cached import dataset_of, load_split
+from ..shell.run_hash import RUN_HASH
 
 FIRST_RECIPE = str(Recipe.parse(DEFAULT_RECIPE).without("views"))
 """The recipe at first: the default without views, which need a pass of the encoder over all images."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts.kit.palette import change_style, percent, signed
-from pages.parts.refine.live import Live
 from udml_core.exploration import refining
 from udml_core.exploration.refining import NEIGHBORS, Refined
 from udml_core.numerics.refinement import STEPS
+
+from ..draw.palette import change_style, percent, signed
+from .live import Live
 
 MEASURES = {
     "recall@1": ("R@1", "%", "Share of queries whose nearest image has the same class, a hit."),

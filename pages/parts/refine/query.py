@@ -7,16 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.interesting import current_image
-from pages.parts.components.gallery import clicked_tile, gallery, mark_of, tile_of
-from pages.parts.kit.palette import HITS, color_legend
-from pages.parts.kit.pictures import picture
-from pages.parts.kit.sections import open_section
-from pages.parts.refine.live import Live
 from udml_core.base.arrays import Array
 from udml_core.exploration import refining
 from udml_core.exploration.focus import stand_in
 from udml_core.exploration.refining import SHOWN, Refined
+
+from ..draw.gallery import clicked_tile, gallery, mark_of, tile_of
+from ..draw.palette import HITS, color_legend
+from ..draw.pictures import picture
+from ..draw.sections import open_section
+from ..shell.interesting import current_image
+from .live import Live
 
 TILES, VOTERS = 24, 12
 VOTE_WORDS = {

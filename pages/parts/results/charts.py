@@ -6,9 +6,10 @@ import re
 
 import plotly.graph_objects as go
 
-from pages.parts.kit.figures import COLORS, GRAY, draw, line_style, width_axis
-from pages.parts.results.table import measure_title, measure_words
 from udml_core.results.records import Spread, Table
+
+from ..draw.figures import COLORS, GRAY, draw, line_style, width_axis
+from .table import measure_title, measure_words
 
 ROW_OF_WIDTH = re.compile(r"(.+) d=(\d+)")
 """The name of a method's row at one width of the embedding."""

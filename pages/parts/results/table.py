@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from pages.parts.kit.tables import MEASURE_WORDS, NOT_PERCENT
 from udml_core.results.records import Spread, Table
+
+from ..draw.tables import MEASURE_WORDS, NOT_PERCENT
 
 WHOLE_NUMBERS = ("seconds", "width", "epoch", "size", "events", "tried", "held", "broken", "mended", "sessions")
 SHARES = ("linear probe", "purity", "trustworthiness", "continuity")

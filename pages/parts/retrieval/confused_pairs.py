@@ -9,13 +9,14 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.base.address import join_indices, write_address
-from pages.parts.kit.figures import draw
-from pages.parts.kit.palette import percent
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.failures import Atlas, Pair
 from udml_core.runs.search.retrieval import Which
+
+from ..draw.figures import draw
+from ..draw.palette import percent
+from ..shell.address import join_indices, write_address
 
 MOST_CLASSES = 30
 """A heat map of more classes, or of a single pair, is not shown."""

@@ -11,16 +11,17 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.parts.base.address import write_address
-from pages.parts.base.cached import load_retrieval
-from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.base.run_status import escaped, run_titles
-from pages.parts.kit.palette import AFTER, BEFORE, REFINED
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.analyses import find_analysis
 from udml_core.runs.search.embedding import EmbeddingSearch, open_search
 from udml_core.runs.search.refined import finished_refinements, outside_recipe
 from udml_core.runs.search.retrieval import FROZEN, Retrieval
+
+from ..draw.palette import AFTER, BEFORE, REFINED
+from ..shell.address import write_address
+from ..shell.cached import load_retrieval
+from ..shell.run_hash import RUN_HASH
+from ..shell.run_status import escaped, run_titles
 
 MOST = 4
 SEPARATOR = "~"

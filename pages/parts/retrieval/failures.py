@@ -8,19 +8,20 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, write_address
-from pages.parts.base.cached import progress_bar
-from pages.parts.components.gallery import gallery, tile_of
-from pages.parts.components.image_size import image_size
-from pages.parts.kit.downloads import Download, share, table_file
-from pages.parts.kit.palette import change_style, color_legend, percent, points
-from pages.parts.kit.tables import table_behind
-from pages.parts.retrieval.confused_pairs import choose_pair
 from udml_core.base.arrays import Array
 from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.failures import Atlas, History, Pair, hit_since, last_hit
 from udml_core.runs.search.retrieval import Retrieval, Which
+
+from ..draw.downloads import Download, share, table_file
+from ..draw.gallery import gallery, tile_of
+from ..draw.image_size import image_size
+from ..draw.palette import change_style, color_legend, percent, points
+from ..draw.tables import table_behind
+from ..shell.address import choice_from_address, write_address
+from ..shell.cached import progress_bar
+from .confused_pairs import choose_pair
 
 EMBEDDING_WORDS: dict[Which, str] = {"final": "after training", "initial": "before training"}
 MOST_QUERIES = 300

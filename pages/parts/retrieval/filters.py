@@ -9,11 +9,6 @@ from typing import get_args
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, indices_from_address, join_indices, write_address
-from pages.parts.base.analyses import load_indices, load_result, rows_of
-from pages.parts.base.cached import load_split
-from pages.parts.data.columns import value_widgets
-from pages.parts.map.coloring import training_clusters
 from udml_core.base.arrays import Array
 from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
@@ -22,6 +17,12 @@ from udml_core.methods import RPML
 from udml_core.numerics.explanations import Clusters
 from udml_core.runs.analyses import REFINED, list_analyses
 from udml_core.runs.search.retrieval import Gallery, Retrieval
+
+from ..data.columns import value_widgets
+from ..maps.coloring import training_clusters
+from ..shell.address import choice_from_address, indices_from_address, join_indices, write_address
+from ..shell.analyses import load_indices, load_result, rows_of
+from ..shell.cached import load_split
 
 GALLERIES: tuple[Gallery, ...] = get_args(Gallery)[::-1]
 GALLERY_WORDS: dict[Gallery, str] = {"test": "test half", "all": "all images"}

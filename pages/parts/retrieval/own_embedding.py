@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.retrieval.embeddings import Column
-from pages.parts.retrieval.own_images import OwnImage, Side, embed_image
-from pages.parts.retrieval.query import PageQuery
 from udml_core.base.arrays import Array
 from udml_core.runs import Run
 from udml_core.runs.search.embedding import EmbeddingSearch
 from udml_core.runs.search.retrieval import Query
+
+from ..shell.run_hash import RUN_HASH
+from .embeddings import Column
+from .own_images import OwnImage, Side, embed_image
+from .query import PageQuery
 
 
 def query_in(column: Column, query: PageQuery) -> Query:

@@ -10,13 +10,14 @@ from typing import Literal
 import streamlit as st
 from PIL import Image
 
-from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.base.user_errors import show_user_errors
-from pages.parts.components.paste import pasted
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import read_user_image
 from udml_core.runs import Run
 from udml_core.runs.search.retrieval import Retrieval
+
+from ..draw.paste import pasted
+from ..shell.run_hash import RUN_HASH
+from ..shell.user_errors import show_user_errors
 
 Side = Literal["add", "subtract"]
 LARGEST = 1024

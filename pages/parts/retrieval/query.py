@@ -13,11 +13,12 @@ import streamlit as st
 from PIL import Image
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.parts.base.address import indices_from_address, join_indices, write_address
-from pages.parts.kit.palette import QUERY
-from pages.parts.kit.pictures import picture
-from pages.parts.retrieval.own_images import OwnImage, Side, receive_images
 from udml_core.runs.search.retrieval import Retrieval
+
+from ..draw.palette import QUERY
+from ..draw.pictures import picture
+from ..shell.address import indices_from_address, join_indices, write_address
+from .own_images import OwnImage, Side, receive_images
 
 Mode = Literal["alone", "add", "subtract"]
 MODES: dict[Mode, str] = {"alone": "search with it", "add": "+ add it", "subtract": "− subtract it"}

@@ -8,20 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import write_address
-from pages.parts.base.epochs import epoch_words
-from pages.parts.base.pools import among
-from pages.parts.base.run_status import escaped
-from pages.parts.components.gallery import Mark, Tile, gallery, mark_of, tile_of
-from pages.parts.kit.downloads import Download, share, table_file
-from pages.parts.kit.palette import HITS, color_legend
-from pages.parts.retrieval.embeddings import Column
-from pages.parts.retrieval.filters import Filter
-from pages.parts.retrieval.own_embedding import query_in
-from pages.parts.retrieval.query import PageQuery
 from udml_core.base.errors import UserError
 from udml_core.runs.search.retrieval import Hit, Retrieval
 from udml_core.work.exporting import embeddings_file, images_file, model_archive
+
+from ..draw.downloads import Download, share, table_file
+from ..draw.gallery import Mark, Tile, gallery, mark_of, tile_of
+from ..draw.palette import HITS, color_legend
+from ..shell.address import write_address
+from ..shell.epochs import epoch_words
+from ..shell.pools import among
+from ..shell.run_status import escaped
+from .embeddings import Column
+from .filters import Filter
+from .own_embedding import query_in
+from .query import PageQuery
 
 MARKS: dict[bool | None, Mark] = {True: "hit", False: "miss", None: ""}
 SIDE, CELL = 88, 160

@@ -7,11 +7,12 @@ import random
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.focus import suggest_image
-from pages.parts.base.interesting import ANY_CLASS, Strip, interesting_queries
-from pages.parts.components.gallery import gallery, tile_of
-from pages.parts.retrieval.query import Mode, PageQuery, current_query, set_query
 from udml_core.runs.search.retrieval import Retrieval
+
+from ..draw.gallery import gallery, tile_of
+from ..shell.focus import suggest_image
+from ..shell.interesting import ANY_CLASS, Strip, interesting_queries
+from .query import Mode, PageQuery, current_query, set_query
 
 CLASS_KEY = "sample-class"
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts.base.cached import dataset_of
-from pages.parts.base.run_status import ICONS, escaped, method_title, run_title, since, state_line, title_of
-from pages.parts.base.user_errors import show_user_errors
-from pages.parts.kit.tables import evaluation_table
-from pages.parts.runs.notes import notes_menu, show_notes
-from pages.parts.runs.trash import delete_menu
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.command import command_limits, command_of
 from udml_core.runs.comparison import settings_of
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.runs.verdict import standing, verdict
 from udml_core.work import jobs
+
+from ..draw.tables import evaluation_table
+from ..shell.cached import dataset_of
+from ..shell.run_status import ICONS, escaped, method_title, run_title, since, state_line, title_of
+from ..shell.user_errors import show_user_errors
+from .notes import notes_menu, show_notes
+from .trash import delete_menu
 
 VERDICT_ICONS = {"above": ":green[:material/trending_up:]", "between": ":orange[:material/trending_flat:]",
                  "below": ":red[:material/trending_down:]", "baseline": ":material/horizontal_rule:"}

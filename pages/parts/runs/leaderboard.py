@@ -9,12 +9,13 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, write_address
-from pages.parts.base.run_groups import PARTS, by_group, group_column, group_of, group_words
-from pages.parts.base.run_status import SUPERVISION, method_title, run_titles
-from pages.parts.kit.palette import percent, points
 from udml_core.runs import Run
 from udml_core.runs.verdict import MEASURE_NAMES, Rank, Standing, best_runs, standing, verdict
+
+from ..draw.palette import percent, points
+from ..shell.address import choice_from_address, write_address
+from ..shell.run_groups import PARTS, by_group, group_column, group_of, group_words
+from ..shell.run_status import SUPERVISION, method_title, run_titles
 
 MOST_LISTED = 200
 SHORT_TABLE = 7  # A longer table has a scroll bar, so that the chosen run stays above the fold.

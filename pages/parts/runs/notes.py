@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts.base.run_status import title_of
-from pages.parts.base.user_errors import show_user_errors
 from udml_core.runs import Run
 from udml_core.runs.notes import LONGEST_NAME, LONGEST_NOTE, MOST_TAGS, Notes
+
+from ..shell.run_status import title_of
+from ..shell.user_errors import show_user_errors
 
 
 def notes_menu(run: Run, known_tags: list[str]) -> None:

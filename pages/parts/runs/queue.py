@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from pages.parts.base.run_status import ICONS, escaped, live_panel, run_title, run_titles, stop_button
-from pages.parts.base.user_errors import show_user_errors
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.tasks import LIVE_STATES, State
 from udml_core.work import jobs
+
+from ..shell.run_status import ICONS, escaped, live_panel, run_title, run_titles, stop_button
+from ..shell.user_errors import show_user_errors
 
 MOST_LINES = 20
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts.base.run_status import escaped, run_title
-from pages.parts.base.user_errors import show_user_errors
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.runs.trash import DAYS_KEPT, contents, delete_run, deleted_runs, empty_trash, restore_run
+
+from ..shell.run_status import escaped, run_title
+from ..shell.user_errors import show_user_errors
 
 JUST_DELETED = "runs-just-deleted"
 UNITS = ("bytes", "kB", "MB", "GB", "TB")

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pages.parts.sweeps.words import combination_words, criterion_text, measured
 from udml_core.work import sweeps
 from udml_core.work.sweeps import Combination, Criterion
+
+from .words import combination_words, criterion_text, measured
 
 
 def show_best(found: Sequence[Combination], criterion: Criterion) -> None:

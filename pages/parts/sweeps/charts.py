@@ -11,14 +11,15 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.base.run_status import METHOD_TITLES
-from pages.parts.base.setting_words import setting_title, short_title
-from pages.parts.kit.figures import COLORS, GRAY, draw
-from pages.parts.kit.palette import AFTER
-from pages.parts.sweeps.words import combination_words, criterion_text
 from udml_core.work import sweeps
 from udml_core.work.jobs.presets import show
 from udml_core.work.sweeps import Combination, Criterion
+
+from ..draw.figures import COLORS, GRAY, draw
+from ..draw.palette import AFTER
+from ..shell.run_status import METHOD_TITLES
+from ..shell.setting_words import setting_title, short_title
+from .words import combination_words, criterion_text
 
 A_ROW = 3
 MOST_FIELDS = 9

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, write_address
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.work.sweeps import CRITERIA, Combination, Criterion, Sweep
+
+from ..shell.address import choice_from_address, write_address
 
 
 def choose_sweep(groups: Sequence[Sweep]) -> Sweep:

@@ -6,10 +6,11 @@ import html
 
 import streamlit as st
 
-from pages.parts.base.run_status import UNSEEN, duration
-from pages.parts.base.user_errors import show_user_errors
 from udml_core.work import sweeps
 from udml_core.work.sweeps import GroupState, Progress, Sweep
+
+from ..shell.run_status import UNSEEN, duration
+from ..shell.user_errors import show_user_errors
 
 # A long sweep is read less often, because each reading looks at every run.
 LEAST_SECONDS, RUNS_A_SECOND = 2.0, 100

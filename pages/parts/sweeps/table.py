@@ -8,12 +8,13 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from pages.parts.base.run_status import METHOD_TITLES
-from pages.parts.base.setting_words import setting_title
-from pages.parts.sweeps.words import criterion_text, measured
 from udml_core.work import sweeps
 from udml_core.work.jobs.presets import show
 from udml_core.work.sweeps import Combination, Criterion
+
+from ..shell.run_status import METHOD_TITLES
+from ..shell.setting_words import setting_title
+from .words import criterion_text, measured
 
 
 def combination_table(found: Sequence[Combination], criterion: Criterion) -> pd.DataFrame:

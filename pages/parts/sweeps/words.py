@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pages.parts.base.run_status import METHOD_TITLES, escaped
-from pages.parts.base.setting_words import setting_words
 from udml_core.runs.comparison import Spread
 from udml_core.work.sweeps import Combination, Criterion
+
+from ..shell.run_status import METHOD_TITLES, escaped
+from ..shell.setting_words import setting_words
 
 
 def combination_words(one: Combination) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts.base.run_status import escaped
-from pages.parts.kit.form import option_key
-from pages.parts.train.settings import Settings, example_title
 from udml_core.data.dataset import Dataset
 from udml_core.runs import Run, Spec
 from udml_core.work import jobs
+
+from ..draw.form import option_key
+from ..shell.run_status import escaped
+from .settings import Settings, example_title
 
 
 def show_measured(spec: Spec, dataset: Dataset, settings: Settings, example: Run | None) -> None:

@@ -7,10 +7,6 @@ from threading import Thread
 
 import streamlit as st
 
-from pages.parts.base.run_status import duration
-from pages.parts.base.warming import SCRIPT_THREAD
-from pages.parts.components.gallery import gallery, tile_of
-from pages.parts.kit.figures import histogram
 from udml_core.base.arrays import Array, Integers
 from udml_core.base.declaration import describe
 from udml_core.base.errors import counted
@@ -23,6 +19,11 @@ from udml_core.exploration.preview import SAMPLE, Preview, Sample, draw_sample, 
 from udml_core.exploration.triplets import angle_histogram
 from udml_core.methods import find_method
 from udml_core.runs import Spec
+
+from ..draw.figures import histogram
+from ..draw.gallery import gallery, tile_of
+from ..shell.run_status import duration
+from ..shell.warming import SCRIPT_THREAD
 
 FIELDS = ("alpha", "epsilon", "gamma", "n_neighbors")
 SHOWN = 8

@@ -9,17 +9,18 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, write_address
-from pages.parts.base.cached import load_dataset
-from pages.parts.base.run_status import duration, escaped, method_title
-from pages.parts.base.setting_words import setting_words
-from pages.parts.results.table import measure_words
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.methods import Method, find_method
 from udml_core.runs import Run, RunRequest, find_run, form_options, runs_folder
 from udml_core.work import jobs
 from udml_core.work.jobs.presets import ImageKind
+
+from ..results.table import measure_words
+from ..shell.address import choice_from_address, write_address
+from ..shell.cached import load_dataset
+from ..shell.run_status import duration, escaped, method_title
+from ..shell.setting_words import setting_words
 
 SETTINGS = {"example": "As in the example", "default": "Default values", "quick": "Quick, about a minute",
             "best": "Best in the records", "paper": "As printed in the paper"}

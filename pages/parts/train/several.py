@@ -8,10 +8,6 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts.base.cached import load_dataset
-from pages.parts.base.run_status import duration
-from pages.parts.base.setting_words import setting_title
-from pages.parts.base.user_errors import show_user_errors
 from udml_core.base.declaration import Described, describe
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
@@ -19,6 +15,11 @@ from udml_core.methods import find_method
 from udml_core.runs import RunRequest, Spec, form_options, runs_folder
 from udml_core.work import jobs, sweeps
 from udml_core.work.jobs.presets import show
+
+from ..shell.cached import load_dataset
+from ..shell.run_status import duration
+from ..shell.setting_words import setting_title
+from ..shell.user_errors import show_user_errors
 
 NOT_VARIED = ("seed", "device", "precision", "compile", "weights", "exclusions", "labels", "select")
 """Options that change the machine or the images rather than the result, or that decide how the best is chosen."""

@@ -8,13 +8,14 @@ from typing import get_args
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import number_from_address, write_address
-from pages.parts.base.interesting import default_image
-from pages.parts.components.gallery import gallery, tile_of
-from pages.parts.triplets.stored import StoredTriplets
 from udml_core.base.arrays import Array
 from udml_core.exploration import triplets as views
 from udml_core.exploration.focus import stand_in
+
+from ..draw.gallery import gallery, tile_of
+from ..shell.address import number_from_address, write_address
+from ..shell.interesting import default_image
+from .stored import StoredTriplets
 
 MOST_ANCHORS = 150
 ORDERS: tuple[views.Order, ...] = get_args(views.Order)

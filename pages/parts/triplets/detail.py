@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.run_picker import open_search
-from pages.parts.components.gallery import gallery, tile_of
-from pages.parts.kit.palette import color_legend
-from pages.parts.triplets.stored import ROLES, StoredTriplets
-from pages.parts.triplets.triangle import draw_triangle
 from udml_core.exploration import triplets as views
+
+from ..draw.gallery import gallery, tile_of
+from ..draw.palette import color_legend
+from ..shell.run_picker import open_search
+from .stored import ROLES, StoredTriplets
+from .triangle import draw_triangle
 
 
 def show_triplet(stored: StoredTriplets, triplet: int, alpha: float) -> None:

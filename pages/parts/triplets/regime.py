@@ -7,15 +7,16 @@ from pathlib import Path
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.cached import dataset_of, load_split
-from pages.parts.base.epochs import load_record
-from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.triplets.stored import StoredTriplets
 from udml_core.base.arrays import Array
 from udml_core.exploration import triplets as views
 from udml_core.methods import Embedder, Head
 from udml_core.numerics.explanations import Triplets
 from udml_core.runs import Run
+
+from ..shell.cached import dataset_of, load_split
+from ..shell.epochs import load_record
+from ..shell.run_hash import RUN_HASH
+from .stored import StoredTriplets
 
 
 def show_regime(stored: StoredTriplets, epoch: int) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 from PIL import Image, ImageOps
 
-from pages.parts.kit.drawing import LIGHT, Colors, show_drawing, svg
-from pages.parts.kit.figures import GRAY
-from pages.parts.kit.palette import QUERY
-from pages.parts.kit.pictures import inline
 from udml_core.base.arrays import Array
+
+from ..draw.drawing import LIGHT, Colors, show_drawing, svg
+from ..draw.figures import GRAY
+from ..draw.palette import QUERY
+from ..draw.pictures import inline
 
 WIDTH, HEIGHT, ARC, SIDE = 340, 380, 34, 76
 """Pixels of the drawing, radius of the arc, and side of a photograph."""

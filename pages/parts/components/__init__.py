@@ -1,1 +1,0 @@
-"""Browser components: map, gallery, slider and paste box."""

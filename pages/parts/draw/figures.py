@@ -1,0 +1,207 @@
+"""Charts with a text alternative."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from .palette import percent
+
+DASHES = ("solid", "dash", "dot", "dashdot")
+GRAY = "#8b9098"
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
+LINE_COLORS = ("#8856a7", "#8a8a00", "#cc79a7", "#009e73", "#0072b2", "#d55e00")
+"""Colors of runs; the last two mark hits and misses too, which often stand beside runs."""
+CURVE_WORDS = {
+    "loss": "Mean loss", "mean weight": "Mean weight of a triplet",
+    "violating": "Share of violating triplets or pairs", "sample map@r": "MAP@R on a sample of the test half",
+    "sample recall@1": "R@1 on a sample of the test half", "validation map@r": "MAP@R on the validation images",
+    "validation recall@1": "R@1 on the validation images",
+    "given recall@1": "R@1 among the assigned labels",
+    "effective rank": "Effective rank", "training effective rank": "Effective rank of training images",
+    "neighbor stability": "Neighbors kept since the last epoch",
+    "sample knn@200": "Weighted kNN accuracy on a sample of the test half",
+    "positive similarity": "Mean cosine of two views of an image",
+    "mean similarity": "Mean cosine of all pairs of views",
+    "latent positive similarity": "Mean cosine of two views of an image, z",
+    "latent mean similarity": "Mean cosine of all pairs of views, z",
+    "log sigma": "Mean log σ", "log normalizer": "log Z of NCE",
+    "mutual pairs": "Mutual pairs", "proxy spread": "Mean distance between proxies",
+    "admitted": "Share of candidates admitted", "accuracy": "Views classified correctly",
+    "cluster stability": "NMI of the last two clusterings",
+    "distance ratio": "Distance to other clusters / within a cluster",
+    "anchors": "Share of images with a neighborhood", "teacher similarity": "Mean similarity of a batch to the teacher",
+}
+AXES = {
+    "mean weight": "weight", "violating": "share, %", "sample map@r": "MAP@R, %", "sample recall@1": "R@1, %",
+    "validation map@r": "MAP@R, %", "validation recall@1": "R@1, %", "given recall@1": "R@1, %",
+    "effective rank": "rank, dimensions", "training effective rank": "rank, dimensions",
+    "neighbor stability": "share, %", "sample knn@200": "accuracy, %", "positive similarity": "cosine",
+    "mean similarity": "cosine", "latent positive similarity": "cosine", "latent mean similarity": "cosine",
+    "log sigma": "log σ", "log normalizer": "log Z", "mutual pairs": "pairs", "proxy spread": "distance",
+    "admitted": "share, %", "accuracy": "accuracy, %", "cluster stability": "NMI", "distance ratio": "ratio",
+    "anchors": "share, %", "teacher similarity": "cosine",
+}
+"""Titles of the vertical axis with the unit; another curve's axis is called by its name."""
+HIDDEN = ("epoch", "seconds")
+SHARES = ("violating", "sample map@r", "sample recall@1", "validation map@r", "validation recall@1", "given recall@1",
+          "neighbor stability", "sample knn@200", "admitted", "accuracy", "anchors")
+"""Curves that methods store as shares between 0 and 1, shown in percent."""
+
+
+def curve_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the names of the curves in rows of metrics, titled curves first."""
+    present = list(dict.fromkeys(name for row in rows for name in row if name not in HIDDEN))
+    return sorted(present, key=lambda name: list(CURVE_WORDS).index(name) if name in CURVE_WORDS else len(CURVE_WORDS))
+
+
+def axis_title(name: str) -> str:
+    """Return the title of a curve's vertical axis with the unit."""
+    return AXES.get(name, name)
+
+
+def draw(figure: go.Figure, key: str, alt: str, on_click: Callable[[], None] | None = None) -> None:
+    """Show a chart that can be saved as an SVG or PNG file.
+
+    Args:
+        figure: The chart.
+        key: The widget's key and the name of the saved file.
+        alt: The text alternative: what the chart shows.
+        on_click: Called when a point is clicked; points cannot be clicked if None.
+    """
+    kind = st.session_state.get("chart-format", "svg")
+    st.plotly_chart(figure, key=key, width="stretch", alt=alt, on_select=on_click or "ignore", selection_mode="points",
+                    config={"displaylogo": False, "modeBarButtons": [["toImage"]],
+                            "toImageButtonOptions": {"format": kind, "filename": key}})
+
+
+def line_style(number: int) -> dict[str, str]:
+    """Return the color and dash of a numbered line; 24 lines differ, and the first six in color."""
+    colors = len(LINE_COLORS)
+    return {"color": LINE_COLORS[number % colors], "dash": DASHES[(number + number // colors) % 4]}
+
+
+def width_axis(figure: go.Figure, widths: Iterable[int]) -> None:
+    """Give a chart a logarithmic axis with ticks at the widths of the embeddings."""
+    marks = sorted(set(widths))
+    figure.update_xaxes(type="log", tickvals=marks, ticktext=list(map(str, marks)))
+
+
+def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, cursor: float | None = None,
+          height: int = 230, title: str = "") -> None:
+    """Show one curve over the epochs, with a line for each run with two or more values.
+
+    A single value is no curve: a sentence states it.
+
+    Args:
+        name: The curve's name in the rows.
+        runs: Rows of metrics by run.
+        key: The chart's key.
+        cursor: Epoch that a vertical line marks.
+        height: Height in pixels.
+        title: The title; the name in words if empty.
+    """
+    title, share = title or CURVE_WORDS.get(name, name.capitalize()), name in SHARES
+    points = {run: [(row["epoch"], 100 * row[name] if share else row[name]) for row in rows
+                    if row.get(name) is not None] for run, rows in runs.items()}
+    _single_values(title, points, share)
+    figure = go.Figure()
+    last = []
+    for position, (run, values) in enumerate(points.items()):
+        if len(values) > 1:
+            figure.add_scatter(x=[x for x, _ in values], y=[y for _, y in values], name=run, mode="lines+markers",
+                               line=line_style(position))
+            last.append(f"{run} {values[0][1]:.3g} to {values[-1][1]:.3g}")
+    if not last:
+        return
+    figure.update_layout(title={"text": title, "font": {"size": 14}}, height=height, showlegend=len(runs) > 1,
+                         margin={"l": 8, "r": 8, "t": 36, "b": 8}, legend={"orientation": "h", "y": -0.45},
+                         hovermode="x unified")
+    figure.update_yaxes(title=axis_title(name), tickformat=".4~g")
+    if share:
+        figure.update_yaxes(ticksuffix=" %", range=share_range([y for values in points.values() for _, y in values]))
+    figure.update_xaxes(title="epoch", dtick=1 if max(map(len, runs.values()), default=0) <= 12 else None)
+    if cursor is not None:
+        figure.add_vline(x=cursor, line={"width": 2, "dash": "dot", "color": GRAY})
+    draw(figure, key, f"{title} over the epochs: {'; '.join(last)}.")
+
+
+def _single_values(title: str, points: Mapping[str, Sequence[tuple[float, float]]], share: bool) -> None:
+    """State the values of runs that have only one."""
+    for run, values in points.items():
+        if len(values) == 1:
+            epoch, value = values[0]
+            shown = percent(value) if share else f"{value:.4g}"
+            st.caption(f"**{title}**{f', {run}' if len(points) > 1 else ''}: {shown} (epoch {epoch:g}, the only value)")
+
+
+def share_range(values: Sequence[float]) -> tuple[float, float]:
+    """Return the range of an axis of shares in percent: around the values, within 0 and 100."""
+    low, high = min(values), max(values)
+    room = max((high - low) / 10, 0.5)
+    return max(0.0, low - room), min(100.0, high + room)
+
+
+def lines(x: Sequence[float], y: Sequence[float], title: str, x_title: str, key: str, cursor: float | None = None,
+          logarithmic: bool = False) -> None:
+    """Show a small line chart; a dotted line marks the cursor, a slider's value.
+
+    Values whose title ends in % keep to an axis within 0 and 100; one value is stated instead of drawn.
+    """
+    if len(y) < 2:
+        for at, value in zip(x, y, strict=True):
+            st.caption(f"**{title.capitalize()}**: {value:.4g} at {x_title} {at:g}, the only value.")
+        return
+    figure = go.Figure(go.Scatter(x=list(x), y=list(y), mode="lines+markers", line={"color": COLORS[0]}))
+    figure.update_layout(title={"text": title.capitalize(), "font": {"size": 14}}, height=220, xaxis_title=x_title,
+                         margin={"l": 8, "r": 8, "t": 36, "b": 8})
+    figure.update_yaxes(title="share, %" if title.endswith("%") else f"{title}, log scale" if logarithmic else title,
+                        **({"type": "log", "dtick": 1} if logarithmic else {"type": "linear"}))
+    if title.endswith("%"):
+        figure.update_yaxes(range=share_range(y))
+    if cursor is not None:
+        figure.add_vline(x=cursor, line={"width": 2, "dash": "dot", "color": GRAY})
+    draw(figure, key, f"{title} over {x_title}: {y[0]:.4g} at {x[0]:g}, {y[-1]:.4g} at {x[-1]:g}.")
+
+
+def histogram(edges: Sequence[float], counts: Sequence[int], title: str, key: str, cursor: float,
+              x_title: str = "angle at the negative, °", y_title: str = "triplets") -> None:
+    """Show the counts between consecutive edges, by default of the angles of triplets.
+
+    A dotted line marks the cursor, such as a slider's value.
+    """
+    middles = [(low + high) / 2 for low, high in pairwise(edges)]
+    figure = go.Figure(go.Bar(x=middles, y=list(counts), marker={"color": COLORS[0]}))
+    figure.update_layout(title={"text": title, "font": {"size": 14}}, height=200, bargap=0.05,
+                         margin={"l": 8, "r": 8, "t": 36, "b": 8})
+    figure.update_xaxes(title=x_title, range=[edges[0], edges[-1]])
+    figure.update_yaxes(title=y_title)
+    figure.add_vline(x=cursor, line={"width": 2, "dash": "dot", "color": GRAY})
+    most = max(range(len(counts)), key=counts.__getitem__)
+    draw(figure, key, f"{title}: the highest count, {counts[most]}, is between {edges[most]:g} and "
+         f"{edges[most + 1]:g}; the slider is at {cursor:g}.")
+
+
+def ranked(values: Sequence[float], title: str, x_title: str, key: str, y_title: str = "images") -> None:
+    """Show values by rank on a logarithmic scale, by default numbers of images."""
+    figure = go.Figure(go.Bar(x=list(range(1, len(values) + 1)), y=list(values), marker={"color": COLORS[0]}))
+    figure.update_layout(title={"text": title, "font": {"size": 14}}, height=200, xaxis_title=x_title, bargap=0.2,
+                         margin={"l": 8, "r": 8, "t": 36, "b": 8})
+    figure.update_yaxes(title=f"{y_title}, log scale", type="log", dtick=1, range=[-0.2, math.log10(max(values)) + 0.1])
+    draw(figure, key, f"{title}: from {values[0]:g} at rank 1 to {values[-1]:g} at rank {len(values)}.")
+
+
+def bars(names: Sequence[str], values: Sequence[float], title: str, key: str, x_title: str = "images",
+         y_title: str = "class") -> None:
+    """Show a horizontal bar chart, by default of the images of classes."""
+    figure = go.Figure(go.Bar(x=list(values), y=list(names), orientation="h", marker={"color": COLORS[0]}))
+    figure.update_layout(title={"text": title, "font": {"size": 14}}, height=max(160, 24 * len(names) + 70),
+                         margin={"l": 8, "r": 8, "t": 36, "b": 8})
+    figure.update_xaxes(title=x_title)
+    figure.update_yaxes(title=y_title, autorange="reversed", type="category")  # classes can be numbers
+    draw(figure, key, f"{title}: from {min(values)} to {max(values)}.")

@@ -1,0 +1,167 @@
+"""A gallery of a data set's images: clickable tiles cut out of sprite sheets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import streamlit as st
+
+from udml_core.base.arrays import Array
+from udml_core.data.dataset import Dataset
+
+from ..shell.run_picker import open_search
+from ..shell.selection import Selection, select
+from .thumbnails import OWN_SHEET, all_sheets, own_sheet
+from .transport import Message, component, pack_mask, unpack_mask
+
+Mark = Literal["", "hit", "miss", "query", "same", "different", "anchor", "positive", "negative"]
+HTML = '<div class="grid" role="group"></div>\n'
+LISTED_INSIDE = 200
+"""A longer list of tiles is fetched once instead of traveling with every message."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One image or one pair of images in a gallery.
+
+    Attributes:
+        id: The image's index in the data set, or the pair's position in the gallery.
+        caption: The name that screen readers and tooltips give.
+        mark: The kind of border and symbol.
+        badge: Short text below the image; the caption if empty.
+    """
+
+    id: int
+    caption: str
+    mark: Mark = ""
+    badge: str = ""
+
+
+def mark_of(dataset: Dataset, index: int, query: int) -> Mark:
+    """Return "hit" if an image has the query's class, else "miss"; "" without classes."""
+    if dataset.labels is None:
+        return ""
+    return "hit" if dataset.labels[index] == dataset.labels[query] else "miss"
+
+
+def tile_of(dataset: Dataset, index: int, mark: Mark = "", badge: str = "") -> Tile:
+    """Make the tile of an image.
+
+    Args:
+        dataset: The data set.
+        index: Index of the image.
+        mark: The kind of border and symbol.
+        badge: Short text below the image; if empty, the class, or the file name without classes.
+    """
+    name = dataset.names[index] if dataset.labels is None else dataset.class_names[dataset.labels[index]]
+    return Tile(int(index), dataset.caption(index), mark, badge or name.rsplit("/", 1)[-1])
+
+
+def clicked_tile(clicks: Iterable[int | None]) -> int | None:
+    """Return the first answer that is not None of several galleries and maps."""
+    return next((index for index in clicks if index is not None), None)
+
+
+def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int = 104, chosen: int | None = None,
+            height: int | None = None, cell: int | None = None, strip: bool = False,
+            on_pick: Callable[[int], None] | None = None, shared: bool = False, columns: int = 0) -> int | None:
+    """Show a gallery of images.
+
+    A right-click, a long press or the key Q opens the page Retrieval with that image as the query.
+
+    Args:
+        dataset: The data set.
+        tiles: The images.
+        label: What the gallery shows, for screen readers.
+        key: The widget's key.
+        side: Least width of a tile in pixels.
+        chosen: Index of the image to frame.
+        height: Height in pixels above which the gallery scrolls.
+        cell: Pixels of an image that the page's image size slider may enlarge; `side` without the slider.
+        strip: Whether all images lie in one row, which scrolls.
+        on_pick: Called with the clicked image before the page runs again, so that the same run can show it.
+        shared: Whether tiles are cut out of the small thumbnails of all images, which takes no time, in place of a
+            sharper sheet of their own.
+        columns: Number of tiles in every row, on a phone too; 0 for as many as fit.
+
+    Returns:
+        The data set index of the image that was clicked just now, or None.
+    """
+    def picked() -> None:
+        index = st.session_state[key].picked
+        if on_pick is not None and index is not None:
+            on_pick(int(index))
+
+    message = Message()
+    header = _header(message, dataset, tiles, label, cell or side, height, shared) | {
+        "multiple": False, "chosen": chosen, "side": side, "resizable": cell is not None, "strip": strip,
+        "columns": columns}
+    result = component("gallery", HTML)(data=message.pack(header), key=key, on_picked_change=picked,
+                                        on_searched_change=lambda: None)
+    return _clicked_image(dataset, result)
+
+
+def selectable_gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, selected: Selection, side: int = 72,
+                       height: int = 420) -> int | None:
+    """Show a gallery in which images can be selected.
+
+    A click or Space selects an image, Shift-click a range; Esc clears. Enter or a double-click opens an image.
+
+    Args:
+        dataset: The data set.
+        tiles: The images.
+        label: What the gallery shows, for screen readers.
+        key: The widget's key.
+        selected: The data set's selection.
+        side: Least width of a tile in pixels.
+        height: Height in pixels above which the gallery scrolls.
+
+    Returns:
+        The data set index of the image that was opened just now, or None.
+    """
+    message = Message()
+    ids = np.array([tile.id for tile in tiles], dtype=np.int64)
+    mask = pack_mask(np.flatnonzero(np.isin(ids, selected.ids)), len(ids))
+    header = _header(message, dataset, tiles, label, side, height) | {
+        "multiple": True, "selection": {"mask": message.inside(mask), "revision": selected.revision}}
+    result = component("gallery", HTML)(
+        data=message.pack(header), key=key, on_picked_change=lambda: None, on_searched_change=lambda: None,
+        on_selection_change=lambda: _update_selection(key, dataset.fingerprint, ids))
+    return _clicked_image(dataset, result)
+
+
+def _clicked_image(dataset: Dataset, result: Any) -> int | None:
+    """Return the clicked image, or open the page Retrieval to search with it."""
+    if result.searched is not None:
+        open_search(dataset, int(result.searched))
+    return None if result.picked is None else int(result.picked)
+
+
+def _update_selection(key: str, fingerprint: str, ids: Array) -> None:
+    """Adopt the selection in a gallery of the images `ids`.
+
+    Selected images outside the gallery stay selected.
+    """
+    answer: dict[str, Any] | None = st.session_state[key].selection
+    if not answer or answer["count"] != len(ids):
+        return
+    earlier = st.session_state.get("selection")
+    others = earlier.ids[~np.isin(earlier.ids, ids)] if isinstance(earlier, Selection) else np.zeros(0, dtype=np.int64)
+    chosen = ids[unpack_mask(answer["mask"], len(ids))]
+    select(fingerprint, np.concatenate([others, chosen]), int(answer["revision"]))
+
+
+def _header(message: Message, dataset: Dataset, tiles: list[Tile], label: str, side: int,
+            height: int | None, shared: bool = False) -> dict[str, Any]:
+    ids = tuple(tile.id for tile in tiles)
+    by_position = dataset.is_large or (len(ids) <= OWN_SHEET and not shared)
+    tile_list: dict[str, Any] = {"list": [vars(tile) for tile in tiles]}
+    if len(tiles) > LISTED_INSIDE:
+        tile_list = {"url": message.url(json.dumps(tile_list["list"]).encode(), "application/json")}
+    sheets = own_sheet(message, dataset, ids, side) if by_position else all_sheets(message, dataset)
+    return {"label": label, "side": side, "height": height, "group": dataset.fingerprint[:8], "tiles": tile_list,
+            "sheets": sheets, "byPosition": by_position}

@@ -1,0 +1,97 @@
+"""Sprite sheets: small thumbnails of a data set, large thumbnails of a few images."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+from PIL import Image
+
+from udml_core.base.arrays import Array
+from udml_core.data.dataset import Dataset
+from udml_core.data.thumbnails import are_sheets_made, make_sheets, make_thumbnail
+
+from ..shell.cached import load_dataset
+from .transport import Message
+
+COLUMNS = 12
+"""Columns of a sheet; even, so that both images of a pair lie in the same row."""
+OWN_SHEET = 150
+"""Up to this number, images get a sheet of their own, at the size in which they are shown."""
+
+
+def all_sheets(message: Message, dataset: Dataset) -> dict[str, Any]:
+    """Describe where the browser finds the thumbnail of each image of a data set.
+
+    Missing thumbnails are made first, with a progress bar.
+
+    Args:
+        message: The message that refers to the sheets.
+        dataset: The data set.
+    """
+    if are_sheets_made(dataset):
+        sheets = make_sheets(dataset)
+    else:
+        bar = st.progress(0.0, "Creating thumbnails …")
+
+        def report(share: float, _what: str) -> None:
+            bar.progress(min(1.0, share), "Creating thumbnails …")
+
+        try:
+            sheets = make_sheets(dataset, report)
+        finally:
+            bar.empty()
+    files = [(str(path), path.stat().st_mtime_ns) for path in sheets.paths]
+    urls = [message.url(_content(*file), "image/jpeg", f"{dataset.fingerprint}-{sheets.cell}-{number}-{file[1]}")
+            for number, file in enumerate(files)]
+    return {"urls": urls, "count": len(dataset), "columns": sheets.columns, "perSheet": sheets.per_sheet,
+            "cell": sheets.cell}
+
+
+def own_sheet(message: Message, dataset: Dataset, indices: tuple[int, ...], side: int) -> dict[str, Any]:
+    """Describe one sheet with the thumbnails of a few images.
+
+    Args:
+        message: The message that refers to the sheet.
+        dataset: The data set.
+        indices: Data set indices, in the order of the cells.
+        side: Width of a cell in pixels.
+    """
+    content = _sheet(dataset.name, dataset.fingerprint, indices, max(side, 64))
+    columns = min(COLUMNS, max(1, len(indices)))
+    return {"urls": [message.url(content, "image/jpeg")], "count": len(indices), "columns": columns,
+            "perSheet": max(1, len(indices)), "cell": max(side, 64)}
+
+
+def pair_sheet(message: Message, dataset: Dataset, pairs: Array, side: int) -> dict[str, Any]:
+    """Describe one sheet whose cells each hold the two images of a pair side by side.
+
+    Args:
+        message: The message that refers to the sheet.
+        dataset: The data set.
+        pairs: Data set indices, (p, 2).
+        side: Width of one image in pixels.
+    """
+    sheet = own_sheet(message, dataset, tuple(pairs.ravel().tolist()), side)
+    return sheet | {"count": len(pairs), "columns": max(1, sheet["columns"] // 2), "perSheet": max(1, len(pairs))}
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _content(path: str, changed: int) -> bytes:  # noqa: ARG001 (a new sheet is read again)
+    return Path(path).read_bytes()
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _sheet(name: str, fingerprint: str, indices: tuple[int, ...], cell: int) -> bytes:  # noqa: ARG001
+    dataset = load_dataset(name)
+    columns = min(COLUMNS, max(1, len(indices)))
+    sheet = Image.new("RGB", (columns * cell, max(1, -(-len(indices) // columns)) * cell), "white")
+    for position, index in enumerate(indices):
+        thumbnail = make_thumbnail(dataset.images[index], cell)
+        sheet.paste(thumbnail, (position % columns * cell, position // columns * cell))
+    buffer = io.BytesIO()
+    # JPEG takes a thirtieth of WebP's time, which a click on a query would wait for; full chroma keeps blocks in cells.
+    sheet.save(buffer, "JPEG", quality=88, subsampling=0)
+    return buffer.getvalue()

@@ -1,0 +1,202 @@
+"""The colors of a map's points: classes, spread labels, clusters, distortion, weights, columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import cast
+
+import numpy as np
+import streamlit as st
+
+from udml_core.base.arrays import Array
+from udml_core.data.dataset import Dataset
+from udml_core.exploration import maps as views
+from udml_core.exploration.density import density, neighbor_distances, outlier_score
+from udml_core.methods import RPML
+from udml_core.methods.shared.authority_method import AuthorityMethod
+from udml_core.numerics.explanations import Clusters, Triplets, Uncertainty
+from udml_core.runs import Run
+
+from ..draw.map_content import Color
+from ..shell.address import choice_from_address, write_address
+from ..shell.analyses import rows_of
+from ..shell.cached import load_split
+from ..shell.epochs import has_record, load_record
+from ..shell.run_hash import RUN_HASH
+from .columns import column_color, uploaded_columns
+from .frame import MapFrame, load_map
+from .spreading import SPREAD, has_few_labels, spread_color
+from .uncertainty import LABEL, noise, noise_epoch
+
+COLOR_WORDS = {
+    "class": "Class", "purity": "Purity: neighbors of the same class", "cluster": "Cluster of authority ascent",
+    SPREAD: "Spread labels",
+    "density": "Density", "outlier score": "Outlier score",
+    "trustworthiness": "Trustworthiness", "continuity": "Continuity",
+    "neighbors kept": "Neighbors kept since the first embedding", "half": "Training or test half",
+    "weight": "Mean triplet weight", LABEL: "Uncertainty σ",
+}
+NEEDS_NEIGHBORS = ("purity", "density", "outlier score", "trustworthiness", "continuity", "neighbors kept")
+"""Colorings that a map without stored neighbors does not have."""
+
+
+def pick_color(shown: MapFrame, label: str, width: int) -> Color:
+    """Choose the colors of the points; the address holds the choice.
+
+    Args:
+        shown: The map.
+        label: The label, for screen readers.
+        width: Width in pixels.
+    """
+    choices = colorings(shown)
+    default = next(iter(choices))
+    wanted = choice_from_address("color", list(choices), default)
+    chosen = st.selectbox(label, list(choices), list(choices).index(wanted), key="choose-color", width=width,
+                          label_visibility="collapsed", icon=":material/palette:",
+                          format_func=lambda name: COLOR_WORDS.get(name, name))
+    write_address("color", chosen, default)
+    return choices[chosen]()
+
+
+def colorings(shown: MapFrame) -> dict[str, Callable[[], Color]]:
+    """List the ways to color a layout, the default first.
+
+    Returns:
+        By name, functions that compute the colors when they are called.
+    """
+    dataset, indices, frame, projection = shown.dataset, shown.projection.indices, shown.frame, shown.projection
+    choices: dict[str, Callable[[], Color]] = {}
+    if dataset.labels is not None:
+        labels = dataset.labels[indices]
+        choices["class"] = lambda: Color("class", labels, dataset.class_names)
+        choices["purity"] = lambda: _percent("purity", views.neighbor_purity(shown.neighbors, labels), 0)
+    if has_few_labels(shown.run, dataset):
+        choices[SPREAD] = lambda: spread_color(shown)
+    if shown.epoch is not None or has_record(shown.run, Clusters):
+        choices["cluster"] = lambda: _cluster_color(shown)
+    if shown.epoch is not None or shown.name in ("initial", "final"):  # of other embeddings none is stored
+        choices["density"] = lambda: _density_color(shown)
+        choices["outlier score"] = lambda: _outlier_color(shown)
+    if np.isfinite(projection.continuity[frame]).all():
+        choices["trustworthiness"] = lambda: _percent("trustworthiness", projection.trustworthiness[frame])
+        choices["continuity"] = lambda: _percent("continuity", projection.continuity[frame])
+    if len(projection.frames) > 1:
+        choices["neighbors kept"] = lambda: _percent(
+            "neighbors kept", views.neighbors_kept(projection.neighbors[0], shown.neighbors), 0)
+    choices["half"] = lambda: _half_color(shown)
+    if load_record(shown.run, _last_epoch(shown.run), Triplets) is not None:
+        choices["weight"] = lambda: _weight_color(shown)
+    if has_record(shown.run, Uncertainty):
+        choices[LABEL] = lambda: _noise_color(shown)
+    for name in dataset.columns:
+        choices[f"column: {name}"] = partial(_dataset_column, dataset, name, indices)
+    for name, values in uploaded_columns(dataset).items():
+        choices[name] = partial(column_color, name, values, indices)
+    if shown.is_large:
+        return {name: make for name, make in choices.items() if name not in NEEDS_NEIGHBORS}
+    return choices
+
+
+def _dataset_column(dataset: Dataset, name: str, indices: Array) -> Color:
+    return column_color(f"column: {name}", dataset.columns[name], indices)
+
+
+def _percent(label: str, shares: Array, low: float | None = None) -> Color:
+    return Color(label, 100 * shares, unit=" %", low=low, high=100)
+
+
+def _last_epoch(run: Run) -> int:
+    return max(run.epoch_numbers(), default=0)
+
+
+def _cluster_color(shown: MapFrame) -> Color:
+    """Color by the clusters of an epoch's embedding, or else by the pseudo-labels."""
+    if shown.epoch is not None:
+        clusters = sample_clusters(shown.run, shown.epoch)
+        return Color("cluster", clusters.labels, _cluster_names(clusters))
+    pseudo_labels = training_clusters(shown.run)
+    if pseudo_labels is None:
+        return Color("cluster", np.full(len(shown.projection.indices), -1), ("",), none="no pseudo-labels")
+    rows = rows_of(load_split(shown.run).train, shown.projection.indices)
+    codes = np.where(rows >= 0, np.asarray(pseudo_labels.labels)[rows], -1)
+    return Color("cluster", codes, _cluster_names(pseudo_labels), none="not in the training half")
+
+
+@st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
+def _distances(run: Run, map_id: str, frame: int) -> Array:
+    """Return the distances (m, k) from each image of a layout to its nearest neighbors."""
+    shown = load_map(run, map_id, frame)
+    if shown.epoch is not None:
+        return neighbor_distances(run.epoch_sample(shown.epoch), shown.neighbors)
+    embeddings = run.embeddings("initial" if shown.name == "initial" else "final")
+    return neighbor_distances(embeddings[shown.projection.indices], shown.neighbors)
+
+
+def _density_color(shown: MapFrame) -> Color:
+    return _without_extremes("density", density(_distances(shown.run, shown.map_id, shown.frame)))
+
+
+def _outlier_color(shown: MapFrame) -> Color:
+    return _without_extremes("outlier score", outlier_score(_distances(shown.run, shown.map_id, shown.frame),
+                                                            shown.neighbors))
+
+
+def _without_extremes(label: str, values: Array) -> Color:
+    """Color numbers from the 2nd to the 98th percentile, so that few extremes do not take the whole scale."""
+    low, high = np.percentile(values, [2, 98]).tolist()
+    return Color(label, values, low=low, high=high)
+
+
+def _cluster_names(clusters: Clusters) -> tuple[str, ...]:
+    return tuple(f"cluster {number}" for number in range(len(clusters.modes)))
+
+
+@st.cache_data(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)
+def training_clusters(run: Run) -> Clusters | None:
+    """Load the newest pseudo-labels of the training half; None without pseudo-labels."""
+    records = (record for number in reversed(run.epoch_numbers()) for record in run.explanations(number))
+    return next((record for record in records if isinstance(record, Clusters)), None)
+
+
+@st.cache_data(max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
+def sample_clusters(run: Run, epoch: int) -> Clusters:
+    """Cluster the fixed sample's embedding of an epoch by authority ascent.
+
+    `ascent_settings` provides ε and γ.
+    """
+    points = run.epoch_sample(epoch)
+    settings = ascent_settings(run)
+    return views.ascent(points, run.spec().build_method().graph_neighbors(len(points)), settings.epsilon,
+                        settings.gamma)
+
+
+def ascent_settings(run: Run) -> AuthorityMethod:
+    """Return the run's method if it clusters by authority ascent, else RPML."""
+    method = run.spec().build_method()
+    return cast(AuthorityMethod, method) if method.clusters_by_ascent else RPML()
+
+
+def _half_color(shown: MapFrame) -> Color:
+    split = load_split(shown.run)
+    trains = np.isin(shown.projection.indices, split.train)
+    tests = np.isin(shown.projection.indices, split.test)
+    codes = np.select([trains & tests, trains, tests], [2, 0, 1], -1)
+    return Color("half", codes, ("training", "test", "both"), none="validation")
+
+
+def _weight_color(shown: MapFrame) -> Color:
+    record = load_record(shown.run, _last_epoch(shown.run), Triplets)
+    assert record is not None
+    train = load_split(shown.run).train
+    weights = views.anchor_weights(record, len(train))
+    rows = rows_of(train, shown.projection.indices)
+    return Color("weight", np.where(rows >= 0, weights[rows], np.nan), none="no stored triplet")
+
+
+def _noise_color(shown: MapFrame) -> Color:
+    """Color by σ of the layout's epoch, or else of the epoch in the address."""
+    sigma = noise(shown.run, noise_epoch(shown.run) if shown.epoch is None else shown.epoch)
+    rows = rows_of(load_split(shown.run).train, shown.projection.indices)
+    values = np.full(len(rows), np.nan) if sigma is None else np.where(rows >= 0, sigma[rows], np.nan)
+    return Color(LABEL, values, none="no σ before training" if sigma is None else "not in the training half")

@@ -1,0 +1,64 @@
+"""The current image of a map, which the address holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import streamlit as st
+
+from udml_core.base.arrays import Array
+from udml_core.data.dataset import Dataset
+
+from ..draw.gallery import clicked_tile
+from ..shell.address import number_from_address, write_address
+from .frame import MapFrame
+
+
+def picked_image(shown: MapFrame) -> int | None:
+    """Return the current image.
+
+    Returns:
+        The data set index; None if this map does not show the image.
+    """
+    current = int(number_from_address("picked", -1))
+    return current if current in shown.projection.indices else None
+
+
+def announce_missing(dataset: Dataset, index: int, shown: Array) -> None:
+    """Say that a map does not show the current image, if so.
+
+    Args:
+        dataset: The data set.
+        index: The current image; −1 for none.
+        shown: Data set indices of the map's points, (n,).
+    """
+    if 0 <= index < len(dataset) and index not in shown:
+        st.caption(f"The current image, {dataset.caption(index)}, is not among the {len(shown):,} images of this map.",
+                   width="content")
+
+
+def follow_click(map_key: str, shown: Array) -> bool:
+    """Make the image that was just clicked on the map the current image.
+
+    The answer of the map is read before the page is drawn, so that a click costs one run of the fragment.
+
+    Args:
+        map_key: The key of the map.
+        shown: Data set indices of the map's points, (n,).
+
+    Returns:
+        Whether an image was clicked on the map.
+    """
+    row = getattr(st.session_state.get(map_key), "picked", None)
+    if row is None or int(row) >= len(shown):
+        return False
+    write_address("picked", str(int(shown[int(row)])))
+    return True
+
+
+def pick_clicked(clicks: Iterable[int | None]) -> None:
+    """Make the image that was clicked in any of several views the current image, unless `follow_click` did."""
+    clicked = clicked_tile(clicks)
+    if clicked is not None and clicked != int(number_from_address("picked", -1)):
+        write_address("picked", str(clicked))
+        st.rerun(scope="fragment")

@@ -1,0 +1,214 @@
+"""Analyses of a run: start, progress, cancel, retry, and their cached results."""
+
+from __future__ import annotations
+
+import html
+from typing import Literal
+
+import numpy as np
+import streamlit as st
+
+from udml_core.runs import Run
+from udml_core.runs.analyses import (
+    REFINED,
+    RELEVANT_FIELDS,
+    Analysis,
+    AnalysisSpec,
+    Projection,
+    Result,
+    find_analysis,
+    list_analyses,
+    plan_analysis,
+)
+from udml_core.runs.search.retrieval import FROZEN
+from udml_core.runs.tasks import ADVICE, LIVE_STATES
+from udml_core.work import jobs
+
+from .epochs import epoch_words
+from .run_hash import RUN_HASH
+from .run_status import duration
+from .user_errors import show_user_errors
+
+KIND_WORDS = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP", "graph": "Neighbor graph", "grid": "Image grid",
+              "placed": "New images", "refine": "Refinement",
+              "audit": "Audit"}
+SCOPE_WORDS = {"all": "all images", "test": "test half", "train": "training half", "sample": "fixed sample"}
+
+
+def frame_words(frame: str, run: Run | None = None) -> str:
+    """Return the name of an embedding, such as `after training`; with a run, also for the epoch that it keeps.
+
+    Frozen features are not trained, so that their embedding has one name.
+    """
+    if run is not None and run.spec().method == FROZEN and not frame.startswith(REFINED):
+        frame = FROZEN
+    if run is not None and frame.isdecimal():
+        return epoch_words(run, int(frame))
+    names = {"initial": "before training", "0": "before training", "final": "after training",
+             FROZEN: "frozen features"}
+    return "refined" if frame.startswith(REFINED) else names.get(frame, f"epoch {frame}")
+
+
+def title_of_analysis(spec: AnalysisSpec) -> str:
+    """Return an analysis's title: kind, images, embeddings and settings."""
+    frames = "every epoch" if len(spec.frames) > 2 else " and ".join(frame_words(frame) for frame in spec.frames)
+    if spec.kind in ("grid", "placed"):
+        return f"{KIND_WORDS[spec.kind]} of {spec.source}, {frame_words(spec.frame)}"
+    settings = {"tsne": f"perplexity {spec.perplexity:g}",
+                "umap": f"{spec.n_neighbors} neighbors, minimum distance {spec.min_dist:g}",
+                "graph": f"{spec.n_neighbors} neighbors", "refine": spec.recipe}.get(spec.kind, "")
+    return " · ".join(part for part in (KIND_WORDS[spec.kind], SCOPE_WORDS[spec.scope], frames, settings) if part)
+
+
+def short_title(spec: AnalysisSpec) -> str:
+    """Return an analysis's title without what is the default, such as `UMAP` or `t-SNE · test half`."""
+    if spec.kind in ("grid", "placed"):
+        return f"{KIND_WORDS[spec.kind]}, {frame_words(spec.frame)}"
+    default = plan_analysis(kind=spec.kind)
+    parts = [KIND_WORDS[spec.kind], SCOPE_WORDS[spec.scope] if spec.scope != default.scope else ""]
+    if spec.frames != default.frames:
+        parts.append("every epoch" if len(spec.frames) > 2 else " and ".join(map(frame_words, spec.frames)))
+    words = {"perplexity": "perplexity {:g}", "n_neighbors": "{:g} neighbors", "min_dist": "distance {:g}",
+             "seed": "seed {}", "recipe": "{}"}
+    parts += [words[name].format(getattr(spec, name)) for name in RELEVANT_FIELDS[spec.kind]
+              if name in words and getattr(spec, name) != getattr(default, name)]
+    return " · ".join(part for part in parts if part)
+
+
+def load_result(run: Run, analysis_id: str) -> Result:
+    """Return the arrays of a finished analysis, read once.
+
+    Raises:
+        UserError: The analysis is not finished or does not exist.
+    """
+    return _result(run, analysis_id, find_analysis(run, analysis_id).stored_status().ticket)
+
+
+def load_projection(run: Run, analysis_id: str) -> Projection:
+    """Return the projection of a finished analysis, read once.
+
+    Raises:
+        UserError: The analysis is not finished or does not exist.
+    """
+    result = load_result(run, analysis_id)
+    return result if isinstance(result, Projection) else find_analysis(run, analysis_id).projection()
+
+
+def load_indices(run: Run, analysis_id: str) -> np.ndarray:
+    """Return the indices of the images that a finished analysis covers, read once."""
+    return _indices(run, analysis_id, find_analysis(run, analysis_id).stored_status().ticket)
+
+
+# The ticket changes when an analysis is computed again, so that its files are read again.
+
+
+@st.cache_resource(max_entries=12, show_spinner=False, hash_funcs=RUN_HASH)
+def _indices(run: Run, analysis_id: str, ticket: float) -> np.ndarray:  # noqa: ARG001
+    return find_analysis(run, analysis_id).indices()
+
+
+@st.cache_resource(max_entries=12, show_spinner=False, hash_funcs=RUN_HASH)
+def _result(run: Run, analysis_id: str, ticket: float) -> Result:  # noqa: ARG001
+    return find_analysis(run, analysis_id).result()
+
+
+def request_analysis(run: Run, spec: AnalysisSpec, label: str, key: str, help_text: str = "",
+                     primary: bool = False) -> None:
+    """Show a button that starts an analysis in the background."""
+    kind: Literal["primary", "secondary"] = "primary" if primary else "secondary"
+    if st.button(label, icon=":material/play_arrow:", key=key, help=help_text, type=kind):
+        with show_user_errors():
+            jobs.analyse(run, spec)
+            st.rerun()
+
+
+def show_analysis_progress(run: Run) -> None:
+    """Show the running analyses with their progress in one line each, or why others ended.
+
+    The page runs again as soon as an analysis is done.
+    """
+    done, unfinished = _divide(run)
+    coming = jobs.are_maps_coming(run)
+    if coming or any(analysis.status().state in LIVE_STATES for analysis in unfinished):
+        _show_live(run, done)
+        return
+    for analysis in unfinished:
+        _show_ended(analysis)
+    if jobs.wants_maps(run):
+        _offer_wanted_maps(run)
+
+
+def _divide(run: Run) -> tuple[frozenset[str], list[Analysis]]:
+    """Return the ids of the finished analyses, and the other analyses."""
+    analyses = list_analyses(run)
+    unfinished = [analysis for analysis in analyses if analysis.stored_status().state != "done"]
+    return frozenset(analysis.id for analysis in analyses if analysis not in unfinished), unfinished
+
+
+@st.fragment(run_every="1s")
+@show_user_errors()
+def _show_live(run: Run, done: frozenset[str]) -> None:
+    now_done, unfinished = _divide(run)
+    live = [analysis for analysis in unfinished if analysis.status().state in LIVE_STATES]
+    if now_done != done or not (live or jobs.are_maps_coming(run)):
+        st.rerun(scope="app")
+    for analysis in live:
+        _show_progress(analysis)
+    if not live:
+        st.caption("UMAP, its grid and t-SNE follow in the background; training goes first.")
+
+
+def _offer_wanted_maps(run: Run) -> None:
+    """Offer the maps whose process ended early, for example when the machine was switched off."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption("UMAP, its grid and t-SNE of this run were interrupted.")
+        if st.button("Compute them", icon=":material/replay:", key=f"maps-{run.id}", type="tertiary"):
+            jobs.start_maps(run.folder.parent)
+            st.rerun()
+        st.button("Not now", key=f"no-maps-{run.id}", type="tertiary", on_click=jobs.withdraw_maps, args=(run,))
+
+
+def _show_progress(analysis: Analysis) -> None:
+    status = analysis.status()
+    left = status.seconds_left
+    line = f"{short_title(analysis.spec())}: {status.phase or 'starting'} {100 * min(1.0, status.share):.0f} %"
+    line += f", about {duration(left)} left" if left else ""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"progress-{analysis.id}"):
+        st.html(f'<div style="display:flex;align-items:center;gap:0.7rem;font-size:0.85rem">'
+                f'<span role="status" aria-live="polite">{html.escape(line)}</span>'
+                f'<progress aria-hidden="true" style="flex:1;max-width:14rem" value="{status.share:.3f}"></progress>'
+                "</div>", width="stretch")
+        if st.button("Cancel", icon=":material/stop:", key=f"cancel-{analysis.id}", type="tertiary"):
+            with st.spinner("Stopping …"):
+                jobs.stop(analysis)
+            st.rerun(scope="app")
+
+
+def _show_ended(analysis: Analysis) -> None:
+    """Show why an analysis did not finish, with buttons to retry or remove it."""
+    status = analysis.status()
+    reason = " ".join(part for part in (status.message, ADVICE[status.state]) if part)
+    message = f"{title_of_analysis(analysis.spec())} is {status.state}. {reason}"
+    left, middle, right = st.columns([6, 1, 1], vertical_alignment="center")
+    (left.error if status.state == "failed" else left.warning)(message)
+    if middle.button("Retry", icon=":material/replay:", key=f"again-{analysis.id}", width="stretch"):
+        with show_user_errors():
+            jobs.resume(analysis)
+            st.rerun()
+    if right.button("Remove", icon=":material/delete:", key=f"forget-{analysis.id}", width="stretch"):
+        analysis.remove()
+        st.rerun()
+
+
+def rows_of(indices: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return the row of each wanted image.
+
+    Args:
+        indices: (n,) ascending image indices.
+        wanted: (m,) image indices.
+
+    Returns:
+        (m,) rows; −1 for an image that is not among the indices.
+    """
+    rows = np.searchsorted(indices, wanted).clip(max=max(0, len(indices) - 1))
+    return np.where(indices[rows] == wanted, rows, -1) if len(indices) else np.full(len(wanted), -1)

@@ -1,0 +1,158 @@
+"""Cached loaders of data sets, splits and the search of finished runs."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from udml_core.base.errors import UserError
+from udml_core.data import catalog
+from udml_core.data.dataset import Dataset, Report
+from udml_core.data.splits import Select, Split, SplitName
+from udml_core.runs import Run, Spec
+from udml_core.runs.search.retrieval import Retrieval
+
+from .run_hash import RUN_HASH
+
+
+def load_dataset(name: str) -> Dataset:
+    """Return a data set by name, loaded once.
+
+    A progress bar appears while a folder is read. Its place is taken every time: elements that moved up once the bar is
+    gone would be drawn twice for a moment.
+
+    Raises:
+        UserError: The data set is not available.
+    """
+    place = st.empty()
+    return _opened().dataset(*_available(name), place)
+
+
+def dataset_of(run: Run) -> Dataset:
+    """Return the data set of a run.
+
+    Raises:
+        UserError: The data set is not available, or has changed since the run started.
+    """
+    dataset = load_dataset(run.spec().dataset)
+    run.check_dataset(dataset)
+    return dataset
+
+
+@st.cache_data(ttl="5s", max_entries=32, show_spinner=False)
+def _available(name: str) -> tuple[str, str]:
+    """Return a data set's full name and the signature of its files.
+
+    The result is cached because scanning a large folder takes a while.
+    """
+    source = catalog.find(name)
+    problem = source.missing()
+    if problem:
+        raise UserError(problem)
+    return source.name, source.signature()
+
+
+class _Opened:
+    """The data sets that were opened last, shared by all sessions.
+
+    Streamlit's own cache would repeat every movement of the progress bar whenever a page asks for the data set.
+    """
+
+    MOST = 4
+
+    def __init__(self) -> None:
+        self._datasets: OrderedDict[tuple[str, str], Dataset] = OrderedDict()
+        self._changing, self._opening = threading.Lock(), threading.Lock()
+
+    def dataset(self, name: str, signature: str, place: DeltaGenerator) -> Dataset:
+        """Return a data set; another signature opens a changed folder again.
+
+        Args:
+            name: Its full name.
+            signature: The signature of its files.
+            place: Where a progress bar appears.
+        """
+        key = name, signature
+        known = self._known(key)
+        if known is None:
+            with self._opening:  # The second of two sessions waits for the first.
+                known = self._known(key)
+                if known is None:
+                    known = self._open(key, place)
+        return known
+
+    def _known(self, key: tuple[str, str]) -> Dataset | None:
+        with self._changing:
+            if key in self._datasets:
+                self._datasets.move_to_end(key)
+            return self._datasets.get(key)
+
+    def _open(self, key: tuple[str, str], place: DeltaGenerator) -> Dataset:
+        with place.container(), progress_bar("Opening the data set …") as report:
+            dataset = catalog.load(key[0], report)
+        place.empty()  # an empty container would keep its gap
+        with self._changing:
+            self._datasets[key] = dataset
+            while len(self._datasets) > self.MOST:
+                self._datasets.popitem(last=False)
+        return dataset
+
+
+@st.cache_resource(show_spinner=False)
+def _opened() -> _Opened:
+    return _Opened()
+
+
+@contextmanager
+def progress_bar(text: str = "") -> Iterator[Report]:
+    """Show a progress bar while something is read or computed; yield the function that moves it.
+
+    Args:
+        text: Shown at once; without it the bar appears with the first report.
+    """
+    bar = st.progress(0.0, text) if text else st.empty()
+
+    def report(share: float, phase: str) -> None:
+        bar.progress(min(1.0, share), f"{phase[:1].upper()}{phase[1:]} …")
+
+    try:
+        yield report
+    finally:
+        bar.empty()
+
+
+def load_retrieval(run: Run) -> Retrieval:
+    """Return the search of a finished run, opened once.
+
+    Raises:
+        UserError: The run is not finished, or its data set is not available.
+    """
+    return _retrieval(run, load_dataset(run.spec().dataset).fingerprint)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=RUN_HASH)
+def _retrieval(run: Run, fingerprint: str) -> Retrieval:  # noqa: ARG001 (opened again when the data set changes)
+    return Retrieval(run, load_dataset(run.spec().dataset))
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _split(name: str, fingerprint: str, split: SplitName, select: Select, seed: int,  # noqa: ARG001
+           excluded: str, _spec: Spec) -> Split:  # noqa: ARG001
+    return _spec.halves(load_dataset(name))
+
+
+def load_split(run: Run) -> Split:
+    """Return the split of a run's data set that the run used.
+
+    Raises:
+        UserError: The data set is not available, or has changed since the run started.
+    """
+    dataset_of(run)
+    spec = run.spec()
+    return _split(spec.dataset, spec.fingerprint, spec.split, spec.holds_out, spec.seed, spec.excluded.digest,
+                  spec)

@@ -1,0 +1,228 @@
+"""Choosing a run, and advice when there is none.
+
+One run is chosen for the whole app. Its select box is in the sidebar, and the session remembers it, so that every page
+opens with the same run. The address holds it as well, so that a link or a reload shows the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import streamlit as st
+
+from udml_core.data.dataset import Dataset
+from udml_core.runs import Run, list_runs, runs_folder
+from udml_core.runs.tasks import LIVE_STATES
+
+from .address import write_address
+from .empty_state import offer_example
+from .focus import carry_image, note_page
+from .run_status import escaped, run_title, run_titles
+
+ADVICE = "Train a run, then come back."
+IMAGE_PARAMETERS = ("add", "subtract", "classes", "clusters", "pair", "picked", "selected", "cluster", "triplet",
+                    "second", "label", "asked", "query", "image")
+"""Address parameters that name images or classes and so have no meaning on another data set."""
+PARAMETER = "run"
+CHOSEN = "app-run"
+"""Session key of the id of the run that the user chose, or that the first page showed."""
+IN_BOX = "app-run-just-chosen"
+"""Session key of the id of a run that the user has just chosen in the sidebar's box."""
+INSTEAD = "app-run-instead"
+"""Session key of the id of the run that a page shows because the chosen run does not fit it."""
+IS_DRAWN = "app-run-is-drawn"
+BOX = "choose-run"
+
+
+def pick_run(label: str = "Run", parameter: str = PARAMETER, fits: Callable[[Run], bool] = lambda _run: True,
+             missing: str = "There is no finished run yet.", optional: bool = False,
+             unfinished: bool = False) -> Run | None:
+    """Choose a finished run; the address holds its id.
+
+    The app's run is chosen in the sidebar, every other run on the page. If no run can be chosen, the page shows advice.
+
+    Args:
+        label: The label of the widget.
+        parameter: Name in the address; "run" is the app's run.
+        fits: Whether a run can be chosen.
+        missing: The message when no run can be chosen.
+        optional: Whether "none" can be chosen.
+        unfinished: Whether running and stopped runs with at least one epoch can be chosen.
+
+    Returns:
+        The run; None if there is none.
+    """
+    runs = list_runs(runs_folder())
+    finished = [run for run in runs if run.stored_status().state == "done" and fits(run)]
+    begun = [run for run in runs if unfinished and run not in finished and run.epoch_numbers() and fits(run)]
+    if not finished + begun:
+        if not optional:
+            st.info(f"{missing} {ADVICE}", icon=":material/lightbulb:")
+            st.page_link("pages/train.py", label="Train", icon=":material/model_training:")
+            offer_example(fits)
+        return None
+    titles = _titles_with_states(finished + begun)
+    if parameter == PARAMETER:
+        return _pick_app_run(runs, finished + begun, label)
+    choices = [*([""] if optional else []), *titles]
+    wanted = st.query_params.get(parameter, choices[0])
+    if wanted not in choices:
+        _warn_of_link(wanted)
+    chosen = st.selectbox(label, choices, choices.index(wanted) if wanted in choices else 0, key=f"choose-{parameter}",
+                          format_func=lambda run_id: titles.get(run_id, "none"))
+    write_address(parameter, chosen)
+    return next((run for run in finished + begun if run.id == chosen), None)
+
+
+def _pick_app_run(runs: list[Run], fitting: list[Run], label: str) -> Run:
+    """Choose the app's run in the sidebar among the runs that fit the page."""
+    by_id = {run.id: run for run in runs}
+    _remember_link(by_id)
+    wanted = by_id.get(st.session_state.get(CHOSEN, ""))
+    preferred = wanted if wanted in fitting else _like(wanted, fitting)
+    run = by_id[_draw_box(fitting, preferred, _remember_choice, label)]
+    if wanted is None:
+        st.session_state[CHOSEN] = run.id  # so that every page keeps it when a newer run finishes
+    if wanted not in (None, run):
+        _say_instead(wanted, run)
+    st.session_state[INSTEAD] = run.id if wanted not in (None, run) else ""
+    previous = by_id.get(st.query_params.get(PARAMETER, ""))
+    if previous and previous.spec().fingerprint != run.spec().fingerprint:
+        for parameter in IMAGE_PARAMETERS:
+            write_address(parameter, "")
+    write_address(PARAMETER, run.id)
+    carry_image(run.spec().fingerprint)
+    return run
+
+
+def _remember_link(by_id: Mapping[str, Run]) -> None:
+    """Remember the run in the address, unless a page wrote it there in place of the remembered run."""
+    linked = st.query_params.get(PARAMETER, "")
+    if linked in by_id and linked != st.session_state.get(INSTEAD):
+        st.session_state[CHOSEN] = linked
+    elif linked and linked not in by_id:
+        _warn_of_link(linked)
+
+
+def _like(wanted: Run | None, fitting: list[Run]) -> Run:
+    """Return the newest fitting run on the same data set, else the newest fitting run."""
+    alike = [run for run in fitting if wanted and run.spec().fingerprint == wanted.spec().fingerprint]
+    return (alike or fitting)[0]
+
+
+def _draw_box(runs: Sequence[Run], preferred: Run, on_change: Callable[[], None], label: str = "Run") -> str:
+    """Draw the select box of the app's run in the sidebar; return the chosen id."""
+    st.session_state[IS_DRAWN] = True
+    st.session_state[BOX] = preferred.id  # The user's own choice is remembered before the page runs, so it is kept.
+    titles = _titles_with_states(runs)
+    use = "Every page shows this run" if label == "Run" else label
+    with st.sidebar.container(key="app-run-box"):
+        return st.selectbox("Run", list(titles), key=BOX, on_change=on_change,
+                            format_func=lambda run_id: titles.get(run_id, run_id),
+                            help=f"{use}: {escaped(run_title(preferred))}, `{preferred.id}`.")
+
+
+def _titles_with_states(runs: Sequence[Run]) -> dict[str, str]:
+    """Return the names of runs by id, with the state where a run ended early.
+
+    A name must not change when a run starts or finishes, because the browser would send the former name as a choice.
+    """
+    states = {run.id: run.stored_status().state for run in runs}
+    return {run_id: title if states[run_id] in ("done", *LIVE_STATES) else f"{title} · {states[run_id]}"
+            for run_id, title in run_titles(runs).items()}
+
+
+def _remember_choice() -> None:
+    """Remember the run chosen in the sidebar; the page then writes it to the address, which has the previous one."""
+    if _is_choice():
+        st.session_state[CHOSEN] = st.session_state[IN_BOX] = st.session_state[BOX]
+        st.session_state[INSTEAD] = st.query_params.get(PARAMETER, "")
+
+
+def _open_choice() -> None:
+    """Remember the run chosen in the sidebar, and show it on a page that reads the address itself."""
+    if not _is_choice():
+        return
+    st.session_state[CHOSEN] = st.session_state[IN_BOX] = st.session_state[BOX]
+    if PARAMETER in st.query_params:
+        st.query_params[PARAMETER] = st.session_state[BOX]
+
+
+def _is_choice() -> bool:
+    """Return whether the box holds a run: the browser sends a former name back when a name has just changed."""
+    return any(run.id == st.session_state[BOX] for run in list_runs(runs_folder()))
+
+
+def _say_instead(wanted: Run, shown: Run) -> None:
+    """Say in one line why a page shows another run than the remembered one."""
+    reason = "has not finished" if wanted.stored_status().state != "done" else "lacks what this page shows"
+    st.info(f"**{escaped(run_title(wanted))}** {reason}. Shown instead: **{escaped(run_title(shown))}**.",
+            icon=":material/swap_horiz:")
+
+
+def _warn_of_link(wanted: str) -> None:
+    st.warning(f"The link names a run that cannot be shown here: {wanted[:60]}. It was removed, is not finished, "
+               "or does not fit this page, so another run is shown.", icon=":material/link_off:")
+
+
+def begin_sidebar() -> None:
+    """Put an element that is not seen into the sidebar before the links to the pages.
+
+    Streamlit shows all links, with a lower logo, until the sidebar has an element, and then hides most of them.
+    """
+    st.sidebar.container(key="sidebar-begun").html("<span></span>")
+
+
+def begin_page() -> None:
+    """Note that the page has not drawn the app's run yet, and whether it was just opened."""
+    st.session_state[IS_DRAWN] = False
+    note_page()
+
+
+def end_page() -> None:
+    """Draw the app's run in the sidebar of a page that does not choose a run itself."""
+    if st.session_state.get(IS_DRAWN):
+        return
+    runs = list_runs(runs_folder())
+    if any(run.id == st.query_params.get(PARAMETER) for run in runs):
+        st.session_state[CHOSEN] = st.query_params[PARAMETER]
+    # A chosen run is listed before it has finished, because a box that changes at its end looks like a click.
+    listed = [run for run in runs
+              if run.id == st.session_state.get(CHOSEN) or run.stored_status().state == "done"]
+    if listed:
+        if all(run.id != st.session_state.get(CHOSEN) for run in listed):
+            st.session_state[CHOSEN] = listed[0].id  # so that every page keeps it when a newer run finishes
+        _draw_box(listed, next(run for run in listed if run.id == st.session_state[CHOSEN]), _open_choice)
+
+
+def app_run() -> str | None:
+    """Return the id of the remembered run; None if no page has shown a run yet."""
+    return st.query_params.get(PARAMETER) or st.session_state.get(CHOSEN)
+
+
+def run_just_chosen() -> str | None:
+    """Return, once, the id of the run that the user has just chosen in the sidebar; None if the user chose none."""
+    chosen: str | None = st.session_state.pop(IN_BOX, None)
+    return chosen
+
+
+def app_dataset(names: Sequence[str]) -> str:
+    """Return the data set of the run in the sidebar if it is among some data sets, else the first of them."""
+    finished = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"]
+    run = next((run for run in finished if run.id == app_run()), finished[0] if finished else None)
+    return run.spec().dataset if run is not None and run.spec().dataset in names else names[0]
+
+
+def open_search(dataset: Dataset, index: int) -> None:
+    """Open the page Retrieval with an image of a data set as the query.
+
+    The search uses the app's run, else the newest run on the data set.
+    """
+    searchable = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"
+                  and run.spec().fingerprint == dataset.fingerprint]
+    if not searchable:
+        st.toast(f"This is {dataset.caption(index)}. Train on this data set first to search with its images.",
+                 icon=":material/image_search:")
+        return
+    run = next((run for run in searchable if run.id == app_run()), searchable[0])
+    st.switch_page("pages/retrieval.py", query_params={"run": run.id, "add": str(index)})

@@ -1,0 +1,232 @@
+"""Titles, states and progress of runs."""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from itertools import takewhile
+from typing import Any
+
+import streamlit as st
+
+from udml_core.base.errors import UserError, counted
+from udml_core.methods import METHODS
+from udml_core.runs import Run, Spec, list_runs, runs_folder
+from udml_core.runs.comparison import differing_settings, settings_of
+from udml_core.runs.tasks import ADVICE, Status, Task
+from udml_core.work import jobs
+
+from .setting_words import setting_words
+
+ICONS = {"waiting": ":material/hourglass_empty:", "running": ":material/autorenew:", "done": ":material/check_circle:",
+         "failed": ":material/error:", "stopped": ":material/stop_circle:", "interrupted": ":material/power_off:"}
+METHOD_TITLES = {method.card.name: method.card.title for method in METHODS}
+SUPERVISION = {method.card.name: method.card.supervision for method in METHODS}
+MOST_SETTINGS = 3
+"""Differing settings that name a run."""
+LEGIBLE = 30
+"""Characters of a title that boxes and tables always show."""
+SEPARATORS = (", ", " · ", " ", "-", "_")
+"""Where a title is divided, if possible before a setting."""
+MARKDOWN = "\\`*_[]<>$~:#"
+UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
+"""Style of text that only screen readers present."""
+
+
+def hyperparameters(run: Run) -> dict[str, Any]:
+    """Return a run's hyper-parameters.
+
+    Returns:
+        The hyper-parameters; the stored values if this version does not know the method or its fields.
+    """
+    try:
+        return run.spec().build_method().model_dump()
+    except UserError:
+        return run.spec().fields
+
+
+def title_of(spec: Spec, with_dataset: bool = True) -> str:
+    """Describe a run's settings in full; `run_titles` names it.
+
+    Returns:
+        Method, data set, hyper-parameters that differ from the defaults, seed and parent run.
+    """
+    fields = spec.changed_fields() if spec.method in METHOD_TITLES else spec.fields
+    changed = ", ".join(setting_words(name, value, spec.method) for name, value in fields.items())
+    parts = [_method_title(spec),
+             f"on {spec.dataset_title}" if with_dataset else "",
+             f"({changed})" if changed else "", f"seed {spec.seed}" if spec.seed else "",
+             f"continuing {spec.starts_from[-6:]}" if spec.starts_from else ""]
+    return " ".join(part for part in parts if part)
+
+
+def run_title(run: Run) -> str:
+    """Return the name of a run; see `run_titles`, which names many runs faster."""
+    return run_titles([run])[run.id]
+
+
+def run_titles(runs: Sequence[Run]) -> dict[str, str]:
+    """Return the names of runs by id. A run has one short name, the same on every page.
+
+    It is the name that the user gave the run, else method and data set. An example's begins with "Example: ". Runs with
+    equal names, listed here or not, also have the settings in which they differ.
+    """
+    known = {run.id: run for run in [*list_runs(runs_folder()), *runs]}
+    titles = _titles_of_all(tuple(known.values()), tuple(map(_plain_title, known.values())))
+    return {run.id: titles[run.id] for run in runs}
+
+
+def group_titles(groups: Sequence[Sequence[Run]]) -> list[str]:
+    """Return a name for each group of runs that differ only in the seed: a single run's own, else one without seed."""
+    first = [members[0] for members in groups]
+    shared = tell_apart(first, {run.id: _plain_title(run) for run in first}, without=("seed",))
+    own = run_titles(first)
+    titles = tell_apart(first, {members[0].id: (own if len(members) == 1 else shared)[members[0].id]
+                                for members in groups}, without=("seed",))
+    return [titles[run.id] for run in first]
+
+
+def _plain_title(run: Run) -> str:
+    """Return a run's name without what tells it apart from others."""
+    title = run.notes().name or f"{method_title(run)} on {run.spec().dataset_title.split(',')[0]}"
+    return f"Example: {title}" if run.is_example else title
+
+
+@lru_cache(maxsize=4)
+def _titles_of_all(runs: tuple[Run, ...], titles: tuple[str, ...]) -> dict[str, str]:
+    """Tell runs apart once, because a page asks for names many times, and settings never change."""
+    return tell_apart(runs, {run.id: title for run, title in zip(runs, titles, strict=True)})
+
+
+def tell_apart(runs: Sequence[Run], titles: Mapping[str, str], without: Collection[str] = ()) -> dict[str, str]:
+    """Add to equal titles the settings in which their runs differ, else the end of the id.
+
+    Args:
+        runs: The runs.
+        titles: Their titles by id.
+        without: Settings that name no run.
+    """
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(titles[run.id], []).append(run)
+    named = {run.id: ", ".join([title, *words]) for title, alike in groups.items()
+             for run, words in zip(alike, _differing_words(alike, without), strict=True)}
+    counts = Counter(named.values())
+    return begin_with_differences({run.id: named[run.id] if counts[named[run.id]] == 1 else
+                                   f"{named[run.id]} · {run.id[-6:]}" for run in runs})
+
+
+def begin_with_differences(titles: Mapping[str, str]) -> dict[str, str]:
+    """Move differences of long titles with the same beginning to the front: boxes and tables cut the ends.
+
+    Args:
+        titles: Titles by id.
+    """
+    beginnings: dict[str, list[str]] = {}
+    for title in titles.values():
+        beginnings.setdefault(title[:LEGIBLE], []).append(title)
+    return {run_id: _difference_first(title, alike) if len(alike := beginnings[title[:LEGIBLE]]) > 1 else title
+            for run_id, title in titles.items()}
+
+
+def _difference_first(title: str, alike: Sequence[str]) -> str:
+    """Return a title that begins with what follows the common beginning of titles."""
+    common = "".join(letters[0] for letters in takewhile(lambda letters: len(set(letters)) == 1,
+                                                         zip(*alike, strict=False)))
+    ends = [common.rfind(separator) + len(separator) for separator in SEPARATORS if separator in common]
+    end = max(ends, default=len(common))
+    # A setting such as α 15° stays whole, if that does not bring a long common part to the front.
+    whole = next((whole for whole in ends if whole > len(common) - 2 * LEGIBLE // 3), end)
+    return f"… {title[whole:]} · {title[:whole].rstrip(' ,·-_')}" if whole and title[whole:] else title
+
+
+def _differing_words(runs: Sequence[Run], without: Collection[str]) -> list[list[str]]:
+    """Return for each run the first settings in which the runs differ, in words; hyper-parameters come first."""
+    if len(runs) == 1:
+        return [[]]
+    fields = {name for run in runs for name in run.spec().fields}
+    differing = differing_settings([settings_of(run) for run in runs])
+    shown = [name for name, values in differing.items() if name not in without
+             and all(value is None or isinstance(value, str | int | float) for value in values)]
+    shown = sorted(shown, key=lambda name: name not in fields)[:MOST_SETTINGS]
+    return [[setting_words(name, differing[name][position], run.spec().method) for name in shown
+             if differing[name][position] is not None] for position, run in enumerate(runs)]
+
+
+def method_title(run: Run) -> str:
+    """Return the title of a run's method, such as RPML, without its hyper-parameters."""
+    return _method_title(run.spec())
+
+
+def _method_title(spec: Spec) -> str:
+    return METHOD_TITLES.get(spec.method, f"{spec.method} (unknown method)")
+
+
+def escaped(text: str) -> str:
+    """Return a user's text with Markdown's signs escaped, because Streamlit reads labels as Markdown."""
+    return "".join(f"\\{sign}" if sign in MARKDOWN else sign for sign in text)
+
+
+def duration(seconds: float) -> str:
+    """Return a duration such as 40 s, 3 min or 1 h 5 min."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def state_line(run: Run, status: Status) -> str:
+    """Describe a run's state in one line: queue position, progress, or why it ended."""
+    match status.state:
+        case "waiting":
+            if jobs.engine_of(run) != "local":
+                return f"Waiting: {jobs.place_in_queue(run)}."
+            ahead = jobs.queue_position(run, runs_folder())
+            return (f"Waiting for the device: {counted(ahead, 'run')} ahead in the queue." if ahead else
+                    "Starting: loading the libraries.")
+        case "running":
+            left = status.seconds_left
+            parts = [f"Epoch {min(status.epoch + 1, status.epochs)} of {status.epochs}" if status.phase == "training"
+                     else status.phase.capitalize(),
+                     f"about {duration(left)} left" if left is not None else ""]
+            return ", ".join(part for part in parts if part)
+        case "done" | "failed" | "stopped" | "interrupted":
+            return " ".join(part for part in (status.message, ADVICE[status.state]) if part)
+
+
+def progress_of(status: Status) -> float:
+    """Return the finished share of the training, or of the phase before or after it."""
+    if status.phase == "training" and status.epochs:
+        return min(1.0, (status.epoch + status.share) / status.epochs)
+    return min(1.0, status.share)
+
+
+def live_panel(run: Run, key: str) -> None:
+    """Show a waiting or running run with progress, time left and a stop button."""
+    status = run.status()
+    with st.container(border=True):
+        left, right = st.columns([5, 1], vertical_alignment="center")
+        with left:
+            st.markdown(f"{ICONS[status.state]} **{escaped(run_title(run))}**")
+            line = state_line(run, status)
+            st.progress(progress_of(status) if status.state == "running" else 0.0, line)
+            st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>')
+        with right:
+            stop_button(run, key, "Stop", "Finished epochs are kept, and the run can be resumed.")
+
+
+def stop_button(run: Task, key: str, label: str, help_text: str) -> None:
+    """Show the button that stops a live run or analysis."""
+    if st.button(label, icon=":material/stop:", key=f"{key}-stop-{run.id}", width="stretch", help=help_text):
+        with st.spinner("Stopping …"):
+            jobs.stop(run)
+        st.rerun(scope="app")
+
+
+def since(status: Status) -> str:
+    """Return how long a run took, or an empty text if it has not ended."""
+    if status.started is None or status.finished is None:
+        return ""
+    return duration(status.finished - status.started)

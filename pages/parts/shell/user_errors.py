@@ -1,0 +1,44 @@
+"""Errors that a user can correct."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+
+from udml_core.base.errors import UserError
+
+from .setting_words import with_titles
+
+
+@contextmanager
+def show_user_errors() -> Iterator[None]:
+    """Show a `UserError` as a message on the page; let every other exception pass."""
+    try:
+        yield
+    except UserError as error:
+        st.error(with_titles(str(error)), icon=":material/error:")
+
+
+@contextmanager
+def keep_user_errors(key: str, input_value: object, acts: bool) -> Iterator[None]:
+    """Show a `UserError` until the action is repeated or its input changes.
+
+    A message that only the click draws would vanish when something else on the page, such as a finished computation,
+    runs the script again.
+
+    Args:
+        key: Name of the action in the session.
+        input_value: What the action was given; another value hides the message.
+        acts: Whether the action is executed now.
+    """
+    kept = f"{key}-problem"
+    if acts:
+        st.session_state.pop(kept, None)
+    try:
+        yield
+    except UserError as error:
+        st.session_state[kept] = (input_value, str(error))
+    if (problem := st.session_state.get(kept)) and problem[0] == input_value:
+        st.error(with_titles(problem[1]), icon=":material/error:")
