@@ -17,7 +17,7 @@ import torch
 
 from experiments.zero_shot import provenance
 from tests.benchmarks.measure import medians, seconds
-from tests.graph.naive import propagated
+from tests.numerics.graph.naive import propagated
 from udml_core.base.arrays import Array
 from udml_core.base.files import jsonable
 from udml_core.data import catalog

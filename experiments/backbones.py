@@ -29,7 +29,7 @@ from torchvision import models
 from torchvision.models._api import WeightsEnum
 
 from experiments.zero_shot import provenance
-from tests.backbones.test_hub import own_torchvision, random_image, randomize
+from tests.data.encoders.test_hub import own_torchvision, random_image, randomize
 from udml_core.base.arrays import Array
 from udml_core.base.files import jsonable
 from udml_core.data.encoders import Encoder, choose_spec

@@ -44,12 +44,16 @@ settings.register_profile("project", deadline=None)  # a slow machine must not f
 settings.load_profile("project")
 
 
+PROCESSES = ("work", "runs", "cli", "experiments")
+"""Folders of tests that start processes."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run tests that wait for browsers and processes first.
 
     Computing tests then fill the waiting time.
     """
-    items.sort(key=lambda item: (item.get_closest_marker("browser") is None, item.path.parent != Path(__file__).parent))
+    items.sort(key=lambda item: (item.get_closest_marker("browser") is None, item.path.parent.name not in PROCESSES))
 
 
 @pytest.fixture(scope="session", autouse=True)

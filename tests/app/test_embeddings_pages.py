@@ -18,8 +18,8 @@ from pages.parts.maps.coloring import colorings
 from pages.parts.maps.frame import load_map
 from tests.app.opening import opened, texts
 from tests.app.test_map_page import the_map
+from tests.cli.test_cli import answer, call
 from tests.running import spec, worked
-from tests.test_cli import answer, call
 from udml_core.base.errors import UserError
 from udml_core.cli import commands as cli
 from udml_core.data import catalog

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.sweeps import charts
 from tests.app.opening import opened, texts
-from tests.sweeps.test_outcome import finished, group, run_of
+from tests.work.sweeps.test_outcome import finished, group, run_of
 from udml_core.runs import list_runs, runs_folder
 from udml_core.work import sweeps
 from udml_core.work.jobs import launch

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from tests.benchmarks.measure import medians
-from tests.graph.naive import naive_neighborhoods
+from tests.numerics.graph.naive import naive_neighborhoods
 from udml_core.numerics.graph import linear_neighborhoods
 
 SEEDS, EACH, WIDTH, NEIGHBORS, DIMENSION, THRESHOLD = 20, 10, 128, 10, 3, 0.9

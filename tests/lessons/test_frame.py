@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from pages.parts.learn.lesson import OPENED
-from tests.test_language import ROOT, phrases_in
+from tests.project.test_language import ROOT, phrases_in
 from udml_core.results.lessons import Lesson, course, right_choices
 
 LESSONS = [pytest.param(lesson, id=lesson.id) for lesson in course()]

@@ -1,0 +1,132 @@
+"""The commands audit and exclude, as users and scripts call them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.test_cli import answer, call
+from tests.running import write_clothes
+from udml_core.base.files import replace_array
+from udml_core.cli.output import audit_lines
+from udml_core.data import catalog
+from udml_core.data.dataset import Dataset
+from udml_core.data.encoders import DEFAULT_BACKBONE
+from udml_core.data.features import features_path
+from udml_core.data.given.exclusions import digest_of, excluded_names
+from udml_core.work import jobs
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two classes of images, with a copy in the other class and a broken file."""
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    write_clothes(tmp_path / "mine", "aaaabbb", copies={6: 0})
+    (tmp_path / "mine" / "b" / "broken.png").write_bytes(b"no image")
+    return tmp_path / "mine"
+
+
+Shell = tuple[pytest.CaptureFixture[str], pytest.MonkeyPatch]
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    return capsys, monkeypatch
+
+
+def test_the_report_names_the_images_of_each_finding(folder: Path, shell: Shell, tmp_path: Path) -> None:
+    out = tmp_path / "report.json"
+    report = answer(*shell, "audit", str(folder), "--out", str(out), "--least-images", "4")
+    assert report == json.loads(out.read_text())
+    assert report["exact_duplicates"] == [["a/0.png", "b/6.png"]]
+    assert report["leakage"]["zero-shot"] == [["a/0.png", "b/6.png"]]
+    assert report["small_classes"] == {"b": 3}
+    assert [row["file"] for row in report["broken_files"]] == ["b/broken.png"]
+    assert (report["features"], report["outliers"], report["excluded"]) == (False, [], [])
+    code, lines, messages = call(*shell, "audit", str(folder))
+    assert code == 0
+    assert "1 group of exact duplicates: a/0.png, b/6.png" in lines.splitlines()
+    assert "No features are stored" in messages
+
+
+def test_the_lines_count_what_they_do_not_name() -> None:
+    report = {"broken_files": [{"file": f"{number}.png", "reason": "not an image"} for number in range(3)],
+              "exact_duplicates": [["a", "b"], ["c", "d"], ["e", "f"]], "near_duplicates": [], "excluded": ["a"],
+              "outliers": [{"image": "x"}], "small_classes": {"cat": 3}, "leakage": {"seen": [["a", "b"], ["c", "d"]]}}
+    assert audit_lines(report) == [
+        "3 broken files: 0.png (not an image) and 2 more", "3 groups of exact duplicates: a, b; and 2 more groups",
+        "0 groups of near-duplicates", "1 outlier: x", "1 small class: cat",
+        "2 groups of duplicates in both halves of the split seen: a, b; and 1 more group", "1 excluded image"]
+
+
+def test_stored_features_are_used(folder: Path, shell: Shell) -> None:
+    dataset = catalog.load(str(folder))
+    path = features_path(dataset, jobs.encoder_of(dataset, DEFAULT_BACKBONE))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_array(path, np.array([[1, 0], [1, 0.1], [1, 0.2], [1, 0.1], [1, 0], [0, 1], [1, 0]], np.float32))
+    report = answer(*shell, "audit", str(folder), "--compare", "features", "--fence", "1.5")
+    assert report["features"]
+    assert [row["image"] for row in report["outliers"]] == ["b/5.png"]
+
+
+def excluded(dataset: Dataset) -> list[str]:
+    return list(excluded_names(dataset))
+
+
+def test_images_are_excluded_included_undone_and_written(folder: Path, shell: Shell, tmp_path: Path) -> None:
+    dataset, out = catalog.load(str(folder)), tmp_path / "list.csv"
+    result = answer(*shell, "exclude", str(folder), "a/1.png", "b/6.png", "--out", str(out))
+    assert result["changed"] == 2
+    assert result["excluded"] == excluded(dataset) == ["a/1.png", "b/6.png"]
+    assert result["digest"] == digest_of(["a/1.png", "b/6.png"])
+    assert answer(*shell, "audit", str(folder))["exact_duplicates"] == []
+    assert answer(*shell, "exclude", str(folder), "--include", "a/1.png")["excluded"] == ["b/6.png"]
+    assert answer(*shell, "exclude", str(folder), "--undo")["excluded"] == ["a/1.png", "b/6.png"]
+    answer(*shell, "exclude", str(folder), "--undo")
+    assert excluded(dataset) == []
+    code, lines, messages = call(*shell, "exclude", str(folder), "--file", str(out))
+    assert (code, lines.split()) == (0, ["a/1.png", "b/6.png"])
+    assert "2 images changed; 2 of 7 images are excluded" in messages
+    out.write_text("image\na/2.png\nz/9.png\n")
+    messages = call(*shell, "exclude", str(folder), "--file", str(out))[2]
+    assert "1 name in" in messages
+    assert "is no image of" in messages
+    assert "1 image changed; 3 of 7 images are excluded" in messages
+    assert len(excluded(dataset)) == 3
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["nowhere.png"], "has no image 'nowhere.png'"), ([""], "has no image ''"),
+    (["--undo", "a/1.png"], "An undo takes no images"), (["--include"], "--include needs the names of images"),
+    (["--file", "missing.csv"], "could not be read")], ids=["unknown", "empty", "undo", "include", "file"])
+def test_a_wrong_call_changes_nothing_and_says_why(words: list[str], message: str, folder: Path, shell: Shell) -> None:
+    code, _, messages = call(*shell, "exclude", str(folder), *words)
+    assert code == 2
+    assert message in messages
+    assert excluded(catalog.load(str(folder))) == []
+
+
+@pytest.mark.parametrize(("options", "part"), [
+    (("--hash-distance", "99"), "hash_distance must be a whole number between 0 and 12, got 99"),
+    (("--least-cosine", "nan"), "least_cosine must be")])
+def test_a_setting_out_of_range_is_named(options: tuple[str, str], part: str, folder: Path, shell: Shell) -> None:
+    code, _, messages = call(*shell, "audit", str(folder), *options)
+    assert code == 2
+    assert part in messages
+
+
+@pytest.mark.parametrize("command", ["audit", "exclude"])
+def test_a_file_that_cannot_be_written_is_named(command: str, folder: Path, shell: Shell, tmp_path: Path) -> None:
+    out = tmp_path / "missing" / "out"
+    code, _, messages = call(*shell, command, str(folder), "--out", str(out))
+    assert code == 2
+    assert f"{out} could not be written: No such file or directory." in messages
+
+
+def test_the_named_command_computes_features_of_the_chosen_backbone(folder: Path, shell: Shell) -> None:
+    spaced = folder.rename(folder.with_name("my photos"))
+    messages = call(*shell, "audit", str(spaced), "--backbone", "pixels")[2]
+    assert f"udml train --dataset '{spaced}' --method frozen --backbone pixels" in messages
