@@ -7,7 +7,8 @@ from collections import defaultdict
 from tests.mutants import ROOT, load
 
 LEAST = 60
-FOLDERS = ("methods/", "losses/", "graph/", "geometry/", "sampling.py", "evaluation/")
+FOLDERS = ("methods/", "numerics/losses/", "numerics/graph/", "numerics/geometry/", "numerics/sampling.py",
+           "numerics/evaluation/")
 
 
 def test_there_are_enough_mutants_of_every_part_with_distinct_names() -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -21,3 +25,18 @@ def test_every_pinned_requirement_is_named_once() -> None:
     names = [line.split("==")[0] for line in lines if line and not line.startswith("-r ")]
     assert len(names) == len(set(names))
     assert all("==" in line for line in lines if line and not line.startswith("-r "))
+
+
+def test_the_parts_of_the_pages_import_under_any_name_beside_a_foreign_package_pages(tmp_path: Path) -> None:
+    foreign = tmp_path / "pages"
+    foreign.mkdir()
+    (foreign / "__init__.py").write_text("raise ImportError('a package of somebody else')\n", encoding="utf-8")
+    shutil.copytree(ROOT / "pages", tmp_path / "explorer_pages")
+    code = ("import importlib, pkgutil, explorer_pages.parts as parts\n"
+            "names = [module.name for module in pkgutil.walk_packages(parts.__path__, 'explorer_pages.parts.')]\n"
+            "for name in names: importlib.import_module(name)\n"
+            "print(len(names))")
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, text=True, capture_output=True,
+                          env=os.environ | {"PYTHONPATH": str(ROOT)})
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 100

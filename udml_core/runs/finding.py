@@ -7,6 +7,7 @@ from pathlib import Path
 
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.paths import existing_path
+from udml_core.base.paths import runs_folder as runs_folder
 from udml_core.runs.examples import are_examples_shown, example_runs
 from udml_core.runs.folder import Run
 
