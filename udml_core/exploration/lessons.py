@@ -53,7 +53,7 @@ def digits_vectors() -> Array:
 def digits_ascent(n_neighbors: int = 20) -> tuple[Dataset, Ascent]:
     """Return the digits and their pixel graph.
 
-    assets/make_digits_layout.py computed the t-SNE positions.
+    experiments/make_digits_layout.py computed the t-SNE positions.
     """
     return catalog.load("digits"), Ascent(AuthorityGraph.build(digits_vectors(), n_neighbors),
                                           np.load(ASSETS / "lessons" / "digits.npy", allow_pickle=False))

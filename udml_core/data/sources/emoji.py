@@ -21,7 +21,7 @@ class Emoji(Source):
     """Color drawings of 64×64 pixels in Unicode's subcategories (Google LLC, Apache-2.0).
 
     They are on one sheet, `assets/emoji.webp`; `assets/emoji.json` lists the name and class of each drawing. Both are
-    made by `assets/make_emoji.py`.
+    made by `experiments/make_emoji.py`.
     """
 
     name = "emoji"

@@ -2,7 +2,7 @@
 
     npm pack emoji-datasource-google@16.0.0
     tar xzf emoji-datasource-google-16.0.0.tgz package/emoji.json package/img/google/64
-    python -m assets.make_emoji package
+    python -m experiments.make_emoji package
 
 The classes are the Unicode subcategories with at least 16 drawings; of a larger one the first 60 are taken, in Unicode
 order. Drawings are placed on white, because the app's images have no transparency. They are by Google LLC (Noto Emoji,

@@ -1,6 +1,6 @@
 """Make assets/lessons/digits.npy, the t-SNE map of the digits for lessons.
 
-Run `python -m assets.make_digits_layout`.
+Run `python -m experiments.make_digits_layout`.
 """
 
 import numpy as np
