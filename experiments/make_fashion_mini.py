@@ -1,7 +1,7 @@
 """Make assets/fashion-mini.npz from the official Fashion-MNIST files.
 
-Run `python -m experiments.make_fashion_mini`. The subset has the first 500 training and the first 100 test images of each
-class, in the order of the files, so every copy of the files (Debian: dataset-fashion-mnist) gives the same images.
+Run `python -m experiments.make_fashion_mini`. The subset has the first 500 training and the first 100 test images of
+each class, in the order of the files, so every copy of the files (Debian: dataset-fashion-mnist) gives the same images.
 Fashion-MNIST is by Zalando SE, MIT license.
 """
 
