@@ -365,7 +365,7 @@ def test_affinity_warns_about_an_image_outside_its_graph_and_keeps_the_shown_ima
     assert warning in test.warning[0].value
     test = opened("affinity", run=run.id, picked=str(inside), section="reach")
     assert not test.warning
-    monkeypatch.setattr("pages.parts.labels.label_reach.scatter", lambda *_, **__: outside)
+    monkeypatch.setattr("pages.parts.labels.label_reach.draw_map", lambda *_, **__: outside)
     monkeypatch.setattr("pages.parts.labels.label_reach.covering_map", a_map)
     monkeypatch.setattr("pages.parts.labels.label_reach.show_distortion", lambda _: None)
     test = test.run()
