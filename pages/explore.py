@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.parts.draw.pictures import picture
+from pages.parts.draw.run_header import header_place, run_header
 from pages.parts.explore.map_view import KEY, show_facts, show_map, shown_images
 from pages.parts.explore.panels import pick_panel
 from pages.parts.explore.workbench import Workbench, interesting_images, show_another
@@ -16,7 +17,6 @@ from pages.parts.maps.layouts import pick_any_layout
 from pages.parts.shell.analyses import frame_words, show_analysis_progress
 from pages.parts.shell.cached import dataset_of, load_retrieval
 from pages.parts.shell.interesting import current_image
-from pages.parts.shell.run_header import header_place, run_header
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.selection import selection
 from pages.parts.shell.undo import undo_buttons

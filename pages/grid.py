@@ -5,6 +5,7 @@ Seams are colored by the distance between adjacent images.
 
 import streamlit as st
 
+from pages.parts.draw.run_header import header_place, run_header
 from pages.parts.maps.choosing import announce_maps, pick_map
 from pages.parts.maps.coloring import pick_color
 from pages.parts.maps.content import Color
@@ -18,7 +19,6 @@ from pages.parts.maps.scatter import draw_map
 from pages.parts.shell.address import choice_from_address, write_address
 from pages.parts.shell.analyses import frame_words, load_result, request_analysis, show_analysis_progress
 from pages.parts.shell.empty_state import offer_example
-from pages.parts.shell.run_header import header_place, run_header
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.selection import selection
 from pages.parts.shell.user_errors import show_user_errors

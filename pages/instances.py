@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
+from pages.parts.draw.run_header import run_header
 from pages.parts.instances.chosen import EMBEDDINGS, ChosenImage, as_compared, random_views
 from pages.parts.instances.competition import compete, pick_competitors, show_competitors, softmax_sliders
 from pages.parts.instances.two_views import two_views
@@ -13,7 +14,6 @@ from pages.parts.shell.address import choice_from_address, number_from_address, 
 from pages.parts.shell.cached import dataset_of, load_split
 from pages.parts.shell.epochs import has_record
 from pages.parts.shell.interesting import current_image
-from pages.parts.shell.run_header import run_header
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.data.splits import Split

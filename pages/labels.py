@@ -7,14 +7,14 @@ import streamlit as st
 
 from pages.parts.draw.downloads import Download, share, table_file
 from pages.parts.draw.palette import percent
+from pages.parts.draw.run_header import run_header
 from pages.parts.draw.sections import Section, show_sections
 from pages.parts.labels.assignment import assignment_panel
 from pages.parts.labels.board import Board, board_of
-from pages.parts.labels.few_labels import gamma_slider
+from pages.parts.labels.graph_view import gamma_slider
 from pages.parts.labels.label_lists import assigned_labels, suggestion_list
 from pages.parts.labels.spread_map import spread_map
 from pages.parts.shell.cached import dataset_of
-from pages.parts.shell.run_header import run_header
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.selection import selection
 from pages.parts.shell.user_errors import show_user_errors

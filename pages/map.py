@@ -8,6 +8,7 @@ import streamlit as st
 from pages.parts.data.columns import choose_values
 from pages.parts.draw.downloads import Download, image_list, share
 from pages.parts.draw.gallery import clicked_tile
+from pages.parts.draw.run_header import header_place, run_header
 from pages.parts.maps.choosing import announce_maps, carry_to_map, pick_map, pick_map_frame
 from pages.parts.maps.coloring import colorings, pick_color
 from pages.parts.maps.columns import upload_columns
@@ -18,14 +19,13 @@ from pages.parts.maps.images import announce_missing, follow_click, pick_clicked
 from pages.parts.maps.new_map import new_map_menu
 from pages.parts.maps.panel import side_panel
 from pages.parts.maps.placing import place_images, placed_images
-from pages.parts.maps.scatter import current_mark, draw_map, map_file
+from pages.parts.maps.scatter import current_ring, draw_map, map_file
 from pages.parts.maps.second_map import changed_neighborhoods, pick_comparison, pick_second_map
 from pages.parts.maps.training import epoch_curves, pair_similarities
 from pages.parts.maps.uncertainty import LABEL, certain_and_uncertain, noise_slider
 from pages.parts.shell.address import number_from_address
 from pages.parts.shell.analyses import frame_words, show_analysis_progress
 from pages.parts.shell.empty_state import offer_example
-from pages.parts.shell.run_header import header_place, run_header
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.selection import Selection, selection
 from pages.parts.shell.user_errors import show_user_errors
@@ -80,7 +80,7 @@ def show_map(shown: MapFrame, key: str, color: Color, linked: bool, current: int
         The data set index of the image that was clicked just now, or None.
     """
     description = f"Map of {map_title(shown)}, {visible_images(shown.layout.indices, hidden).sum()} images"
-    return draw_map(shown.dataset, shown.layout, color, description, key, marks=current_mark(shown.layout, current),
+    return draw_map(shown.dataset, shown.layout, color, description, key, marks=current_ring(shown.layout, current),
                     hidden=hidden, placed=placed_images(shown), linked=linked, height=HEIGHT)
 
 

@@ -10,7 +10,7 @@ from udml_core.runs.analyses import find_analysis
 from ..draw.palette import percent
 from ..maps.content import Color, Layout
 from ..maps.frame import UNITS, MapFrame, distortion_words
-from ..maps.scatter import Mark, draw_map
+from ..maps.scatter import Ring, draw_map
 from ..shell.analyses import SCOPE_WORDS, frame_words, rows_of
 from .ascent import show_moved_count
 from .clustering import Clustering
@@ -61,7 +61,7 @@ def _draw_clusters(clustering: Clustering, layout: Layout, current: int) -> None
     color = Color("cluster", codes, names, none=f"singleton{rest} or not in this graph")
     draw_map(clustering.dataset, layout, color,
              f"Map colored by the {summary.count} clusters at ε {clustering.epsilon:g}", MAP_KEY,
-             segments=forest, marks=[Mark(current, "current")], height=470)
+             segments=forest, marks=[Ring(current, "current")], height=470)
 
 
 def show_map(clustering: Clustering, shown: MapFrame | None, current: int, embedding: str) -> None:

@@ -16,7 +16,7 @@ from udml_core.runs.analyses import MAPS, Analysis, list_analyses
 from ..maps.coloring import default_color
 from ..maps.content import Layout
 from ..maps.frame import UNITS, MapFrame, load_map
-from ..maps.scatter import Mark, draw_map
+from ..maps.scatter import Ring, draw_map
 from ..shell.address import choice_from_address, write_address
 from ..shell.analyses import KIND_WORDS
 from .colors import run_heading
@@ -109,6 +109,6 @@ def show_matched_map(matched: MatchedMap, name: str, query: int | None = None, n
     frame = matched.frame
     layout = Layout(frame.projection.indices, matched.positions, f"{frame.run.id} {frame.map_id} matched",
                     bounds(matched.positions), frame.neighbors)
-    marks = [] if query is None else [Mark(query, "query", neighbors)]
+    marks = [] if query is None else [Ring(query, "query", neighbors)]
     return draw_map(frame.dataset, layout, default_color(frame), f"Map of {name}, {len(layout.indices)} images",
                     f"compare-map-{frame.run.id}", height=height, linked=True, marks=marks)

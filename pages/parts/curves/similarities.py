@@ -18,9 +18,10 @@ from udml_core.numerics.explanations import LatentLayer
 from udml_core.runs import Run
 
 from ..draw.figures import COLORS, GRAY, draw
+from ..draw.slider import pick_epoch_cursor
 from ..draw.tables import table_behind
 from ..shell.cached import dataset_of, load_split
-from ..shell.epochs import epoch_at, load_record, pick_epoch_cursor
+from ..shell.epochs import epoch_at, load_record
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import run_title
 from ..shell.user_errors import show_user_errors

@@ -14,8 +14,9 @@ from udml_core.runs import Run
 from udml_core.runs.tasks import LIVE_STATES
 
 from ..draw.figures import GRAY, curve, draw, line_style
+from ..draw.slider import pick_epoch_cursor
 from ..draw.tables import table_behind
-from ..shell.epochs import epoch_at, pick_epoch_cursor
+from ..shell.epochs import epoch_at
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import run_titles
 from ..shell.user_errors import show_user_errors

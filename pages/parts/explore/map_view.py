@@ -10,7 +10,7 @@ from ..maps.excluding import excluded_images, show_excluded, visible_images
 from ..maps.frame import MapFrame
 from ..maps.image_grid import grid_color, grid_layout
 from ..maps.layouts import MapLayout
-from ..maps.scatter import current_mark, draw_map
+from ..maps.scatter import current_ring, draw_map
 from .workbench import Workbench
 
 KEY = "explore-map"
@@ -38,7 +38,7 @@ def show_map(bench: Workbench, layout: MapLayout, shown: MapFrame, color: Color)
         points, color = grid_layout(grid, f"{layout.id} {bench.frame}"), grid_color(grid, shown, color)
     count = visible_images(points.indices, hidden).sum()
     draw_map(bench.dataset, points, color, f"{layout.title}, {bench.frame_words}, {count:,} images", KEY,
-             marks=current_mark(points, bench.focus, LINES), hidden=hidden, height=HEIGHT, grid=grid, legend_below=True)
+             marks=current_ring(points, bench.focus, LINES), hidden=hidden, height=HEIGHT, grid=grid, legend_below=True)
 
 
 def shown_images(layout: MapLayout, shown: MapFrame, bench_frame: str) -> np.ndarray:

@@ -17,7 +17,7 @@ from ..draw.gallery import gallery, tile_of
 from ..draw.tables import table_behind
 from ..maps.content import Color
 from ..maps.frame import UNITS, covering_map, show_distortion
-from ..maps.scatter import Mark, draw_map
+from ..maps.scatter import Ring, draw_map
 from ..shell.address import number_from_address, write_address
 from ..shell.analyses import rows_of
 from .graph_view import GraphView
@@ -94,7 +94,7 @@ def _reach_map(view: GraphView, shares: Array, row: int) -> int | None:
     color = Color("share in %, log₁₀", np.where(rows >= 0, orders, np.nan), low=LOWEST_LOG_SHARE, high=2,
                   none="not reached")
     images = view.graph.images
-    marks = [Mark(images[row], "label"), Mark(images[view.row], "image", images[view.graph.neighbors[view.row]])]
+    marks = [Ring(images[row], "label"), Ring(images[view.row], "image", images[view.graph.neighbors[view.row]])]
     clicked = draw_map(view.dataset, shown.layout, color, "Map colored by the share of walks that end at the label",
                        "affinity-map", marks=marks, height=430)
     show_distortion(shown)

@@ -9,7 +9,7 @@ from udml_core.runs.analyses import plan_analysis
 
 from ..maps.content import Color
 from ..maps.frame import UNITS, MapFrame, covering_map, distortion_words
-from ..maps.scatter import Mark, draw_map
+from ..maps.scatter import Ring, draw_map
 from ..shell.address import choice_from_address, write_address
 from ..shell.analyses import request_analysis, rows_of, show_analysis_progress
 from ..shell.selection import select, selection
@@ -37,7 +37,7 @@ def spread_map(board: Board) -> None:
                               label_visibility="collapsed") or DEFAULT_COLOR
     write_address("show", by, DEFAULT_COLOR)
     selected = selection(board.dataset)
-    marks = [*(Mark(image) for image in board.labels), *(Mark(image, "next") for image in board.suggested_images[:1])]
+    marks = [*(Ring(image) for image in board.labels), *(Ring(image, "next") for image in board.suggested_images[:1])]
     clicked = draw_map(board.dataset, shown.layout, _color(board, shown, by), f"Map colored by {COLORS[by].lower()}",
                        "labels-map", marks=marks, height=430)
     st.caption("Rings mark labeled images; no label reaches the gray images. Click a point to select or deselect it; "

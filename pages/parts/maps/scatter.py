@@ -43,11 +43,11 @@ HTML = """<div class="scatter" role="group"><div class="layout">
 
 
 @dataclass(frozen=True)
-class Mark:
-    """An image that a ring marks on a map, if the map shows it.
+class Ring:
+    """A ring around an image on a map, if the map shows the image.
 
     Attributes:
-        image: Its data set index.
+        image: The data set index of the image.
         word: A word beside the ring.
         ends: Data set indices of the images that lines join it with.
     """
@@ -57,8 +57,8 @@ class Mark:
     ends: Sequence[int] | Array = ()
 
 
-def current_mark(layout: Layout, image: int | None, most: int | None = None) -> list[Mark]:
-    """Return the mark of the current image, joined with its nearest neighbors.
+def current_ring(layout: Layout, image: int | None, most: int | None = None) -> list[Ring]:
+    """Return the ring around the current image, joined with its nearest neighbors.
 
     Args:
         layout: The positions of all points of the map.
@@ -68,12 +68,12 @@ def current_mark(layout: Layout, image: int | None, most: int | None = None) -> 
     if image is None or image not in layout.indices:
         return []
     if layout.neighbors is None:
-        return [Mark(image, "current")]
+        return [Ring(image, "current")]
     row = int(rows_of(layout.indices, np.array([image]))[0])
-    return [Mark(image, "current", layout.indices[layout.neighbors[row][:most]])]
+    return [Ring(image, "current", layout.indices[layout.neighbors[row][:most]])]
 
 
-def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: str, *, marks: Sequence[Mark] = (),
+def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: str, *, marks: Sequence[Ring] = (),
              hidden: Array = NONE, segments: Array | None = None, placed: Sequence[Mapping[str, Any]] = (),
              height: int = 560, linked: bool = False, images: bool = True, grid: ImageGrid | None = None,
              legend_below: bool = False) -> int | None:
@@ -132,8 +132,8 @@ def map_file(dataset: Dataset, layout: Layout, color: Color, selected: Selection
                         STYLE=style, DATA=data, SCRIPT=script.replace("export default function", "function"))
 
 
-def _marks(marks: Sequence[Mark], layout: Layout) -> list[dict[str, Any]]:
-    """Return the marks of images on the map with their rows and the rows of their ends."""
+def _marks(marks: Sequence[Ring], layout: Layout) -> list[dict[str, Any]]:
+    """Return the rings as the browser reads them, with their rows and the rows of their ends."""
     def rows(images: Sequence[int] | Array) -> list[int]:
         found = rows_of(layout.indices, np.asarray(images, dtype=np.int64))
         return [row for row in found.tolist() if row >= 0]

@@ -14,7 +14,7 @@ from ..draw.palette import CLASSES, color_legend
 from ..draw.tables import table_behind
 from ..maps.coloring import default_color
 from ..maps.frame import UNITS, covering_map, distortion_words
-from ..maps.scatter import Mark, draw_map
+from ..maps.scatter import Ring, draw_map
 from .center import Center
 
 
@@ -30,8 +30,8 @@ def show_map(center: Center, hoods: LinearNeighborhoods, second: int) -> int | N
                      icon=":material/scatter_plot:", query_params={"run": center.run.id})
         return None
     candidates, members = hoods.neighbors[0], hoods.members[0]
-    marks = [*map(Mark, candidates[~members].tolist()), Mark(second, "second"),
-             Mark(center.index, "first", candidates[members])]
+    marks = [*map(Ring, candidates[~members].tolist()), Ring(second, "second"),
+             Ring(center.index, "first", candidates[members])]
     clicked = draw_map(center.dataset, shown.layout, default_color(shown),
                        f"Map of all images, with {center.name} joined to its members", "neighborhood-map", marks=marks,
                        height=370, legend_below=True)

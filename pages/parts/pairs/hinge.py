@@ -16,9 +16,9 @@ from udml_core.exploration import pairs as views
 from udml_core.methods import NML
 from udml_core.runs import Run
 
-from ..draw.field_slider import field_slider
 from ..draw.figures import GRAY, draw
 from ..draw.palette import HIT, MISS, QUERY
+from ..draw.slider import field_slider
 from ..draw.tables import table_behind
 from ..shell.cached import load_split
 from ..shell.run_hash import RUN_HASH

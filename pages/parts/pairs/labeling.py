@@ -17,7 +17,7 @@ from udml_core.methods import find_method
 from udml_core.runs import Run
 
 from ..draw.downloads import Download, share
-from ..draw.slots import slot
+from ..draw.sections import slot
 from ..shell.address import join_indices, write_address
 from ..shell.cached import dataset_of, load_split
 from ..shell.run_hash import RUN_HASH
