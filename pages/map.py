@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
+from pages.parts.curves.similarities import similarity_pictures, similarity_words
 from pages.parts.data.columns import choose_values
 from pages.parts.draw.downloads import Download, image_list, share
+from pages.parts.draw.figures import curve, curve_names
 from pages.parts.draw.gallery import clicked_tile
 from pages.parts.draw.run_header import header_place, run_header
 from pages.parts.maps.choosing import announce_maps, carry_to_map, pick_map, pick_map_frame
-from pages.parts.maps.coloring import colorings, pick_color
+from pages.parts.maps.coloring import colorings, pick_color, sample_clusters
 from pages.parts.maps.columns import upload_columns
 from pages.parts.maps.content import Color
 from pages.parts.maps.excluding import excluded_images, visible_images
@@ -21,7 +23,6 @@ from pages.parts.maps.panel import side_panel
 from pages.parts.maps.placing import place_images, placed_images
 from pages.parts.maps.scatter import current_ring, draw_map, map_file
 from pages.parts.maps.second_map import changed_neighborhoods, pick_comparison, pick_second_map
-from pages.parts.maps.training import epoch_curves, pair_similarities
 from pages.parts.maps.uncertainty import LABEL, certain_and_uncertain, noise_slider
 from pages.parts.shell.address import number_from_address
 from pages.parts.shell.analyses import frame_words, show_analysis_progress
@@ -31,10 +32,12 @@ from pages.parts.shell.selection import Selection, selection
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
+from udml_core.exploration.clusters import summary
 from udml_core.exploration.maps import hide_rest
 from udml_core.runs import Run
 
 MOST_DRAWN = 1_000_000  # points that the browser gets
+CURVES = ("sample map@r", "loss", "neighbor stability")
 HEIGHT = 600  # pixels of the map and of the panel beside it: both end above the fold of a laptop screen
 
 
@@ -102,6 +105,49 @@ def show_maps(shown: MapFrame, other: MapFrame | None, color: Color, selected: S
     with columns[-1]:
         clicks.append(side_panel(shown, selected, current, frame_words(shown.name, shown.run), "map", HEIGHT))
     return clicked_tile(clicks)
+
+
+def epoch_curves(shown: MapFrame) -> None:
+    """Show the clusters of a map's epoch, and the training curves.
+
+    A cursor in the curves marks the epoch. Nothing is computed before the user opens this part.
+    """
+    if shown.epoch is None:
+        return
+    part = st.expander("Training curves and clusters at this epoch", icon=":material/show_chart:", key="map-curves",
+                       on_change="rerun")
+    if not part.open:
+        return
+    with part:
+        _curves_and_clusters(shown, shown.epoch)
+
+
+def _curves_and_clusters(shown: MapFrame, epoch: int) -> None:
+    rows = shown.run.metrics()[0]
+    clusters = sample_clusters(shown.run, epoch)
+    labels = None if shown.dataset.labels is None else shown.dataset.labels[shown.run.sample_indices()]
+    numbers = summary(clusters, labels)
+    purity = "" if numbers.purity is None else f", purity {100 * numbers.purity:.1f} %"
+    st.markdown(f"**Clusters at this epoch:** {numbers.count} clusters, {numbers.singletons} singletons, coverage "
+                f"{100 * numbers.coverage:.1f} % of the sample{purity}.")
+    names = [name for name in CURVES if name in curve_names(rows)]
+    for column, name in zip(st.columns(len(CURVES)), names, strict=False):
+        with column:
+            curve(name, {"run": rows}, f"map-{name}", epoch)
+
+
+def pair_similarities(shown: MapFrame) -> None:
+    """Show the similarities of positive and negative pairs at a map's epoch, if any."""
+    numbers = shown.run.epoch_numbers()
+    named = {"initial": numbers[0], "final": shown.run.kept_epoch()} if numbers else {}
+    epoch = named.get(shown.name) if shown.epoch is None else shown.epoch
+    if epoch is not None:
+        part = st.expander("Similarities of positive and negative pairs", icon=":material/join_inner:",
+                           key="map-similarities", on_change="rerun")
+        if part.open:
+            with part:
+                similarity_pictures(shown.run, epoch, "map-near")
+                st.caption(similarity_words([shown.run]))
 
 
 def show_exports(shown: MapFrame, color: Color, selected: Selection) -> None:
