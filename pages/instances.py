@@ -25,8 +25,7 @@ from udml_core.runs import Run
 from udml_core.runs.search.retrieval import FROZEN, Which
 
 LARGEST_DRAW = 2**31
-SIDE = 104
-"""Pixels of a view."""
+SIDE = 104  # pixels of a view
 REPRESENTATIONS = {"latent": "Latent z, which the loss compares", "instance": "Embedding x"}
 
 

@@ -23,8 +23,7 @@ from pages.parts.shell.user_errors import show_user_errors
 from udml_core.exploration import label_spread as views
 from udml_core.runs import Run
 
-COLUMNS = 3
-"""Classes in a row of the assigned labels."""
+COLUMNS = 3  # classes in a row of the assigned labels
 
 
 def show_numbers(board: Board) -> None:
