@@ -6,11 +6,12 @@ import streamlit as st
 
 from pages.parts.curves.spectrum import explore_spectrum
 from pages.parts.draw.downloads import Download, share, table_file
+from pages.parts.draw.run_header import header_place, run_header
 from pages.parts.draw.sections import Section, show_sections
 from pages.parts.labels.affinities import affinity_table, ego_graphs, sorted_halves
-from pages.parts.labels.few_labels import gamma_slider
 from pages.parts.labels.graph_view import (
     GraphView,
+    gamma_slider,
     graph_embedding,
     has_labels,
     load_view,
@@ -23,7 +24,6 @@ from pages.parts.labels.label_reach import label_reach
 from pages.parts.shell.address import write_address
 from pages.parts.shell.cached import dataset_of
 from pages.parts.shell.interesting import image_in_address
-from pages.parts.shell.run_header import header_place, run_header
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.data.dataset import Dataset

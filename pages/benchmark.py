@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import get_args
+
+import pandas as pd
 import streamlit as st
 
-from pages.parts.benchmark.cell import show_cell
 from pages.parts.benchmark.difference import show_difference
-from pages.parts.benchmark.orders import show_orders
-from pages.parts.benchmark.table import COST_CAPTION, GROUP_WORDS, METHOD, RANK, RankedTable, ranked_table, words_of
+from pages.parts.benchmark.table import (
+    COST_CAPTION,
+    GROUP_WORDS,
+    METHOD,
+    RANK,
+    RankedTable,
+    ranked_table,
+    show_cell,
+    words_of,
+)
 from pages.parts.draw.downloads import Download, share
+from pages.parts.draw.tables import table_behind
 from pages.parts.results.provenance import show_provenance
 from pages.parts.shell.address import choice_from_address, write_address
 from pages.parts.shell.run_status import METHOD_TITLES
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.results import benchmark as record
-from udml_core.results.benchmark import Benchmark
+from udml_core.results.benchmark import Benchmark, Order, count_orders, orders
 from udml_core.results.records import FOLDER
 
 ALL = "all"
@@ -82,6 +94,50 @@ def choose_cell(benchmark: Benchmark, table: RankedTable) -> None:
     dataset = benchmark.datasets[right.selectbox("Measured on", measured, key=DATASET_BOX,
                                                  format_func=lambda key: benchmark.datasets[key].title)]
     show_cell(dataset.entries[name], dataset)
+
+
+ORDERS: tuple[Order, ...] = get_args(Order)
+
+
+def show_orders(benchmark: Benchmark, titles: dict[str, str]) -> None:
+    """Show how many pairs of methods have the papers' order on the most similar data set.
+
+    Args:
+        benchmark: The benchmark.
+        titles: Title of each method, by its name.
+    """
+    counts, pairs = [], []
+    for table in benchmark.papers:
+        for dataset in benchmark.datasets.values():
+            compared = orders(table, dataset)
+            is_similar = dataset.near == table.data
+            if is_similar:
+                count = Counter(pair.order for pair in compared)
+                counts.append({"Table": table.title, "Here": dataset.title, "Pairs": len(compared)}
+                              | {order.capitalize(): count[order] for order in ORDERS})
+            pairs += [{"Table": table.title, "Here": dataset.title, "Similar data": is_similar,
+                       "Better": titles.get(pair.better, pair.better), "Worse": titles.get(pair.worse, pair.worse),
+                       "Printed difference": round(pair.printed, 1),
+                       "Measured difference": None if pair.measured is None else round(pair.measured, 1),
+                       "Order": pair.order} for pair in compared]
+    if counts:
+        st.markdown(summary(benchmark))
+    st.caption("Each row compares every two methods of a paper's table on the data set here that is most like the "
+               "paper's, whatever is chosen above. The measure is R@1 on classes that training has not seen, also "
+               "where a paper prints another measure or tests on seen classes. An order is confirmed or reversed if "
+               "the means differ by more than the sum of their standard deviations over the seeds, and by more than "
+               "two standard errors over the test images, compared image by image. By chance alone, up to one of 20 "
+               "equal pairs would pass the second condition.")
+    st.dataframe(pd.DataFrame(counts), hide_index=True, width="stretch", height="content")
+    table_behind("Every pair of methods, on every data set", pd.DataFrame(pairs))
+
+
+def summary(benchmark: Benchmark) -> str:
+    """Return one sentence on all tables: how many of the measured pairs have the printed order."""
+    count = count_orders(benchmark)
+    return (f"Of {count.total() - count['not measured']} printed pairs that are measured here, each counted once, "
+            f"**{count['confirmed']} have the papers' order, {count['reversed']} the reverse**, and "
+            f"{count['not separated']} cannot be separated.")
 
 
 def cannot_tell(benchmark: Benchmark) -> str:

@@ -9,8 +9,9 @@ from pages.parts.clusters.members import cluster_sizes, largest_clusters
 from pages.parts.clusters.picture import MAP_KEY, show_map
 from pages.parts.clusters.sweep import show_sweep
 from pages.parts.draw.downloads import Download, share, table_file
-from pages.parts.draw.field_slider import field_slider
+from pages.parts.draw.run_header import header_place, run_header
 from pages.parts.draw.sections import Section, open_section, show_sections
+from pages.parts.draw.slider import field_slider
 from pages.parts.maps.coloring import ascent_settings
 from pages.parts.maps.frame import covering_map
 from pages.parts.maps.images import follow_click, pick_clicked
@@ -19,7 +20,6 @@ from pages.parts.shell.analyses import request_analysis, show_analysis_progress
 from pages.parts.shell.cached import load_split
 from pages.parts.shell.empty_state import offer_example
 from pages.parts.shell.interesting import current_image, image_in_address
-from pages.parts.shell.run_header import header_place, run_header
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.base.declaration import describe_field

@@ -5,16 +5,18 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.parts.draw.pictures import picture
-from pages.parts.explore.layouts import pick_frame, pick_layout
-from pages.parts.explore.map_view import KEY, draw_map, pick_color, show_facts, shown_images
+from pages.parts.draw.run_header import header_place, run_header
+from pages.parts.explore.map_view import KEY, show_facts, show_map, shown_images
 from pages.parts.explore.panels import pick_panel
 from pages.parts.explore.workbench import Workbench, interesting_images, show_another
+from pages.parts.maps.choosing import pick_frame
+from pages.parts.maps.coloring import pick_color
 from pages.parts.maps.excluding import PARAMETER as EXCLUDED
 from pages.parts.maps.images import announce_missing, follow_click
+from pages.parts.maps.layouts import pick_any_layout
 from pages.parts.shell.analyses import frame_words, show_analysis_progress
 from pages.parts.shell.cached import dataset_of, load_retrieval
 from pages.parts.shell.interesting import current_image
-from pages.parts.shell.run_header import header_place, run_header
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.selection import selection
 from pages.parts.shell.undo import undo_buttons
@@ -52,18 +54,19 @@ def explore(run: Run) -> None:
     left, right = st.columns([57, 43], gap="small")
     with left:
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key="explore-toolbar"):
-            layout = pick_layout(run)
+            layout = pick_any_layout(run)
             color_place = st.container(width="content")
         with st.container(key="explore-cursor"):  # a line of its own right above the map, whose main control it is
-            frame = pick_frame(run, layout)
+            frame = layout.frames[pick_frame(run, layout.frames, layout.start(run), "Epoch",
+                                             f"explore-epoch-{layout.id}", buttons="explore-frame")]
         run_header(run, frame_words(frame, run), header)  # before the map is loaded, so that nothing moves later
         shown = layout.load(run, frame)
         with color_place:
-            color = pick_color(shown)
+            color = pick_color(shown, "Color", 180, "explore-color")
         clicked_map = follow_click(KEY, shown_images(layout, shown, frame))
         bench = Workbench(run, dataset, current_image(run, dataset), frame)
         selected = selection(dataset)
-        draw_map(bench, layout, shown, color, selected)
+        show_map(bench, layout, shown, color)
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             show_facts(layout, shown)
             undo_buttons(dataset, "explore", parameters=(EXCLUDED,))

@@ -3,24 +3,22 @@
 Seams are colored by the distance between adjacent images.
 """
 
-from dataclasses import replace
-
-import numpy as np
 import streamlit as st
 
-from pages.parts.draw.image_grid import grid_layout, seam_range
-from pages.parts.draw.map_content import Color
-from pages.parts.draw.scatter import scatter
-from pages.parts.maps.choosing import announce_maps, new_map_menu, pick_map
+from pages.parts.draw.run_header import header_place, run_header
+from pages.parts.maps.choosing import announce_maps, pick_map
 from pages.parts.maps.coloring import pick_color
-from pages.parts.maps.excluding import excluded_images, without_excluded
+from pages.parts.maps.content import Color
+from pages.parts.maps.excluding import excluded_images, visible_images
 from pages.parts.maps.frame import MapFrame, load_map
+from pages.parts.maps.image_grid import grid_color, grid_layout, seam_range
 from pages.parts.maps.images import follow_click, pick_clicked, picked_image
+from pages.parts.maps.new_map import new_map_menu
 from pages.parts.maps.panel import side_panel
+from pages.parts.maps.scatter import draw_map
 from pages.parts.shell.address import choice_from_address, write_address
 from pages.parts.shell.analyses import frame_words, load_result, request_analysis, show_analysis_progress
 from pages.parts.shell.empty_state import offer_example
-from pages.parts.shell.run_header import header_place, run_header
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.selection import selection
 from pages.parts.shell.user_errors import show_user_errors
@@ -30,24 +28,18 @@ from udml_core.runs.analyses import ImageGrid, analysis_at, plan_analysis
 HEIGHT = 600
 
 
-def color_in_order_of(grid: ImageGrid, shown: MapFrame, color: Color) -> Color:
-    """Return the map's colors in the order of the grid's images."""
-    rows = np.searchsorted(shown.projection.indices, grid.indices)
-    return replace(color, values=np.asarray(color.values)[rows])
-
-
 def show_grid(shown: MapFrame, grid_id: str, color: Color) -> None:
     """Show the grid, and the panel with the current image and the selection beside it."""
     grid = load_result(shown.run, grid_id)
     assert isinstance(grid, ImageGrid)
     size = f"{len(grid.indices):,} images in {grid.rows} rows and {grid.columns} columns"
-    layout, color = without_excluded(grid_layout(grid, grid_id), color_in_order_of(grid, shown, color),
-                                     excluded_images(shown.dataset))
-    follow_click("grid", layout.indices)
+    hidden = excluded_images(shown.dataset)
+    follow_click("grid", grid.indices[visible_images(grid.indices, hidden)])
     selected, current = selection(shown.dataset), picked_image(shown)
     left, right = st.columns([7, 3], gap="small")
     with left:
-        clicks = [scatter(shown.dataset, layout, color, selected, size, "grid", height=HEIGHT, grid=grid)]
+        clicks = [draw_map(shown.dataset, grid_layout(grid, grid_id), grid_color(grid, shown, color), size, "grid",
+                           hidden=hidden, height=HEIGHT, grid=grid)]
     with right:
         clicks.append(side_panel(shown, selected, current, "anywhere on the grid", "grid", HEIGHT))
     low, high = seam_range(grid) or (0.0, 0.0)

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 import streamlit as st
+from PIL import Image
 
+from pages.parts.draw.pictures import picture
+from pages.parts.draw.run_header import run_header
 from pages.parts.instances.chosen import EMBEDDINGS, ChosenImage, as_compared, random_views
 from pages.parts.instances.competition import compete, pick_competitors, show_competitors, softmax_sliders
-from pages.parts.instances.two_views import two_views
 from pages.parts.maps.uncertainty import noise
 from pages.parts.shell.address import choice_from_address, number_from_address, write_address
-from pages.parts.shell.cached import dataset_of, load_split
+from pages.parts.shell.cached import dataset_of, load_retrieval, load_split
 from pages.parts.shell.epochs import has_record
 from pages.parts.shell.interesting import current_image
-from pages.parts.shell.run_header import run_header
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.data.splits import Split
 from udml_core.exploration import instances as views
+from udml_core.methods import Method
 from udml_core.numerics.explanations import LatentLayer, Uncertainty
 from udml_core.runs import Run
+from udml_core.runs.search.retrieval import FROZEN, Which
 
 LARGEST_DRAW = 2**31
+SIDE = 104  # pixels of a view
 REPRESENTATIONS = {"latent": "Latent z, which the loss compares", "instance": "Embedding x"}
 
 
@@ -30,6 +34,39 @@ def show_image(current: ChosenImage) -> None:
     half = "training half" if current.index in current.split.train else "test half"
     st.markdown(f"**{current.dataset.caption(current.index)}**, {half}.",
                 help="Click any image of this page to make it the current image, or choose an image on the map.")
+
+
+def two_views(current: ChosenImage, cosines: dict[Which, float], compared: str) -> None:
+    """Show an image without augmentation and two random views.
+
+    Args:
+        current: The current image.
+        cosines: Cosine of the two views before and after training.
+        compared: Name of the representation that the cosines compare.
+    """
+    plain = load_retrieval(current.run).prepared(current.dataset.images[current.index])
+    pixels, _ = random_views(current.run, current.index, current.draw)
+    with st.container(horizontal=True, gap="small"):
+        for word, view in (("without augmentation", plain), ("first view", pixels[0]), ("second view", pixels[1])):
+            image = Image.fromarray(view[0] if len(view) == 1 else np.ascontiguousarray(view.transpose(1, 2, 0)))
+            picture(image, SIDE, f"{current.dataset.caption(current.index)}, {word}", word.capitalize())
+    side = plain.shape[1]
+    values = (f"**{cosines['final']:.3f}** after training, **{cosines['initial']:.3f}** before"
+              if current.run.spec().method != FROZEN else f"**{cosines['final']:.3f}**")
+    st.markdown(f"The cosine of the two views in {compared} is {values}.",
+                help=f"The encoder reads {side} × {side} pixels. A view is a random crop, flipped half of the time, "
+                     "with the method's other augmentations. "
+                     f"{_views_in_training(current.run.spec().build_method())}")
+    st.button("Draw again", icon=":material/casino:", key="instance-draw", on_click=write_address,
+              args=("draw", str(current.draw + 1)), help="Draw two other views, and another batch for the softmax.")
+
+
+def _views_in_training(method: Method) -> str:
+    if method.views_needed:
+        return f"This run trained a head on {method.views_needed} views of each training image, drawn once like these."
+    if method.trains_encoder:
+        return "This run trained on new views in every epoch."
+    return "This run's method trains on images without augmentation; other methods would train on views like these."
 
 
 def show_links(current: ChosenImage) -> None:

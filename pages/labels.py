@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 
 from pages.parts.draw.downloads import Download, share, table_file
+from pages.parts.draw.gallery import selectable_gallery
 from pages.parts.draw.palette import percent
+from pages.parts.draw.run_header import run_header
 from pages.parts.draw.sections import Section, show_sections
+from pages.parts.draw.tables import table_behind
 from pages.parts.labels.assignment import assignment_panel
-from pages.parts.labels.board import Board, board_of
-from pages.parts.labels.few_labels import gamma_slider
-from pages.parts.labels.label_lists import assigned_labels, suggestion_list
+from pages.parts.labels.board import MOST_TILES, Board, board_of, tile_to_label
+from pages.parts.labels.graph_view import gamma_slider
 from pages.parts.labels.spread_map import spread_map
 from pages.parts.shell.cached import dataset_of
-from pages.parts.shell.run_header import run_header
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.selection import selection
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.exploration import label_spread as views
 from udml_core.runs import Run
+
+COLUMNS = 3  # classes in a row of the assigned labels
 
 
 def show_numbers(board: Board) -> None:
@@ -55,6 +59,35 @@ def accuracy(board: Board) -> float | None:
         return None
     return views.agreement(board.ends, board.codes, board.names, board.dataset.labels[board.images],
                            board.dataset.class_names)
+
+
+def suggestion_list(board: Board) -> None:
+    """Show the images to label next."""
+    st.caption("Random walks that reach no label visit these images most often; the badge is rank and visits. Click an "
+               "image to select it.", help="Each image is chosen as if the images before it were labeled, so that the "
+                                           "suggestions lie apart.")
+    tiles = [tile_to_label(board, image, f"{rank} · {suggestion.visits:,.0f}")
+             for rank, (image, suggestion) in enumerate(zip(board.suggested_images, board.suggestions, strict=True), 1)]
+    selectable_gallery(board.dataset, tiles, "Images to label next", "labels-next", selection(board.dataset), 96, 300)
+
+
+def assigned_labels(board: Board) -> None:
+    """Show the labeled images by class."""
+    if not board.labels:
+        st.caption("There are no labels yet. Label the suggested image, or select images on the map and label them "
+                   "together.")
+        return
+    numbered = list(board.classes.items())
+    for start in range(0, len(numbered), COLUMNS):
+        for column, (name, number) in zip(st.columns(COLUMNS), numbered[start : start + COLUMNS], strict=False):
+            images = [image for image, label in board.labels.items() if label == name]
+            with column:
+                st.markdown(f"**{number}. {name}** · {len(images):,}")
+                selectable_gallery(board.dataset, [tile_to_label(board, image) for image in images[:MOST_TILES]],
+                                   f"Images of the class {name}", f"labels-given-{number}", selection(board.dataset),
+                                   60, 150)
+    sizes = pd.Series(list(board.labels.values())).value_counts(sort=False)
+    table_behind("Labels as a table", pd.DataFrame({"Class": sizes.index, "Labels": sizes.to_numpy()}))
 
 
 def next_steps(board: Board) -> None:

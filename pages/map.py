@@ -5,38 +5,39 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
+from pages.parts.curves.similarities import similarity_pictures, similarity_words
 from pages.parts.data.columns import choose_values
 from pages.parts.draw.downloads import Download, image_list, share
+from pages.parts.draw.figures import curve, curve_names
 from pages.parts.draw.gallery import clicked_tile
-from pages.parts.draw.map_content import Color
-from pages.parts.draw.map_file import map_file
-from pages.parts.draw.scatter import scatter
-from pages.parts.maps.choosing import announce_maps, carry_frame, new_map_menu, pick_map
-from pages.parts.maps.coloring import colorings, pick_color
+from pages.parts.draw.run_header import header_place, run_header
+from pages.parts.maps.choosing import announce_maps, carry_to_map, pick_map, pick_map_frame
+from pages.parts.maps.coloring import colorings, pick_color, sample_clusters
 from pages.parts.maps.columns import upload_columns
-from pages.parts.maps.comparison import changed_neighborhoods
-from pages.parts.maps.cursor import pick_frame
-from pages.parts.maps.excluding import excluded_images, visible_images, without_excluded
+from pages.parts.maps.content import Color
+from pages.parts.maps.excluding import excluded_images, visible_images
 from pages.parts.maps.frame import UNITS, MapFrame, show_distortion
 from pages.parts.maps.images import announce_missing, follow_click, pick_clicked, picked_image
+from pages.parts.maps.new_map import new_map_menu
 from pages.parts.maps.panel import side_panel
 from pages.parts.maps.placing import place_images, placed_images
-from pages.parts.maps.second_map import pick_comparison, pick_second_map
-from pages.parts.maps.training import epoch_curves, pair_similarities
+from pages.parts.maps.scatter import current_ring, draw_map, map_file
+from pages.parts.maps.second_map import changed_neighborhoods, pick_comparison, pick_second_map
 from pages.parts.maps.uncertainty import LABEL, certain_and_uncertain, noise_slider
 from pages.parts.shell.address import number_from_address
 from pages.parts.shell.analyses import frame_words, show_analysis_progress
 from pages.parts.shell.empty_state import offer_example
-from pages.parts.shell.run_header import header_place, run_header
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.selection import Selection, selection
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
+from udml_core.exploration.clusters import summary
 from udml_core.exploration.maps import hide_rest
 from udml_core.runs import Run
 
 MOST_DRAWN = 1_000_000  # points that the browser gets
+CURVES = ("sample map@r", "loss", "neighbor stability")
 HEIGHT = 600  # pixels of the map and of the panel beside it: both end above the fold of a laptop screen
 
 
@@ -67,15 +68,13 @@ def show_size(shown: MapFrame) -> None:
                    "and to search for its neighbors.")
 
 
-def draw_map(shown: MapFrame, key: str, color: Color, selected: Selection, linked: bool, current: int | None,
-             hidden: Array) -> int | None:
+def show_map(shown: MapFrame, key: str, color: Color, linked: bool, current: int | None, hidden: Array) -> int | None:
     """Draw a map.
 
     Args:
         shown: The map.
         key: The widget's key.
         color: The colors of the points.
-        selected: The data set's selection.
         linked: Whether another map on the page shows the same selection.
         current: Data set index of the current image, which is marked with its neighbors.
         hidden: Data set indices of the images that are not drawn.
@@ -83,13 +82,9 @@ def draw_map(shown: MapFrame, key: str, color: Color, selected: Selection, linke
     Returns:
         The data set index of the image that was clicked just now, or None.
     """
-    layout, color = without_excluded(shown.layout, color, hidden)
-    rows = np.flatnonzero(layout.indices == (-1 if current is None else current))
-    marks = [{"row": int(row), "word": "current", "lines": [] if layout.neighbors is None else
-              [neighbor for neighbor in layout.neighbors[row].tolist() if neighbor >= 0]} for row in rows]
-    description = f"Map of {map_title(shown)}, {len(layout.indices)} images"
-    return scatter(shown.dataset, layout, color, selected, description, key, marks=marks,
-                   placed=placed_images(shown), linked=linked, height=HEIGHT)
+    description = f"Map of {map_title(shown)}, {visible_images(shown.layout.indices, hidden).sum()} images"
+    return draw_map(shown.dataset, shown.layout, color, description, key, marks=current_ring(shown.layout, current),
+                    hidden=hidden, placed=placed_images(shown), linked=linked, height=HEIGHT)
 
 
 def show_maps(shown: MapFrame, other: MapFrame | None, color: Color, selected: Selection, hidden: Array) -> int | None:
@@ -101,15 +96,58 @@ def show_maps(shown: MapFrame, other: MapFrame | None, color: Color, selected: S
     columns = st.columns([7, 3] if other is None else [4, 4, 3], gap="small")
     clicks = []
     with columns[0]:
-        clicks.append(draw_map(shown, "map", color, selected, other is not None, current, hidden))
+        clicks.append(show_map(shown, "map", color, other is not None, current, hidden))
     if other is not None:
         other_colors = colorings(other)
         with columns[1]:
-            clicks.append(draw_map(other, "map2", other_colors.get(color.label, next(iter(other_colors.values())))(),
-                                   selected, True, current, hidden))
+            clicks.append(show_map(other, "map2", other_colors.get(color.label, next(iter(other_colors.values())))(),
+                                   True, current, hidden))
     with columns[-1]:
         clicks.append(side_panel(shown, selected, current, frame_words(shown.name, shown.run), "map", HEIGHT))
     return clicked_tile(clicks)
+
+
+def epoch_curves(shown: MapFrame) -> None:
+    """Show the clusters of a map's epoch, and the training curves.
+
+    A cursor in the curves marks the epoch. Nothing is computed before the user opens this part.
+    """
+    if shown.epoch is None:
+        return
+    part = st.expander("Training curves and clusters at this epoch", icon=":material/show_chart:", key="map-curves",
+                       on_change="rerun")
+    if not part.open:
+        return
+    with part:
+        _curves_and_clusters(shown, shown.epoch)
+
+
+def _curves_and_clusters(shown: MapFrame, epoch: int) -> None:
+    rows = shown.run.metrics()[0]
+    clusters = sample_clusters(shown.run, epoch)
+    labels = None if shown.dataset.labels is None else shown.dataset.labels[shown.run.sample_indices()]
+    numbers = summary(clusters, labels)
+    purity = "" if numbers.purity is None else f", purity {100 * numbers.purity:.1f} %"
+    st.markdown(f"**Clusters at this epoch:** {numbers.count} clusters, {numbers.singletons} singletons, coverage "
+                f"{100 * numbers.coverage:.1f} % of the sample{purity}.")
+    names = [name for name in CURVES if name in curve_names(rows)]
+    for column, name in zip(st.columns(len(CURVES)), names, strict=False):
+        with column:
+            curve(name, {"run": rows}, f"map-{name}", epoch)
+
+
+def pair_similarities(shown: MapFrame) -> None:
+    """Show the similarities of positive and negative pairs at a map's epoch, if any."""
+    numbers = shown.run.epoch_numbers()
+    named = {"initial": numbers[0], "final": shown.run.kept_epoch()} if numbers else {}
+    epoch = named.get(shown.name) if shown.epoch is None else shown.epoch
+    if epoch is not None:
+        part = st.expander("Similarities of positive and negative pairs", icon=":material/join_inner:",
+                           key="map-similarities", on_change="rerun")
+        if part.open:
+            with part:
+                similarity_pictures(shown.run, epoch, "map-near")
+                st.caption(similarity_words([shown.run]))
 
 
 def show_exports(shown: MapFrame, color: Color, selected: Selection) -> None:
@@ -125,30 +163,17 @@ def show_exports(shown: MapFrame, color: Color, selected: Selection) -> None:
                         lambda: image_list(shown.dataset, ids))], "map")
 
 
-def pick_other(comparison: str, shown: MapFrame) -> MapFrame | None:
-    """Choose the second map, in a line of its own."""
-    if not comparison:
-        return None
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        run, map_id = (shown.run, shown.map_id) if comparison == "frame" else pick_second_map(shown.run)
-        if run is None or map_id is None:
-            return None
-        same = (run, map_id) == (shown.run, shown.map_id)
-        with st.container(width=360):
-            return pick_frame(run, map_id, "frame2", "Embedding of the second map", shown.frame if same else None)
-
-
 @st.fragment
 @show_user_errors()
 def explore(run: Run) -> None:
     """Show the toolbar, the map with its panel, and further views below."""
     header = header_place()
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="map-toolbar"):
-        carry_frame(run)
+        carry_to_map(run)
         map_id = pick_map(run, width=170)
         if map_id is not None:
             with st.container(width="stretch", key="map-cursor"):
-                shown = pick_frame(run, map_id, "frame", "Embedding")
+                shown = pick_map_frame(run, map_id, "frame", "Embedding")
             run_header(run, frame_words(shown.name, run), header)
             color = pick_color(shown, "Color", 190)
             comparison = pick_comparison(len(shown.projection.frames), 165)
@@ -160,7 +185,7 @@ def explore(run: Run) -> None:
         return
     if color.label == LABEL and shown.epoch is None:
         noise_slider(run)
-    other = pick_other(comparison, shown)
+    other = pick_second_map(comparison, shown)
     selected = selection(shown.dataset)
     clicks = [show_maps(shown, other, color, selected, hidden)]
     announce_missing(shown.dataset, int(number_from_address("picked", -1)), np.setdiff1d(

@@ -9,8 +9,8 @@ import streamlit as st
 
 from pages.parts.draw.downloads import Download, share, table_file
 from pages.parts.draw.pictures import picture
-from pages.parts.draw.sections import Section, open_section, show_sections
-from pages.parts.draw.slots import slot
+from pages.parts.draw.run_header import header_place, run_header
+from pages.parts.draw.sections import Section, open_section, show_sections, slot
 from pages.parts.neighborhoods.center import OWN_IMAGE, Center, load_center, second_index, set_images
 from pages.parts.neighborhoods.flat import quality_bars, show_flat
 from pages.parts.neighborhoods.geometry import choose_geometry
@@ -23,7 +23,6 @@ from pages.parts.retrieval.own_images import receive_images
 from pages.parts.shell.address import choice_from_address, number_from_address, write_address
 from pages.parts.shell.analyses import frame_words
 from pages.parts.shell.cached import dataset_of
-from pages.parts.shell.run_header import header_place, run_header
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.base.arrays import Array

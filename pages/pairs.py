@@ -5,7 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.parts.draw.downloads import Download, share, table_file
-from pages.parts.draw.slots import slot
+from pages.parts.draw.run_header import header_place, run_header
+from pages.parts.draw.sections import slot
 from pages.parts.pairs.hinge import default_hinge, distance_charts, hinge_sliders
 from pages.parts.pairs.labeling import explore_labeling
 from pages.parts.pairs.prototypes import explore_prototypes
@@ -15,7 +16,6 @@ from pages.parts.shell.address import choice_from_address, indices_from_address,
 from pages.parts.shell.cached import dataset_of
 from pages.parts.shell.empty_state import offer_example
 from pages.parts.shell.epochs import epoch_words, has_record, load_record, pick_epoch
-from pages.parts.shell.run_header import header_place, run_header
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.data.dataset import Dataset

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from pages.parts.draw.run_header import run_header
 from pages.parts.draw.sections import Section, show_sections
 from pages.parts.refine.applying import show_actions
 from pages.parts.refine.cards import choose_recipe
@@ -10,7 +11,6 @@ from pages.parts.refine.live import load_live
 from pages.parts.refine.measures import show_measures, show_protocol, warn_of_fall
 from pages.parts.refine.query import choose_query, current_query, explain_rank, show_query
 from pages.parts.shell.analyses import frame_words, show_analysis_progress
-from pages.parts.shell.run_header import run_header
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.runs import Run

@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from pages.parts.draw.image_size import image_size
+from pages.parts.draw.gallery import image_size
+from pages.parts.draw.run_header import run_header
 from pages.parts.retrieval.embeddings import choose_embeddings, describe_refinement
 from pages.parts.retrieval.failures import show_failures
 from pages.parts.retrieval.filters import choose_filter, filter_widgets
@@ -25,7 +26,6 @@ from pages.parts.retrieval.samples import (
 )
 from pages.parts.shell.cached import load_retrieval
 from pages.parts.shell.interesting import Strip
-from pages.parts.shell.run_header import run_header
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.undo import undo_buttons
 from pages.parts.shell.user_errors import show_user_errors

@@ -1,17 +1,26 @@
 """Sweeps: groups of runs that try several values, their progress, and the best of them."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
 import streamlit as st
 
+from pages.parts.shell.address import choice_from_address, write_address
+from pages.parts.shell.run_status import METHOD_TITLES
+from pages.parts.shell.setting_words import setting_title
 from pages.parts.shell.user_errors import show_user_errors
-from pages.parts.sweeps.best import show_best
 from pages.parts.sweeps.charts import show_multiples, show_parallel
-from pages.parts.sweeps.choosing import choose_criterion, choose_dataset, choose_sweep
 from pages.parts.sweeps.progress import show_actions, show_progress
-from pages.parts.sweeps.table import show_table
+from pages.parts.sweeps.words import combination_words, criterion_text, measured
+from udml_core.base.errors import UserError
+from udml_core.data import catalog
 from udml_core.runs import runs_folder
 from udml_core.work import sweeps
+from udml_core.work.jobs.presets import show
+from udml_core.work.sweeps import CRITERIA, Combination, Criterion, Sweep
 
 EXAMPLE = """\
 data: digits
@@ -20,6 +29,51 @@ methods:
 fields: {dimension: [16, 32]}
 seeds: 3
 """
+
+
+def choose_sweep(groups: Sequence[Sweep]) -> Sweep:
+    """Choose a sweep; the address parameter `sweep` holds its id."""
+    by_id = {sweep.id: sweep for sweep in groups}
+    wanted = choice_from_address("sweep", by_id, groups[0].id)
+    chosen = st.selectbox("Sweep", list(by_id), list(by_id).index(wanted), width=420,
+                          format_func=lambda name: by_id[name].spec.name)
+    write_address("sweep", chosen)
+    return by_id[chosen]
+
+
+def choose_criterion(planned: str | None) -> Criterion:
+    """Choose the measure that chooses the best combination; the address parameter `by` holds its name."""
+    first = planned if planned in CRITERIA else next(iter(CRITERIA))
+    wanted = choice_from_address("by", CRITERIA, first)
+    name = st.selectbox("Choose the best by", list(CRITERIA), list(CRITERIA).index(wanted), width=420,
+                        format_func=lambda name: CRITERIA[name].title,
+                        help="None of these measures reads the test half. A sweep should be judged by the measure that "
+                             "it was planned with.")
+    write_address("by", name, first)
+    return CRITERIA[name]
+
+
+def choose_dataset(found: Sequence[Combination]) -> list[Combination]:
+    """Choose a data set, because measures of different data sets cannot be compared.
+
+    Returns:
+        The combinations on the data set.
+    """
+    names = list(dict.fromkeys(one.dataset for one in found))
+    if len(names) < 2:
+        return list(found)
+    wanted = choice_from_address("data", names, names[0])
+    chosen = st.segmented_control("Data set", names, default=wanted, required=True, format_func=title_of_dataset)
+    write_address("data", chosen, names[0])
+    return [one for one in found if one.dataset == chosen]
+
+
+def title_of_dataset(name: str) -> str:
+    """Return the title of a data set; its name if it is not available any more."""
+    try:
+        return catalog.find(name).title
+    except UserError:
+        return name
 
 
 def show_how() -> None:
@@ -31,7 +85,56 @@ def show_how() -> None:
     st.code(EXAMPLE, language=None)  # the colors of highlighted words are too pale
 
 
-def show(groups: Sequence[sweeps.Sweep]) -> None:
+def show_best(found: Sequence[Combination], criterion: Criterion) -> None:
+    """Show the best combination, its measure on the test half, and the ways to its run."""
+    best = next(iter(sweeps.best_combinations(found).values()), None)
+    if best is None:
+        finished = any(member.state == "done" for one in found for member in one.members)
+        st.caption(f"The finished runs have not measured this: {criterion.title}. Choose another measure." if finished
+                   else "The best combination appears when the first run has finished.")
+        return
+    unfinished = sum(len(one.runs) < len(one.members) for one in found)
+    seeds = f"mean of {len(best.runs)} seeds" if len(best.runs) > 1 else "one seed"
+    st.success(f"**Best{' so far' if unfinished else ''}: {combination_words(best)}** · {criterion.title}: "
+               f"{criterion_text(best, criterion)}, {seeds}.", icon=":material/trophy:")
+    test = "" if best.test is None else (f"On the test half its MAP@R is {measured(best.test)}; the test half has no "
+                                         "influence on the choice. ")
+    st.caption(f"{test}{criterion.text}")
+    run = sweeps.best_run(best, criterion.name)
+    with st.container(horizontal=True, gap="small"):
+        st.page_link("pages/runs.py", label="Its run" if len(best.runs) == 1 else "Its median run",
+                     icon=":material/monitoring:", query_params={"run": run.id})
+        st.page_link("pages/train.py", label="Train with its values", icon=":material/content_copy:",
+                     query_params={"like": run.id}, help="Opens Train with every field of this run filled in.")
+
+
+def combination_table(found: Sequence[Combination], criterion: Criterion) -> pd.DataFrame:
+    """Return a row for each combination, the highest mean first, unmeasured ones last."""
+    best = list(sweeps.best_combinations(found).values())
+    several = len({one.method for one in found}) > 1
+    names = list(dict.fromkeys(name for one in found for name in one.values))
+    rows: list[dict[str, Any]] = []
+    for one in sorted(found, key=lambda one: -(one.score.mean if one.score else float("-inf"))):
+        row: dict[str, Any] = {"": "★" if any(one is winner for winner in best) else ""}
+        if several:
+            row["Method"] = METHOD_TITLES.get(one.method, one.method)
+        row |= {setting_title(name, one.method if name in one.values else found[0].method):
+                show(one.values[name]) if name in one.values else "–" for name in names}
+        row |= {"Seeds": f"{len(one.runs)} of {len(one.members)}", criterion.title: criterion_text(one, criterion),
+                "MAP@R, test half": measured(one.test)}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def show_table(found: Sequence[Combination], criterion: Criterion) -> None:
+    """Show the combinations, the best marked by a star."""
+    st.dataframe(combination_table(found, criterion), hide_index=True, width="stretch",
+                 column_config={"": st.column_config.TextColumn(width=30, help="★: the best by the chosen measure.")},
+                 alt=f"Combinations of values by {criterion.title}, the highest first.")
+    st.caption("Mean ± standard deviation over the seeds. The star goes by the chosen measure, never by the test half.")
+
+
+def show_sweep(groups: Sequence[sweeps.Sweep]) -> None:
     """Show a group: progress, the best combination, and every combination by its values."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         sweep = choose_sweep(groups)
@@ -54,6 +157,6 @@ st.title("Sweeps")
 with show_user_errors():
     groups = sweeps.list_sweeps(runs_folder())
     if groups:
-        show(groups)
+        show_sweep(groups)
     else:
         show_how()

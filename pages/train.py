@@ -7,10 +7,10 @@ from typing import Any
 import streamlit as st
 
 from pages.parts.draw.form import method_form, option_form
-from pages.parts.labels.few_labels import assigned_now
 from pages.parts.pairs.source import PairChoice, pick_pairs
 from pages.parts.shell.address import write_address
 from pages.parts.shell.cached import load_dataset
+from pages.parts.shell.label_graph import assigned_now
 from pages.parts.shell.run_picker import app_dataset
 from pages.parts.shell.run_status import duration
 from pages.parts.shell.setting_words import with_titles

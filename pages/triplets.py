@@ -7,21 +7,18 @@ import pandas as pd
 import streamlit as st
 
 from pages.parts.draw.downloads import Download, share, table_file
-from pages.parts.draw.field_slider import field_slider
 from pages.parts.draw.figures import histogram
 from pages.parts.draw.palette import percent
-from pages.parts.draw.scatter import scatter
-from pages.parts.draw.sections import Section, show_sections
-from pages.parts.draw.slots import slot
+from pages.parts.draw.run_header import header_place, run_header
+from pages.parts.draw.sections import Section, show_sections, slot
+from pages.parts.draw.slider import field_slider
 from pages.parts.draw.tables import table_behind
 from pages.parts.maps.coloring import colorings
 from pages.parts.maps.frame import UNITS, covering_map, show_distortion
+from pages.parts.maps.scatter import Ring, draw_map
 from pages.parts.shell.address import write_address
-from pages.parts.shell.analyses import rows_of
 from pages.parts.shell.epochs import epoch_words, has_record, load_record, pick_epoch
-from pages.parts.shell.run_header import header_place, run_header
 from pages.parts.shell.run_picker import pick_run
-from pages.parts.shell.selection import selection
 from pages.parts.shell.user_errors import show_user_errors
 from pages.parts.triplets.browsing import Choice, browse_triplets, open_first_of
 from pages.parts.triplets.detail import show_triangles, show_triplet
@@ -112,11 +109,11 @@ def draw_on_map(stored: StoredTriplets, choice: Choice) -> None:
         return
     st.markdown("**Map after training**, with lines from the anchor to its positive and its negative. Click another "
                 "anchor to show its triplet.")
-    rows = rows_of(shown.projection.indices, stored.images[:, choice.triplet]).tolist()
-    marks = [{"row": row, "word": role, "lines": [] if role == "anchor" else [rows[0]]}
-             for row, role in zip(rows, ROLES, strict=True)]
-    clicked = scatter(stored.dataset, shown.layout, colorings(shown)["weight"](), selection(stored.dataset),
-                      "Map with the two edges of the current triplet", "triplets-map", marks=marks, height=440)
+    images = stored.images[:, choice.triplet].tolist()
+    marks = [Ring(image, role, () if role == "anchor" else images[:1])
+             for image, role in zip(images, ROLES, strict=True)]
+    clicked = draw_map(stored.dataset, shown.layout, colorings(shown)["weight"](),
+                       "Map with the two edges of the current triplet", "triplets-map", marks=marks, height=440)
     show_distortion(shown)
     st.caption(UNITS)
     open_first_of(stored, choice.ordered, clicked)

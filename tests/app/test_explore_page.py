@@ -12,11 +12,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.explore import map_view
-from pages.parts.explore.layouts import EPOCHS, MOVING, MapLayout
 from pages.parts.explore.map_view import shown_images
 from pages.parts.explore.neighborhood import run_geometry
 from pages.parts.explore.panels import PANELS
 from pages.parts.explore.workbench import Workbench, interesting_images
+from pages.parts.maps.layouts import EPOCHS, MOVING, MapLayout
 from pages.parts.shell.epoch_images import EpochImages
 from pages.parts.shell.interesting import MOST, MOST_TEST, current_image, recorded_images
 from pages.parts.shell.selection import Selection

@@ -365,7 +365,7 @@ def test_affinity_warns_about_an_image_outside_its_graph_and_keeps_the_shown_ima
     assert warning in test.warning[0].value
     test = opened("affinity", run=run.id, picked=str(inside), section="reach")
     assert not test.warning
-    monkeypatch.setattr("pages.parts.labels.label_reach.scatter", lambda *_, **__: outside)
+    monkeypatch.setattr("pages.parts.labels.label_reach.draw_map", lambda *_, **__: outside)
     monkeypatch.setattr("pages.parts.labels.label_reach.covering_map", a_map)
     monkeypatch.setattr("pages.parts.labels.label_reach.show_distortion", lambda _: None)
     test = test.run()
@@ -471,7 +471,7 @@ def test_affinity_starts_at_the_gamma_of_the_run_even_close_to_1(
     (near.folder / "spec.json").write_text(spec.model_copy(update={"fields": spec.fields | {"gamma": 0.999}}
                                                            ).model_dump_json())
     sliders = []
-    monkeypatch.setattr("pages.parts.draw.field_slider.live_slider",
+    monkeypatch.setattr("pages.parts.draw.slider.live_slider",
                         lambda _, low, high, value, step, *__, marks, **___:
                         sliders.append((low, high, value, step, marks)) or value)
     test = opened("affinity", run=near.id)

@@ -12,7 +12,7 @@ def options_of_each_map() -> None:
     """Show the options of each kind of map, and the values."""
     import streamlit as st
 
-    from pages.parts.maps.choosing import pick_options
+    from pages.parts.maps.new_map import pick_options
 
     st.json(pick_options(st.query_params["kind"]))
 

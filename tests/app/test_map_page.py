@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.draw.map_content import Color, Layout
 from pages.parts.maps.coloring import colorings
+from pages.parts.maps.content import Color, Layout
 from pages.parts.maps.excluding import without_excluded
 from pages.parts.maps.frame import load_map
 from pages.parts.maps.spreading import SPREAD

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pages.parts.draw.multiples import points_picture
-from pages.parts.draw.pictures import MOST, inline
+from pages.parts.draw.pictures import MOST, inline, points_picture
 
 
 def decoded(address: str) -> Image.Image:

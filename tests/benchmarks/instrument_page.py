@@ -11,9 +11,9 @@ import streamlit as st
 from sklearn.datasets import load_digits
 
 from pages.parts.draw.gallery import gallery, tile_of
-from pages.parts.draw.map_content import Color, Layout
-from pages.parts.draw.scatter import scatter
 from pages.parts.draw.slider import live_slider
+from pages.parts.maps.content import Color, Layout
+from pages.parts.maps.scatter import draw_map
 from pages.parts.shell.cached import load_dataset
 from pages.parts.shell.selection import selection
 from udml_core.data.dataset import ArrayImages, Dataset
@@ -44,8 +44,7 @@ def lasso(peer: str, count: int) -> None:
     points = positions(count)
     if peer == "ours":
         data = blank_images(count)
-        scatter(data, Layout(np.arange(count), points), Color("x", points[:, 0]), selection(data), "Points", "map",
-                images=False)
+        draw_map(data, Layout(np.arange(count), points), Color("x", points[:, 0]), "Points", "map", images=False)
         chosen = len(selection(data).ids)
     else:
         figure = go.Figure(go.Scattergl(x=points[:, 0], y=points[:, 1], mode="markers",
@@ -64,8 +63,8 @@ def clusters(peer: str, count: int) -> None:
     if peer == "ours":
         data = blank_images(count)
         names = tuple(str(number) for number in range(len(result.modes)))
-        scatter(data, Layout(np.arange(count), points), Color("cluster", result.labels, names), selection(data),
-                "Points", "map", images=False)
+        draw_map(data, Layout(np.arange(count), points), Color("cluster", result.labels, names), "Points", "map",
+                 images=False)
     else:
         figure = go.Figure(go.Scattergl(x=points[:, 0], y=points[:, 1], mode="markers",
                                         marker={"size": 4, "color": result.labels, "colorscale": "Cividis"}))

@@ -13,10 +13,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pages.parts.draw import map_content
-from pages.parts.draw.map_content import Color, Layout, map_header
 from pages.parts.draw.transport import Message
-from pages.parts.maps import frame
+from pages.parts.maps import content, frame
+from pages.parts.maps.content import Color, Layout, map_header
 from pages.parts.shell.selection import Selection
 from tests.app.opening import opened, texts
 from tests.cli.test_cli import answer, call
@@ -53,7 +52,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     np.save(folder / "table.npy", points.astype(np.float32))
     parquet.write_table(pa.table({"label": labels, "shop": labels % 3}), folder / "table.parquet")
     with pytest.MonkeyPatch.context() as patch:
-        for module in (dataset, evaluate, train, analyse, map_content, frame):
+        for module in (dataset, evaluate, train, analyse, content, frame):
             patch.setattr(module, "LARGE", 1_000)
         patch.setattr(evaluate, "EVALUATED", 300)
         patch.setattr(analyse, "MOST_JUDGED", 1_000)

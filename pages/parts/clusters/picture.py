@@ -7,12 +7,11 @@ import streamlit as st
 
 from udml_core.runs.analyses import find_analysis
 
-from ..draw.map_content import Color, Layout
 from ..draw.palette import percent
-from ..draw.scatter import scatter
+from ..maps.content import Color, Layout
 from ..maps.frame import UNITS, MapFrame, distortion_words
+from ..maps.scatter import Ring, draw_map
 from ..shell.analyses import SCOPE_WORDS, frame_words, rows_of
-from ..shell.selection import selection
 from .ascent import show_moved_count
 from .clustering import Clustering
 
@@ -40,7 +39,7 @@ def show_numbers(clustering: Clustering) -> None:
             st.metric(label, value, help=description, width="content")
 
 
-def draw_map(clustering: Clustering, layout: Layout, current: int) -> None:
+def _draw_clusters(clustering: Clustering, layout: Layout, current: int) -> None:
     """Draw the map, colored by cluster, with the edges that the ascents follow.
 
     Args:
@@ -60,11 +59,9 @@ def draw_map(clustering: Clustering, layout: Layout, current: int) -> None:
     names = tuple(f"cluster {number}" for number in named.tolist())
     rest = "" if len(named) == summary.count else f", outside the {MOST_NAMED:,} largest"
     color = Color("cluster", codes, names, none=f"singleton{rest} or not in this graph")
-    marks = [{"row": int(row), "word": "current", "lines": []}
-             for row in rows_of(layout.indices, np.array([current])) if row >= 0]
-    scatter(clustering.dataset, layout, color, selection(clustering.dataset),
-            f"Map colored by the {summary.count} clusters at ε {clustering.epsilon:g}", MAP_KEY,
-            segments=forest, marks=marks, height=470)
+    draw_map(clustering.dataset, layout, color,
+             f"Map colored by the {summary.count} clusters at ε {clustering.epsilon:g}", MAP_KEY,
+             segments=forest, marks=[Ring(current, "current")], height=470)
 
 
 def show_map(clustering: Clustering, shown: MapFrame | None, current: int, embedding: str) -> None:
@@ -82,7 +79,7 @@ def show_map(clustering: Clustering, shown: MapFrame | None, current: int, embed
         show_moved_count(clustering)
     with left:
         if shown is not None:
-            draw_map(clustering, shown.layout, current)
+            _draw_clusters(clustering, shown.layout, current)
             st.caption(_origin(clustering, shown, embedding) + " Lines are steps of the ascent; gray images are "
                        "singletons or not in this graph.", help=f"{distortion_words(shown)} {UNITS}")
             return

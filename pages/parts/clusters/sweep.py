@@ -12,7 +12,7 @@ from udml_core.exploration import clusters as views
 from udml_core.runs import Run
 
 from ..draw.figures import lines
-from ..draw.multiples import multiples, points_picture
+from ..draw.pictures import multiples, points_picture
 from ..draw.tables import table_behind
 from ..maps.frame import covering_map
 from ..shell.analyses import rows_of

@@ -24,7 +24,7 @@ from ..shell.cached import load_retrieval, progress_bar
 from ..shell.pools import among
 from ..shell.run_status import escaped
 from .colors import run_heading, swatch
-from .maps import MOST_MAPS, draw_map, maps_by_kind, matched_maps
+from .matched_maps import MOST_MAPS, maps_by_kind, matched_maps, show_matched_map
 
 SAME_QUERY = "Same query"
 SHOWN_HITS = 10
@@ -85,7 +85,7 @@ def show_same_query(runs: Sequence[Run], names: Sequence[str]) -> None:
                 clicks.append(gallery(dataset, [_tile(dataset, hit) for hit in hits], f"The {len(hits)} nearest test "
                                       f"images in {name}", f"compare-hits-{run.id}", side))
                 if run.id in maps:
-                    clicks.append(draw_map(maps[run.id], name, query, [hit.index for hit in hits], MAP_HEIGHT))
+                    clicks.append(show_matched_map(maps[run.id], name, query, [hit.index for hit in hits], MAP_HEIGHT))
     if dataset.labels is not None:
         color_legend("query", "hit", "miss")
     if maps:

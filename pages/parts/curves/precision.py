@@ -13,7 +13,7 @@ from udml_core.base.arrays import Array
 from udml_core.exploration import precision as views
 from udml_core.runs import Run, Spec
 
-from ..draw.figures import GRAY, draw, line_style, width_axis
+from ..draw.figures import GRAY, draw, line_style, titled, width_axis
 from ..draw.tables import EMBEDDING_WORDS, table_behind
 from ..shell.run_status import run_titles, title_of
 
@@ -120,8 +120,7 @@ def _line(name: str, names: Sequence[str], references: Mapping[str, views.Row]) 
 
 
 def _show(figure: go.Figure, title: str, x_title: str, key: str, lines: int, summary: str) -> None:
-    figure.update_layout(title={"text": title, "font": {"size": 14}}, height=300 + 20 * lines, showlegend=True,
-                         margin={"l": 8, "r": 8, "t": 36, "b": 8}, hovermode="x unified",
-                         legend={"yref": "container", "y": 0, "yanchor": "bottom", "x": 0}, xaxis_title=x_title)
+    titled(figure, title, 300 + 20 * lines, showlegend=True, hovermode="x unified", xaxis_title=x_title,
+           legend={"yref": "container", "y": 0, "yanchor": "bottom", "x": 0})
     figure.update_yaxes(title=f"{title.split()[0]}, %", tickformat=".4~g")
     draw(figure, key, f"{title}: {summary}.")

@@ -16,7 +16,7 @@ from udml_core.base.errors import UserError
 from udml_core.runs import Run
 from udml_core.runs.baselines import JUDGED, Baselines, baselines_of, read_baselines
 
-from ..draw.figures import CURVE_WORDS, SHARES, axis_title, curve_names, draw, line_style
+from ..draw.figures import CURVE_WORDS, SHARES, axis_title, curve_names, draw, line_style, titled
 from ..draw.palette import BEFORE, percent
 from ..draw.tables import table_behind
 from ..shell.cached import dataset_of
@@ -195,11 +195,9 @@ def _chart(name: str, title: str, metrics: Mapping[str, list[dict[str, Any]]], b
         figure.add_scatter(x=[0], y=[value], mode="markers", marker={"opacity": 0}, showlegend=False,
                            hoverinfo="skip")  # keeps the line inside the chart's range
         last.append(f"{label} {percent(value)}")
-    figure.update_layout(title={"text": title, "font": {"size": 14}},
-                         height=240 if len(metrics) == 1 else 240 + 22 * len(metrics),
-                         margin={"l": 8, "r": LABEL_WIDTH if drawn else 8, "t": 36, "b": 8},
-                         hovermode="x unified", showlegend=len(metrics) > 1,
-                         legend={"yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "font": {"size": 11}})
+    titled(figure, title, 240 if len(metrics) == 1 else 240 + 22 * len(metrics), hovermode="x unified",
+           showlegend=len(metrics) > 1, margin_r=LABEL_WIDTH if drawn else 8,
+           legend={"yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "font": {"size": 11}})
     figure.update_yaxes(title=axis_title(name), tickformat=".4~g")
     figure.update_xaxes(title="epoch", dtick=1 if max(map(len, metrics.values())) <= 12 else None)
     draw(figure, key, f"{title} over the epochs: {'; '.join(last)}.")

@@ -17,10 +17,11 @@ from udml_core.exploration.instances import NEAREST, Similarities
 from udml_core.numerics.explanations import LatentLayer
 from udml_core.runs import Run
 
-from ..draw.figures import COLORS, GRAY, draw
+from ..draw.figures import COLORS, GRAY, draw, titled
+from ..draw.slider import pick_epoch_cursor
 from ..draw.tables import table_behind
 from ..shell.cached import dataset_of, load_split
-from ..shell.epochs import epoch_at, load_record, pick_epoch_cursor
+from ..shell.epochs import epoch_at, load_record
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import run_title
 from ..shell.user_errors import show_user_errors
@@ -111,9 +112,8 @@ def _picture(now: Similarities, start: Similarities, edges: Array, name: str, ke
                            line={"color": color, "dash": dash, "width": 2, "shape": "hvh"})
         figure.add_scatter(x=middles, y=before, name=f"{word}, before", mode="lines", opacity=0.8,
                            line={"color": GRAY, "dash": dash, "width": 1, "shape": "hvh"})
-    figure.update_layout(title={"text": f"{name}: AUC {now.auc:.3f} (before {start.auc:.3f})", "font": {"size": 14}},
-                         height=280, margin={"l": 8, "r": 8, "t": 36, "b": 8}, hovermode="x unified",
-                         legend={"orientation": "h", "y": -0.28})
+    titled(figure, f"{name}: AUC {now.auc:.3f} (before {start.auc:.3f})", 280, hovermode="x unified",
+           legend={"orientation": "h", "y": -0.28})
     figure.update_xaxes(title=f"cosine, the first bin with all below {edges[1]:.2g}", range=[edges[0], 1])
     figure.update_yaxes(title="% of pairs", rangemode="tozero")
     draw(figure, key, f"{name}: cosines to the positives, mean {now.positive.mean():.3f}, and to the negatives, mean "

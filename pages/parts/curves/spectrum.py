@@ -13,9 +13,10 @@ from udml_core.exploration.affinity import Spectrum, spectrum
 from udml_core.runs import Run
 from udml_core.runs.tasks import LIVE_STATES
 
-from ..draw.figures import GRAY, curve, draw, line_style
+from ..draw.figures import GRAY, curve, draw, line_style, titled
+from ..draw.slider import pick_epoch_cursor
 from ..draw.tables import table_behind
-from ..shell.epochs import epoch_at, pick_epoch_cursor
+from ..shell.epochs import epoch_at
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import run_titles
 from ..shell.user_errors import show_user_errors
@@ -84,9 +85,7 @@ def _singular_values(start: Spectrum, spectra: Mapping[str, Spectrum]) -> None:
     for number, (name, shown) in enumerate(spectra.items()):
         figure.add_scatter(x=np.arange(1, len(shown.values) + 1), y=100 * shown.values, name=name,
                            line={**line_style(number), "width": 3})
-    figure.update_layout(title={"text": "Singular values", "font": {"size": 14}}, height=430,
-                         xaxis_title="rank", margin={"l": 8, "r": 8, "t": 36, "b": 8},
-                         legend={"orientation": "h", "y": -0.2})
+    titled(figure, "Singular values", 430, xaxis_title="rank", legend={"orientation": "h", "y": -0.2})
     figure.update_yaxes(title="% of the sum, log scale", type="log", tickformat=".2~g")
     if len(start.values) <= MOST_TICKS:
         figure.update_xaxes(dtick=1)

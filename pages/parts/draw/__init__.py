@@ -1,1 +1,1 @@
-"""Figures, tables, pictures, downloads and forms."""
+"""What pages draw with: galleries, pictures, charts, tables, sliders, forms and downloads."""

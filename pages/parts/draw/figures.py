@@ -15,6 +15,8 @@ from .palette import percent
 DASHES = ("solid", "dash", "dot", "dashdot")
 GRAY = "#8b9098"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
+CURSOR = {"width": 2, "dash": "dot", "color": GRAY}
+"""The line that marks the value of a slider or a bound."""
 LINE_COLORS = ("#8856a7", "#8a8a00", "#cc79a7", "#009e73", "#0072b2", "#d55e00")
 """Colors of runs; the last two mark hits and misses too, which often stand beside runs."""
 CURVE_WORDS = {
@@ -80,6 +82,12 @@ def draw(figure: go.Figure, key: str, alt: str, on_click: Callable[[], None] | N
                             "toImageButtonOptions": {"format": kind, "filename": key}})
 
 
+def titled(figure: go.Figure, title: str, height: int, **layout: Any) -> None:
+    """Give a chart a title, a height in pixels, narrow margins and any further layout."""
+    figure.update_layout(title={"text": title, "font": {"size": 14}}, height=height,
+                         margin={"l": 8, "r": 8, "t": 36, "b": 8}, **layout)
+
+
 def line_style(number: int) -> dict[str, str]:
     """Return the color and dash of a numbered line; 24 lines differ, and the first six in color."""
     colors = len(LINE_COLORS)
@@ -119,15 +127,14 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
             last.append(f"{run} {values[0][1]:.3g} to {values[-1][1]:.3g}")
     if not last:
         return
-    figure.update_layout(title={"text": title, "font": {"size": 14}}, height=height, showlegend=len(runs) > 1,
-                         margin={"l": 8, "r": 8, "t": 36, "b": 8}, legend={"orientation": "h", "y": -0.45},
-                         hovermode="x unified")
+    titled(figure, title, height, showlegend=len(runs) > 1, legend={"orientation": "h", "y": -0.45},
+           hovermode="x unified")
     figure.update_yaxes(title=axis_title(name), tickformat=".4~g")
     if share:
         figure.update_yaxes(ticksuffix=" %", range=share_range([y for values in points.values() for _, y in values]))
     figure.update_xaxes(title="epoch", dtick=1 if max(map(len, runs.values()), default=0) <= 12 else None)
     if cursor is not None:
-        figure.add_vline(x=cursor, line={"width": 2, "dash": "dot", "color": GRAY})
+        figure.add_vline(x=cursor, line=CURSOR)
     draw(figure, key, f"{title} over the epochs: {'; '.join(last)}.")
 
 
@@ -158,14 +165,13 @@ def lines(x: Sequence[float], y: Sequence[float], title: str, x_title: str, key:
             st.caption(f"**{title.capitalize()}**: {value:.4g} at {x_title} {at:g}, the only value.")
         return
     figure = go.Figure(go.Scatter(x=list(x), y=list(y), mode="lines+markers", line={"color": COLORS[0]}))
-    figure.update_layout(title={"text": title.capitalize(), "font": {"size": 14}}, height=220, xaxis_title=x_title,
-                         margin={"l": 8, "r": 8, "t": 36, "b": 8})
+    titled(figure, title.capitalize(), 220, xaxis_title=x_title)
     figure.update_yaxes(title="share, %" if title.endswith("%") else f"{title}, log scale" if logarithmic else title,
                         **({"type": "log", "dtick": 1} if logarithmic else {"type": "linear"}))
     if title.endswith("%"):
         figure.update_yaxes(range=share_range(y))
     if cursor is not None:
-        figure.add_vline(x=cursor, line={"width": 2, "dash": "dot", "color": GRAY})
+        figure.add_vline(x=cursor, line=CURSOR)
     draw(figure, key, f"{title} over {x_title}: {y[0]:.4g} at {x[0]:g}, {y[-1]:.4g} at {x[-1]:g}.")
 
 
@@ -177,11 +183,10 @@ def histogram(edges: Sequence[float], counts: Sequence[int], title: str, key: st
     """
     middles = [(low + high) / 2 for low, high in pairwise(edges)]
     figure = go.Figure(go.Bar(x=middles, y=list(counts), marker={"color": COLORS[0]}))
-    figure.update_layout(title={"text": title, "font": {"size": 14}}, height=200, bargap=0.05,
-                         margin={"l": 8, "r": 8, "t": 36, "b": 8})
+    titled(figure, title, 200, bargap=0.05)
     figure.update_xaxes(title=x_title, range=[edges[0], edges[-1]])
     figure.update_yaxes(title=y_title)
-    figure.add_vline(x=cursor, line={"width": 2, "dash": "dot", "color": GRAY})
+    figure.add_vline(x=cursor, line=CURSOR)
     most = max(range(len(counts)), key=counts.__getitem__)
     draw(figure, key, f"{title}: the highest count, {counts[most]}, is between {edges[most]:g} and "
          f"{edges[most + 1]:g}; the slider is at {cursor:g}.")
@@ -190,8 +195,7 @@ def histogram(edges: Sequence[float], counts: Sequence[int], title: str, key: st
 def ranked(values: Sequence[float], title: str, x_title: str, key: str, y_title: str = "images") -> None:
     """Show values by rank on a logarithmic scale, by default numbers of images."""
     figure = go.Figure(go.Bar(x=list(range(1, len(values) + 1)), y=list(values), marker={"color": COLORS[0]}))
-    figure.update_layout(title={"text": title, "font": {"size": 14}}, height=200, xaxis_title=x_title, bargap=0.2,
-                         margin={"l": 8, "r": 8, "t": 36, "b": 8})
+    titled(figure, title, 200, xaxis_title=x_title, bargap=0.2)
     figure.update_yaxes(title=f"{y_title}, log scale", type="log", dtick=1, range=[-0.2, math.log10(max(values)) + 0.1])
     draw(figure, key, f"{title}: from {values[0]:g} at rank 1 to {values[-1]:g} at rank {len(values)}.")
 
@@ -200,8 +204,7 @@ def bars(names: Sequence[str], values: Sequence[float], title: str, key: str, x_
          y_title: str = "class") -> None:
     """Show a horizontal bar chart, by default of the images of classes."""
     figure = go.Figure(go.Bar(x=list(values), y=list(names), orientation="h", marker={"color": COLORS[0]}))
-    figure.update_layout(title={"text": title, "font": {"size": 14}}, height=max(160, 24 * len(names) + 70),
-                         margin={"l": 8, "r": 8, "t": 36, "b": 8})
+    titled(figure, title, max(160, 24 * len(names) + 70))
     figure.update_xaxes(title=x_title)
     figure.update_yaxes(title=y_title, autorange="reversed", type="category")  # classes can be numbers
     draw(figure, key, f"{title}: from {min(values)} to {max(values)}.")

@@ -1,9 +1,9 @@
-"""A gallery of a data set's images: clickable tiles cut out of sprite sheets."""
+"""Galleries of a data set's images and of pairs: clickable tiles cut out of sprite sheets."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,11 +15,16 @@ from udml_core.data.dataset import Dataset
 
 from ..shell.run_picker import open_search
 from ..shell.selection import Selection, select
-from .thumbnails import OWN_SHEET, all_sheets, own_sheet
+from .thumbnails import OWN_SHEET, all_sheets, own_sheet, pair_sheet
 from .transport import Message, component, pack_mask, unpack_mask
 
 Mark = Literal["", "hit", "miss", "query", "same", "different", "anchor", "positive", "negative"]
 HTML = '<div class="grid" role="group"></div>\n'
+SIZE_HTML = """<label class="size">Image size
+<input type="range"></label>
+"""
+SMALLEST, LARGEST = 56, 224
+"""Least and largest width of an image in pixels."""
 LISTED_INSIDE = 200
 """A longer list of tiles is fetched once instead of traveling with every message."""
 
@@ -132,6 +137,45 @@ def selectable_gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str
         data=message.pack(header), key=key, on_picked_change=lambda: None, on_searched_change=lambda: None,
         on_selection_change=lambda: _update_selection(key, dataset.fingerprint, ids))
     return _clicked_image(dataset, result)
+
+
+def pair_gallery(dataset: Dataset, pairs: Array, same: Array, badges: Sequence[str], label: str, key: str,
+                 side: int = 150, chosen: int | None = None, height: int | None = None) -> int | None:
+    """Show a gallery of pairs of images, each marked as the same or different.
+
+    Args:
+        dataset: The data set.
+        pairs: Data set indices, (p, 2).
+        same: Whether the two images of each pair are the same, (p,) bool.
+        badges: A short text for each pair.
+        label: What the gallery shows, for screen readers.
+        key: The widget's key.
+        side: Least width of a tile in pixels.
+        chosen: Position of the pair to frame.
+        height: Height in pixels above which the gallery scrolls.
+
+    Returns:
+        The position of the pair that was clicked just now, or None.
+    """
+    tiles = [Tile(position, " and ".join(map(dataset.caption, pair)), "same" if is_same else "different", badge)
+             for position, (pair, is_same, badge) in enumerate(zip(pairs.tolist(), same, badges, strict=True))]
+    message = Message()
+    header = {"label": label, "side": side, "height": height, "tiles": {"list": [vars(tile) for tile in tiles]},
+              "sheets": pair_sheet(message, dataset, pairs, side // 2), "byPosition": True, "pairs": True,
+              "multiple": False, "chosen": chosen}
+    result = component("gallery", HTML)(data=message.pack(header), key=key, on_picked_change=lambda: None,
+                                        on_searched_change=lambda: None)
+    return None if result.picked is None else int(result.picked)
+
+
+def image_size(key: str, value: int) -> None:
+    """Show the slider that sets the width of all resizable galleries of the page, in the browser alone.
+
+    Args:
+        key: The widget's key.
+        value: Width in pixels until the user chooses another.
+    """
+    component("size", SIZE_HTML)(data={"low": SMALLEST, "high": LARGEST, "value": value}, key=key, width="content")
 
 
 def _clicked_image(dataset: Dataset, result: Any) -> int | None:

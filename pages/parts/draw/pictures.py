@@ -1,4 +1,4 @@
-"""Single images inside the page.
+"""Pictures inside the page: images, and small multiples of points.
 
 If the page runs again, Streamlit may remove a served image before the browser has asked for it. An inline image cannot
 be lost.
@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Sequence
 from typing import Literal
 
+import numpy as np
 import streamlit as st
-from PIL import Image
+from PIL import Image, ImageDraw
 
+from udml_core.base.arrays import Array
 from udml_core.data.thumbnails import make_thumbnail
 
 MOST = 680
 """Pixels of the longer side: twice the largest display size."""
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8856a7", "#8a8a00")
+SINGLETON = "#8b9098"
+SCALE = 3
+"""Factor by which points are drawn larger before the picture is reduced, for smooth edges."""
+MARGIN = 8
 
 
 def inline(image: Image.Image) -> str:
@@ -33,3 +41,48 @@ def inline(image: Image.Image) -> str:
 def picture(image: Image.Image, width: int | Literal["stretch"], alt: str, caption: str | None = None) -> None:
     """Show an image; `alt` describes it in words."""
     st.image(inline(image), caption, width, alt=alt)
+
+
+def points_picture(positions: Array, codes: Array, side: int = 260, dot: float = 2.0,
+                   parents: Array | None = None) -> Image.Image:
+    """Draw points colored by cluster, singletons in gray.
+
+    Args:
+        positions: Coordinates, (n, 2).
+        codes: The cluster of each point, (n,).
+        side: Half the width and height in pixels.
+        dot: Radius of a point.
+        parents: The next point on each ascent path, (n,), joined by a line.
+    """
+    low, high = positions.min(axis=0), positions.max(axis=0)
+    unit = (positions - low) / np.maximum(high - low, 1e-9)
+    room = side - 2 * MARGIN
+    centers = SCALE * (MARGIN + unit * [1, -1] * room + [0, room])
+    image = Image.new("RGBA", (SCALE * side, SCALE * side), (0, 0, 0, 0))
+    pen = ImageDraw.Draw(image)
+    sizes = np.bincount(codes)
+    if parents is not None:
+        for child, parent in enumerate(parents):
+            pen.line([tuple(centers[child]), tuple(centers[parent])], fill=SINGLETON, width=SCALE)
+    for (x, y), code in zip(centers, codes, strict=True):
+        color = PALETTE[code % len(PALETTE)] if sizes[code] > 1 else SINGLETON
+        pen.ellipse([x - SCALE * dot, y - SCALE * dot, x + SCALE * dot, y + SCALE * dot], fill=color)
+    return image.resize((2 * side, 2 * side), Image.Resampling.LANCZOS)
+
+
+def multiples(images: Sequence[Image.Image], captions: Sequence[str], alts: Sequence[str], note: str = "") -> None:
+    """Show small multiples: pictures side by side with captions.
+
+    Args:
+        images: The pictures.
+        captions: Markdown below each picture.
+        alts: What each picture shows, for screen readers.
+        note: Text in a further column, which keeps a few pictures small.
+    """
+    columns = st.columns(len(images) + bool(note))
+    if note:
+        columns.pop().caption(note)
+    for column, image, caption, alt in zip(columns, images, captions, alts, strict=True):
+        with column:
+            st.image(inline(image), width="stretch", alt=alt)
+            st.markdown(caption)

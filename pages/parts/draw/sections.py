@@ -1,4 +1,4 @@
-"""Sections of a page below its main picture, of which only the open section is drawn."""
+"""The order of a page: sections of which only the open one is drawn, and places for content that is drawn later."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ..shell.address import choice_from_address, write_address
 from ..shell.user_errors import show_user_errors
@@ -58,3 +59,12 @@ def show_sections(sections: Sequence[Section], key: str, first: str = "") -> int
 def open_section(key: str, title: str) -> None:
     """Open a section when its tabs are drawn next; a widget's own state cannot change after it is drawn."""
     st.session_state[f"{key}-next"] = title
+
+
+def slot(key: str) -> DeltaGenerator:
+    """Return a place to draw into later, whose height app.css keeps under its key.
+
+    The browser shows no empty container, but an empty column.
+    """
+    with st.container(key=key):
+        return st.columns(1)[0]

@@ -1,4 +1,4 @@
-"""A slider that reports its value while it moves."""
+"""Sliders that report their value while they move."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from typing import Any
 
 import streamlit as st
 
+from udml_core.base.declaration import Described
+from udml_core.runs import Run
+
+from ..shell.address import number_from_address, write_address
+from ..shell.epochs import epoch_words
 from .transport import component
 
 HTML = """<div class="slider"><label></label>
@@ -51,3 +56,52 @@ def live_slider(label: str, low: float, high: float, value: float, step: float, 
               "words": None if words is None else list(words), "revision": revision}
     component("slider", HTML)(data=header, key=key, on_value_change=lambda: None)
     return current
+
+
+def field_slider(field: Described, key: str, default: float | None = None, note: str = "", play: bool = False,
+                 marks: Mapping[float, str] | None = None, parameter: str = "") -> float:
+    """Show a live slider for a field; the address holds its value.
+
+    Range, step, symbol, unit and scale are the field's.
+
+    Args:
+        field: The field.
+        key: The widget's key.
+        default: The value at first, such as a run's; the field's default if None.
+        note: Words after the label that say what the value does.
+        play: Whether to offer a button that steps through the values.
+        marks: Words below the track, by value.
+        parameter: Name in the address; the field's name if empty.
+
+    Returns:
+        The value.
+    """
+    low, high, step = field.slider
+    start = float(field.default if default is None else default)
+    low, high = min(low, start), max(high, start)
+    parameter = parameter or field.name
+    symbol = f" · {field.shown.symbol}" if field.shown.symbol else ""  # the unit stands behind the number
+    label = f"{field.words}{symbol}: {note}" if note else f"{field.words}{symbol}"
+    value = live_slider(label, low, high, number_from_address(parameter, start, low, high), step, key,
+                        unit=field.shown.unit, play=play, marks=marks, logarithmic=field.shown.logarithmic)
+    write_address(parameter, f"{value:g}", f"{start:g}")
+    return value
+
+
+def pick_epoch_cursor(runs: Sequence[Run], key: str) -> float:
+    """Choose a position in the training of several runs, at first the end.
+
+    The address parameter `moment` holds it.
+
+    Returns:
+        The position in epochs; 0 is before training.
+    """
+    last = max(run.epoch_numbers()[-1] for run in runs)
+    position = number_from_address("moment", last, 0, last)
+    if last:
+        ends = {epoch_words(run, last) for run in runs}
+        end = ends.pop() if len(ends) == 1 else f"epoch {last}"
+        position = live_slider("Epoch", 0, last, position, 1, f"{key}-{last}", play=True,
+                               marks={0.0: "before training", float(last): end})
+        write_address("moment", f"{position:g}", f"{last:g}")
+    return position

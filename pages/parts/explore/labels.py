@@ -16,10 +16,10 @@ from udml_core.runs import Run
 
 from ..draw.gallery import Mark, tile_of
 from ..draw.palette import color_legend, percent
-from ..labels.few_labels import assigned_now
-from ..labels.graph_view import SOURCES, GraphView, load_view, training_labels
+from ..labels.graph_view import SOURCES, GraphView, load_view
 from ..shell.address import choice_from_address
 from ..shell.cached import dataset_of
+from ..shell.label_graph import assigned_now, training_labels
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import hyperparameters
 from .workbench import DeepLink, Workbench, explain, link, say_stand_in

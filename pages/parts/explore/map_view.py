@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import streamlit as st
 
-from ..draw.image_grid import grid_layout
-from ..draw.map_content import Color
-from ..draw.scatter import scatter
-from ..maps.coloring import COLOR_WORDS, NEEDS_NEIGHBORS, colorings
-from ..maps.excluding import excluded_images, show_excluded, visible_images, without_excluded
+from ..maps.content import Color
+from ..maps.excluding import excluded_images, show_excluded, visible_images
 from ..maps.frame import MapFrame
-from ..shell.address import choice_from_address, write_address
-from ..shell.analyses import rows_of
-from ..shell.selection import Selection
-from .layouts import COLOR_WIDTH, MapLayout
+from ..maps.image_grid import grid_color, grid_layout
+from ..maps.layouts import MapLayout
+from ..maps.scatter import current_ring, draw_map
 from .workbench import Workbench
 
 KEY = "explore-map"
@@ -29,31 +23,7 @@ LINES = 10
 """Number of lines from the current image to its neighbors."""
 
 
-def is_quick(shown: MapFrame) -> bool:
-    """Return whether a layout was computed at once: its distortion is unknown, and colors know it by no id."""
-    return bool(np.isnan(shown.projection.trustworthiness).all())
-
-
-def _plain(shown: MapFrame) -> MapFrame:
-    """Name the embedding of a quick layout "final", as its images are not the fixed sample, which epochs stand for."""
-    frames = ("final",) * len(shown.projection.frames)
-    return replace(shown, projection=replace(shown.projection, frames=frames)) if is_quick(shown) else shown
-
-
-def pick_color(shown: MapFrame) -> Color:
-    """Choose the colors of the points; the address parameter `color` holds the choice."""
-    choices = {name: make for name, make in colorings(_plain(shown)).items()
-               if not (is_quick(shown) and name in NEEDS_NEIGHBORS)}
-    default = next(iter(choices))
-    wanted = choice_from_address("color", list(choices), default)
-    chosen = st.selectbox("Color", list(choices), list(choices).index(wanted), key="explore-color", width=COLOR_WIDTH,
-                          label_visibility="collapsed", icon=":material/palette:",
-                          format_func=lambda name: COLOR_WORDS.get(name, name))
-    write_address("color", chosen, default)
-    return choices[chosen]()
-
-
-def draw_map(bench: Workbench, layout: MapLayout, shown: MapFrame, color: Color, selected: Selection) -> None:
+def show_map(bench: Workbench, layout: MapLayout, shown: MapFrame, color: Color) -> None:
     """Draw the map or grid with the current image marked.
 
     Args:
@@ -61,19 +31,14 @@ def draw_map(bench: Workbench, layout: MapLayout, shown: MapFrame, color: Color,
         layout: The chosen layout.
         shown: Its map of the chosen embedding.
         color: The colors of the map's points.
-        selected: The data set's selection.
     """
-    grid = layout.grid(bench.run, bench.frame)
+    hidden, grid = excluded_images(bench.dataset), layout.grid(bench.run, bench.frame)
     points = layout.draw(shown)
     if grid is not None:
-        points = grid_layout(grid, f"{layout.id} {bench.frame}")
-        color = replace(color, values=np.asarray(color.values)[rows_of(shown.projection.indices, grid.indices)])
-    points, color = without_excluded(points, color, excluded_images(bench.dataset))
-    row = int(rows_of(points.indices, np.array([bench.focus]))[0])
-    lines = [] if row < 0 or points.neighbors is None else points.neighbors[row][:LINES].tolist()
-    marks = [] if row < 0 else [{"row": row, "word": "current", "lines": lines}]
-    scatter(bench.dataset, points, color, selected, f"{layout.title}, {bench.frame_words}, {len(points.indices):,} "
-            f"images", KEY, marks=marks, height=HEIGHT, grid=grid, legend_below=True)
+        points, color = grid_layout(grid, f"{layout.id} {bench.frame}"), grid_color(grid, shown, color)
+    count = visible_images(points.indices, hidden).sum()
+    draw_map(bench.dataset, points, color, f"{layout.title}, {bench.frame_words}, {count:,} images", KEY,
+             marks=current_ring(points, bench.focus, LINES), hidden=hidden, height=HEIGHT, grid=grid, legend_below=True)
 
 
 def shown_images(layout: MapLayout, shown: MapFrame, bench_frame: str) -> np.ndarray:
@@ -87,11 +52,11 @@ def shown_images(layout: MapLayout, shown: MapFrame, bench_frame: str) -> np.nda
 def show_facts(layout: MapLayout, shown: MapFrame) -> None:
     """Say in one line what the map shows and how far it can be trusted."""
     show_excluded(shown.dataset, shown.projection.indices, KEY)
-    trust = np.nan if is_quick(shown) else np.nanmean(shown.projection.trustworthiness[shown.frame])
+    trust = np.nan if shown.is_quick else np.nanmean(shown.projection.trustworthiness[shown.frame])
     kept = "" if np.isnan(trust) else f" Trustworthiness {100 * trust:.1f} %."
     drawn, total = len(shown.projection.indices), len(shown.dataset)
     part = "" if drawn == total else f"{drawn:,} of {total:,} images. "
-    if part and is_quick(shown):
+    if part and shown.is_quick:
         part = f"A quick map of the {drawn:,} images stored for every epoch, of {total:,}. "
     text = f"{part}Click an image; Shift and drag to select.{kept}"
     hint = ("Distances on a map are not distances in the embedding: areas, gaps and axes carry no units. The "
@@ -99,6 +64,6 @@ def show_facts(layout: MapLayout, shown: MapFrame) -> None:
             "rank of each false one. Lines lead to the neighbors of the current image.")
     if layout.moves:
         hint += " " + MOVING_WORDS
-    if layout.moves and is_quick(shown):
+    if layout.moves and shown.is_quick:
         text = f"Each image lies at the mean position of its {shown.neighbors.shape[1]} neighbors at this epoch."
     st.caption(text, help=hint)

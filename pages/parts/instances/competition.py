@@ -16,10 +16,10 @@ from udml_core.methods import PSLR
 from udml_core.runs import Run
 from udml_core.runs.search.retrieval import Which
 
-from ..draw.field_slider import field_slider
 from ..draw.gallery import clicked_tile, gallery, mark_of, tile_of
 from ..draw.palette import CLASSES, color_legend, percent
 from ..draw.sections import Section, show_sections
+from ..draw.slider import field_slider
 from ..shell.address import choice_from_address, write_address
 from ..shell.run_status import hyperparameters
 from .chosen import EMBEDDINGS, ChosenImage, other_images

@@ -12,7 +12,7 @@ from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.instances import RankedImages, Softmax
 
-from ..draw.figures import DASHES, draw
+from ..draw.figures import DASHES, draw, titled
 from ..draw.palette import AFTER, BEFORE, HIT, MISS, QUERY
 from ..draw.tables import table_behind
 
@@ -61,9 +61,8 @@ def share_chart(competitions: list[Competition]) -> None:
                                "pattern": {"shape": "" if name in colors else "/", "solidity": 0.15,
                                            "bgcolor": colors.get(name, OTHER_COLOR),
                                            "fgcolor": "rgba(255,255,255,0.4)"}})
-    figure.update_layout(title={"text": "Softmax: similarity as shares of 100 %", "font": {"size": 14}},
-                         barmode="stack", height=230, margin={"l": 8, "r": 8, "t": 36, "b": 8}, bargap=0.35,
-                         legend={"orientation": "h", "y": -0.4, "traceorder": "normal"})
+    titled(figure, "Softmax: similarity as shares of 100 %", 230, barmode="stack", bargap=0.35,
+           legend={"orientation": "h", "y": -0.4, "traceorder": "normal"})
     figure.update_xaxes(title="share, %", range=[0, 100], tickvals=[0, 25, 50, 75, 100])
     figure.update_yaxes(title="embedding", autorange="reversed")
     draw(figure, "instance-shares", "Shares of the softmax. " + " ".join(
@@ -82,8 +81,7 @@ def rank_chart(competitions: list[Competition]) -> None:
                            line={"dash": dash, "color": color},
                            marker={"size": 7, "symbol": np.where(same, "circle", "x-thin"),
                                    "line": {"width": np.where(same, 0, 2), "color": OTHER_COLOR}})
-    figure.update_layout(title={"text": "Shares of the nearest images", "font": {"size": 14}}, height=280,
-                         margin={"l": 8, "r": 8, "t": 36, "b": 8}, legend={"orientation": "h", "y": -0.42})
+    titled(figure, "Shares of the nearest images", 280, legend={"orientation": "h", "y": -0.42})
     figure.update_xaxes(title="rank by cosine" + ("" if competitions[0].same is None else
                                                   " (● same class, × another class)"), range=[0, MOST_RANKS + 1])
     figure.update_yaxes(title="share, %", rangemode="tozero", tickformat=".2~g")

@@ -15,9 +15,9 @@ from udml_core.exploration import label_spread as views
 from udml_core.runs import Run
 
 from ..draw.gallery import Tile, tile_of
+from ..shell.label_graph import assigned_now, ends_of, graph_of_run
 from ..shell.run_hash import RUN_HASH
 from .actions import skipped_images
-from .few_labels import assigned_now, ends_of, graph_of_run
 
 SUGGESTIONS = 5
 CLASSES_WITH_KEYS, MOST_BUTTONS = 10, 40

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.base.arrays import Array
+from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assigned_classes
 from udml_core.exploration import affinity as views
 from udml_core.exploration import label_spread as spreading
+from udml_core.methods import SSDML
 from udml_core.numerics.explanations import Affinities
 from udml_core.runs import Run
 from udml_core.runs.search.retrieval import FROZEN
 
 from ..draw.gallery import Mark
+from ..draw.slider import field_slider
 from ..shell.address import choice_from_address, write_address
 from ..shell.analyses import frame_words
 from ..shell.cached import load_split
 from ..shell.empty_state import offer_example
 from ..shell.epochs import epochs_with, load_record, pick_epoch
 from ..shell.interesting import current_image
-from .few_labels import assigned_now, graph_of_run
+from ..shell.label_graph import assigned_now, graph_of_run, training_labels
 
 SOURCES = {"training": "Training graph, training labels", "told": "Final embedding, training labels",
            "given": "Final embedding, assigned labels"}
@@ -146,19 +149,6 @@ def graph_embedding(run: Run, source: str, epoch: int) -> str:
     return f"features at epoch {epoch}" if run.spec().build_method().trains_encoder else frame_words(FROZEN)
 
 
-def training_labels(run: Run, dataset: Dataset) -> tuple[Array, tuple[str, ...]] | None:
-    """Return the labels that a run's method received.
-
-    Returns:
-        The labels, (n,), and their classes; None if the method used all labels or none.
-    """
-    spec = run.spec()
-    codes = spec.few_labels(dataset, load_split(run).train)
-    if codes is None:
-        return None
-    return codes, (dataset.class_names if spec.labels == "drawn" else tuple(sorted(set(spec.given_labels.values()))))
-
-
 def load_view(run: Run, dataset: Dataset, source: str, epoch: int) -> GraphView:
     """Return the graph of a source at the current image.
 
@@ -203,3 +193,19 @@ def warn_if_outside(container: DeltaGenerator, view: GraphView, image: int) -> b
                           f"graph, which belong to the training half. {view.dataset.caption(view.image)} is shown "
                           "instead; choose another image of the graph.", icon=":material/hub:")
     return is_outside
+
+
+def gamma_slider(key: str, run_gamma: float | None = None) -> float:
+    """Show a slider for γ, whose value the address holds.
+
+    Args:
+        key: The widget's key.
+        run_gamma: The run's own γ, which is the default; SSDML's default if None.
+    """
+    field = describe_field(SSDML, "gamma")
+    default = float(field.default if run_gamma is None else run_gamma)
+    # Labels reach much farther at 0.999 than at 0.99, so a run's γ with more decimals gets a step as fine as its last.
+    decimals = len(f"{default:f}".rstrip("0").partition(".")[2])
+    finer = replace(field, shown=replace(field.shown, step=min(field.slider[2], 10.0**-decimals)))
+    mark = "SSDML's default" if run_gamma is None else "this run"
+    return field_slider(finer, key, default, "how far a label reaches", marks={default: mark})

@@ -14,13 +14,12 @@ from udml_core.exploration import label_spread as spreading
 
 from ..draw.figures import lines
 from ..draw.gallery import gallery, tile_of
-from ..draw.map_content import Color
-from ..draw.scatter import scatter
 from ..draw.tables import table_behind
+from ..maps.content import Color
 from ..maps.frame import UNITS, covering_map, show_distortion
+from ..maps.scatter import Ring, draw_map
 from ..shell.address import number_from_address, write_address
 from ..shell.analyses import rows_of
-from ..shell.selection import selection
 from .graph_view import GraphView
 
 MOST_LABELS = 60
@@ -94,13 +93,10 @@ def _reach_map(view: GraphView, shares: Array, row: int) -> int | None:
     orders = np.log10(np.maximum(100 * shares[rows], 10.0**LOWEST_LOG_SHARE))
     color = Color("share in %, log₁₀", np.where(rows >= 0, orders, np.nan), low=LOWEST_LOG_SHARE, high=2,
                   none="not reached")
-    marked = view.graph.images[np.append(row, view.row)]
-    neighbors = rows_of(shown.layout.indices, view.graph.images[view.graph.neighbors[view.row]])
-    marks = [{"row": int(point), "word": word, "lines": ends} for point, word, ends in zip(
-        rows_of(shown.layout.indices, marked), ("label", "image"), ([], neighbors.tolist()), strict=True)]
-    clicked = scatter(view.dataset, shown.layout, color, selection(view.dataset),
-                      "Map colored by the share of walks that end at the label", "affinity-map", marks=marks,
-                      height=430)
+    images = view.graph.images
+    marks = [Ring(images[row], "label"), Ring(images[view.row], "image", images[view.graph.neighbors[view.row]])]
+    clicked = draw_map(view.dataset, shown.layout, color, "Map colored by the share of walks that end at the label",
+                       "affinity-map", marks=marks, height=430)
     show_distortion(shown)
     st.caption("No label reaches the gray images, which include all images outside the graph. Click a point to make "
                f"its image the current image. {UNITS}")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from udml_core.base.arrays import Array
 from udml_core.runs.analyses import plan_analysis
 
-from ..draw.map_content import Color
-from ..draw.scatter import scatter
+from ..maps.content import Color
 from ..maps.frame import UNITS, MapFrame, covering_map, distortion_words
+from ..maps.scatter import Ring, draw_map
 from ..shell.address import choice_from_address, write_address
 from ..shell.analyses import request_analysis, rows_of, show_analysis_progress
 from ..shell.selection import select, selection
@@ -38,8 +37,9 @@ def spread_map(board: Board) -> None:
                               label_visibility="collapsed") or DEFAULT_COLOR
     write_address("show", by, DEFAULT_COLOR)
     selected = selection(board.dataset)
-    clicked = scatter(board.dataset, shown.layout, _color(board, shown, by), selected,
-                      f"Map colored by {COLORS[by].lower()}", "labels-map", marks=_marks(board, shown), height=430)
+    marks = [*(Ring(image) for image in board.labels), *(Ring(image, "next") for image in board.suggested_images[:1])]
+    clicked = draw_map(board.dataset, shown.layout, _color(board, shown, by), f"Map colored by {COLORS[by].lower()}",
+                       "labels-map", marks=marks, height=430)
     st.caption("Rings mark labeled images; no label reaches the gray images. Click a point to select or deselect it; "
                "hold Shift and drag to select several.",
                help=f"The gray images include all images outside the training half. {distortion_words(shown)} {UNITS}")
@@ -56,17 +56,3 @@ def _color(board: Board, shown: MapFrame, by: str) -> Color:
         return Color(by, np.where(rows >= 0, board.ends.best[rows], -1), board.names or ("no class yet",), none=none)
     percent = 100 * board.ends.certainty
     return Color(by, np.where(rows >= 0, percent[rows], np.nan), unit=" %", none=none, low=0, high=100)
-
-
-def _marks(board: Board, shown: MapFrame) -> list[dict[str, object]]:
-    """Return the marks of labeled images and of the suggested image."""
-    labeled = _points(shown, list(board.labels))
-    suggested = _points(shown, board.suggested_images[:1])
-    return [{"row": row, "word": word, "lines": []} for rows, word in ((labeled, ""), (suggested, "next"))
-            for row in rows.tolist()]
-
-
-def _points(shown: MapFrame, images: list[int]) -> Array:
-    """Return the points of the images that are on the map."""
-    points = rows_of(shown.layout.indices, np.array(images, dtype=np.int64))
-    return points[points >= 0]

@@ -1,1 +1,1 @@
-"""Parts of the pages Map and Grid."""
+"""Maps: choosing a layout, coloring and drawing its points, and what a page shows around them."""

@@ -1,36 +1,24 @@
-"""Choosing one of a run's maps, and computing a new map."""
+"""Choosing one of a run's maps and one of its embeddings."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import streamlit as st
 
-from udml_core.base.declaration import describe_field
 from udml_core.runs import Run
-from udml_core.runs.analyses import (
-    MAPS,
-    REFINED,
-    RELEVANT_FIELDS,
-    AnalysisSpec,
-    Kind,
-    Scope,
-    analysis_at,
-    list_analyses,
-    plan_analysis,
-)
-from udml_core.runs.search.refined import finished_refinements
-from udml_core.work import jobs
+from udml_core.runs.analyses import MAPS, AnalysisSpec, list_analyses
 
-from ..draw.form import field_widget
-from ..shell.address import choice_from_address, write_address
-from ..shell.analyses import KIND_WORDS, SCOPE_WORDS, short_title
-from ..shell.focus import carried_frame
-from ..shell.user_errors import show_user_errors
+from ..draw.slider import live_slider
+from ..shell.address import choice_from_address, number_from_address, write_address
+from ..shell.analyses import frame_words, short_title
+from ..shell.focus import carried_frame, remember_frame
+from .frame import MapFrame, load_map
 
-REQUESTED, SEEN, DEFAULT, MENU = "map-requested", "maps-seen", "map-default", "new-map"
-"""Keys of the session: the map that a user started, the maps of each run that were offered or shown, the default map,
-and whether the menu is open."""
+REQUESTED, SEEN, DEFAULT = "map-requested", "maps-seen", "map-default"
+"""Keys of the session: the map that a user started, the maps of each run that were offered or shown, and the default
+map."""
 
 
 def finished_maps(run: Run) -> dict[str, AnalysisSpec]:
@@ -44,17 +32,28 @@ def default_map(specs: dict[str, AnalysisSpec]) -> str:
     return max(specs, key=lambda map_id: MAPS.index(specs[map_id].kind))
 
 
-def carry_frame(run: Run) -> None:
+def carry_frame(run: Run, default: str, frames_of: Mapping[str, Sequence[str]], starts: Mapping[str, int]) -> None:
+    """Write the first layout that has the embedding of the page before to the address.
+
+    Args:
+        run: The run.
+        default: The id of the default layout.
+        frames_of: The embeddings of each layout by its id, the preferred layout first.
+        starts: Position of the embedding that each layout shows at first.
+    """
+    if carried := carried_frame(run, frames_of):
+        layout, position = carried
+        write_address("map", layout, default)
+        write_address("frame", str(position), str(starts[layout]))
+
+
+def carry_to_map(run: Run) -> None:
     """Show the embedding of the page before on the first map that has it, the default map before others."""
     specs = finished_maps(run)
-    if not specs:
-        return
-    default = default_map(specs)
-    frames_of = {default: specs[default].frames} | {map_id: spec.frames for map_id, spec in specs.items()}
-    if carried := carried_frame(run, frames_of):
-        map_id, position = carried
-        write_address("map", map_id, default)
-        write_address("frame", str(position), str(len(frames_of[map_id]) - 1))
+    if specs:
+        default = default_map(specs)
+        frames_of = {map_id: specs[map_id].frames for map_id in (default, *specs)}
+        carry_frame(run, default, frames_of, {map_id: len(frames) - 1 for map_id, frames in frames_of.items()})
 
 
 def pick_map(run: Run, parameter: str = "map", label: str = "Map", width: int | Literal["stretch"] = "stretch",
@@ -77,27 +76,107 @@ def pick_map(run: Run, parameter: str = "map", label: str = "Map", width: int | 
         st.info("This run has no map yet. Compute one with New map: PCA takes seconds; t-SNE and UMAP take a minute or "
                 "two for a few thousand images.", icon=":material/lightbulb:")
         return None
-    default = default_map(specs)
+    default, key = default_map(specs), f"choose-{parameter}"
     if parameter == "map":
-        _show_finished(run, specs, default)
-    wanted = choice_from_address(parameter, list(specs), default)
-    chosen = st.selectbox(label, list(specs), list(specs).index(wanted), key=f"choose-{parameter}", width=width,
-                          label_visibility="collapsed", format_func=lambda map_id: short_title(specs[map_id]))
+        follow_default(run, default, key, DEFAULT)
+        _show_requested(run, specs, key)
+    return pick_layout({map_id: short_title(spec) for map_id, spec in specs.items()}, default, label, key, width,
+                       parameter)
+
+
+def pick_layout(titles: Mapping[str, str], default: str, label: str, key: str, width: int | Literal["stretch"],
+                parameter: str = "map", icon: str | None = None) -> str:
+    """Choose a layout; the address holds its id.
+
+    Args:
+        titles: The names of the layouts by id.
+        default: The id of the layout that is shown at first.
+        label: The label, for screen readers.
+        key: The widget's key.
+        width: Width in pixels.
+        parameter: Name in the address; only under the name `map` the default is left out.
+        icon: An icon in the box.
+    """
+    wanted = choice_from_address(parameter, list(titles), default)
+    chosen = st.selectbox(label, list(titles), list(titles).index(wanted), key=key, width=width, icon=icon,
+                          label_visibility="collapsed", format_func=lambda name: titles.get(name, name))
     write_address(parameter, chosen, default if parameter == "map" else "")
     return chosen
 
 
-def _show_finished(run: Run, specs: dict[str, AnalysisSpec], default: str) -> None:
-    """Change the chosen map to one that a user started or to a better default, if it has just finished."""
-    shown = st.session_state.get("choose-map")
-    followed = st.session_state.get(DEFAULT)
-    if followed == (run.id, shown) and shown != default:
-        st.session_state["choose-map"] = default
-    st.session_state[DEFAULT] = (run.id, default)
+def follow_default(run: Run, default: str, key: str, memory: str) -> None:
+    """Change the chosen layout to a better default that has just finished, unless the user chose another layout.
+
+    Args:
+        run: The run.
+        default: The id of the default layout.
+        key: The key of the widget that holds the layout.
+        memory: The key of the session under which the default layout is kept.
+    """
+    followed = st.session_state.get(memory)
+    if followed == (run.id, st.session_state.get(key)) and followed != (run.id, default):
+        st.session_state[key] = default
+        write_address("map", default, default)
+    st.session_state[memory] = (run.id, default)
+
+
+def _show_requested(run: Run, specs: Mapping[str, AnalysisSpec], key: str) -> None:
+    """Show the map that a user started as soon as it is finished."""
     requested = st.session_state.get(REQUESTED)
     if requested and requested[0] == run.id and requested[1] in specs:
-        st.session_state["choose-map"] = requested[1]
+        st.session_state[key] = requested[1]
         del st.session_state[REQUESTED]
+
+
+def pick_frame(run: Run, frames: Sequence[str], start: int, label: str, key: str, parameter: str = "frame",
+               buttons: str = "") -> int:
+    """Choose one of several embeddings with a slider; the address holds its position.
+
+    Args:
+        run: The run.
+        frames: The embeddings.
+        start: The position at first.
+        label: The slider's label.
+        key: The slider's key.
+        parameter: Name in the address.
+        buttons: Key of the buttons that take the place of the slider between two embeddings; always a slider if empty.
+    """
+    last = len(frames) - 1
+    position = int(number_from_address(parameter, start, 0, last))
+    words = [frame_words(frame, run) for frame in frames]
+    if last == 1 and buttons:
+        st.session_state[buttons] = position
+        position = st.segmented_control(
+            "Embedding", range(last + 1), key=buttons, required=True, format_func=lambda at: words[at].capitalize(),
+            label_visibility="collapsed",
+            on_change=lambda: write_address(parameter, str(st.session_state[buttons]), str(start))) or 0
+    elif last:
+        position = round(live_slider(label, 0, last, position, 1, key, play=True, words=words))
+    write_address(parameter, str(position), str(start))
+    if parameter == "frame":
+        remember_frame(run, frames[position])
+    return position
+
+
+def pick_map_frame(run: Run, map_id: str, parameter: str, label: str, apart_from: int | None = None) -> MapFrame:
+    """Choose one layout of a map.
+
+    Args:
+        run: The run.
+        map_id: The id of the map.
+        parameter: Name in the address.
+        label: The slider's label.
+        apart_from: Position of the layout that is shown beside this one on the same map, so that at first the two
+            differ: the first layout, or the last if the first is shown already.
+    """
+    frames = load_map(run, map_id).projection.frames
+    last = len(frames) - 1
+    if last == 0:
+        st.caption(f"{label}: {frame_words(frames[0], run)}")
+        return load_map(run, map_id)
+    memory = f"{parameter}-{map_id}-start"  # later the start stays, so that moving one cursor never moves the other
+    start = st.session_state.setdefault(memory, last if apart_from is None or apart_from == 0 else 0)
+    return load_map(run, map_id, pick_frame(run, frames, start, label, f"{parameter}-{map_id}", parameter))
 
 
 def announce_maps(run: Run, shown: str) -> None:
@@ -113,53 +192,3 @@ def announce_maps(run: Run, shown: str) -> None:
             st.caption(f"{short_title(specs[map_id])} is ready.")
             st.button("Show it", icon=":material/visibility:", key=f"show-{map_id}", type="tertiary", on_click=show)
             st.button("Dismiss", key=f"dismiss-{map_id}", type="tertiary", on_click=seen.add, args=(map_id,))
-
-
-def new_map_menu(run: Run) -> None:
-    """Show the menu that computes a new map; it closes when the computation starts."""
-    with st.popover("New map", icon=":material/add:", key=MENU, on_change="rerun"):
-        kind: Kind = st.segmented_control("Projection", MAPS, default="tsne", format_func=KIND_WORDS.__getitem__,
-                                          key="new-kind") or "tsne"
-        frames = _pick_embeddings(run)
-        scope: Scope = st.selectbox("Images", _scopes(frames), key="new-scope", format_func=SCOPE_WORDS.__getitem__,
-                                    help="The embedding of every epoch is kept for a fixed sample of the test half, "
-                                         "and a refinement covers the test half.")
-        values = pick_options(kind)
-        with show_user_errors():
-            spec = plan_analysis(kind=kind, scope=scope, frames=frames, **values)
-            if st.button("Compute map", icon=":material/play_arrow:", key="new-compute", type="primary",
-                         on_click=_close_menu,
-                         help="The map is computed in the background, shown when it is ready, and kept with the run."):
-                jobs.analyse(run, spec)
-                st.session_state[REQUESTED] = (run.id, analysis_at(run, spec).id)
-                st.rerun()
-
-
-def _close_menu() -> None:
-    st.session_state[MENU] = False
-
-
-def _scopes(frames: tuple[str, ...]) -> list[Scope]:
-    """Return the images whose embeddings are stored in all frames."""
-    if frames[-1].startswith(REFINED):
-        return ["test"]
-    return ["sample"] if frames[0].isdecimal() else ["all", "test", "train", "sample"]
-
-
-def _pick_embeddings(run: Run) -> tuple[str, ...]:
-    """Choose the embeddings to lay out."""
-    epochs = [str(number) for number in run.epoch_numbers()]
-    choices: dict[str, tuple[str, ...]] = {"before and after training": ("initial", "final"),
-                                           "after training": ("final",), "frozen features": ("frozen",)}
-    if len(epochs) > 1:
-        choices["every epoch"] = tuple(epochs)
-    choices |= {f"after training and refined by {analysis.spec().recipe}": ("final", analysis.id)
-                for analysis in finished_refinements(run)}
-    return choices[st.selectbox("Embeddings", list(choices), key="new-frames",
-                                help="Several embeddings are laid out one after the other in the same orientation.")]
-
-
-def pick_options(kind: Kind) -> dict[str, float]:
-    """Choose the numeric options that change this kind of map."""
-    fields = [describe_field(AnalysisSpec, name) for name in RELEVANT_FIELDS[kind]]
-    return {field.name: field_widget(field, f"new-{field.name}") for field in fields if field.kind in (int, float)}

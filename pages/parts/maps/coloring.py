@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -18,13 +19,13 @@ from udml_core.methods.shared.authority_method import AuthorityMethod
 from udml_core.numerics.explanations import Clusters, Triplets, Uncertainty
 from udml_core.runs import Run
 
-from ..draw.map_content import Color
 from ..shell.address import choice_from_address, write_address
 from ..shell.analyses import rows_of
 from ..shell.cached import load_split
 from ..shell.epochs import has_record, load_record
 from ..shell.run_hash import RUN_HASH
 from .columns import column_color, uploaded_columns
+from .content import Color
 from .frame import MapFrame, load_map
 from .spreading import SPREAD, has_few_labels, spread_color
 from .uncertainty import LABEL, noise, noise_epoch
@@ -41,22 +42,28 @@ NEEDS_NEIGHBORS = ("purity", "density", "outlier score", "trustworthiness", "con
 """Colorings that a map without stored neighbors does not have."""
 
 
-def pick_color(shown: MapFrame, label: str, width: int) -> Color:
+def pick_color(shown: MapFrame, label: str, width: int, key: str = "choose-color") -> Color:
     """Choose the colors of the points; the address holds the choice.
 
     Args:
         shown: The map.
         label: The label, for screen readers.
         width: Width in pixels.
+        key: The widget's key.
     """
     choices = colorings(shown)
     default = next(iter(choices))
     wanted = choice_from_address("color", list(choices), default)
-    chosen = st.selectbox(label, list(choices), list(choices).index(wanted), key="choose-color", width=width,
+    chosen = st.selectbox(label, list(choices), list(choices).index(wanted), key=key, width=width,
                           label_visibility="collapsed", icon=":material/palette:",
                           format_func=lambda name: COLOR_WORDS.get(name, name))
     write_address("color", chosen, default)
     return choices[chosen]()
+
+
+def default_color(shown: MapFrame) -> Color:
+    """Return the colors that a map has at first."""
+    return next(iter(colorings(shown).values()))()
 
 
 def colorings(shown: MapFrame) -> dict[str, Callable[[], Color]]:
@@ -65,6 +72,9 @@ def colorings(shown: MapFrame) -> dict[str, Callable[[], Color]]:
     Returns:
         By name, functions that compute the colors when they are called.
     """
+    if shown.is_quick:  # its images are not the fixed sample, which epochs stand for
+        frames = ("final",) * len(shown.projection.frames)
+        shown = replace(shown, projection=replace(shown.projection, frames=frames))
     dataset, indices, frame, projection = shown.dataset, shown.projection.indices, shown.frame, shown.projection
     choices: dict[str, Callable[[], Color]] = {}
     if dataset.labels is not None:
@@ -93,7 +103,7 @@ def colorings(shown: MapFrame) -> dict[str, Callable[[], Color]]:
         choices[f"column: {name}"] = partial(_dataset_column, dataset, name, indices)
     for name, values in uploaded_columns(dataset).items():
         choices[name] = partial(column_color, name, values, indices)
-    if shown.is_large:
+    if shown.is_large or shown.is_quick:
         return {name: make for name, make in choices.items() if name not in NEEDS_NEIGHBORS}
     return choices
 

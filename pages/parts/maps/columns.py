@@ -13,7 +13,7 @@ from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.data.sources.table import find_column, separator
 
-from ..draw.map_content import Color
+from .content import Color
 
 IMAGE = "image"
 MOST_NAMES = 1000

@@ -13,10 +13,10 @@ from udml_core.data import selections
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.maps import keep_neighbors
 
-from ..draw.map_content import Color, Layout
 from ..shell.address import write_address
 from ..shell.selection import PREFIX, select
 from ..shell.user_errors import show_user_errors
+from .content import Color, Layout
 
 PARAMETER = "excluded"
 NONE = np.zeros(0, dtype=np.int64)

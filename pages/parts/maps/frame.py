@@ -12,9 +12,9 @@ from udml_core.data.dataset import Dataset
 from udml_core.runs import Run
 from udml_core.runs.analyses import MAPS, Projection, list_analyses
 
-from ..draw.map_content import Layout
 from ..shell.analyses import load_projection, rows_of
 from ..shell.cached import dataset_of
+from .content import Layout
 
 UNITS = ("Distances on a map are not distances in the embedding: areas, gaps and axes carry no units. "
          "Trustworthiness and continuity measure how well the map preserves neighbors.")
@@ -47,6 +47,11 @@ class MapFrame:
     def is_large(self) -> bool:
         """Whether the map has too many images for their neighbors to be stored with it."""
         return len(self.projection.indices) > LARGE
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether the layout was computed at once, without its distortion."""
+        return bool(np.isnan(self.projection.trustworthiness).all())
 
     @property
     def name(self) -> str:

@@ -12,10 +12,9 @@ from udml_core.exploration import label_spread as views
 from udml_core.methods import SSDML
 from udml_core.runs import Run
 
-from ..draw.map_content import Color
-from ..labels.few_labels import assigned_now, ends_of, graph_of_run
-from ..labels.graph_view import training_labels
 from ..shell.analyses import rows_of
+from ..shell.label_graph import assigned_now, ends_of, graph_of_run, training_labels
+from .content import Color
 from .frame import MapFrame
 
 SPREAD = "spread labels"

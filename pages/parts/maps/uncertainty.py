@@ -15,11 +15,11 @@ from udml_core.numerics.explanations import Uncertainty
 from udml_core.runs import Run
 
 from ..draw.gallery import clicked_tile, gallery, tile_of
-from ..draw.map_content import Color
 from ..draw.slider import live_slider
 from ..shell.address import number_from_address, write_address
 from ..shell.epochs import epochs_with, load_record
 from ..shell.run_status import hyperparameters
+from .content import Color
 
 ENDS = 24
 LABEL = "uncertainty"

@@ -13,7 +13,7 @@ from udml_core.base.arrays import Array
 from udml_core.exploration import neighborhoods as views
 from udml_core.numerics.explanations import LinearNeighborhoods
 
-from ..draw.figures import GRAY, draw
+from ..draw.figures import CURSOR, GRAY, draw, titled
 from ..draw.palette import HIT, MISS, QUERY
 from .center import Center
 
@@ -155,14 +155,12 @@ def quality_bars(hoods: LinearNeighborhoods, threshold: float, untested: int) ->
         figure.add_bar(x=ranks[mask], y=100 * (worst[mask] - threshold), base=100 * threshold, width=0.8, name=word,
                        marker={"color": color, "pattern": {"shape": pattern}}, customdata=100 * worst[mask],
                        hovertemplate="%{x}: %{customdata:.1f} %")
-    figure.add_hline(y=100 * threshold, line={"width": 2, "dash": "dot", "color": GRAY})
+    figure.add_hline(y=100 * threshold, line=CURSOR)
     figure.add_annotation(x=1, xref="paper", xanchor="left", y=100 * threshold, text=f"T = {100 * threshold:g} %",
                           showarrow=False)
     first = "1" if untested == 1 else f"1–{untested}"
-    figure.update_layout(title={"text": "Lowest quality at each candidate's test", "font": {"size": 14}}, height=230,
-                         margin={"l": 8, "r": 72, "t": 36, "b": 8}, legend={"orientation": "h", "y": -0.35},
-                         barmode="overlay",
-                         xaxis_title=f"candidate, nearest first{f' ({first} not tested)' if untested else ''}")
+    titled(figure, "Lowest quality at each candidate's test", 230, margin_r=72, legend={"orientation": "h", "y": -0.35},
+           barmode="overlay", xaxis_title=f"candidate, nearest first{f' ({first} not tested)' if untested else ''}")
     figure.update_yaxes(title="quality, %", range=[max(0, 100 * min(worst.min(), threshold) - 10), 101])
     figure.update_xaxes(dtick=1 if len(ranks) <= 12 else 5, range=[0.4, len(ranks) + 0.6])
     draw(figure, "neighborhood-quality", f"{members.sum()} of {len(worst)} candidates are members at "

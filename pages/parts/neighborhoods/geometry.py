@@ -13,7 +13,7 @@ from udml_core.exploration import neighborhoods as views
 from udml_core.methods import PLM
 from udml_core.runs import Run
 
-from ..draw.field_slider import field_slider
+from ..draw.slider import field_slider
 from ..shell.address import choice_from_address, write_address
 
 NOTES = {"candidates": "nearest images that may enter", "flat": "higher admits more",

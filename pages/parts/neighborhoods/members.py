@@ -11,11 +11,10 @@ from udml_core.numerics.explanations import LinearNeighborhoods
 
 from ..draw.gallery import clicked_tile, gallery, tile_of
 from ..draw.palette import CLASSES, color_legend
-from ..draw.scatter import scatter
 from ..draw.tables import table_behind
-from ..maps.coloring import colorings
+from ..maps.coloring import default_color
 from ..maps.frame import UNITS, covering_map, distortion_words
-from ..shell.selection import selection
+from ..maps.scatter import Ring, draw_map
 from .center import Center
 
 
@@ -31,14 +30,11 @@ def show_map(center: Center, hoods: LinearNeighborhoods, second: int) -> int | N
                      icon=":material/scatter_plot:", query_params={"run": center.run.id})
         return None
     candidates, members = hoods.neighbors[0], hoods.members[0]
-    marks = [{"row": int(index), "word": "", "lines": []} for index in candidates[~members]]
-    marks.append({"row": second, "word": "second", "lines": []})
-    if center.index >= 0:
-        marks.append({"row": center.index, "word": "first", "lines": candidates[members].tolist()})
-    clicked = scatter(center.dataset, shown.layout, next(iter(colorings(shown).values()))(),
-                      selection(center.dataset), f"Map of all images, with {center.name} joined to its members",
-                      "neighborhood-map", marks=marks, height=370,
-                      legend_below=True)
+    marks = [*map(Ring, candidates[~members].tolist()), Ring(second, "second"),
+             Ring(center.index, "first", candidates[members])]
+    clicked = draw_map(center.dataset, shown.layout, default_color(shown),
+                       f"Map of all images, with {center.name} joined to its members", "neighborhood-map", marks=marks,
+                       height=370, legend_below=True)
     st.caption("Lines lead to the members; rings without a line are rejected candidates. Click a point to make its "
                "image the first image.", help=f"{distortion_words(shown)} {UNITS}")
     return clicked

@@ -12,13 +12,12 @@ from udml_core.numerics.explanations import Proxies
 from udml_core.runs import Run
 
 from ..draw.gallery import clicked_tile, gallery, tile_of
-from ..draw.scatter import scatter
-from ..maps.coloring import colorings
+from ..maps.coloring import default_color
 from ..maps.frame import UNITS, covering_map
+from ..maps.scatter import draw_map
 from ..shell.address import number_from_address, write_address
 from ..shell.cached import dataset_of
 from ..shell.run_hash import RUN_HASH
-from ..shell.selection import selection
 from ..shell.setting_words import setting_title
 from ..shell.user_errors import show_user_errors
 from .center import set_images
@@ -71,8 +70,8 @@ def _show_map(run: Run, dataset: Dataset, nearest: Array, current: int) -> None:
     positions = views.mean_positions(shown.layout.positions, nearest[:, :AVERAGED])
     placed = [{"at": position, "word": _name(number) if number == current else ""}
               for number, position in enumerate(positions.tolist())]
-    scatter(dataset, shown.layout, next(iter(colorings(shown).values()))(), selection(dataset),
-            f"Map of all images with {len(placed)} proxies", "proxies-map", placed=placed, height=430)
+    draw_map(dataset, shown.layout, default_color(shown), f"Map of all images with {len(placed)} proxies",
+             "proxies-map", placed=placed, height=430)
     st.caption(f"A proxy is drawn at the mean position of its {AVERAGED} nearest images; the current proxy is labeled. "
                f"{UNITS}")
 

@@ -16,9 +16,9 @@ from udml_core.exploration import pairs as views
 from udml_core.methods import NML
 from udml_core.runs import Run
 
-from ..draw.field_slider import field_slider
-from ..draw.figures import GRAY, draw
+from ..draw.figures import CURSOR, GRAY, draw, titled
 from ..draw.palette import HIT, MISS, QUERY
+from ..draw.slider import field_slider
 from ..draw.tables import table_behind
 from ..shell.cached import load_split
 from ..shell.run_hash import RUN_HASH
@@ -122,17 +122,16 @@ def _distance_chart(edges: Array, counts: Array, when: str, hinge: Hinge, marked
                        hovertemplate=f"%{{customdata}} {word} near d² %{{x:.3g}}<extra></extra>")
     figure.add_vrect(max(0.0, hinge.bias - hinge.margin), hinge.bias + hinge.margin, fillcolor=GRAY, opacity=0.35,
                      line_width=0)
-    figure.add_vline(hinge.bias, line={"width": 2, "dash": "dot", "color": GRAY}, annotation_text="b")
+    figure.add_vline(hinge.bias, line=CURSOR, annotation_text="b")
     if marked is not None:
         figure.add_scatter(x=[min(marked, edges[-1])], y=[0], mode="markers", showlegend=False, hoverinfo="x",
                            marker={"symbol": "diamond", "size": 13, "color": QUERY,
                                    "line": {"width": 2, "color": "white"}})
     most = int(counts.max(initial=1))
     ticks = sorted({0, most // 2, most})
-    figure.update_layout(title={"text": f"Squared distances {when} training", "font": {"size": 14}}, height=260,
-                         barmode="overlay", margin={"l": 8, "r": 8, "t": 36, "b": 8},
-                         legend={"orientation": "h", "y": -0.32},
-                         xaxis={"range": [0, edges[-1]], "title": "squared distance d²"})
+    titled(figure, f"Squared distances {when} training", 260, barmode="overlay",
+           legend={"orientation": "h", "y": -0.32},
+           xaxis={"range": [0, edges[-1]], "title": "squared distance d²"})
     figure.update_yaxes(tickvals=[*(-tick for tick in ticks), *ticks], ticktext=[str(tick) for tick in ticks] * 2,
                         range=[-1.1 * most, 1.1 * most], title="pairs")
     same, different = (int(values[: np.searchsorted(middles, hinge.bias)].sum()) for values in counts)

@@ -12,7 +12,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.given.pairs import PairSet
 from udml_core.exploration import pairs as views
 
-from ..draw.pair_gallery import pair_gallery
+from ..draw.gallery import pair_gallery
 from ..shell.address import choice_from_address, write_address
 from .session import ask_about
 

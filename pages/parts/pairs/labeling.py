@@ -10,14 +10,16 @@ import html
 import numpy as np
 import streamlit as st
 
+from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.pairs import PairLog, PairSet, write_pairs
 from udml_core.exploration import pairs as views
-from udml_core.methods import find_method
+from udml_core.methods import NML, find_method
 from udml_core.runs import Run
+from udml_core.work import jobs
 
 from ..draw.downloads import Download, share
-from ..draw.slots import slot
+from ..draw.sections import slot
 from ..shell.address import join_indices, write_address
 from ..shell.cached import dataset_of, load_split
 from ..shell.run_hash import RUN_HASH
@@ -26,7 +28,6 @@ from ..shell.user_errors import show_user_errors
 from .hinge import Hinge, hinge_sliders
 from .labeled import labeled_pairs
 from .session import Pair, answer, answer_word, labeling_session, skip, undo
-from .training import link_to_continuing, link_to_training
 from .two_images import two_images
 
 QUEUE_LENGTH = 200
@@ -131,3 +132,43 @@ def progress(run: Run, labeled: PairSet) -> None:
                             ("Dissimilar pairs", int((~labeled.same).sum())),
                             ("In this run's training half", len(inside))):
             st.metric(name, f"{count:,}", width="content")
+
+
+def link_to_training(run: Run, labeled: PairSet) -> None:
+    """Show a link that trains on the labeled pairs with the run's backbone and split."""
+    spec, inside = run.spec(), labeled.within(load_split(run).train)
+    if not 0 < inside.same.sum() < len(inside):
+        st.caption("Training needs at least one similar and one dissimilar pair in the training half.")
+        return
+    method = find_method(spec.method) if find_method(spec.method).card.supervision == "pairs" else NML
+    st.page_link("pages/train.py", label=f"Train {method.card.title} with these pairs",
+                 icon=":material/model_training:",
+                 query_params={"dataset": spec.dataset, "method": method.card.name, "pairs": "given",
+                               "backbone": spec.encoder.backbone, "split": spec.split})
+
+
+def link_to_continuing(run: Run, dataset: Dataset, labeled: PairSet) -> None:
+    """Show a button that continues this run on new pairs.
+
+    The continuation is a new run, which learns from the pairs that this run has not seen.
+    """
+    unused = run.unused_pairs(labeled)
+    inside = unused.within(load_split(run).train)
+    same = int(inside.same.sum())
+    if not 0 < same < len(inside):
+        st.caption("To continue this run, label at least one similar and one dissimilar pair of its training half "
+                   f"that it has not learned from. New pairs: {same} similar, {len(inside) - same} dissimilar.")
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        field = describe_field(find_method(run.spec().method), "epochs")
+        epochs = st.number_input("Epochs", int(field.slider[0]), int(field.slider[1]), 1, width=130,
+                                 key="giving-epochs",
+                                 help=f"{field.text} Here the pairs are the new ones; many epochs on few pairs "
+                                      "make the model forget what it learned before.")
+        pressed = st.button(f"Continue this run with {len(inside):,} new pairs", icon=":material/resume:",
+                            key="giving-continue",
+                            help="Starts a new run from the final state of this run, which stays unchanged.")
+    if pressed:
+        spec = jobs.plan_continuation(run, dataset, unused, {"epochs": epochs})
+        continuation = jobs.submit(spec, run.root, unused)
+        st.switch_page("pages/runs.py", query_params={"run": continuation.id})

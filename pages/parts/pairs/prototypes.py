@@ -15,7 +15,7 @@ from udml_core.numerics.explanations import Prototypes
 from udml_core.runs import Run
 
 from ..draw.downloads import Download, share, table_file
-from ..draw.figures import COLORS, GRAY, draw
+from ..draw.figures import COLORS, CURSOR, draw
 from ..draw.gallery import gallery, tile_of
 from ..draw.pictures import picture
 from ..draw.slider import live_slider
@@ -111,7 +111,7 @@ def kernel_response(run: Run, record: Prototypes, current: int) -> None:
     figure.add_scatter(x=ticks, y=response, name=f"{name} kernel", line={"color": COLORS[0]})
     figure.add_scatter(x=ticks, y=linear, name="linear, scaled to meet at x = l",
                        line={"color": COLORS[1], "dash": "dash"})
-    figure.add_vline(level, line={"width": 2, "dash": "dot", "color": GRAY}, annotation_text="x = l")
+    figure.add_vline(level, line=CURSOR, annotation_text="x = l")
     figure.update_layout(height=300, margin={"l": 8, "r": 8, "t": 24, "b": 8}, legend={"orientation": "h", "y": -0.3},
                          xaxis_title="feature x of the image, in units of the mean feature",
                          yaxis_title="factor of k(l, x)" if name == "Gaussian" else "contribution to k(l, x)")

@@ -14,7 +14,7 @@ from udml_core.exploration import pairs as views
 from udml_core.numerics.explanations import Pairs
 from udml_core.runs import Run
 
-from ..draw.pair_gallery import pair_gallery
+from ..draw.gallery import pair_gallery
 from ..draw.palette import change_style, percent, points
 from ..shell.address import choice_from_address, join_indices, write_address
 from ..shell.cached import load_split

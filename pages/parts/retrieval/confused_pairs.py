@@ -14,7 +14,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.exploration.failures import Atlas, Pair
 from udml_core.runs.search.retrieval import Which
 
-from ..draw.figures import draw
+from ..draw.figures import draw, titled
 from ..draw.palette import percent
 from ..shell.address import join_indices, write_address
 
@@ -105,8 +105,7 @@ def _show_heat_map(names: tuple[str, ...], classes: Array, atlas: Atlas, current
                        showlegend=False,
                        customdata=[_token(pair) for pair in atlas.pairs], text=[pair.count for pair in atlas.pairs],
                        hovertemplate="%{y} mistaken for %{x}: %{text}<extra></extra>")
-    figure.update_layout(title={"text": "Confused classes, number of queries",
-                                "font": {"size": 14}}, height=380, margin={"l": 8, "r": 8, "t": 36, "b": 8})
+    titled(figure, "Confused classes, number of queries", 380)
     figure.update_xaxes(title="class of the nearest image", type="category", showgrid=False)
     figure.update_yaxes(title="class of the query", type="category", autorange="reversed", showgrid=False)
     most = atlas.pairs[0]

@@ -15,8 +15,7 @@ from udml_core.exploration.failures import Atlas, History, Pair, hit_since, last
 from udml_core.runs.search.retrieval import Retrieval, Which
 
 from ..draw.downloads import Download, share, table_file
-from ..draw.gallery import gallery, tile_of
-from ..draw.image_size import image_size
+from ..draw.gallery import gallery, image_size, tile_of
 from ..draw.palette import change_style, color_legend, percent, points
 from ..draw.tables import table_behind
 from ..shell.address import choice_from_address, write_address

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import io
 from dataclasses import dataclass
@@ -15,11 +16,16 @@ from udml_core.data.dataset import read_user_image
 from udml_core.runs import Run
 from udml_core.runs.search.retrieval import Retrieval
 
-from ..draw.paste import pasted
+from ..draw.transport import component
 from ..shell.run_hash import RUN_HASH
 from ..shell.user_errors import show_user_errors
 
 Side = Literal["add", "subtract"]
+BOX = """<div class="box" tabindex="0" role="group" aria-label="Add your own images">
+<button type="button">Choose images</button><span>or drop them here, or paste an image with Ctrl+V</span>
+<input type="file" accept="image/*" multiple tabindex="-1" aria-label="Your own images">
+<span role="status" aria-live="polite"></span></div>
+"""
 LARGEST = 1024
 """Pixels of the longer side; larger images are reduced."""
 
@@ -64,3 +70,17 @@ def embed_image(retrieval: Retrieval, image: OwnImage, which: str) -> Array:
 @st.cache_data(max_entries=200, show_spinner="Embedding …", hash_funcs=RUN_HASH)
 def _embed(run: Run, digest: str, which: str, _retrieval: Retrieval, _image: OwnImage) -> Array:  # noqa: ARG001
     return _retrieval.embed(_image.image, which)
+
+
+def pasted(key: str, most: int) -> list[tuple[str, bytes]]:
+    """Show a box that accepts images from the clipboard, by drag and drop, or as files.
+
+    Args:
+        key: The widget's key.
+        most: Largest number of images accepted at a time.
+
+    Returns:
+        Names and contents of the image files that were added just now; the next run of the page returns none.
+    """
+    result = component("paste", BOX)(data={"most": most}, key=key, on_brought_change=lambda: None)
+    return [(file["name"], base64.b64decode(file["data"])) for file in result.brought or ()]

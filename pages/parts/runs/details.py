@@ -1,4 +1,4 @@
-"""One run: its verdict, state, actions, command and log."""
+"""One run: its verdict, state, actions, notes, command and log."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import streamlit as st
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.command import command_limits, command_of
 from udml_core.runs.comparison import settings_of
+from udml_core.runs.notes import LONGEST_NAME, LONGEST_NOTE, MOST_TAGS, Notes
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.runs.verdict import standing, verdict
 from udml_core.work import jobs
@@ -15,7 +16,6 @@ from ..draw.tables import evaluation_table
 from ..shell.cached import dataset_of
 from ..shell.run_status import ICONS, escaped, method_title, run_title, since, state_line, title_of
 from ..shell.user_errors import show_user_errors
-from .notes import notes_menu, show_notes
 from .trash import delete_menu
 
 VERDICT_ICONS = {"above": ":green[:material/trending_up:]", "between": ":orange[:material/trending_flat:]",
@@ -110,3 +110,32 @@ def show_record(run: Run) -> None:
                     + (f" · {spec.excluded.words}" if spec.excluded.count else ""))
         if log := run.log_tail(20 if status.state in LIVE_STATES else 200):
             st.code(log, language=None, height="content" if status.state in LIVE_STATES else 300)
+
+
+def notes_menu(run: Run, known_tags: list[str]) -> None:
+    """Show the menu that changes a run's name, note and tags."""
+    notes = run.notes()
+    with (st.popover("Name and note", icon=":material/edit:", key=f"notes-menu-{run.id}"),
+          st.form(f"notes-{run.id}", border=False)):
+        name = st.text_input("Name", notes.name, max_chars=LONGEST_NAME, key=f"name-{run.id}",
+                             placeholder=title_of(run.spec()), help="Shown wherever the run is named.")
+        tags = st.multiselect("Tags", sorted({*known_tags, *notes.tags}), list(notes.tags), key=f"tags-{run.id}",
+                              accept_new_options=True, max_selections=MOST_TAGS, placeholder="Type a tag, press Enter")
+        note = st.text_area("Note", notes.note, max_chars=LONGEST_NOTE, key=f"note-{run.id}")
+        if st.form_submit_button("Save", type="primary"):
+            with show_user_errors():
+                run.write_notes(Notes.make(name, note, tuple(tags)))
+                st.rerun(scope="app")
+
+
+def show_notes(run: Run) -> None:
+    """Show a run's tags and note as text, and whether the file was damaged."""
+    notes = run.notes()
+    if notes.problem:
+        st.warning(notes.problem, icon=":material/warning:")
+    if notes.tags:
+        with st.container(horizontal=True, gap="small"):
+            for tag in notes.tags:
+                st.badge(tag, color="gray")
+    if notes.note:
+        st.text(notes.note)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 import streamlit as st
@@ -10,8 +10,6 @@ import streamlit as st
 from udml_core.numerics.explanations import Explanation
 from udml_core.runs import Run
 
-from ..draw.slider import live_slider
-from .address import number_from_address, write_address
 from .run_hash import RUN_HASH
 
 ALL_EPOCHS = 1_000_000
@@ -52,25 +50,6 @@ def pick_epoch(run: Run, kind: type[Explanation], on_change: Callable[[], None] 
     """
     epochs = epochs_with(run, kind)
     return st.selectbox("Epoch", epochs, len(epochs) - 1, key="epoch", on_change=on_change, bind="query-params")
-
-
-def pick_epoch_cursor(runs: Sequence[Run], key: str) -> float:
-    """Choose a position in the training of several runs, at first the end.
-
-    The address parameter `moment` holds it.
-
-    Returns:
-        The position in epochs; 0 is before training.
-    """
-    last = max(run.epoch_numbers()[-1] for run in runs)
-    position = number_from_address("moment", last, 0, last)
-    if last:
-        ends = {epoch_words(run, last) for run in runs}
-        end = ends.pop() if len(ends) == 1 else f"epoch {last}"
-        position = live_slider("Epoch", 0, last, position, 1, f"{key}-{last}", play=True,
-                               marks={0.0: "before training", float(last): end})
-        write_address("moment", f"{position:g}", f"{last:g}")
-    return position
 
 
 def epoch_at(run: Run, position: float) -> int:

@@ -15,7 +15,7 @@ from udml_core.work import sweeps
 from udml_core.work.jobs.presets import show
 from udml_core.work.sweeps import Combination, Criterion
 
-from ..draw.figures import COLORS, GRAY, draw
+from ..draw.figures import COLORS, GRAY, draw, titled
 from ..draw.palette import AFTER
 from ..shell.run_status import METHOD_TITLES
 from ..shell.setting_words import setting_title, short_title
@@ -149,8 +149,7 @@ def _over(axis: Axis, found: Sequence[Combination], criterion: Criterion, best: 
     place = next(position for position, one in enumerate(found) if one is best)
     figure.add_scatter(x=[x[place]], y=[y[place]], mode="markers", hoverinfo="skip",
                        marker={"symbol": "star", "size": 14, "color": AFTER})
-    figure.update_layout(title={"text": axis.title, "font": {"size": 14}}, height=230, showlegend=False,
-                         margin={"l": 8, "r": 8, "t": 36, "b": 8})
+    titled(figure, axis.title, 230, showlegend=False)
     figure.update_xaxes(title=axis.title)
     figure.update_yaxes(title=criterion.title, range=limits, ticksuffix=" %" if criterion.is_percent else "")
     draw(figure, f"sweep-over-{axis.title}", f"{alt}. The best is {combination_words(best)}.")

@@ -13,10 +13,10 @@ import streamlit as st
 from udml_core.base.arrays import LARGE, Array
 from udml_core.data.dataset import Dataset
 
+from ..draw.thumbnails import all_sheets
+from ..draw.transport import Message, pack_mask
 from ..shell.cached import load_dataset
 from ..shell.selection import Selection
-from .thumbnails import all_sheets
-from .transport import Message, pack_mask
 
 STEPS = np.iinfo(np.uint16).max
 

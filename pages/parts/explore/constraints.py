@@ -1,4 +1,4 @@
-"""The triplets whose anchor is the current image."""
+"""The triplets whose anchor is the current image, and the pairs that contain it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import streamlit as st
 from udml_core.base.declaration import describe_field
 from udml_core.exploration import triplets as views
 from udml_core.methods.rpml import RPML
-from udml_core.numerics.explanations import Triplets
+from udml_core.numerics.explanations import Pairs, Triplets
 
 from ..draw.drawing import page_colors
-from ..draw.gallery import tile_of
-from ..shell.address import number_from_address, write_address
+from ..draw.gallery import Mark, tile_of
+from ..pairs.stored import StoredPairs
+from ..shell.address import join_indices, number_from_address, write_address
 from ..shell.run_status import hyperparameters
 from ..triplets.detail import verdict
 from ..triplets.stored import ROLES, StoredTriplets
@@ -21,6 +22,7 @@ from .workbench import DeepLink, Workbench, explain, link, say_stand_in
 
 MOST, HEIGHT = 6, 310
 """Most listed triplets of an anchor, and the height of the drawing in pixels: the panel shows all of it."""
+MOST_PAIRS = 20
 STAGES = {"initial": "Before training", "loss": "During training", "final": "After training"}
 
 
@@ -75,3 +77,30 @@ def _pick_triplet(stored: StoredTriplets, own: list[int]) -> int:
             format_func=lambda other: f"{own.index(other) + 1} · {stored.shape.angle[other]:.0f}°",
             on_change=lambda: write_address("triplet", str(st.session_state["explore-triplet-of"]))) or triplet
     return triplet
+
+
+def show_pairs(bench: Workbench) -> DeepLink:
+    """Show the other images of the current image's pairs with their distances."""
+    record, epoch = bench.record(Pairs), bench.epoch_with(Pairs)
+    assert record is not None
+    explain("Similar pairs should end up nearer than b, dissimilar pairs farther, both by a margin m.",
+            "A pair violates the margin if m − y(b − d²) is above 0, where y is 1 for a similar and −1 for a "
+            "dissimilar pair, and d² the squared distance.")
+    stored = StoredPairs(bench.run, bench.dataset, record)
+    shown = bench.nearest_of(np.unique(stored.pairs))
+    say_stand_in(bench, shown, "in a stored pair")
+    rows = np.flatnonzero((stored.pairs == shown).any(axis=1))
+    rows = rows[np.argsort(-np.asarray(record.argument)[rows], kind="stable")]
+    others = np.where(stored.pairs[rows, 0] == shown, stored.pairs[rows, 1], stored.pairs[rows, 0])
+    kinds: tuple[tuple[str, bool, Mark], ...] = (("Similar", True, "same"), ("Dissimilar", False, "different"))
+    for word, same, mark in kinds:
+        of_kind = np.asarray(record.same)[rows] == same
+        st.markdown(f"**{word} pairs: {of_kind.sum():,}**"
+                    + (f" · {(np.asarray(record.argument)[rows][of_kind] > 0).sum():,} violate the margin"
+                       if of_kind.any() else ""))
+        if of_kind.any():
+            tiles = [tile_of(bench.dataset, int(other), mark, f"{record.before[row]:.3f} → {record.after[row]:.3f}")
+                     for row, other in zip(rows[of_kind][:MOST_PAIRS], others[of_kind][:MOST_PAIRS], strict=True)]
+            bench.tiles(tiles, f"{word} to the image", f"pairs-{word.lower()}", 96)
+    st.caption("The numbers are d² before training and after the epoch. Pairs that violate the margin most come first.")
+    return link("pairs", bench, epoch=epoch, pair=join_indices(stored.pairs[rows[0]].tolist()))

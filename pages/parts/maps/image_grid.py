@@ -1,21 +1,29 @@
-"""An image grid as a map: its layout, and the seams between adjacent images."""
+"""An image grid as a map: its layout and colors, and the seams between adjacent images."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from udml_core.runs.analyses import ImageGrid
 
-from .map_content import Layout
-from .transport import Message
+from ..draw.transport import Message
+from ..shell.analyses import rows_of
+from .content import Color, Layout
+from .frame import MapFrame
 
 
 def grid_layout(grid: ImageGrid, name: str) -> Layout:
     """Return the layout of an image grid: columns to the right, rows downward."""
     rows, columns = np.divmod(grid.cells, grid.columns)
     return Layout(grid.indices, np.stack([columns, -rows], axis=1), name)
+
+
+def grid_color(grid: ImageGrid, shown: MapFrame, color: Color) -> Color:
+    """Return the colors of a map in the order of the images of its grid."""
+    return replace(color, values=np.asarray(color.values)[rows_of(shown.projection.indices, grid.indices)])
 
 
 def seam_range(grid: ImageGrid) -> tuple[float, float] | None:

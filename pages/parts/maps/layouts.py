@@ -13,24 +13,20 @@ from udml_core.runs import Run
 from udml_core.runs.analyses import MAPS, ImageGrid, Projection, analysis_at, list_analyses, plan_analysis
 from udml_core.runs.search.retrieval import FROZEN
 
-from ..draw.map_content import Layout
-from ..draw.slider import live_slider
-from ..maps.frame import MapFrame, load_map
-from ..shell.address import choice_from_address, number_from_address, write_address
-from ..shell.analyses import KIND_WORDS, frame_words, load_projection, load_result, rows_of, short_title
+from ..shell.analyses import KIND_WORDS, load_projection, load_result, rows_of, short_title
 from ..shell.cached import dataset_of
 from ..shell.epoch_images import epoch_images
-from ..shell.focus import carried_frame, remember_frame
 from ..shell.run_hash import RUN_HASH
+from .choosing import carry_frame, follow_default, pick_layout
+from .content import Layout
+from .frame import MapFrame, load_map
 
 NOW, EPOCHS, GRID, MOVING = "pca-now", "pca-epochs", "grid-of-", "epochs-of-"
 FRAMES: tuple[str, ...] = ("initial", "final")
 DEFAULT = "explore-map-default"
 """Session key of the run and its default layout when the page was drawn last."""
-LAYOUT_WIDTH, COLOR_WIDTH = 240, 180
-"""Pixels of the boxes in the toolbar."""
-FEW = 2
-"""Up to this number, embeddings are buttons; more are a slider with a play button."""
+WIDTH = 240
+"""Pixels of the box."""
 
 
 @dataclass(frozen=True)
@@ -89,27 +85,18 @@ class MapLayout:
         return grid
 
 
-def pick_layout(run: Run) -> MapLayout:
-    """Choose a layout; the address parameter `map` holds it.
+def pick_any_layout(run: Run) -> MapLayout:
+    """Choose a finished map, its epochs, its grid, or PCA; the address parameter `map` holds it.
 
     Until the user chooses another layout, the page shows the default: UMAP as soon as it is finished.
     """
     layouts = {layout.id: layout for layout in _layouts(run)}
     default, key = next(iter(layouts)), f"explore-map-{run.id}"
-    if carried := carried_frame(run, {layout.id: layout.frames for layout in layouts.values()}):
-        write_address("map", carried[0], default)
-        write_address("frame", str(carried[1]), str(layouts[carried[0]].start(run)))
-    followed = st.session_state.get(DEFAULT)
-    if followed not in (None, (run.id, default)) and followed == (run.id, st.session_state.get(key)):
-        st.session_state[key] = default
-        write_address("map", default, default)
-    st.session_state[DEFAULT] = (run.id, default)
-    wanted = choice_from_address("map", layouts, default)
-    chosen = st.selectbox("Layout", list(layouts), list(layouts).index(wanted), key=key, width=LAYOUT_WIDTH,
-                          label_visibility="collapsed", icon=":material/scatter_plot:",
-                          format_func=lambda name: layouts[name].title if name in layouts else name)
-    write_address("map", chosen, default)
-    return layouts[chosen]
+    carry_frame(run, default, {name: layout.frames for name, layout in layouts.items()},
+                {name: layout.start(run) for name, layout in layouts.items()})
+    follow_default(run, default, key, DEFAULT)
+    return layouts[pick_layout({name: layout.title for name, layout in layouts.items()}, default, "Layout", key, WIDTH,
+                               icon=":material/scatter_plot:")]
 
 
 def _layouts(run: Run) -> list[MapLayout]:
@@ -180,21 +167,3 @@ def _moving(run: Run, map_id: str, epoch: int) -> Projection:
     neighbors = np.stack([*(nearby for _, nearby in placed), placed[-1][1]])
     unknown = np.full(positions.shape[:2], np.nan, dtype=np.float32)
     return Projection(images.indices[drawn], (*map(str, epochs), "final"), positions, neighbors, unknown, unknown)
-
-
-def pick_frame(run: Run, layout: MapLayout) -> str:
-    """Choose the embedding that the map shows; the address parameter `frame` holds its position."""
-    last, start = len(layout.frames) - 1, layout.start(run)
-    position = int(number_from_address("frame", start, 0, last))
-    if 0 < last < FEW:
-        st.session_state["explore-frame"] = position
-        position = st.segmented_control("Embedding", range(last + 1), key="explore-frame", required=True,
-                                        format_func=lambda at: frame_words(layout.frames[at], run).capitalize(),
-                                        label_visibility="collapsed", on_change=lambda: write_address(
-                                            "frame", str(st.session_state["explore-frame"]), str(start))) or 0
-    elif last:
-        position = round(live_slider("Epoch", 0, last, position, 1, f"explore-epoch-{layout.id}", play=True,
-                                     words=[frame_words(frame, run) for frame in layout.frames]))
-    write_address("frame", str(position), str(start))
-    remember_frame(run, layout.frames[position])
-    return layout.frames[position]

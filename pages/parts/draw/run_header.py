@@ -10,10 +10,10 @@ from streamlit.delta_generator import DeltaGenerator
 from udml_core.runs import Run
 from udml_core.runs.search.retrieval import FROZEN
 
-from ..draw.palette import percent
-from ..draw.slots import slot
-from .analyses import frame_words
-from .run_status import method_title, title_of
+from ..shell.analyses import frame_words
+from ..shell.run_status import method_title, title_of
+from .palette import percent
+from .sections import slot
 
 MEASURES = {"R@1": "recall@1", "MAP@R": "map@r"}
 HELP = {"R@1": "Recall@1: share of test images whose nearest image has the same class, a hit.",

@@ -1,8 +1,6 @@
-"""The neighbor graph of a run, the assigned labels, and how far labels spread."""
+"""The neighbor graph of a run, the few labels on it, and how far they spread."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import streamlit as st
@@ -15,9 +13,8 @@ from udml_core.exploration import label_spread as views
 from udml_core.methods import SSDML
 from udml_core.runs import Run
 
-from ..draw.field_slider import field_slider
-from ..shell.cached import dataset_of, load_split
-from ..shell.run_hash import RUN_HASH
+from .cached import dataset_of, load_split
+from .run_hash import RUN_HASH
 
 N_NEIGHBORS = int(describe_field(SSDML, "n_neighbors").default)
 
@@ -48,6 +45,19 @@ def assigned_now(dataset: Dataset) -> dict[int, str]:
     return labels_by_index(dataset, assigned_labels(dataset))
 
 
+def training_labels(run: Run, dataset: Dataset) -> tuple[Array, tuple[str, ...]] | None:
+    """Return the labels that a run's method received.
+
+    Returns:
+        The labels, (n,), and their classes; None if the method used all labels or none.
+    """
+    spec = run.spec()
+    codes = spec.few_labels(dataset, load_split(run).train)
+    if codes is None:
+        return None
+    return codes, (dataset.class_names if spec.labels == "drawn" else tuple(sorted(set(spec.given_labels.values()))))
+
+
 def ends_of(run: Run, codes: Array, classes: int, gamma: float) -> views.WalkEnds:
     """Return the classes that random walks on a run's graph end at.
 
@@ -65,19 +75,3 @@ def ends_of(run: Run, codes: Array, classes: int, gamma: float) -> views.WalkEnd
 def _ends_among(run: Run, labeled: tuple[int, ...], gamma: float) -> Array:
     neighbors = graph_of_run(run)[1]
     return views.end_probability(neighbors, np.isin(np.arange(len(neighbors)), labeled), gamma)
-
-
-def gamma_slider(key: str, run_gamma: float | None = None) -> float:
-    """Show a slider for γ, whose value the address holds.
-
-    Args:
-        key: The widget's key.
-        run_gamma: The run's own γ, which is the default; SSDML's default if None.
-    """
-    field = describe_field(SSDML, "gamma")
-    default = float(field.default if run_gamma is None else run_gamma)
-    # Labels reach much farther at 0.999 than at 0.99, so a run's γ with more decimals gets a step as fine as its last.
-    decimals = len(f"{default:f}".rstrip("0").partition(".")[2])
-    finer = replace(field, shown=replace(field.shown, step=min(field.slider[2], 10.0**-decimals)))
-    mark = "SSDML's default" if run_gamma is None else "this run"
-    return field_slider(finer, key, default, "how far a label reaches", marks={default: mark})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Array
@@ -14,13 +13,12 @@ from udml_core.exploration.maps import bounds
 from udml_core.runs import Run
 from udml_core.runs.analyses import MAPS, Analysis, list_analyses
 
-from ..draw.map_content import Layout
-from ..draw.scatter import scatter
-from ..maps.coloring import colorings
+from ..maps.coloring import default_color
+from ..maps.content import Layout
 from ..maps.frame import UNITS, MapFrame, load_map
+from ..maps.scatter import Ring, draw_map
 from ..shell.address import choice_from_address, write_address
 from ..shell.analyses import KIND_WORDS
-from ..shell.selection import selection
 from .colors import run_heading
 
 MOST_MAPS = 4
@@ -64,7 +62,7 @@ def show_maps(runs: Sequence[Run], names: Sequence[str]) -> None:
                                              strict=False):
             with column:
                 run_heading(number, names[number])
-                draw_map(matched, names[number])
+                show_matched_map(matched, names[number])
     st.caption(f"Each map is rotated, mirrored and scaled to match the first as well as possible. {UNITS}")
 
 
@@ -94,8 +92,8 @@ def matched_maps(runs: Sequence[Run], analyses: Mapping[str, Analysis]) -> dict[
     return {frame.run.id: MatchedMap(frame, places) for frame, places in zip(frames, positions, strict=True)}
 
 
-def draw_map(matched: MatchedMap, name: str, query: int | None = None, neighbors: Sequence[int] = (),
-             height: int = HEIGHT) -> int | None:
+def show_matched_map(matched: MatchedMap, name: str, query: int | None = None, neighbors: Sequence[int] = (),
+                     height: int = HEIGHT) -> int | None:
     """Draw a map that shares its selection with the other maps.
 
     Args:
@@ -111,10 +109,6 @@ def draw_map(matched: MatchedMap, name: str, query: int | None = None, neighbors
     frame = matched.frame
     layout = Layout(frame.projection.indices, matched.positions, f"{frame.run.id} {frame.map_id} matched",
                     bounds(matched.positions), frame.neighbors)
-    color = next(iter(colorings(frame).values()))()
-    marks = [{"row": int(row), "word": "query",
-              "lines": np.flatnonzero(np.isin(layout.indices, neighbors)).tolist()}
-             for row in np.flatnonzero(layout.indices == (-1 if query is None else query))]
-    return scatter(frame.dataset, layout, color, selection(frame.dataset),
-                   f"Map of {name}, {len(layout.indices)} images", f"compare-map-{frame.run.id}", height=height,
-                   linked=True, marks=marks)
+    marks = [] if query is None else [Ring(query, "query", neighbors)]
+    return draw_map(frame.dataset, layout, default_color(frame), f"Map of {name}, {len(layout.indices)} images",
+                    f"compare-map-{frame.run.id}", height=height, linked=True, marks=marks)

@@ -1,0 +1,78 @@
+"""Computing a new map of a run."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from udml_core.base.declaration import describe_field
+from udml_core.runs import Run
+from udml_core.runs.analyses import (
+    MAPS,
+    REFINED,
+    RELEVANT_FIELDS,
+    AnalysisSpec,
+    Kind,
+    Scope,
+    analysis_at,
+    plan_analysis,
+)
+from udml_core.runs.search.refined import finished_refinements
+from udml_core.work import jobs
+
+from ..draw.form import field_widget
+from ..shell.analyses import KIND_WORDS, SCOPE_WORDS
+from ..shell.user_errors import show_user_errors
+from .choosing import REQUESTED
+
+MENU = "new-map"
+"""Key of the session: whether the menu is open."""
+
+
+def new_map_menu(run: Run) -> None:
+    """Show the menu that computes a new map; it closes when the computation starts."""
+    with st.popover("New map", icon=":material/add:", key=MENU, on_change="rerun"):
+        kind: Kind = st.segmented_control("Projection", MAPS, default="tsne", format_func=KIND_WORDS.__getitem__,
+                                          key="new-kind") or "tsne"
+        frames = _pick_embeddings(run)
+        scope: Scope = st.selectbox("Images", _scopes(frames), key="new-scope", format_func=SCOPE_WORDS.__getitem__,
+                                    help="The embedding of every epoch is kept for a fixed sample of the test half, "
+                                         "and a refinement covers the test half.")
+        values = pick_options(kind)
+        with show_user_errors():
+            spec = plan_analysis(kind=kind, scope=scope, frames=frames, **values)
+            if st.button("Compute map", icon=":material/play_arrow:", key="new-compute", type="primary",
+                         on_click=_close_menu,
+                         help="The map is computed in the background, shown when it is ready, and kept with the run."):
+                jobs.analyse(run, spec)
+                st.session_state[REQUESTED] = (run.id, analysis_at(run, spec).id)
+                st.rerun()
+
+
+def _close_menu() -> None:
+    st.session_state[MENU] = False
+
+
+def _scopes(frames: tuple[str, ...]) -> list[Scope]:
+    """Return the images whose embeddings are stored in all frames."""
+    if frames[-1].startswith(REFINED):
+        return ["test"]
+    return ["sample"] if frames[0].isdecimal() else ["all", "test", "train", "sample"]
+
+
+def _pick_embeddings(run: Run) -> tuple[str, ...]:
+    """Choose the embeddings to lay out."""
+    epochs = [str(number) for number in run.epoch_numbers()]
+    choices: dict[str, tuple[str, ...]] = {"before and after training": ("initial", "final"),
+                                           "after training": ("final",), "frozen features": ("frozen",)}
+    if len(epochs) > 1:
+        choices["every epoch"] = tuple(epochs)
+    choices |= {f"after training and refined by {analysis.spec().recipe}": ("final", analysis.id)
+                for analysis in finished_refinements(run)}
+    return choices[st.selectbox("Embeddings", list(choices), key="new-frames",
+                                help="Several embeddings are laid out one after the other in the same orientation.")]
+
+
+def pick_options(kind: Kind) -> dict[str, float]:
+    """Choose the numeric options that change this kind of map."""
+    fields = [describe_field(AnalysisSpec, name) for name in RELEVANT_FIELDS[kind]]
+    return {field.name: field_widget(field, f"new-{field.name}") for field in fields if field.kind in (int, float)}

@@ -1,0 +1,160 @@
+"""The one function that draws a map: points on the GPU, linked with every other view of the page.
+
+The same map can be saved as one HTML file that works offline.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from udml_core.base.arrays import Array
+from udml_core.base.offline import offline_page
+from udml_core.base.paths import ASSETS
+from udml_core.data.dataset import Dataset
+from udml_core.runs.analyses import ImageGrid
+
+from ..draw.transport import Message, component, script_and_style, unpack_mask
+from ..shell.analyses import rows_of
+from ..shell.run_picker import open_search
+from ..shell.selection import Selection, select, selection
+from .content import Color, Layout, map_header, row_array
+from .excluding import NONE, without_excluded
+from .image_grid import seams
+
+HTML = """<div class="scatter" role="group"><div class="layout">
+<div class="stage"><canvas class="points" role="img"></canvas>
+<canvas class="overlay" tabindex="0" role="application" aria-roledescription="map"
+  aria-label="Map. Arrow keys move, plus and minus zoom, 0 shows all points, Enter opens the image in the middle, Q
+  searches with it.">
+</canvas>
+<div class="tools" role="toolbar" aria-label="Map tools"></div>
+<div class="tip" hidden><canvas width="112" height="112"></canvas><div></div></div></div>
+<div class="side"><div class="summary" role="status" aria-live="polite"></div>
+<div class="legend" role="group" aria-label="Legend"></div></div>
+</div></div>
+"""
+
+
+@dataclass(frozen=True)
+class Ring:
+    """A ring around an image on a map, if the map shows the image.
+
+    Attributes:
+        image: The data set index of the image.
+        word: A word beside the ring.
+        ends: Data set indices of the images that lines join it with.
+    """
+
+    image: int
+    word: str = ""
+    ends: Sequence[int] | Array = ()
+
+
+def current_ring(layout: Layout, image: int | None, most: int | None = None) -> list[Ring]:
+    """Return the ring around the current image, joined with its nearest neighbors.
+
+    Args:
+        layout: The positions of all points of the map.
+        image: Data set index of the current image; None or −1 for none.
+        most: Largest number of neighbors; all if None.
+    """
+    if image is None or image not in layout.indices:
+        return []
+    if layout.neighbors is None:
+        return [Ring(image, "current")]
+    row = int(rows_of(layout.indices, np.array([image]))[0])
+    return [Ring(image, "current", layout.indices[layout.neighbors[row][:most]])]
+
+
+def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: str, *, marks: Sequence[Ring] = (),
+             hidden: Array = NONE, segments: Array | None = None, placed: Sequence[Mapping[str, Any]] = (),
+             height: int = 560, linked: bool = False, images: bool = True, grid: ImageGrid | None = None,
+             legend_below: bool = False) -> int | None:
+    """Draw a map or an image grid with the data set's selection.
+
+    Points selected on it become the selection (see `shell.selection`). A right-click, a long press or the key Q opens
+    the page Retrieval with that image as the query.
+
+    Args:
+        dataset: The data set.
+        layout: The positions of the points.
+        color: The colors of the points.
+        label: What the map shows, for screen readers.
+        key: The widget's key.
+        marks: Images that rings mark above the points.
+        hidden: Data set indices of the images that are not drawn.
+        segments: Pairs of rows to join by a line, (s, 2), such as an ascent forest.
+        placed: {at: [x, y], word} for new images, which are not points.
+        height: Height in pixels.
+        linked: Whether another map on the page shows the same selection.
+        images: Whether the points have images to show.
+        grid: The image grid to draw; `layout` must then come from `grid_layout`.
+        legend_below: Whether the legend lies below the map, which then has the whole width.
+
+    Returns:
+        The data set index of the image that was clicked just now, or None.
+    """
+    layout, color = without_excluded(layout, color, hidden)
+    message = Message()
+    header = map_header(message, dataset, layout, color, selection(dataset), images) | {
+        "label": label, "height": height, "segments": message.once(row_array(segments)),
+        "marks": _marks(marks, layout), "placed": list(placed), "linked": linked, "below": legend_below,
+        "group": dataset.fingerprint[:8], "camera": _camera(key), "cameraKey": f"camera-{key}",
+        "grid": None if grid is None else seams(message, grid)}
+    count = len(layout.indices)
+    result = component("scatter", HTML)(
+        data=message.pack(header), key=key, on_picked_change=lambda: None, on_searched_change=lambda: None,
+        on_selection_change=lambda: _update_selection(key, dataset.fingerprint, layout.indices, count))
+    if result.searched is not None:
+        open_search(dataset, int(layout.indices[int(result.searched)]))
+    return None if result.picked is None else int(layout.indices[int(result.picked)])
+
+
+def map_file(dataset: Dataset, layout: Layout, color: Color, selected: Selection, title: str, caption: str) -> bytes:
+    """Export a map as one HTML file that works offline.
+
+    Images, hover, zoom, lasso and legend are part of the file.
+    """
+    message = Message(self_contained=True)
+    header = map_header(message, dataset, layout, color, selected, True) | {
+        "label": title, "height": 760, "segments": None, "marks": [], "placed": [], "linked": False, "group": "",
+        "camera": None, "cameraKey": "", "grid": None}
+    data = base64.b64encode(message.pack(header)).decode()
+    script, style = script_and_style("scatter")
+    return offline_page(ASSETS / "map.html", TITLE=html.escape(title), CAPTION=html.escape(caption), MAP=HTML,
+                        STYLE=style, DATA=data, SCRIPT=script.replace("export default function", "function"))
+
+
+def _marks(marks: Sequence[Ring], layout: Layout) -> list[dict[str, Any]]:
+    """Return the rings as the browser reads them, with their rows and the rows of their ends."""
+    def rows(images: Sequence[int] | Array) -> list[int]:
+        found = rows_of(layout.indices, np.asarray(images, dtype=np.int64))
+        return [row for row in found.tolist() if row >= 0]
+
+    return [{"row": row, "word": mark.word, "lines": rows(mark.ends)} for mark in marks for row in rows([mark.image])]
+
+
+def _update_selection(key: str, fingerprint: str, indices: Array, count: int) -> None:
+    answer: dict[str, Any] | None = st.session_state[key].selection
+    if answer and answer["count"] == count:
+        select(fingerprint, indices[unpack_mask(answer["mask"], count)], int(answer["revision"]))
+
+
+def _camera(key: str) -> list[float] | None:
+    """Return the camera in the address, which the browser writes.
+
+    Returns:
+        The center x, y and the zoom; None without a valid camera.
+    """
+    try:
+        camera = [float(part) for part in st.query_params.get(f"camera-{key}", "").split(",")]
+    except ValueError:
+        return None
+    return camera if len(camera) == 3 and camera[2] > 0 and np.isfinite(camera).all() else None
