@@ -172,7 +172,7 @@ def graph(vectors: str, k: str) -> dict[str, float]:
     began = time.monotonic()
     found = approximate_nearest(points, int(k), lambda _share, name: steps.append((time.monotonic() - began, name)))
     seconds, memory = time.monotonic() - began, peak_memory()
-    recall = recall_of(found.indices[:SAMPLE], nearest(points, int(k) + 1, points[:SAMPLE])[1][:, 1:])
+    recall = recall_of(found.indices[:SAMPLE], nearest(points, int(k), own=np.arange(SAMPLE))[1])
     began = time.monotonic()
     authority = AuthorityGraph.of_neighbors(found.distances, found.indices)
     del found

@@ -38,7 +38,7 @@ def most_changed(before: Array, after: Array, labels: Array | None = None, k: in
         return np.zeros(0, dtype=np.int64)
     queries = evenly_spread(len(gallery), most_queries)
     k = min(k, len(gallery) - 1)
-    first, second = (_neighbors(np.asarray(points[gallery]), queries, k) for points in (before, after))
+    first, second = (nearest(points[gallery], k, own=queries)[1] for points in (before, after))
     kept = neighbors_kept(first, second)
     if labels is None:
         return gallery[queries[np.argsort(kept, kind="stable")]]
@@ -75,11 +75,3 @@ def recorded_rows(record: Explanation) -> Array | None:
 def evenly_spread(count: int, limit: int) -> Array:
     """Return at most `limit` evenly spread rows of `count`, ascending (r,)."""
     return np.arange(count) if count <= limit else np.linspace(0, count - 1, limit).astype(np.int64)
-
-
-def _neighbors(points: Array, queries: Array, k: int) -> Array:
-    """Return the rows (q, k) of the nearest other points of some points."""
-    found = nearest(points, k + 1, points[queries])[1]
-    own = found == queries[:, None]
-    own[~own.any(axis=1), -1] = True  # Duplicates of the query displaced it.
-    return found[~own].reshape(len(queries), k)

@@ -10,6 +10,7 @@ from scipy import sparse
 from udml_core.base.arrays import Floats, Integers
 from udml_core.exploration.refining.stages import Stage, averaging_weights, candidate_cosines, list_matrix, with_own
 from udml_core.exploration.refining.unrefined import NEIGHBORS, UnrefinedGallery, rank_rows
+from udml_core.numerics.neighbors import without_own
 from udml_core.numerics.refinement.diffusion import ITERATIONS, TOLERANCE, solve_on_lists
 from udml_core.numerics.refinement.kernels import in_threads
 from udml_core.numerics.refinement.linear import unit_rows
@@ -123,9 +124,8 @@ class RefinedGallery:
         in_threads(lambda start, stop: solve_on_lists(
             start, stop, graph.indptr, graph.indices, graph.data, listed, activation, step.alpha, ITERATIONS,
             TOLERANCE, indices, scores), len(queries))
-        own = indices == queries[:, None]
-        own[~own.any(axis=1), -1] = True
-        return indices[~own].reshape(len(queries), k), scores[~own].reshape(len(queries), k)
+        others = without_own(scores, indices, queries)
+        return others[1], others[0]
 
     def rank_sample(self, k: int) -> Integers:
         """Rank the gallery for the sample of queries; a shorter ranking is cut out of a longer one."""

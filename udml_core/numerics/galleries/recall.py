@@ -8,7 +8,7 @@ from udml_core.numerics.galleries.gallery import StoredGallery, exact_neighbors
 from udml_core.numerics.galleries.manifest import Manifest, Recall
 from udml_core.numerics.neighbors.approximate import MARGIN, RECALL, recall_of
 from udml_core.numerics.neighbors.centers import Report, ignore_progress, sample_rows
-from udml_core.numerics.neighbors.exact import without_self
+from udml_core.numerics.neighbors.exact import without_own
 
 NEIGHBORS = 10
 QUERIES = 500
@@ -29,13 +29,13 @@ class RecallSample:
         self.queries = gallery.vectors(self.rows)
         self.k = min(NEIGHBORS, len(live) - 1)
         report(0.0, "measuring the recall")
-        self.exact = without_self(*exact_neighbors(gallery.blocks(), self.queries, self.k + 1, gallery.live),
+        self.exact = without_own(*exact_neighbors(gallery.blocks(), self.queries, self.k + 1, gallery.live),
                                   self.rows)[1]
 
     def recall(self, gallery: StoredGallery, manifest: Manifest, part: slice) -> float:
         """Return the recall of a part of the sample at the values of a manifest."""
         found = gallery.search_rows(self.queries[part], self.k + 1, gallery.live, manifest)
-        return recall_of(without_self(*found, self.rows[part])[1], self.exact[part])
+        return recall_of(without_own(*found, self.rows[part])[1], self.exact[part])
 
 
 def tune(gallery: StoredGallery, report: Report = ignore_progress) -> Manifest:
