@@ -24,6 +24,7 @@ from pages.parts.shell.run_header import header_place, run_header
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.selection import selection
 from pages.parts.shell.user_errors import show_user_errors
+from udml_core.base.arrays import rows_of
 from udml_core.runs import Run
 from udml_core.runs.analyses import ImageGrid, analysis_at, plan_analysis
 
@@ -32,8 +33,7 @@ HEIGHT = 600
 
 def color_in_order_of(grid: ImageGrid, shown: MapFrame, color: Color) -> Color:
     """Return the map's colors in the order of the grid's images."""
-    rows = np.searchsorted(shown.projection.indices, grid.indices)
-    return replace(color, values=np.asarray(color.values)[rows])
+    return replace(color, values=np.asarray(color.values)[rows_of(shown.projection.indices, grid.indices)])
 
 
 def show_grid(shown: MapFrame, grid_id: str, color: Color) -> None:

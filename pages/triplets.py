@@ -17,7 +17,6 @@ from pages.parts.draw.tables import table_behind
 from pages.parts.maps.coloring import colorings
 from pages.parts.maps.frame import UNITS, covering_map, show_distortion
 from pages.parts.shell.address import write_address
-from pages.parts.shell.analyses import rows_of
 from pages.parts.shell.epochs import epoch_words, has_record, load_record, pick_epoch
 from pages.parts.shell.run_header import header_place, run_header
 from pages.parts.shell.run_picker import pick_run
@@ -27,7 +26,7 @@ from pages.parts.triplets.browsing import Choice, browse_triplets, open_first_of
 from pages.parts.triplets.detail import show_triangles, show_triplet
 from pages.parts.triplets.regime import show_regime
 from pages.parts.triplets.stored import ROLES, StoredTriplets
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, rows_of
 from udml_core.base.declaration import describe_field
 from udml_core.exploration import triplets as views
 from udml_core.methods.rpml import RPML

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
+from udml_core.base.arrays import rows_of
 from udml_core.runs.analyses import find_analysis
 
 from ..draw.map_content import Color, Layout
 from ..draw.palette import percent
 from ..draw.scatter import scatter
 from ..maps.frame import UNITS, MapFrame, distortion_words
-from ..shell.analyses import SCOPE_WORDS, frame_words, rows_of
+from ..shell.analyses import SCOPE_WORDS, frame_words
 from ..shell.selection import selection
 from .ascent import show_moved_count
 from .clustering import Clustering

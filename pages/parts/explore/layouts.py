@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import streamlit as st
 
+from udml_core.base.arrays import rows_of
 from udml_core.exploration.epoch_places import place_among_neighbors
 from udml_core.exploration.quick_frames import quick_frames
 from udml_core.runs import Run
@@ -17,7 +18,7 @@ from ..draw.map_content import Layout
 from ..draw.slider import live_slider
 from ..maps.frame import MapFrame, load_map
 from ..shell.address import choice_from_address, number_from_address, write_address
-from ..shell.analyses import KIND_WORDS, frame_words, load_projection, load_result, rows_of, short_title
+from ..shell.analyses import KIND_WORDS, frame_words, load_projection, load_result, short_title
 from ..shell.cached import dataset_of
 from ..shell.epoch_images import epoch_images
 from ..shell.focus import carried_frame, remember_frame

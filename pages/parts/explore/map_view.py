@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
+from udml_core.base.arrays import rows_of
+
 from ..draw.image_grid import grid_layout
 from ..draw.map_content import Color
 from ..draw.scatter import scatter
@@ -14,7 +16,6 @@ from ..maps.coloring import COLOR_WORDS, NEEDS_NEIGHBORS, colorings
 from ..maps.excluding import excluded_images, show_excluded, visible_images, without_excluded
 from ..maps.frame import MapFrame
 from ..shell.address import choice_from_address, write_address
-from ..shell.analyses import rows_of
 from ..shell.selection import Selection
 from .layouts import COLOR_WIDTH, MapLayout
 from .workbench import Workbench
@@ -69,7 +70,7 @@ def draw_map(bench: Workbench, layout: MapLayout, shown: MapFrame, color: Color,
         points = grid_layout(grid, f"{layout.id} {bench.frame}")
         color = replace(color, values=np.asarray(color.values)[rows_of(shown.projection.indices, grid.indices)])
     points, color = without_excluded(points, color, excluded_images(bench.dataset))
-    row = int(rows_of(points.indices, np.array([bench.focus]))[0])
+    row = int(rows_of(points.indices, bench.focus))
     lines = [] if row < 0 or points.neighbors is None else points.neighbors[row][:LINES].tolist()
     marks = [] if row < 0 else [{"row": row, "word": "current", "lines": lines}]
     scatter(bench.dataset, points, color, selected, f"{layout.title}, {bench.frame_words}, {len(points.indices):,} "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, rows_of
 from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assigned_classes
@@ -15,7 +15,6 @@ from udml_core.runs import Run
 from ..draw.map_content import Color
 from ..labels.few_labels import assigned_now, ends_of, graph_of_run
 from ..labels.graph_view import training_labels
-from ..shell.analyses import rows_of
 from .frame import MapFrame
 
 SPREAD = "spread labels"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, rows_of
 from udml_core.exploration import refining
 from udml_core.exploration.focus import stand_in
 from udml_core.exploration.refining import SHOWN, RefinedGallery
@@ -73,7 +73,7 @@ def choose_query(live: Live, refined: RefinedGallery, query: int) -> None:
 
 def live_row(live: Live, index: int) -> int:
     """Return the row of an image of the gallery."""
-    return int(np.searchsorted(live.images, index))
+    return int(rows_of(live.images, index))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from udml_core.base.arrays import Array, Booleans, Integers
+from udml_core.base.arrays import Array, Booleans, Integers, rows_of
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import read_regular
 from udml_core.data.dataset import Dataset
@@ -62,8 +62,9 @@ class PairSet:
 
         `images` is ascending. The pairs are indices into it.
         """
-        kept = np.isin(self.pairs, images).all(axis=1)
-        return PairSet(np.searchsorted(images, self.pairs[kept]), self.same[kept])
+        rows = rows_of(images, self.pairs)
+        kept = (rows >= 0).all(axis=1)
+        return PairSet(rows[kept], self.same[kept])
 
     def without(self, known: PairSet) -> PairSet:
         """Return the pairs that `known` does not contain with the same label.
