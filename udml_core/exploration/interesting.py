@@ -75,3 +75,16 @@ def recorded_rows(record: Explanation) -> Array | None:
 def evenly_spread(count: int, limit: int) -> Array:
     """Return at most `limit` evenly spread rows of `count`, ascending (r,)."""
     return np.arange(count) if count <= limit else np.linspace(0, count - 1, limit).astype(np.int64)
+
+
+def classes_in_turn(labels: Array) -> Array:
+    """Return rows (n,) so that the first row of every class comes first, then every second one, and so on.
+
+    Args:
+        labels: Classes (n,) of a list, most important first.
+    """
+    turns: dict[int, int] = {}
+    turn_of = np.empty(len(labels), dtype=np.int64)
+    for row, label in enumerate(np.asarray(labels).tolist()):
+        turn_of[row] = turns[label] = turns.get(label, -1) + 1
+    return np.argsort(turn_of, kind="stable")
