@@ -25,7 +25,7 @@ from udml_core.base.paths import ASSETS
 from udml_core.data import catalog, dataset
 from udml_core.data.given.labels import assign, assigned_labels, labels_by_index
 from udml_core.data.thumbnails import are_sheets_made
-from udml_core.exploration.maps import hide_rest
+from udml_core.exploration.map_values import hide_rest
 from udml_core.numerics.galleries import build, build_gallery, remove_vectors
 from udml_core.numerics.galleries.manifest import Manifest, Recall, Shard, read_manifest
 from udml_core.numerics.galleries.storage import write_shard

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from udml_core.base.arrays import Array
-from udml_core.exploration.maps import neighbors_kept
+from udml_core.exploration.map_values import neighbors_kept
 from udml_core.numerics.explanations import Affinities, Clusters, Explanation, Pairs, Triplets, Uncertainty
 from udml_core.numerics.neighbors import nearest
 

@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from udml_core.base.arrays import Array, Floats, Integers
-from udml_core.exploration.refining.gallery import CANDIDATES
-from udml_core.exploration.refining.ranking import RefinedGallery
+from udml_core.exploration.refining.live import CANDIDATES
+from udml_core.exploration.refining.refined import RefinedGallery
 from udml_core.numerics.refinement.recipe import Diffuse, Rerank
 
 
