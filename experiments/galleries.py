@@ -30,8 +30,8 @@ from udml_core.base.files import jsonable
 from udml_core.data import catalog
 from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.data.features import features_of
-from udml_core.numerics.galleries import Gallery
-from udml_core.numerics.galleries.recall import exact_neighbors
+from udml_core.numerics.galleries import StoredGallery, build_gallery
+from udml_core.numerics.galleries.gallery import exact_neighbors
 from udml_core.numerics.graph import AuthorityGraph
 from udml_core.numerics.neighbors import approximate_nearest, nearest
 from udml_core.numerics.neighbors.approximate import SAMPLE, recall_of
@@ -141,7 +141,7 @@ def write_vectors(base: Array, size: int, path: Path, queries: Array) -> Array:
 def build(vectors: str, folder: str, kind: str) -> dict[str, float]:
     """Build a gallery."""
     began = time.monotonic()
-    gallery = Gallery.build(np.load(vectors, mmap_mode="r"), folder, kind=kind)  # type: ignore[arg-type]
+    gallery = build_gallery(np.load(vectors, mmap_mode="r"), folder, kind=kind)  # type: ignore[arg-type]
     return {"build, s": time.monotonic() - began, "build memory, GB": peak_memory(),
             "disk, GB": sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file()) / 1e9,
             "probes": gallery.manifest.probes, "lists": gallery.manifest.lists,
@@ -150,7 +150,7 @@ def build(vectors: str, folder: str, kind: str) -> dict[str, float]:
 
 def search(folder: str, parent: str) -> dict[str, float]:
     """Search new queries one by one, after a warm-up."""
-    gallery, queries, truth = Gallery.open(folder), *(np.load(Path(parent) / f"{name}.npy") for name in (
+    gallery, queries, truth = StoredGallery.open(folder), *(np.load(Path(parent) / f"{name}.npy") for name in (
         "queries", "truth"))
     began = time.monotonic()
     gallery.search(queries[:1], 10)
@@ -172,7 +172,7 @@ def graph(vectors: str, k: str) -> dict[str, float]:
     began = time.monotonic()
     found = approximate_nearest(points, int(k), lambda _share, name: steps.append((time.monotonic() - began, name)))
     seconds, memory = time.monotonic() - began, peak_memory()
-    recall = recall_of(found.indices[:SAMPLE], nearest(points, int(k) + 1, points[:SAMPLE])[1][:, 1:])
+    recall = recall_of(found.indices[:SAMPLE], nearest(points, int(k), own=np.arange(SAMPLE))[1])
     began = time.monotonic()
     authority = AuthorityGraph.of_neighbors(found.distances, found.indices)
     del found

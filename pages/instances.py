@@ -17,6 +17,7 @@ from pages.parts.shell.epochs import has_record
 from pages.parts.shell.interesting import current_image
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import show_user_errors
+from udml_core.base.arrays import rows_of
 from udml_core.data.splits import Split
 from udml_core.exploration import instances as views
 from udml_core.methods import Method
@@ -85,10 +86,10 @@ def pick_random_image(split: Split) -> None:
 
 def show_uncertainty(current: ChosenImage) -> None:
     """Show σ of the image, if it is in the training half and the run learned σ."""
-    rows = np.flatnonzero(current.split.train == current.index)
+    row = int(rows_of(current.split.train, current.index))
     sigma = noise(current.run, current.run.kept_epoch()) if has_record(current.run, Uncertainty) else None
-    if sigma is not None and len(rows):
-        own = sigma[rows[0]]
+    if sigma is not None and row >= 0:
+        own = sigma[row]
         st.markdown(f"**Uncertainty σ = {own:.4g}**, lower than that of {100 * (sigma > own).mean():.1f} % of the "
                     "training images.")
         st.page_link("pages/map.py", label="Show σ of all images on the map", icon=":material/scatter_plot:",

@@ -33,7 +33,7 @@ from pages.parts.shell.user_errors import show_user_errors
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.clusters import summary
-from udml_core.exploration.maps import hide_rest
+from udml_core.exploration.map_values import hide_rest
 from udml_core.runs import Run
 
 MOST_DRAWN = 1_000_000  # points that the browser gets

@@ -8,7 +8,7 @@ import numpy as np
 
 from udml_core.base.arrays import Array
 from udml_core.data import catalog
-from udml_core.exploration.maps import neighbors_kept
+from udml_core.exploration.map_values import neighbors_kept
 from udml_core.numerics.evaluation import distortion
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.projection.tsne import tsne_layout

@@ -13,7 +13,7 @@ import numpy as np
 from experiments.memory import peak_megabytes
 from experiments.million.table import write_table
 from udml_core.data import catalog
-from udml_core.numerics.galleries import Gallery
+from udml_core.numerics.galleries import StoredGallery
 from udml_core.numerics.graph import AuthorityGraph
 from udml_core.runs import Run, RunRequest, create_run, list_runs, runs_folder
 from udml_core.runs.analyses import list_analyses, plan_analysis
@@ -57,7 +57,7 @@ def run(folder: Path, rows: int) -> Row:
     row = {"run with embedding, index and evaluation, s": time.monotonic() - start}
     index = created.gallery_path
     if index.exists():
-        manifest = Gallery.open(index).manifest
+        manifest = StoredGallery.open(index).manifest
         assert manifest.recall is not None
         row |= {"index, s": manifest.seconds, "index, recall@10": manifest.recall.recall}
     return row

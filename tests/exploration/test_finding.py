@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from udml_core.data.dataset import ArrayImages, Dataset
-from udml_core.exploration.finding import find_image
+from udml_core.exploration.browsing import find_image
 
 NAMES = ("wren/12.png", "wren/cat.png", "tabby cat/a.png", "Wren/Old.png")
 

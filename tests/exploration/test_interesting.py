@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udml_core.exploration.interesting import evenly_spread, most_changed, recorded_rows
+from udml_core.exploration.interesting import classes_in_turn, evenly_spread, most_changed, recorded_rows
 from udml_core.numerics.explanations import Clusters, LatentLayer, Pairs, Triplets, Uncertainty
 
 
@@ -88,3 +88,9 @@ def test_a_record_contains_the_images_that_it_says_something_about() -> None:
     assert recorded_rows(Pairs(pairs, one_of_each, some, some, some)).tolist() == [1]  # type: ignore[union-attr]
     assert recorded_rows(Uncertainty(three)).tolist() == [0, 1, 2]  # type: ignore[union-attr]
     assert recorded_rows(LatentLayer(np.eye(2))) is None
+
+
+def test_the_first_of_every_class_comes_first_then_the_second() -> None:
+    labels = np.array([4, 4, 1, 4, 1, 7])
+    assert classes_in_turn(labels).tolist() == [0, 2, 5, 1, 4, 3]
+    assert classes_in_turn(np.zeros(0, dtype=np.int64)).tolist() == []

@@ -8,7 +8,7 @@ import pytest
 from udml_core.base.arrays import Array
 from udml_core.exploration.refining import (
     LiveGallery,
-    Refined,
+    RefinedGallery,
     choose_queries,
     count_hits,
     evenly_spaced,
@@ -39,7 +39,7 @@ def gallery(points: tuple[Array, Array]) -> LiveGallery:
     return LiveGallery(points[0], candidates=89, sample=90)
 
 
-def refined(gallery: LiveGallery, recipe: str) -> Refined:
+def refined(gallery: LiveGallery, recipe: str) -> RefinedGallery:
     return gallery.refine(Recipe.parse(recipe))
 
 
@@ -57,11 +57,11 @@ def test_before_a_recipe_neighbors_are_nearest_by_distance_and_not_by_cosine(
     expected, live = by_distance(rows), LiveGallery(rows, candidates=89, sample=90)
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     assert (by_distance(unit)[:, 0] != expected[:, 0]).mean() > 0.1
-    np.testing.assert_array_equal(live.before, expected)
-    np.testing.assert_array_equal(live.ranking_before(17), expected[17])
-    np.testing.assert_array_equal(live.before_for(np.array([4, 80])), expected[[4, 80]])
+    np.testing.assert_array_equal(live.before.ranking, expected)
+    np.testing.assert_array_equal(live.before.rank(np.array([17]))[0], expected[17])
+    np.testing.assert_array_equal(live.before.rank(np.array([4, 80])), expected[[4, 80]])
     if not offset:
-        np.testing.assert_array_equal(live.neighbors_before, expected[:, :10])
+        np.testing.assert_array_equal(live.before.neighbors, expected[:, :10])
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
@@ -118,7 +118,7 @@ def test_a_recipe_begins_with_embeddings_of_views_and_is_compared_with_the_store
     np.testing.assert_allclose(live.stage.rows, Refiner("average:k=4").fit(viewed).embedding_, atol=2e-5)
     before = by_distance(rows)
     assert measure(live, labels)["map@r"][0] == pytest.approx(retrieval_measures(before, labels, labels, True)["map@r"])
-    np.testing.assert_array_equal(live.gallery.neighbors_before, before[:, :10])
+    np.testing.assert_array_equal(live.before.neighbors, before[:, :10])
 
 
 def test_the_candidates_limit_the_neighbors(points: tuple[Array, Array]) -> None:
@@ -202,7 +202,7 @@ def test_queries_that_gain_and_that_lose_the_most_are_chosen(points: tuple[Array
                                                             gallery: LiveGallery) -> None:
     live, labels = refined(gallery, "average:k=6,times=2"), points[1]
     before, after = count_hits(live, labels, 12)
-    gains = dict(zip(gallery.queries.tolist(), (after - before).tolist(), strict=True))
+    gains = dict(zip(gallery.before.queries.tolist(), (after - before).tolist(), strict=True))
     chosen = [gains[row] for row in choose_queries(live, labels, 9).tolist()]
     assert chosen[:6] == sorted(gains.values(), reverse=True)[:6]
     assert chosen[6:] == sorted(gains.values())[:3]

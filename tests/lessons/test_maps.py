@@ -20,7 +20,7 @@ from experiments.lessons.maps import (
     random_pixels,
     vectors,
 )
-from udml_core.exploration.maps import neighbors_kept
+from udml_core.exploration.map_values import neighbors_kept
 from udml_core.numerics.evaluation import trustworthiness
 from udml_core.numerics.neighbors import nearest
 from udml_core.results.lessons import FOLDER

@@ -65,6 +65,23 @@ def test_a_point_is_never_its_own_neighbor_with_any_number_of_duplicates(copies:
     assert (np.diff(distances, axis=1) >= 0).all()
 
 
+@pytest.mark.parametrize("copies", [1, 2, 30])
+def test_queries_among_the_points_are_left_out_of_a_search_for_one_more(copies: int) -> None:
+    points, own = np.repeat(gaussian_points(60 // copies), copies, axis=0), np.array([17, 4, 4, 59])
+    squared, rows = nearest(points, 8, points[own])
+    left_out = [row.index(index) if index in row else 7 for row, index in zip(rows.tolist(), own, strict=True)]
+    for actual, longer in zip(nearest(points, 7, own=own), (squared, rows), strict=True):
+        np.testing.assert_array_equal(actual, [np.delete(row, at) for row, at in zip(longer, left_out, strict=True)])
+
+
+def test_queries_of_their_own_exclude_their_rows_and_a_query_from_outside_excludes_none() -> None:
+    points, queries = gaussian_points(40), gaussian_points(3, seed=1)
+    squared, rows = nearest(points, 8, queries)
+    kept, found = nearest(points, 7, queries, np.array([rows[0, 2], -1, rows[2, 7]]))
+    np.testing.assert_array_equal(found, [np.delete(rows[0], 2), rows[1, :7], rows[2, :7]])
+    np.testing.assert_array_equal(kept, [np.delete(squared[0], 2), squared[1, :7], squared[2, :7]])
+
+
 def test_nearest_accepts_other_dtypes_and_memory_layouts() -> None:
     points = gaussian_points(30)
     expected = nearest(points, 4)[1]

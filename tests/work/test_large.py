@@ -24,8 +24,8 @@ from udml_core.base.paths import ASSETS
 from udml_core.data import catalog, dataset
 from udml_core.data.given.labels import assign, assigned_labels, labels_by_index
 from udml_core.data.thumbnails import are_sheets_made
-from udml_core.exploration.maps import hide_rest
-from udml_core.numerics.galleries import Gallery, build
+from udml_core.exploration.map_values import hide_rest
+from udml_core.numerics.galleries import build, build_gallery, remove_vectors
 from udml_core.numerics.galleries.manifest import Manifest, Recall, Shard, read_manifest
 from udml_core.numerics.galleries.storage import write_shard
 from udml_core.numerics.neighbors import ignore_progress, nearest
@@ -142,7 +142,7 @@ def test_the_index_of_an_interrupted_run_continues_after_its_last_shard(
     assert (interrupted.gallery_path / "centers.npy").stat().st_mtime_ns == trained
     np.testing.assert_array_equal(interrupted.embeddings("final"), run.embeddings("final"))
     assert interrupted.evaluation() == run.evaluation()
-    Gallery.build(run.embeddings("final"), tmp_path / "whole")
+    build_gallery(run.embeddings("final"), tmp_path / "whole")
     assert four_shards[5:] == [0, 1, 2, 3]
     assert contents(interrupted.gallery_path) == contents(tmp_path / "whole")
 
@@ -157,9 +157,9 @@ def test_an_index_that_does_not_fit_the_vectors_is_built_again(
         folder.mkdir()
         (folder / "else").touch()
     else:
-        gallery = Gallery.build(vectors + (change == "other vectors"), folder)
+        build_gallery(vectors + (change == "other vectors"), folder)
         if change == "removed":
-            gallery.remove(np.arange(10))
+            remove_vectors(folder, np.arange(10))
     train._build_gallery(vectors, folder, ignore_progress)
     train._build_gallery(vectors, tmp_path / "new", ignore_progress)
     assert contents(folder) == contents(tmp_path / "new")

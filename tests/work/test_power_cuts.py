@@ -17,7 +17,6 @@ from udml_core.base.files import read_array, read_arrays, replace_array, replace
 from udml_core.data import catalog
 from udml_core.data.dataset import read_user_image
 from udml_core.data.given.pairs import read_pairs
-from udml_core.numerics.explanations import stored_name
 from udml_core.runs import create_run
 from udml_core.runs.analyses import list_analyses
 from udml_core.runs.baselines import BASELINES_FILE, read_baselines
@@ -143,7 +142,7 @@ def test_arrays_of_another_type_or_shape_give_a_message(tmp_path: Path) -> None:
     damage(sample, "flat")
     with pytest.raises(UserError, match=r"sample\.npy should hold an array of another kind"):
         run.epoch_sample(1)
-    assert "clusters" not in {stored_name(record) for record in run.explanations(1)}
+    assert "clusters" not in {record.stored_as for record in run.explanations(1)}
     with pytest.raises(UserError, match=r"result\.npz should hold the result"):
         graph.result()
     assert Retrieval(run).search_item(0)

@@ -1,4 +1,4 @@
-"""Array types, and the size from which arrays count as large."""
+"""Array types, the size from which arrays count as large, and the rows of images."""
 
 from __future__ import annotations
 
@@ -15,6 +15,20 @@ Integers = npt.NDArray[np.integer]
 Booleans = npt.NDArray[np.bool_]
 LARGE = 200_000
 """Number of rows above which searches, maps and evaluations are approximate or take a sample."""
+
+
+def rows_of(indices: Integers, wanted: Integers | int) -> Integers:
+    """Return the row of each wanted image.
+
+    Args:
+        indices: Image indices (n,), ascending.
+        wanted: Image indices of any shape.
+
+    Returns:
+        Rows of this shape; −1 for an image that is not among the indices.
+    """
+    rows = np.searchsorted(indices, wanted).clip(max=max(0, len(indices) - 1))
+    return np.where(indices[rows] == wanted, rows, -1) if len(indices) else np.full(np.shape(wanted), -1)
 
 
 def misfit(arrays: Mapping[str, Array], shapes: Mapping[str, str]) -> str | None:

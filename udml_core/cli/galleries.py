@@ -17,7 +17,7 @@ from udml_core.cli.output import print_answer, print_progress
 from udml_core.runs.tasks import SHARE_TO_GO_BY
 
 if TYPE_CHECKING:
-    from udml_core.numerics.galleries import Gallery
+    from udml_core.numerics.galleries import StoredGallery
 
 index = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
                     help="Search large galleries of vectors: build an index in a folder, search it, add and remove.")
@@ -36,18 +36,17 @@ def build(file: Vectors, folder: Folder, ids: IdsFile = None,
 
     Ids are row numbers unless --ids is given.
     """
-    from udml_core.numerics.galleries import Gallery
+    from udml_core.numerics.galleries import build_gallery
 
-    gallery = Gallery.build(_read_vectors(file), folder, timed_progress(), _read_ids(ids), kind)
-    _print_gallery(gallery, as_json)
+    _print_gallery(build_gallery(_read_vectors(file), folder, timed_progress(), _read_ids(ids), kind), as_json)
 
 
 @index.command()
 def info(folder: Folder, as_json: Json = False) -> None:
     """Print the kind, the size and the measured recall of a gallery."""
-    from udml_core.numerics.galleries import Gallery
+    from udml_core.numerics.galleries import StoredGallery
 
-    _print_gallery(Gallery.open(folder), as_json)
+    _print_gallery(StoredGallery.open(folder), as_json)
 
 
 @index.command()
@@ -57,9 +56,9 @@ def search(folder: Folder, file: Vectors,
                "Number of lists to visit. Default: the number of the measured recall."))] = None,
            as_json: Json = False) -> None:
     """Find the nearest vectors of each query in a file, with their Euclidean distances."""
-    from udml_core.numerics.galleries import Gallery
+    from udml_core.numerics.galleries import StoredGallery
 
-    squared, ids = Gallery.open(folder).search(_read_vectors(file), k, probes=probes)
+    squared, ids = StoredGallery.open(folder).search(_read_vectors(file), k, probes=probes)
     distances = np.sqrt(squared)
     rows = [{"query": number, "ids": found.tolist(), "distances": far.tolist()}
             for number, (found, far) in enumerate(zip(ids, distances, strict=True))]
@@ -71,13 +70,12 @@ def search(folder: Folder, file: Vectors,
 @index.command()
 def add(folder: Folder, file: Vectors, ids: IdsFile = None, as_json: Json = False) -> None:
     """Add the vectors of a file without a new build; their ids follow the largest id unless --ids is given."""
-    from udml_core.numerics.galleries import Gallery
+    from udml_core.numerics.galleries import StoredGallery, add_vectors
 
-    gallery, vectors, chosen = Gallery.open(folder), _read_vectors(file), _read_ids(ids)
+    gallery, vectors, chosen = StoredGallery.open(folder), _read_vectors(file), _read_ids(ids)
     if chosen is None:
         chosen = np.arange(len(vectors)) + int(gallery.all_ids.max()) + 1
-    gallery.add(chosen, vectors, timed_progress())
-    _print_gallery(gallery, as_json)
+    _print_gallery(add_vectors(folder, chosen, vectors, timed_progress()), as_json)
 
 
 @index.command()
@@ -85,15 +83,13 @@ def remove(folder: Folder,
            names: Annotated[list[int] | None, typer.Argument(metavar="[ID]...", help="Ids to remove.")] = None,
            ids: IdsFile = None, as_json: Json = False) -> None:
     """Remove vectors by id without a new build."""
-    from udml_core.numerics.galleries import Gallery
+    from udml_core.numerics.galleries import remove_vectors
 
     listed = _read_ids(ids)
     chosen = np.concatenate([np.array(names or [], np.int64), np.zeros(0, np.int64) if listed is None else listed])
     if not len(chosen):
         raise UserError("Name the ids to remove, or give a file with --ids.")
-    gallery = Gallery.open(folder)
-    gallery.remove(chosen, timed_progress())
-    _print_gallery(gallery, as_json)
+    _print_gallery(remove_vectors(folder, chosen, timed_progress()), as_json)
 
 
 def timed_progress() -> Callable[[float, str], None]:
@@ -108,9 +104,11 @@ def timed_progress() -> Callable[[float, str], None]:
     return report_with_time
 
 
-def _print_gallery(gallery: Gallery, as_json: bool) -> None:
+def _print_gallery(gallery: StoredGallery, as_json: bool) -> None:
     """Print what a gallery is and how well it finds."""
-    manifest, advice = gallery.manifest, gallery.advice()
+    from udml_core.numerics.galleries import rebuild_advice
+
+    manifest, advice = gallery.manifest, rebuild_advice(gallery)
     recall = manifest.recall
     answer: dict[str, Any] = {
         "folder": str(gallery.folder), "kind": manifest.kind, "vectors": len(gallery),

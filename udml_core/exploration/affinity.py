@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, rows_of
 from udml_core.numerics.evaluation import effective_rank
 from udml_core.numerics.explanations import Affinities
 from udml_core.numerics.graph import propagate
@@ -33,8 +33,8 @@ class LabelGraph:
 
     def row_of(self, image: int) -> int | None:
         """Return the row of an image, or None if the graph does not contain it."""
-        row = int(np.searchsorted(self.images, image))
-        return row if row < len(self.images) and self.images[row] == image else None
+        row = int(rows_of(self.images, image))
+        return None if row < 0 else row
 
     @property
     def most_informative_row(self) -> int:
@@ -71,7 +71,7 @@ def training_graph(record: Affinities, train: Array) -> LabelGraph:
         train: (t,) data set indices of the training half.
     """
     order = np.argsort(record.points, kind="stable")
-    rows = order[np.searchsorted(record.points, record.neighbors, sorter=order)]
+    rows = order[rows_of(record.points[order], record.neighbors)]
     return LabelGraph(train[record.points], rows, record.labels)
 
 

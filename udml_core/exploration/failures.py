@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, rows_of
 from udml_core.numerics.evaluation import rankings
 
 
@@ -124,8 +124,8 @@ class History:
 
     def row(self, index: int) -> int | None:
         """Return the sample's row of an image, or None if the sample does not contain it."""
-        row = int(np.searchsorted(self.indices, index))
-        return row if row < len(self.indices) and self.indices[row] == index else None
+        row = int(rows_of(self.indices, index))
+        return None if row < 0 else row
 
 
 def history(indices: Array, epochs: tuple[int, ...], samples: Iterable[Array], labels: Array | None,

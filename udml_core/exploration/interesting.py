@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from udml_core.base.arrays import Array
-from udml_core.exploration.maps import neighbors_kept
+from udml_core.exploration.map_values import neighbors_kept
 from udml_core.numerics.explanations import Affinities, Clusters, Explanation, Pairs, Triplets, Uncertainty
 from udml_core.numerics.neighbors import nearest
 
@@ -38,7 +38,7 @@ def most_changed(before: Array, after: Array, labels: Array | None = None, k: in
         return np.zeros(0, dtype=np.int64)
     queries = evenly_spread(len(gallery), most_queries)
     k = min(k, len(gallery) - 1)
-    first, second = (_neighbors(np.asarray(points[gallery]), queries, k) for points in (before, after))
+    first, second = (nearest(points[gallery], k, own=queries)[1] for points in (before, after))
     kept = neighbors_kept(first, second)
     if labels is None:
         return gallery[queries[np.argsort(kept, kind="stable")]]
@@ -77,9 +77,14 @@ def evenly_spread(count: int, limit: int) -> Array:
     return np.arange(count) if count <= limit else np.linspace(0, count - 1, limit).astype(np.int64)
 
 
-def _neighbors(points: Array, queries: Array, k: int) -> Array:
-    """Return the rows (q, k) of the nearest other points of some points."""
-    found = nearest(points, k + 1, points[queries])[1]
-    own = found == queries[:, None]
-    own[~own.any(axis=1), -1] = True  # Duplicates of the query displaced it.
-    return found[~own].reshape(len(queries), k)
+def classes_in_turn(labels: Array) -> Array:
+    """Return rows (n,) so that the first row of every class comes first, then every second one, and so on.
+
+    Args:
+        labels: Classes (n,) of a list, most important first.
+    """
+    turns: dict[int, int] = {}
+    turn_of = np.empty(len(labels), dtype=np.int64)
+    for row, label in enumerate(np.asarray(labels).tolist()):
+        turn_of[row] = turns[label] = turns.get(label, -1) + 1
+    return np.argsort(turn_of, kind="stable")

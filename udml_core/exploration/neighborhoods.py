@@ -119,8 +119,7 @@ def nearest_rows(embedding: Array, image: int | Array, count: int) -> Array:
     """
     if not isinstance(image, int):
         return nearest(embedding, min(count, len(embedding)), image[None])[1][0]
-    rows = nearest(embedding, min(count + 1, len(embedding)), np.asarray(embedding[image])[None])[1][0]
-    return rows[rows != image][:count]
+    return nearest(embedding, min(count, len(embedding) - 1), own=np.array([image]))[1][0]
 
 
 def surroundings(embedding: Array, rows: Array, limit: int = 50, outside: Array | None = None) -> Surroundings:
@@ -138,13 +137,7 @@ def surroundings(embedding: Array, rows: Array, limit: int = 50, outside: Array 
     rows = np.asarray(rows, dtype=np.int64)
     if outside is not None:
         centers, rows = np.concatenate([np.asarray(outside, dtype=np.float32)[None], centers]), np.append(-1, rows)
-    width = min(limit, len(embedding) - 1)
-    neighbors = nearest(embedding, width + 1, centers)[1]
-    # An image is not its own candidate. If the search did not return it (it is outside the data set or has exact
-    # copies), the farthest candidate is dropped instead.
-    excluded = neighbors == rows[:, None]
-    excluded[~excluded.any(axis=1), -1] = True
-    neighbors = neighbors[~excluded].reshape(len(centers), width)
+    neighbors = nearest(embedding, min(limit, len(embedding) - 1), centers, rows)[1]
     ids, candidates = np.unique(neighbors, return_inverse=True)
     return Surroundings(centers, rows, np.asarray(embedding[ids], dtype=np.float32), ids,
                         candidates.reshape(neighbors.shape))

@@ -1,13 +1,19 @@
-"""A map that is there at once: principal axes by a few block power iterations."""
+"""Maps that are there at once: principal axes by a few block power iterations, and epochs on the map of the last."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import numpy as np
 
 from udml_core.base.arrays import Array
+from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.projection.align import procrustes
 
 BLOCK = 10
 ITERATIONS = 6
+NEIGHBORS = 10
+"""Neighbors that a point is placed by, as many as a map stores."""
 
 
 def quick_map(embeddings: Array) -> Array:
@@ -41,3 +47,41 @@ def quick_map(embeddings: Array) -> Array:
     layout = np.zeros((len(points), 2), dtype=np.float32)  # the second axis stays zero for embeddings of one dimension
     layout[:, : axes.shape[1]] = scores @ rotation * signs
     return layout
+
+
+def quick_frames(embeddings: Iterable[Array]) -> Array:
+    """Lay out several embeddings of the same n images by PCA.
+
+    Each layout is scaled to unit mean square radius, because embeddings before and after training differ in scale, and
+    aligned with the layout before it, so that points travel as little as possible.
+
+    Args:
+        embeddings: One embedding (n, d) for each frame; widths may differ.
+
+    Returns:
+        (f, n, 2) float32.
+    """
+    frames: list[Array] = []
+    for embedding in embeddings:
+        layout = quick_map(embedding)
+        layout = layout / max(float(np.sqrt((layout ** 2).sum(axis=1).mean())), 1e-12)
+        frames.append(procrustes(layout, frames[-1])(layout).astype(np.float32) if frames else layout)
+    return np.stack(frames)
+
+
+def place_among_neighbors(embedding: Array, layout: Array, k: int = NEIGHBORS) -> tuple[Array, Array]:
+    """Place each point at the mean of its neighbors' positions.
+
+    So the layout after training shows an earlier embedding: points whose neighbors belong to many clusters lie between
+    the clusters.
+
+    Args:
+        embedding: Points (n, l), at least two.
+        layout: Positions (n, 2) of the same points in another embedding.
+        k: Number of neighbors; fewer if there are fewer points.
+
+    Returns:
+        Positions (n, 2) float32, and the rows (n, k) int32 of the neighbors in the embedding.
+    """
+    neighbors = nearest(embedding, min(k, len(embedding) - 1))[1].astype(np.int32)
+    return np.asarray(layout, dtype=np.float32)[neighbors].mean(axis=1), neighbors

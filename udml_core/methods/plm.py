@@ -44,7 +44,7 @@ from udml_core.methods.shared.training import (
 )
 from udml_core.numerics.explanations import Proxies
 from udml_core.numerics.graph import Through, linear_neighborhoods, linear_neighborhoods_at
-from udml_core.numerics.losses.piecewise import Kind, piecewise_loss
+from udml_core.numerics.losses.piecewise import SimilarityKind, piecewise_loss
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.sampling import generator, neighbor_batches
 
@@ -122,7 +122,7 @@ class PLM(Method):
     members without a test. Through the image, m are, and at T = 0.9 the test admits hardly any further candidate. If
     features are not centered, vectors from the origin share their mean, and the test admits more."""
 
-    similarity: Kind = "linear"
+    similarity: SimilarityKind = "linear"
     """Similarity from distances along and across neighborhoods (eq. 2–5), or 1 for members and 0 for others
     (ablation 2)."""
 

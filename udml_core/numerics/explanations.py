@@ -1,13 +1,14 @@
 """The array records that methods explain themselves with and pages draw.
 
 The algorithms return these records, with tensors during training and NumPy arrays once stored, so a method computes
-nothing for display. A reader matches on the type of the record, never on the method.
+nothing for display. A reader matches on the type of the record, never on the method. Each field declares the type and
+axes of its stored array as `misfit` reads them, and `stored_as` is the name of the record's file.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 import numpy as np
 import torch
@@ -25,9 +26,10 @@ class Clusters:
         parents: Next point on each ascent path (n,) int; a mode is its own parent.
     """
 
-    labels: Any
-    modes: Any
-    parents: Any
+    stored_as: ClassVar = "clusters"
+    labels: Annotated[Any, "int n"]
+    modes: Annotated[Any, "int c"]
+    parents: Annotated[Any, "int n"]
 
 
 @dataclass(frozen=True)
@@ -48,17 +50,18 @@ class Triplets:
         loss: softplus(w·softplus(z)) (t,) (eq. 12); softplus(z) without weights (SSDML eq. 3).
     """
 
-    anchor: Any
-    positive: Any
-    negative: Any
-    argument: Any
-    weight: Any
-    near: Any
-    far: Any
-    side: Any
-    similar: Any
-    dissimilar: Any
-    loss: Any
+    stored_as: ClassVar = "triplets"
+    anchor: Annotated[Any, "int t"]
+    positive: Annotated[Any, "int t"]
+    negative: Annotated[Any, "int t"]
+    argument: Annotated[Any, "float t"]
+    weight: Annotated[Any, "float t"]
+    near: Annotated[Any, "float t"]
+    far: Annotated[Any, "float t"]
+    side: Annotated[Any, "float t"]
+    similar: Annotated[Any, "float t"]
+    dissimilar: Annotated[Any, "float t"]
+    loss: Annotated[Any, "float t"]
 
 
 @dataclass(frozen=True)
@@ -76,11 +79,12 @@ class LinearNeighborhoods:
             through the origin, and all without admission.
     """
 
-    neighbors: Any
-    members: Any
-    basis: Any
-    quality: Any
-    worst: Any
+    stored_as: ClassVar = "neighborhoods"
+    neighbors: Annotated[Any, "int n k"]
+    members: Annotated[Any, "bool n k"]
+    basis: Annotated[Any, "float n d m"]
+    quality: Annotated[Any, "float n k"]
+    worst: Annotated[Any, "float n k"]
 
 
 @dataclass(frozen=True)
@@ -92,8 +96,9 @@ class Proxies:
         directions: Orthonormal basis of each linear neighborhood (c, l, m).
     """
 
-    places: Any
-    directions: Any
+    stored_as: ClassVar = "proxies"
+    places: Annotated[Any, "float c l"]
+    directions: Annotated[Any, "float c l m"]
 
 
 @dataclass(frozen=True)
@@ -112,13 +117,14 @@ class Affinities:
         classes: Class of each column of `reach` (c,) int.
     """
 
-    points: Any
-    neighbors: Any
-    before: Any
-    after: Any
-    labels: Any
-    reach: Any
-    classes: Any
+    stored_as: ClassVar = "affinities"
+    points: Annotated[Any, "int p"]
+    neighbors: Annotated[Any, "int p k"]
+    before: Annotated[Any, "float p k"]
+    after: Annotated[Any, "float p k"]
+    labels: Annotated[Any, "int p"]
+    reach: Annotated[Any, "float p c"]
+    classes: Annotated[Any, "int c"]
 
 
 @dataclass(frozen=True)
@@ -134,11 +140,12 @@ class Pairs:
             loss of the pair.
     """
 
-    pairs: Any
-    same: Any
-    before: Any
-    after: Any
-    argument: Any
+    stored_as: ClassVar = "pairs"
+    pairs: Annotated[Any, "int p 2"]
+    same: Annotated[Any, "bool p"]
+    before: Annotated[Any, "float p"]
+    after: Annotated[Any, "float p"]
+    argument: Annotated[Any, "float p"]
 
 
 @dataclass(frozen=True)
@@ -152,7 +159,8 @@ class Prototypes:
             have the largest values in its column of the embedding.
     """
 
-    rows: Any
+    stored_as: ClassVar = "prototypes"
+    rows: Annotated[Any, "float d w"]
 
 
 @dataclass(frozen=True)
@@ -163,7 +171,8 @@ class Uncertainty:
         sigma: Mean of σ over the dimensions (n,), for images without augmentation, after an epoch.
     """
 
-    sigma: Any
+    stored_as: ClassVar = "uncertainty"
+    sigma: Annotated[Any, "float n"]
 
 
 @dataclass(frozen=True)
@@ -176,36 +185,21 @@ class LatentLayer:
         weight: The weight matrix (l, l).
     """
 
-    weight: Any
+    stored_as: ClassVar = "latent"
+    weight: Annotated[Any, "float l l"]
 
 
 Explanation = (Clusters | Triplets | LinearNeighborhoods | Proxies | Affinities | Pairs | Prototypes | Uncertainty
                | LatentLayer)
 """Every record that a page can draw. Add a new record here; the type checker then reports each `match` without it."""
 
-KINDS: dict[str, type[Explanation]] = {
-    "clusters": Clusters, "triplets": Triplets, "neighborhoods": LinearNeighborhoods, "proxies": Proxies,
-    "affinities": Affinities, "pairs": Pairs, "prototypes": Prototypes, "uncertainty": Uncertainty,
-    "latent": LatentLayer}
-
-_TRIPLETS = dict.fromkeys(("anchor", "positive", "negative"), "int t") | dict.fromkeys(
-    ("argument", "weight", "near", "far", "side", "similar", "dissimilar", "loss"), "float t")
-SHAPES: dict[type[Explanation], dict[str, str]] = {
-    Clusters: {"labels": "int n", "modes": "int c", "parents": "int n"},
-    Triplets: _TRIPLETS,
-    LinearNeighborhoods: {"neighbors": "int n k", "members": "bool n k", "basis": "float n d m",
-                          "quality": "float n k", "worst": "float n k"},
-    Proxies: {"places": "float c l", "directions": "float c l m"},
-    Affinities: {"points": "int p", "neighbors": "int p k", "before": "float p k", "after": "float p k",
-                 "labels": "int p", "reach": "float p c", "classes": "int c"},
-    Pairs: {"pairs": "int p 2", "same": "bool p", "before": "float p", "after": "float p", "argument": "float p"},
-    Prototypes: {"rows": "float d w"}, Uncertainty: {"sigma": "float n"}, LatentLayer: {"weight": "float l l"}}
-"""Types and axes of the stored arrays; see `misfit`."""
+RECORDS: tuple[type[Explanation], ...] = get_args(Explanation)
 
 
-def stored_name(record: Explanation) -> str:
-    """Return the name under which a record is stored, for example ``clusters``."""
-    return next(name for name, kind in KINDS.items() if isinstance(record, kind))
+def axes_of(record: type[Explanation]) -> dict[str, str]:
+    """Return the types and axes of a record's stored arrays; see `misfit`."""
+    hints = get_type_hints(record, include_extras=True)
+    return {field.name: hints[field.name].__metadata__[0] for field in fields(record)}
 
 
 def to_arrays(record: Explanation) -> dict[str, Array]:

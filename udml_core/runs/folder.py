@@ -42,7 +42,7 @@ from udml_core.data.dataset import Dataset, Report
 from udml_core.data.given.pairs import PairSet
 from udml_core.data.splits import fixed_sample
 from udml_core.methods import Embedder, find_method, is_normalized
-from udml_core.numerics.explanations import KINDS, SHAPES, Explanation, stored_name, to_arrays
+from udml_core.numerics.explanations import RECORDS, Explanation, axes_of, to_arrays
 from udml_core.runs.notes import Notes, read_notes, write_notes
 from udml_core.runs.selection import best_epoch
 from udml_core.runs.spec import Spec
@@ -194,7 +194,7 @@ class Run(Task):
         if trained is not None:
             np.save(aside / "trained.npy", trained.astype(np.float32))
         for record in records:
-            np.savez(aside / f"{stored_name(record)}.npz", **to_arrays(record))  # type: ignore[arg-type]
+            np.savez(aside / f"{record.stored_as}.npz", **to_arrays(record))  # type: ignore[arg-type]
         publish_folder(aside, final)
 
     def _has_epoch(self, number: int) -> bool:
@@ -264,12 +264,12 @@ class Run(Task):
         Damaged records, and those in which another version stored other fields, are left out.
         """
         records: list[Explanation] = []
-        for name, kind in KINDS.items():
-            path = self.folder / "epochs" / f"{number:04d}" / f"{name}.npz"
+        for kind in RECORDS:
+            path = self.folder / "epochs" / f"{number:04d}" / f"{kind.stored_as}.npz"
             if path.exists():
                 with suppress(UserError):
                     stored = read_arrays(path, MOST_ARRAYS)
-                    if misfit(stored, SHAPES[kind]) is None:
+                    if misfit(stored, axes_of(kind)) is None:
                         records.append(kind(**stored))
         return records
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import streamlit as st
 
+from udml_core.base.arrays import rows_of
 from udml_core.base.errors import counted
 from udml_core.exploration import clusters as views
 
 from ..draw.gallery import gallery, tile_of
-from ..shell.analyses import rows_of
 from .clustering import Clustering
 
 MOST_MOVED = 60
@@ -26,7 +25,7 @@ def show_path(clustering: Clustering, current: int) -> int | None:
         The data set index of the image that was clicked just now, or None.
     """
     dataset, indices = clustering.dataset, clustering.indices
-    row = int(rows_of(indices, np.array([current]))[0])
+    row = int(rows_of(indices, current))
     if row < 0:
         st.caption("The current image is not in the graph, which holds the training half only.")
         return None

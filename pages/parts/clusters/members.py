@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from udml_core.base.arrays import rows_of
 from udml_core.base.errors import counted
 from udml_core.exploration import clusters as views
 
@@ -13,7 +14,6 @@ from ..draw.figures import ranked
 from ..draw.gallery import gallery, tile_of
 from ..draw.tables import table_behind
 from ..shell.address import number_from_address, write_address
-from ..shell.analyses import rows_of
 from .clustering import Clustering
 
 LARGEST, RANKED, MEMBERS = 36, 200, 300
@@ -50,9 +50,9 @@ def largest_clusters(clustering: Clustering, image: int) -> int | None:
 def _current_cluster(clustering: Clustering, image: int, default: int) -> int:
     """Return the number of the cluster that contains the image in the address, else the current or a default image."""
     wanted = int(number_from_address("cluster", image))
-    row = rows_of(clustering.indices, np.array([wanted]))[0]
+    row = rows_of(clustering.indices, wanted)
     if row < 0:
-        row = rows_of(clustering.indices, np.array([default]))[0]
+        row = rows_of(clustering.indices, default)
     return int(clustering.clusters.labels[row])
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 from PIL import Image
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, rows_of
 from udml_core.exploration import clusters as views
 from udml_core.runs import Run
 
@@ -15,7 +15,6 @@ from ..draw.figures import lines
 from ..draw.pictures import multiples, points_picture
 from ..draw.tables import table_behind
 from ..maps.frame import covering_map
-from ..shell.analyses import rows_of
 from ..shell.run_hash import RUN_HASH
 from .clustering import Clustering
 

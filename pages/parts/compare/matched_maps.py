@@ -9,7 +9,7 @@ import streamlit as st
 
 from udml_core.base.arrays import Array
 from udml_core.exploration.comparison import aligned_layouts
-from udml_core.exploration.maps import bounds
+from udml_core.exploration.map_values import bounds
 from udml_core.runs import Run
 from udml_core.runs.analyses import MAPS, Analysis, list_analyses
 

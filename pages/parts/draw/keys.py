@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 from streamlit.navigation.page import Page
 
-from udml_core.exploration.finding import find_image
+from udml_core.exploration.browsing import find_image
 from udml_core.runs import Run, list_runs, runs_folder
 
 from ..shell.cached import dataset_of

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
 import streamlit as st
 
+from udml_core.base.arrays import rows_of
 from udml_core.exploration.clusters import cluster_purity, members
 from udml_core.numerics.explanations import Clusters
 
 from ..draw.gallery import tile_of
 from ..draw.palette import percent
-from ..shell.analyses import rows_of
 from .workbench import DeepLink, Workbench, explain, link, say_stand_in
 
 MOST = 60
@@ -28,7 +27,7 @@ def show_cluster(bench: Workbench) -> DeepLink:
             "of the cluster.")
     shown = bench.nearest_of(train)
     say_stand_in(bench, shown, "in the training half, so it has no pseudo-label")
-    cluster = int(clusters.labels[rows_of(train, np.array([shown]))[0]])
+    cluster = int(clusters.labels[rows_of(train, shown)])
     rows = members(clusters, cluster, bench.run.embeddings("final")[train])
     mode = int(train[clusters.modes[cluster]])
     facts = [f"**{len(rows):,} images** in this cluster, epoch {epoch}"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
+from udml_core.base.arrays import rows_of
 from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.runs.analyses import REFINED
 from udml_core.runs.search.retrieval import Query
@@ -91,7 +92,7 @@ def _epoch_ranking(bench: Workbench, epoch: int) -> Ranking:
     """Search the images that every epoch has, in the embedding of one epoch."""
     images = epoch_images(bench.run)
     indices, points = images.indices, images.embedding(epoch)
-    row = int(np.searchsorted(indices, bench.focus))
+    row = int(rows_of(indices, bench.focus))
     rows = nearest_rows(points, row, COUNT)
     labels = bench.dataset.labels
     return Ranking(frame_words(str(epoch), bench.run), indices[rows].tolist(),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import UserError
 from udml_core.data.splits import fixed_sample
 from udml_core.exploration.instrument import Instrument, make_instrument
@@ -19,7 +19,7 @@ from udml_core.runs.baselines import JUDGED
 
 from ..draw.thumbnails import own_sheet
 from ..draw.transport import Message, component
-from ..shell.analyses import load_projection, rows_of
+from ..shell.analyses import load_projection
 from ..shell.cached import dataset_of, load_split
 from ..shell.epochs import epoch_words
 from ..shell.focus import carry_image, choose_image, current_elsewhere, remember_frame
@@ -143,7 +143,7 @@ def _remember_view(run: Run, indices: Array, view: Mapping[str, Any]) -> None:
 def _first_query(run: Run, indices: Array, played: Instrument) -> int:
     """Return the row of the current image, else of the query that other pages show first, else of the clearest."""
     current = current_elsewhere()
-    row = -1 if current is None else int(rows_of(indices, np.array([int(current)]))[0])
+    row = -1 if current is None else int(rows_of(indices, int(current)))
     if row >= 0:
         return row
     rows = rows_of(indices, np.array([image for image, _ in interesting_queries(run)], dtype=np.int64))

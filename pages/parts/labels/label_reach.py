@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, rows_of
 from udml_core.exploration import label_spread as spreading
 
 from ..draw.figures import lines
@@ -19,7 +19,6 @@ from ..maps.content import Color
 from ..maps.frame import UNITS, covering_map, show_distortion
 from ..maps.scatter import Ring, draw_map
 from ..shell.address import number_from_address, write_address
-from ..shell.analyses import rows_of
 from .graph_view import GraphView
 
 MOST_LABELS = 60

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
+from udml_core.base.arrays import rows_of
 from udml_core.runs.analyses import plan_analysis
 
 from ..maps.content import Color
 from ..maps.frame import UNITS, MapFrame, covering_map, distortion_words
 from ..maps.scatter import Ring, draw_map
 from ..shell.address import choice_from_address, write_address
-from ..shell.analyses import request_analysis, rows_of, show_analysis_progress
+from ..shell.analyses import request_analysis, show_analysis_progress
 from ..shell.selection import select, selection
 from .board import Board
 

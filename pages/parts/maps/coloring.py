@@ -10,9 +10,9 @@ from typing import cast
 import numpy as np
 import streamlit as st
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, rows_of
 from udml_core.data.dataset import Dataset
-from udml_core.exploration import maps as views
+from udml_core.exploration import map_values as views
 from udml_core.exploration.density import density, neighbor_distances, outlier_score
 from udml_core.methods import RPML
 from udml_core.methods.shared.authority_method import AuthorityMethod
@@ -20,7 +20,6 @@ from udml_core.numerics.explanations import Clusters, Triplets, Uncertainty
 from udml_core.runs import Run
 
 from ..shell.address import choice_from_address, write_address
-from ..shell.analyses import rows_of
 from ..shell.cached import load_split
 from ..shell.epochs import has_record, load_record
 from ..shell.run_hash import RUN_HASH

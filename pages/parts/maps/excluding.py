@@ -11,7 +11,7 @@ from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.data import selections
 from udml_core.data.dataset import Dataset
-from udml_core.exploration.maps import keep_neighbors
+from udml_core.exploration.map_values import keep_neighbors
 
 from ..shell.address import write_address
 from ..shell.selection import PREFIX, select

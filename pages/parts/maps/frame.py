@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from udml_core.base.arrays import LARGE, Array
+from udml_core.base.arrays import LARGE, Array, rows_of
 from udml_core.data.dataset import Dataset
 from udml_core.runs import Run
 from udml_core.runs.analyses import MAPS, Projection, list_analyses
 
-from ..shell.analyses import load_projection, rows_of
+from ..shell.analyses import load_projection
 from ..shell.cached import dataset_of
 from .content import Layout
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from udml_core.base.arrays import rows_of
 from udml_core.runs.analyses import ImageGrid
 
 from ..draw.transport import Message
-from ..shell.analyses import rows_of
 from .content import Color, Layout
 from .frame import MapFrame
 

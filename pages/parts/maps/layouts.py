@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import streamlit as st
 
-from udml_core.exploration.epoch_places import place_among_neighbors
-from udml_core.exploration.quick_frames import quick_frames
+from udml_core.base.arrays import rows_of
+from udml_core.exploration.quick_map import place_among_neighbors, quick_frames
 from udml_core.runs import Run
 from udml_core.runs.analyses import MAPS, ImageGrid, Projection, analysis_at, list_analyses, plan_analysis
 from udml_core.runs.search.retrieval import FROZEN
 
-from ..shell.analyses import KIND_WORDS, load_projection, load_result, rows_of, short_title
+from ..shell.analyses import KIND_WORDS, load_projection, load_result, short_title
 from ..shell.cached import dataset_of
 from ..shell.epoch_images import epoch_images
 from ..shell.run_hash import RUN_HASH

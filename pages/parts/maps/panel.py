@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import streamlit as st
 
+from udml_core.base.arrays import rows_of
 from udml_core.runs import Run
 
 from ..draw.downloads import image_list
@@ -127,7 +127,7 @@ def _neighbors(shown: MapFrame, current: int) -> list[int]:
     """Return the indices of an image's nearest neighbors: as stored with the map, or searched on a large map."""
     if shown.is_large:
         return [hit.index for hit in load_retrieval(shown.run).search_item(current, SEARCHED, shown.name)]
-    row = int(np.searchsorted(shown.projection.indices, current))
+    row = rows_of(shown.projection.indices, current)
     found: list[int] = shown.projection.indices[shown.neighbors[row]].tolist()
     return found
 

@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, rows_of
 from udml_core.base.offline import offline_page
 from udml_core.base.paths import ASSETS
 from udml_core.data.dataset import Dataset
 from udml_core.runs.analyses import ImageGrid
 
 from ..draw.transport import Message, component, script_and_style, unpack_mask
-from ..shell.analyses import rows_of
 from ..shell.run_picker import open_search
 from ..shell.selection import Selection, select, selection
 from .content import Color, Layout, map_header, row_array

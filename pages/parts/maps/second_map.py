@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from udml_core.exploration.maps import neighborhood_change
+from udml_core.exploration.map_values import neighborhood_change
 from udml_core.runs import Run
 
 from ..draw.gallery import gallery, tile_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, rows_of
 from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assigned_classes
@@ -12,7 +12,6 @@ from udml_core.exploration import label_spread as views
 from udml_core.methods import SSDML
 from udml_core.runs import Run
 
-from ..shell.analyses import rows_of
 from ..shell.label_graph import assigned_now, ends_of, graph_of_run, training_labels
 from .content import Color
 from .frame import MapFrame

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import refining
@@ -20,7 +20,6 @@ from udml_core.runs.analyses import DEFAULT_RECIPE
 from udml_core.runs.search.refined import are_views_stored, view_embeddings
 
 from ..shell.address import number_from_address, write_address
-from ..shell.analyses import rows_of
 from ..shell.cached import dataset_of, load_split
 from ..shell.run_hash import RUN_HASH
 
@@ -61,7 +60,7 @@ class Live:
     def row_in_address(self, parameter: str, default: int) -> int:
         """Return the row of the image that the address names, or the default."""
         index = int(number_from_address(parameter, -1))
-        row = int(rows_of(self.images, np.array([index]))[0])
+        row = int(rows_of(self.images, index))
         return default if row < 0 else row
 
     def write_row(self, parameter: str, row: int) -> None:

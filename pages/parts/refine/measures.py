@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from udml_core.exploration import refining
-from udml_core.exploration.refining import NEIGHBORS, Refined
+from udml_core.exploration.refining import NEIGHBORS, RefinedGallery
 from udml_core.numerics.refinement import STEPS
 
 from ..draw.palette import change_style, percent, signed
@@ -24,7 +24,7 @@ MEASURES = {
 """Title, unit and meaning of each measure."""
 
 
-def show_measures(live: Live, refined: Refined) -> None:
+def show_measures(live: Live, refined: RefinedGallery) -> None:
     """Show the measures before and after."""
     if refined.recipe.find("views") and not live.has_views:
         st.info("The figures below leave out the views, because their features are not computed yet. Apply to all "
@@ -47,7 +47,7 @@ def _number(value: float) -> str:
     return signed(value, 2).removeprefix("+")
 
 
-def warn_of_fall(live: Live, refined: Refined) -> None:
+def warn_of_fall(live: Live, refined: RefinedGallery) -> None:
     """Show a warning if R@1 falls."""
     if live.labels is not None:
         fall, error = refining.recall_change(refined, live.labels)
@@ -58,7 +58,7 @@ def warn_of_fall(live: Live, refined: Refined) -> None:
                        "averaging often help.", icon=":material/trending_down:")
 
 
-def show_protocol(live: Live, refined: Refined) -> None:
+def show_protocol(live: Live, refined: RefinedGallery) -> None:
     """Show which images each step uses, and where the live figures are approximate."""
     words = {"nothing": "no other image", "training half": "the training half",
              "gallery": "all unlabeled test images, the queries among them"}
@@ -75,9 +75,9 @@ def show_protocol(live: Live, refined: Refined) -> None:
     if not live.run.is_normalized("final"):
         st.caption("Before refinement: nearest by Euclidean distance, as on the page Retrieval. After refinement: "
                    "nearest by cosine, because every recipe begins with embeddings of unit length.")
-    queries, stage = live.gallery.queries, live.gallery.start
+    queries, stage = live.gallery.before.queries, live.gallery.start
     of = f"{len(live.images):,} evenly spaced of {live.total:,}" if live.total > len(live.images) else f"{live.total:,}"
-    width = live.gallery.stored.shape[1]
+    width = live.gallery.before.embedding.shape[1]
     kept = (f", {stage.rows.shape[1]} components of {width} ({100 * live.gallery.kept:.1f} % of the squared length)"
             if stage.rows.shape[1] < width else "")
     st.caption(f"Live figures: {len(queries):,} evenly spaced queries against {of} test images{kept}; neighbors are "

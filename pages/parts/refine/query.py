@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, rows_of
 from udml_core.exploration import refining
 from udml_core.exploration.focus import stand_in
-from udml_core.exploration.refining import SHOWN, Refined
+from udml_core.exploration.refining import SHOWN, RefinedGallery
 
 from ..draw.gallery import clicked_tile, gallery, mark_of, tile_of
 from ..draw.palette import HITS, color_legend
@@ -49,13 +49,13 @@ def current_query(live: Live) -> int:
     return live_row(live, shown)
 
 
-def choose_query(live: Live, refined: Refined, query: int) -> None:
+def choose_query(live: Live, refined: RefinedGallery, query: int) -> None:
     """Show queries to choose from, in one line."""
     labels = live.labels
     badges = [""] * len(live.samples)
     if labels is not None:
-        before = (labels[live.gallery.before_for(live.samples)[:, :SHOWN]] == labels[live.samples][:, None]).sum(axis=1)
-        ranked = refined.rank(live.samples, SHOWN)
+        unrefined, ranked = live.gallery.before.rank(live.samples)[:, :SHOWN], refined.rank(live.samples, SHOWN)
+        before = (labels[unrefined] == labels[live.samples][:, None]).sum(axis=1)
         after = ((labels[ranked] == labels[live.samples][:, None]) & (ranked >= 0)).sum(axis=1)
         badges = [f"{one} → {two}" for one, two in zip(before, after, strict=True)]
     tiles = [tile_of(live.dataset, int(live.images[row]), badge=badge)
@@ -73,7 +73,7 @@ def choose_query(live: Live, refined: Refined, query: int) -> None:
 
 def live_row(live: Live, index: int) -> int:
     """Return the row of an image of the gallery."""
-    return int(np.searchsorted(live.images, index))
+    return int(rows_of(live.images, index))
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,9 @@ class Ranks:
     image: int
 
 
-def _rank(live: Live, refined: Refined, query: int) -> Ranks:
-    before, after = live.gallery.ranking_before(query), refined.rank(np.array([query]), len(live.images) - 1)[0]
+def _rank(live: Live, refined: RefinedGallery, query: int) -> Ranks:
+    queries = np.array([query])
+    before, after = live.gallery.before.rank(queries)[0], refined.rank(queries, len(live.images) - 1)[0]
     after = after[after >= 0]
     of_before, of_after = positions(before, len(live.images)), positions(after, len(live.images))
     shown = after[:TILES]
@@ -104,7 +105,7 @@ def _rank(live: Live, refined: Refined, query: int) -> Ranks:
     return Ranks(before, after, of_before, of_after, live.row_in_address("image", int(risen)))
 
 
-def show_query(live: Live, refined: Refined, query: int) -> None:
+def show_query(live: Live, refined: RefinedGallery, query: int) -> None:
     """Show the rankings of a query before and after."""
     ranks, index = _rank(live, refined, query), int(live.images[query])
     with st.container(horizontal=True, vertical_alignment="center", key="refine-query"):
@@ -121,7 +122,7 @@ def show_query(live: Live, refined: Refined, query: int) -> None:
     _explain_clicked(live, query, clicked_tile(clicks))
 
 
-def explain_rank(live: Live, refined: Refined, query: int) -> None:
+def explain_rank(live: Live, refined: RefinedGallery, query: int) -> None:
     """Show why the current image has its rank."""
     ranks = _rank(live, refined, query)
     image = ranks.image
@@ -162,7 +163,7 @@ def _show_ranking(live: Live, query: int, image: int, word: str, order: Array, a
                    f"refine-{word.split()[0].lower()}", 64, int(live.images[image]), 330)
 
 
-def show_votes(live: Live, refined: Refined, query: int, image: int, ranks: tuple[int, int]) -> int | None:
+def show_votes(live: Live, refined: RefinedGallery, query: int, image: int, ranks: tuple[int, int]) -> int | None:
     """Show which images voted for an image's rank.
 
     Returns:

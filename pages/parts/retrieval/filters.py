@@ -9,7 +9,7 @@ from typing import get_args
 import numpy as np
 import streamlit as st
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, rows_of
 from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.clusters import Graph, cluster_purity
@@ -21,7 +21,7 @@ from udml_core.runs.search.retrieval import Gallery, Retrieval
 from ..data.columns import value_widgets
 from ..maps.coloring import training_clusters
 from ..shell.address import choice_from_address, indices_from_address, join_indices, write_address
-from ..shell.analyses import load_indices, load_result, rows_of
+from ..shell.analyses import load_indices, load_result
 from ..shell.cached import load_split
 
 GALLERIES: tuple[Gallery, ...] = get_args(Gallery)[::-1]

@@ -198,17 +198,3 @@ def _show_ended(analysis: Analysis) -> None:
     if right.button("Remove", icon=":material/delete:", key=f"forget-{analysis.id}", width="stretch"):
         analysis.remove()
         st.rerun()
-
-
-def rows_of(indices: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return the row of each wanted image.
-
-    Args:
-        indices: (n,) ascending image indices.
-        wanted: (m,) image indices.
-
-    Returns:
-        (m,) rows; −1 for an image that is not among the indices.
-    """
-    rows = np.searchsorted(indices, wanted).clip(max=max(0, len(indices) - 1))
-    return np.where(indices[rows] == wanted, rows, -1) if len(indices) else np.full(len(wanted), -1)

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import streamlit as st
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, rows_of
 from udml_core.data.splits import fixed_sample
 from udml_core.runs import Run
 
@@ -51,8 +51,8 @@ class EpochImages:
         sample = self.run.epoch_sample(epoch)
         points = np.empty((len(self.indices), sample.shape[1]), dtype=sample.dtype)
         if len(self._trained):
-            points[np.searchsorted(self.indices, self._trained)] = self.run.epoch_trained(epoch)
-        points[np.searchsorted(self.indices, self.run.sample_indices())] = sample
+            points[rows_of(self.indices, self._trained)] = self.run.epoch_trained(epoch)
+        points[rows_of(self.indices, self.run.sample_indices())] = sample
         return points
 
 

@@ -13,8 +13,7 @@ import streamlit as st
 
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.exploration.interesting import most_changed, recorded_rows
-from udml_core.exploration.variety import classes_in_turn
+from udml_core.exploration.interesting import classes_in_turn, most_changed, recorded_rows
 from udml_core.numerics.explanations import Affinities, Clusters, Explanation, Pairs, Triplets, Uncertainty
 from udml_core.runs import Run
 from udml_core.runs.search.retrieval import Retrieval

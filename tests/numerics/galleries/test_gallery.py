@@ -9,7 +9,7 @@ import pytest
 
 from tests.numerics.galleries.literal import grouped, literal_nearest, literal_recall, squared_distances
 from udml_core.base.errors import UserError
-from udml_core.numerics.galleries import Gallery
+from udml_core.numerics.galleries import StoredGallery, build_gallery
 from udml_core.numerics.galleries.build import EXACT_UP_TO, MOST_EXACT_BYTES, choose_kind
 from udml_core.numerics.neighbors import build_index, search
 
@@ -18,14 +18,14 @@ QUERIES = grouped(100, seed=5)
 
 
 @pytest.fixture(scope="module", params=["ivf", "ivf-pq"])
-def listed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Gallery:
+def listed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> StoredGallery:
     """A gallery with lists."""
-    return Gallery.build(grouped(COUNT), tmp_path_factory.mktemp("gallery") / request.param, kind=request.param)
+    return build_gallery(grouped(COUNT), tmp_path_factory.mktemp("gallery") / request.param, kind=request.param)
 
 
 @pytest.fixture(scope="module")
-def flat(tmp_path_factory: pytest.TempPathFactory) -> Gallery:
-    return Gallery.build(grouped(COUNT), tmp_path_factory.mktemp("gallery") / "flat")
+def flat(tmp_path_factory: pytest.TempPathFactory) -> StoredGallery:
+    return build_gallery(grouped(COUNT), tmp_path_factory.mktemp("gallery") / "flat")
 
 
 def test_the_kind_follows_from_the_size() -> None:
@@ -37,7 +37,7 @@ def test_the_kind_follows_from_the_size() -> None:
 
 @pytest.mark.parametrize("queries", [QUERIES, QUERIES[:1]], ids=["100 queries", "1 query"])
 @pytest.mark.parametrize("share", [None, 0.5, 0.001])
-def test_a_flat_gallery_equals_the_exact_index_bit_by_bit(flat: Gallery, queries: np.ndarray, share: float | None
+def test_a_flat_gallery_equals_the_exact_index_bit_by_bit(flat: StoredGallery, queries: np.ndarray, share: float | None
                                                           ) -> None:
     vectors = grouped(COUNT)
     allowed = None if share is None else np.random.default_rng(3).random(COUNT) < share
@@ -48,7 +48,7 @@ def test_a_flat_gallery_equals_the_exact_index_bit_by_bit(flat: Gallery, queries
     np.testing.assert_array_equal(distances, expected)
 
 
-def test_the_default_search_reaches_the_recall_that_the_gallery_states(listed: Gallery) -> None:
+def test_the_default_search_reaches_the_recall_that_the_gallery_states(listed: StoredGallery) -> None:
     stated = listed.manifest.recall
     assert stated is not None
     assert stated.recall >= 0.95
@@ -59,19 +59,19 @@ def test_the_default_search_reaches_the_recall_that_the_gallery_states(listed: G
     assert abs(recall - stated.recall) < 0.04
 
 
-def test_a_search_visits_few_lists(listed: Gallery) -> None:
+def test_a_search_visits_few_lists(listed: StoredGallery) -> None:
     assert listed.manifest.lists == 256
     assert listed.manifest.probes <= 32
 
 
-def test_distances_are_those_to_the_found_vectors(listed: Gallery) -> None:
+def test_distances_are_those_to_the_found_vectors(listed: StoredGallery) -> None:
     distances, ids = listed.search(QUERIES, 10)
     literal = squared_distances(QUERIES, grouped(COUNT))
     np.testing.assert_allclose(distances, np.take_along_axis(literal, ids, axis=1), rtol=3e-3)
     assert (np.diff(distances, axis=1) >= 0).all()
 
 
-def test_all_lists_give_the_exact_neighbors(listed: Gallery) -> None:
+def test_all_lists_give_the_exact_neighbors(listed: StoredGallery) -> None:
     truth = literal_nearest(QUERIES, grouped(COUNT), np.arange(COUNT), 10)
     everywhere = literal_recall(listed.search(QUERIES, 10, probes=256)[1], truth)
     assert everywhere >= (1 if listed.manifest.kind == "ivf" else 0.97)
@@ -79,7 +79,7 @@ def test_all_lists_give_the_exact_neighbors(listed: Gallery) -> None:
 
 
 @pytest.mark.parametrize("share", [0.2, 0.01])
-def test_a_filter_keeps_the_recall(listed: Gallery, share: float) -> None:
+def test_a_filter_keeps_the_recall(listed: StoredGallery, share: float) -> None:
     allowed = np.random.default_rng(4).random(COUNT) < share
     found = listed.search(QUERIES, 10, allowed)[1]
     assert allowed[found].all()
@@ -87,7 +87,7 @@ def test_a_filter_keeps_the_recall(listed: Gallery, share: float) -> None:
     assert literal_recall(found, literal_nearest(QUERIES, grouped(COUNT)[kept], kept, 10)) >= 0.95
 
 
-def test_a_filter_of_distant_vectors_keeps_the_recall(listed: Gallery) -> None:
+def test_a_filter_of_distant_vectors_keeps_the_recall(listed: StoredGallery) -> None:
     """A class filter keeps vectors that are not in the lists around the query."""
     vectors = grouped(COUNT)
     distances = squared_distances(QUERIES[:1], vectors)[0]
@@ -97,7 +97,7 @@ def test_a_filter_of_distant_vectors_keeps_the_recall(listed: Gallery) -> None:
     assert literal_recall(found, literal_nearest(QUERIES[:1], vectors[kept], kept, 10)) >= 0.9
 
 
-def test_a_filter_of_few_vectors_finds_them_all(listed: Gallery) -> None:
+def test_a_filter_of_few_vectors_finds_them_all(listed: StoredGallery) -> None:
     allowed = np.zeros(500, np.bool_)  # shorter than the gallery: later ids are not searched
     allowed[[3, 44, 499]] = True
     distances, ids = listed.search(QUERIES[:7], 10, allowed)
@@ -107,21 +107,21 @@ def test_a_filter_of_few_vectors_finds_them_all(listed: Gallery) -> None:
 
 
 def test_k_beyond_the_gallery_returns_every_vector(tmp_path: Path) -> None:
-    gallery = Gallery.build(grouped(300), tmp_path / "small", kind="ivf")
+    gallery = build_gallery(grouped(300), tmp_path / "small", kind="ivf")
     assert (np.sort(gallery.search(QUERIES[:3], 1000)[1], axis=1) == np.arange(300)).all()
 
 
 def test_ids_can_be_chosen(tmp_path: Path) -> None:
     ids = np.random.default_rng(0).permutation(2**31 - 1 - np.arange(300))
-    gallery = Gallery.build(grouped(300), tmp_path / "named", kind="ivf", ids=ids)
+    gallery = build_gallery(grouped(300), tmp_path / "named", kind="ivf", ids=ids)
     assert gallery.search(grouped(300)[:20], 1)[1][:, 0].tolist() == ids[:20].tolist()
-    np.testing.assert_array_equal(Gallery.open(gallery.folder).ids(), ids)
+    np.testing.assert_array_equal(StoredGallery.open(gallery.folder).ids(), ids)
 
 
 @pytest.mark.parametrize("dimension", [1, 5, 67])
 def test_codes_divide_any_width(tmp_path: Path, dimension: int) -> None:
     vectors = grouped(2000, dimension)
-    gallery = Gallery.build(vectors, tmp_path / "wide", kind="ivf-pq")
+    gallery = build_gallery(vectors, tmp_path / "wide", kind="ivf-pq")
     assert gallery.manifest.codes == -(-dimension // 4)
     truth = literal_nearest(vectors[:50], vectors, np.arange(2000), 10)
     distances, found = gallery.search(vectors[:50], 10)
@@ -133,14 +133,14 @@ def test_codes_divide_any_width(tmp_path: Path, dimension: int) -> None:
 
 
 def test_large_values_are_stored_as_float32(tmp_path: Path) -> None:
-    assert not Gallery.build(1e6 * grouped(500), tmp_path / "large", kind="ivf-pq").manifest.half
-    assert Gallery.build(grouped(500), tmp_path / "usual", kind="ivf-pq").manifest.half
+    assert not build_gallery(1e6 * grouped(500), tmp_path / "large", kind="ivf-pq").manifest.half
+    assert build_gallery(grouped(500), tmp_path / "usual", kind="ivf-pq").manifest.half
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
     ((QUERIES[:, :7], 10), "dimension 24; got 7"), ((np.full((1, 24), np.nan), 10), "finite"),
     ((np.full((1, 24), 1e30), 10), "finite"), ((np.array([["a"] * 24]), 10), "array of numbers"),
     ((QUERIES, 0), "at least 1, got 0"), ((QUERIES, 5, np.ones(3)), "mask of booleans")])
-def test_unsuitable_queries_are_refused(flat: Gallery, arguments: tuple, message: str) -> None:  # type: ignore[type-arg]
+def test_unsuitable_queries_are_refused(flat: StoredGallery, arguments: tuple, message: str) -> None:  # type: ignore[type-arg]
     with pytest.raises(UserError, match=message):
         flat.search(*arguments)

@@ -14,7 +14,7 @@ import pytest
 
 from tests.numerics.galleries.literal import grouped
 from udml_core.base.errors import UserError
-from udml_core.numerics.galleries import Gallery
+from udml_core.numerics.galleries import StoredGallery, build_gallery, remove_vectors
 
 COUNT = 400
 SHARD = "shards/00000"
@@ -24,14 +24,14 @@ SHARD = "shards/00000"
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("galleries")
     for kind in ("flat", "ivf", "ivf-pq"):
-        gallery = Gallery.build(grouped(COUNT), root / kind, kind=kind)  # type: ignore[arg-type]
-        gallery.remove(np.arange(5))
+        build_gallery(grouped(COUNT), root / kind, kind=kind)  # type: ignore[arg-type]
+        remove_vectors(root / kind, np.arange(5))
     return {kind: root / kind for kind in ("flat", "ivf", "ivf-pq")}
 
 
 def use(folder: Path) -> None:
     """Open and search a gallery, as a page would."""
-    gallery = Gallery.open(folder)
+    gallery = StoredGallery.open(folder)
     gallery.search(grouped(3), 10)
     gallery.search(grouped(3), 10, np.arange(COUNT) % 2 == 0, probes=10**6)
 
@@ -134,7 +134,7 @@ def test_random_codes_change_results_only(kind: str, built: dict[str, Path], tmp
     path = tmp_path / "gallery" / "centers.npy"
     np.save(path, np.frombuffer(random.bytes(4 * np.load(path).size), np.float32).reshape(np.load(path).shape))
     try:
-        ids = Gallery.open(tmp_path / "gallery").search(grouped(3), 10, probes=32)[1]
+        ids = StoredGallery.open(tmp_path / "gallery").search(grouped(3), 10, probes=32)[1]
     except UserError:
         return
     assert ids.min() >= 5

@@ -12,14 +12,14 @@ import pytest
 
 from tests.numerics.galleries.literal import grouped
 from udml_core.base.errors import UserError
-from udml_core.numerics.galleries import Gallery, build
+from udml_core.numerics.galleries import StoredGallery, build, build_gallery
 
 COUNT, SHARD = 6000, 1000
 KILLED = f"""
 import os, signal, sys
 from pathlib import Path
 import numpy as np
-from udml_core.numerics.galleries import Gallery, build, storage
+from udml_core.numerics.galleries import build, build_gallery, storage
 build.LEAST_SHARD = {SHARD}
 write = storage.write_shard
 def write_shard(folder, manifest, shard, *rest):
@@ -28,7 +28,7 @@ def write_shard(folder, manifest, shard, *rest):
         os.kill(os.getpid(), signal.SIGKILL)
     write(folder, manifest, shard, *rest)
 storage.write_shard = write_shard
-Gallery.build(np.load(sys.argv[1]), sys.argv[2], kind="ivf-pq")
+build_gallery(np.load(sys.argv[1]), sys.argv[2], kind="ivf-pq")
 """
 
 
@@ -49,14 +49,14 @@ def test_a_killed_build_goes_on_with_the_next_shard(tmp_path: Path, small_shards
                           check=False)
     assert done.returncode == -signal.SIGKILL
     with pytest.raises(UserError, match="not finished: it has 2,000 of 6,000 vectors"):
-        Gallery.open(tmp_path / "killed")
+        StoredGallery.open(tmp_path / "killed")
     first = (tmp_path / "killed" / "shards" / "00000").stat().st_ino
     steps = list[str]()
-    killed = Gallery.build(vectors, tmp_path / "killed", lambda _share, step: steps.append(step), kind="ivf-pq")
+    killed = build_gallery(vectors, tmp_path / "killed", lambda _share, step: steps.append(step), kind="ivf-pq")
     assert "training the index" not in steps
     assert steps.count("adding vectors") == 5  # four shards and the end
     assert (tmp_path / "killed" / "shards" / "00000").stat().st_ino == first
-    whole = Gallery.build(vectors, tmp_path / "whole", kind="ivf-pq")
+    whole = build_gallery(vectors, tmp_path / "whole", kind="ivf-pq")
     assert contents(killed.folder) == contents(whole.folder)
     assert killed.manifest.model_copy(update={"seconds": 0.0}) == whole.manifest.model_copy(update={"seconds": 0.0})
 
@@ -69,16 +69,16 @@ def test_a_canceled_build_continues(step: str, tmp_path: Path, small_shards: Non
 
     vectors = grouped(3000)
     with pytest.raises(KeyboardInterrupt):
-        Gallery.build(vectors, tmp_path / "gallery", cancel, kind="ivf")
-    gallery = Gallery.build(vectors, tmp_path / "gallery", kind="ivf")
+        build_gallery(vectors, tmp_path / "gallery", cancel, kind="ivf")
+    gallery = build_gallery(vectors, tmp_path / "gallery", kind="ivf")
     assert len(gallery) == 3000
     assert gallery.search(vectors[:9], 1)[1][:, 0].tolist() == list(range(9))
 
 
 def test_a_finished_build_is_not_repeated(tmp_path: Path) -> None:
     vectors, steps = grouped(500), list[str]()
-    Gallery.build(vectors, tmp_path / "gallery")
-    Gallery.build(vectors, tmp_path / "gallery", lambda _share, step: steps.append(step))
+    build_gallery(vectors, tmp_path / "gallery")
+    build_gallery(vectors, tmp_path / "gallery", lambda _share, step: steps.append(step))
     assert steps == []
 
 
@@ -86,20 +86,20 @@ def test_a_finished_build_is_not_repeated(tmp_path: Path) -> None:
 def test_a_folder_of_another_gallery_is_kept(change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "DIGEST_ROWS", 64)
     vectors = grouped(500)
-    Gallery.build(vectors, tmp_path / "gallery", kind="ivf")
+    build_gallery(vectors, tmp_path / "gallery", kind="ivf")
     other = vectors[:400] if change == "rows" else vectors.copy()
     if change == "value":
         other[77, 1] += 1  # one number of one vector
     with pytest.raises(UserError, match="holds a gallery of other vectors or of another kind"):
-        Gallery.build(other, tmp_path / "gallery", ids=np.arange(500)[::-1] if change == "ids" else None,
+        build_gallery(other, tmp_path / "gallery", ids=np.arange(500)[::-1] if change == "ids" else None,
                       kind="flat" if change == "kind" else "ivf")
-    assert len(Gallery.open(tmp_path / "gallery")) == 500
+    assert len(StoredGallery.open(tmp_path / "gallery")) == 500
 
 
 def test_a_folder_with_other_files_is_kept(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("Dear")
     with pytest.raises(UserError, match="holds other files"):
-        Gallery.build(grouped(50), tmp_path)
+        build_gallery(grouped(50), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
 
@@ -108,4 +108,4 @@ def test_a_folder_with_other_files_is_kept(tmp_path: Path) -> None:
     (np.array([[1.0], [np.inf]]), "finite")])
 def test_unsuitable_vectors_are_refused(vectors: np.ndarray, message: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=message):
-        Gallery.build(vectors, tmp_path / "gallery")
+        build_gallery(vectors, tmp_path / "gallery")

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from tests.numerics.graph.naive import naive_neighborhoods
-from udml_core.numerics.explanations import LinearNeighborhoods, stored_name, thin, to_arrays
+from udml_core.numerics.explanations import LinearNeighborhoods, thin, to_arrays
 from udml_core.numerics.graph import Through, linear_neighborhoods, linear_neighborhoods_at
 from udml_core.numerics.neighbors import nearest
 
@@ -323,7 +323,7 @@ def test_the_record_has_the_input_dtype_and_no_gradients(dtype: torch.dtype) -> 
 
 def test_the_record_is_stored_without_thinning() -> None:
     record = linear_neighborhoods(digits()[:30], 6, 2)
-    assert stored_name(record) == "neighborhoods"
+    assert record.stored_as == "neighborhoods"
     assert thin(record, 5) is record
     arrays = to_arrays(record)
     assert {name: values.shape for name, values in arrays.items()} == {

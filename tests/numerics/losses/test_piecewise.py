@@ -17,7 +17,7 @@ from udml_core.base.arrays import Array
 from udml_core.numerics.explanations import LinearNeighborhoods
 from udml_core.numerics.graph import linear_neighborhoods
 from udml_core.numerics.losses.piecewise import (
-    Kind,
+    SimilarityKind,
     binary_proxy_similarity,
     binary_similarity,
     cross_similarity,
@@ -211,7 +211,7 @@ def test_close_points_keep_their_distance_in_float32() -> None:
 @every_kind
 @every_type
 @pytest.mark.parametrize("seed", range(3))
-def test_losses_equal_plain_loops(kind: Kind, dtype: torch.dtype, tolerance: float, seed: int) -> None:
+def test_losses_equal_plain_loops(kind: SimilarityKind, dtype: torch.dtype, tolerance: float, seed: int) -> None:
     batch = Batch(seed, dtype)
     n_alpha, n_beta, scale = 3.0, 0.8, 1.7
     loss = piecewise_loss(batch.embeddings, batch.teacher, batch.neighborhoods, batch.proxies, batch.directions,
@@ -250,7 +250,7 @@ def test_binary_similarities_equal_plain_loops(seed: int) -> None:
 
 @every_route
 @every_kind
-def test_gradients_equal_finite_differences(similarity_gradient: bool, kind: Kind) -> None:
+def test_gradients_equal_finite_differences(similarity_gradient: bool, kind: SimilarityKind) -> None:
     batch = Batch(1)
     leaves = tuple(tensor.clone().requires_grad_() for tensor in (batch.embeddings, batch.proxies, batch.directions))
     fixed = Batch(1)  # without gradients through s, finite differences must not change s either
@@ -274,7 +274,7 @@ def test_gradients_equal_finite_differences(similarity_gradient: bool, kind: Kin
 
 @every_route
 @every_kind
-def test_each_loss_has_gradients_only_for_its_own_parameters(similarity_gradient: bool, kind: Kind) -> None:
+def test_each_loss_has_gradients_only_for_its_own_parameters(similarity_gradient: bool, kind: SimilarityKind) -> None:
     batch = Batch(2)
     leaves = {"embeddings": batch.embeddings, "teacher": batch.teacher, "basis": batch.basis.clone(),
               "proxies": batch.proxies, "directions": batch.directions}
@@ -298,7 +298,8 @@ def test_each_loss_has_gradients_only_for_its_own_parameters(similarity_gradient
 @every_route
 @every_kind
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_gradients_are_finite_at_distance_zero(similarity_gradient: bool, kind: Kind, dtype: torch.dtype) -> None:
+def test_gradients_are_finite_at_distance_zero(similarity_gradient: bool, kind: SimilarityKind,
+                                               dtype: torch.dtype) -> None:
     """Embeddings and proxies coincide.
 
     Directions lie inside a neighborhood or are orthogonal to it.
@@ -323,7 +324,7 @@ def test_gradients_are_finite_at_distance_zero(similarity_gradient: bool, kind: 
 
 
 @every_kind
-def test_without_proxies_only_the_point_loss_remains(kind: Kind) -> None:
+def test_without_proxies_only_the_point_loss_remains(kind: SimilarityKind) -> None:
     batch = Batch(4, proxies=0)
     loss = piecewise_loss(batch.embeddings, batch.teacher, batch.neighborhoods, batch.proxies, batch.directions,
                           kind=kind)

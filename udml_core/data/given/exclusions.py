@@ -118,8 +118,7 @@ def digest_of(names: Iterable[str]) -> str:
 
 def indices_of(dataset: Dataset, names: Iterable[str]) -> Integers:
     """Return the ascending indices (m,) int64 of the images with these names; unknown names are left out."""
-    wanted = set(names)
-    return np.array([index for index, name in enumerate(dataset.names) if name in wanted] if wanted else [], np.int64)
+    return np.array(list(dataset.indices_by_name(set(names)).values()), np.int64)
 
 
 def find_names(names: Iterable[str], dataset: Dataset) -> list[int]:
@@ -128,8 +127,8 @@ def find_names(names: Iterable[str], dataset: Dataset) -> list[int]:
     Raises:
         UserError: A name is not that of an image.
     """
-    index_of = {name: index for index, name in enumerate(dataset.names)}
     wanted = list(names)
+    index_of = dataset.indices_by_name(set(wanted))
     unknown = [name for name in wanted if name not in index_of]
     if unknown:
         raise UserError(f"{dataset.title} has no image {quoted(unknown[0])}. Names are as in this data set, such as "

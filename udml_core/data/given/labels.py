@@ -63,7 +63,7 @@ def undo(dataset: Dataset) -> list[int]:
 def assigned_labels(dataset: Dataset) -> dict[str, str]:
     """Return the assigned class by image name; the last assignment of an image counts."""
     labels = {image: action["class"] for action in _effective_actions(dataset) for image in action["images"]}
-    known = _present(dataset, labels)
+    known = dataset.indices_by_name(labels)
     return {image: label for image, label in labels.items() if image in known}
 
 
@@ -80,13 +80,8 @@ def labels_by_index(dataset: Dataset, labels: Mapping[str, str]) -> dict[int, st
 
     Images that the data set does not contain are dropped.
     """
-    index_of = _present(dataset, labels)
+    index_of = dataset.indices_by_name(labels)
     return {index_of[image]: label for image, label in labels.items() if image in index_of}
-
-
-def _present(dataset: Dataset, names: Mapping[str, str]) -> dict[str, int]:
-    """Return the index of each named image that the data set contains; all names of a large one would take seconds."""
-    return {name: index for index, name in enumerate(dataset.names) if name in names} if names else {}
 
 
 def _effective_actions(dataset: Dataset) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from udml_core.base.arrays import Array, Booleans, Integers
+from udml_core.base.arrays import Array, Booleans, Integers, rows_of
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import read_regular
 from udml_core.data.dataset import Dataset
@@ -62,8 +62,9 @@ class PairSet:
 
         `images` is ascending. The pairs are indices into it.
         """
-        kept = np.isin(self.pairs, images).all(axis=1)
-        return PairSet(np.searchsorted(images, self.pairs[kept]), self.same[kept])
+        rows = rows_of(images, self.pairs)
+        kept = (rows >= 0).all(axis=1)
+        return PairSet(rows[kept], self.same[kept])
 
     def without(self, known: PairSet) -> PairSet:
         """Return the pairs that `known` does not contain with the same label.
@@ -132,7 +133,7 @@ class PairLog:
     def _effective_answers(self) -> list[tuple[int, int, bool]]:
         """Return the answers that were not reverted, in order, with indices of the images."""
         answers: list[tuple[int, int, bool]] = []
-        index_of = {name: index for index, name in enumerate(self.dataset.names)}
+        index_of = self.dataset.indices_by_name()
         for row in read_log(self.dataset, KIND):
             if row.get("undo") is True:
                 del answers[-1:]
@@ -176,7 +177,7 @@ def parse_pairs(content: bytes, name: str, dataset: Dataset) -> PairSet:
         raise UserError(f"{name} must have the columns first, second and same in its first line, separated by commas, "
                         f"and at least one pair below; got the columns {', '.join(columns)[:100] or 'none'} with "
                         f"{len(rows)} below.")
-    index_of = {image: index for index, image in enumerate(dataset.names)}
+    index_of = dataset.indices_by_name()
     answers = []
     for line, row in rows:
         first, second = (_image_index(row[column], index_of) for column in COLUMNS[:2])

@@ -6,13 +6,7 @@ and averages them by a sparse product. Measures use an evenly spaced sample of q
 the whole gallery. `udml_core.numerics.refinement.Refiner` computes the same steps without these shortcuts.
 """
 
-from udml_core.exploration.refining.gallery import (
-    MOST_IMAGES,
-    MOST_TRAINING,
-    LiveGallery,
-    evenly_spaced,
-)
-from udml_core.exploration.refining.measures import (
+from udml_core.exploration.refining.effects import (
     SHOWN,
     choose_queries,
     count_hits,
@@ -20,10 +14,12 @@ from udml_core.exploration.refining.measures import (
     recall_change,
     seen_images,
 )
-from udml_core.exploration.refining.ranking import NEIGHBORS, Refined
+from udml_core.exploration.refining.live import MOST_IMAGES, MOST_TRAINING, LiveGallery
+from udml_core.exploration.refining.refined import RefinedGallery
 from udml_core.exploration.refining.stages import main_components
+from udml_core.exploration.refining.unrefined import NEIGHBORS, UnrefinedGallery, evenly_spaced
 from udml_core.exploration.refining.votes import Votes, votes_for, voting_step
 
-__all__ = ["MOST_IMAGES", "MOST_TRAINING", "NEIGHBORS", "SHOWN", "LiveGallery", "Refined", "Votes", "choose_queries",
-           "count_hits", "evenly_spaced", "main_components", "measure", "recall_change", "seen_images", "votes_for",
-           "voting_step"]
+__all__ = ["MOST_IMAGES", "MOST_TRAINING", "NEIGHBORS", "SHOWN", "LiveGallery", "RefinedGallery", "UnrefinedGallery",
+           "Votes", "choose_queries", "count_hits", "evenly_spaced", "main_components", "measure", "recall_change",
+           "seen_images", "votes_for", "voting_step"]

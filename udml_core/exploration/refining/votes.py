@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from udml_core.base.arrays import Array, Floats, Integers
-from udml_core.exploration.refining.gallery import CANDIDATES
-from udml_core.exploration.refining.ranking import Refined
+from udml_core.exploration.refining.live import CANDIDATES
+from udml_core.exploration.refining.refined import RefinedGallery
 from udml_core.numerics.refinement.recipe import Diffuse, Rerank
 
 
@@ -31,7 +31,7 @@ class Votes:
     score: float
 
 
-def voting_step(refined: Refined) -> Literal["rerank", "diffuse", "expand", "average", "none"]:
+def voting_step(refined: RefinedGallery) -> Literal["rerank", "diffuse", "expand", "average", "none"]:
     """Return the step that decides the ranking, whose votes explain it."""
     ranking = refined.recipe.find("ranking")
     if ranking is not None:
@@ -41,7 +41,7 @@ def voting_step(refined: Refined) -> Literal["rerank", "diffuse", "expand", "ave
     return "none" if refined.stage.weights is None else "average"
 
 
-def votes_for(refined: Refined, query: int, image: int) -> Votes:
+def votes_for(refined: RefinedGallery, query: int, image: int) -> Votes:
     """Return which images voted for an image's rank, by the step that decides the ranking.
 
     - `rerank`: images in both encodings vote with min(V_q, V_g); the score is their sum, the overlap.
@@ -69,7 +69,7 @@ def votes_for(refined: Refined, query: int, image: int) -> Votes:
             cosines = refined.stage.rows @ refined.stage.rows[[query, image]].T
             near = refined.stage.nearest(CANDIDATES // 2)[0]
             both = np.intersect1d(near[query], near[image])
-            value = np.zeros(len(refined.gallery), np.float32)
+            value = np.zeros(len(refined.before), np.float32)
             value[both] = cosines[both].min(axis=1)
             return _ordered(value, value > 0, float(cosines[image, 0]))
 
@@ -86,11 +86,11 @@ def _mean_votes(weights: sparse.csr_matrix, sources: Floats, averaged: int, othe
     return _ordered(value, common)
 
 
-def _walk_votes(refined: Refined, query: int, image: int) -> Votes:
+def _walk_votes(refined: RefinedGallery, query: int, image: int) -> Votes:
     step = refined.recipe.find("ranking")
     assert isinstance(step, Diffuse)
-    ranked, scores = refined.diffuse(np.array([query]), len(refined.gallery) - 1, step)
-    values = np.zeros(len(refined.gallery))
+    ranked, scores = refined.diffuse(np.array([query]), len(refined.before) - 1, step)
+    values = np.zeros(len(refined.before))
     values[ranked[0]] = scores[0]
     # f = y + αSf holds at the query too: the walk returns there with 1 − α.
     edges = refined.graph[query]

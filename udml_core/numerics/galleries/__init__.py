@@ -1,6 +1,23 @@
-"""Search in galleries from a thousand to many millions of vectors."""
+"""Search in galleries from a thousand to many millions of vectors, stored in a folder.
 
-from udml_core.numerics.galleries.gallery import Gallery
-from udml_core.numerics.galleries.manifest import Kind, Manifest, Recall
+    gallery = build_gallery(vectors, "index")
+    squared, ids = gallery.search(queries, 10)
+    gallery = add_vectors("index", ids, vectors)
+    gallery = remove_vectors("index", ids)
+"""
 
-__all__ = ["Gallery", "Kind", "Manifest", "Recall"]
+from udml_core.numerics.galleries.build import build_gallery
+from udml_core.numerics.galleries.changes import add_vectors, rebuild_advice, remove_vectors
+from udml_core.numerics.galleries.gallery import StoredGallery
+from udml_core.numerics.galleries.manifest import GalleryKind, Manifest, Recall
+
+__all__ = [
+           "GalleryKind",
+           "Manifest",
+           "Recall",
+           "StoredGallery",
+           "add_vectors",
+           "build_gallery",
+           "rebuild_advice",
+           "remove_vectors",
+]

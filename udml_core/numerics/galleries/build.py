@@ -12,9 +12,9 @@ from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.base.errors import UserError
 from udml_core.numerics.galleries import storage
 from udml_core.numerics.galleries.checks import check_shape, checked_ids, finite_rows
-from udml_core.numerics.galleries.gallery import Gallery
+from udml_core.numerics.galleries.gallery import StoredGallery
 from udml_core.numerics.galleries.locking import writing
-from udml_core.numerics.galleries.manifest import NAME, Kind, Manifest, Shard, read_manifest, write_manifest
+from udml_core.numerics.galleries.manifest import NAME, GalleryKind, Manifest, Shard, read_manifest, write_manifest
 from udml_core.numerics.galleries.recall import tune
 from udml_core.numerics.neighbors import EXACT_UP_TO
 from udml_core.numerics.neighbors.centers import (
@@ -22,6 +22,7 @@ from udml_core.numerics.neighbors.centers import (
     Report,
     assign,
     choose_lists,
+    ignore_progress,
     sample_rows,
     train_centers,
 )
@@ -39,7 +40,7 @@ DIGEST_ROWS = 65_536
 """Vectors that are read at once to compare them with the vectors of an earlier build."""
 
 
-def choose_kind(count: int, dimension: int) -> Kind:
+def choose_kind(count: int, dimension: int) -> GalleryKind:
     """Choose how a gallery is searched.
 
     All vectors are compared up to 200,000. Above, lists hold the vectors up to 2 GiB, and codes of them beyond.
@@ -49,8 +50,24 @@ def choose_kind(count: int, dimension: int) -> Kind:
     return "ivf" if 4 * count * dimension <= MOST_EXACT_BYTES else "ivf-pq"
 
 
-def build(vectors: Array, folder: Path, report: Report, ids: Integers | None, kind: Kind | None) -> None:
-    """Build a gallery, or continue an interrupted build; see `Gallery.build`."""
+def build_gallery(vectors: Array, folder: Path | str, report: Report = ignore_progress, ids: Integers | None = None,
+                  kind: GalleryKind | None = None) -> StoredGallery:
+    """Build a gallery of vectors, or continue a build that was interrupted.
+
+    Args:
+        vectors: Vectors (n, d), n ≥ 1; a memory-mapped array is read in parts.
+        folder: A new or empty folder, or the folder of the interrupted build of the same vectors.
+        report: Receives the finished share and the step; an exception that it raises interrupts the build.
+        ids: Distinct ids (n,) between 0 and 2³¹ − 1; the row numbers by default.
+        kind: `flat`, `ivf` or `ivf-pq`; by default chosen by size, see `choose_kind`.
+
+    Returns:
+        The gallery, with its measured recall in `manifest.recall`.
+
+    Raises:
+        UserError: The vectors or ids are unsuitable, or the folder holds something else.
+    """
+    folder = Path(folder)
     check_shape(vectors)
     if not len(vectors):
         raise UserError("A gallery needs at least one vector; got none.")
@@ -58,7 +75,7 @@ def build(vectors: Array, folder: Path, report: Report, ids: Integers | None, ki
     with writing(folder, create=True):
         manifest = _begin(vectors, folder, ids, kind, report)
         if manifest.finished:
-            return
+            return StoredGallery.open(folder)
         quantizer = None if manifest.kind == "flat" else storage.read_quantizer(folder, manifest)
         began, earlier = time.monotonic(), manifest.seconds
         while manifest.rows < manifest.planned:
@@ -72,13 +89,14 @@ def build(vectors: Array, folder: Path, report: Report, ids: Integers | None, ki
                                                    "seconds": earlier + time.monotonic() - began})
             write_manifest(folder, manifest)
         report(1.0, "adding vectors")
-        gallery = Gallery(folder, manifest)
+        gallery = StoredGallery(folder, manifest)
         manifest = tune(gallery, report)
         write_manifest(folder, manifest.model_copy(update={
             "finished": True, "imbalance": gallery.imbalance, "seconds": earlier + time.monotonic() - began}))
+        return StoredGallery.open(folder)
 
 
-def _begin(vectors: Array, folder: Path, ids: Integers, kind: Kind | None, report: Report) -> Manifest:
+def _begin(vectors: Array, folder: Path, ids: Integers, kind: GalleryKind | None, report: Report) -> Manifest:
     """Return the record of the interrupted build, or train and write a new one.
 
     Raises:

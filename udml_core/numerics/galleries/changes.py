@@ -16,7 +16,7 @@ from udml_core.base.errors import UserError, counted
 from udml_core.base.files import replace_array
 from udml_core.numerics.galleries import storage
 from udml_core.numerics.galleries.checks import checked_ids, checked_vectors
-from udml_core.numerics.galleries.gallery import Gallery
+from udml_core.numerics.galleries.gallery import StoredGallery
 from udml_core.numerics.galleries.locking import writing
 from udml_core.numerics.galleries.manifest import Manifest, Shard, write_manifest
 from udml_core.numerics.galleries.recall import tune
@@ -28,7 +28,7 @@ MOST_IMBALANCE, MOST_GROWTH, MOST_REMOVED, LEAST_RECALL = 1.5, 2.0, 0.3, 0.95
 """Imbalance and number of vectors relative to the build, share of removed rows, and recall that advise a new build."""
 
 
-def add(folder: Path, ids: Array, vectors: Array, report: Report = ignore_progress) -> Gallery:
+def add_vectors(folder: Path | str, ids: Array, vectors: Array, report: Report = ignore_progress) -> StoredGallery:
     """Add vectors to a gallery.
 
     Args:
@@ -43,8 +43,9 @@ def add(folder: Path, ids: Array, vectors: Array, report: Report = ignore_progre
     Raises:
         UserError: An id is taken, or the vectors are unsuitable.
     """
+    folder = Path(folder)
     with writing(folder):
-        gallery = Gallery.open(folder)
+        gallery = StoredGallery.open(folder)
         manifest = gallery.manifest
         vectors = checked_vectors(vectors, manifest.dimension, "vectors")
         ids = checked_ids(ids, len(vectors))
@@ -62,7 +63,7 @@ def add(folder: Path, ids: Array, vectors: Array, report: Report = ignore_progre
         return _publish(folder, manifest.model_copy(update={"shards": (*manifest.shards, shard)}), report)
 
 
-def remove(folder: Path, ids: Array, report: Report = ignore_progress) -> Gallery:
+def remove_vectors(folder: Path | str, ids: Array, report: Report = ignore_progress) -> StoredGallery:
     """Remove vectors from a gallery; searches skip them, and their space is freed by the next build.
 
     Args:
@@ -76,8 +77,9 @@ def remove(folder: Path, ids: Array, report: Report = ignore_progress) -> Galler
     Raises:
         UserError: An id is not in the gallery.
     """
+    folder = Path(folder)
     with writing(folder):
-        gallery = Gallery.open(folder)
+        gallery = StoredGallery.open(folder)
         manifest = gallery.manifest
         ids = checked_ids(np.asarray(ids), len(ids))
         rows = np.flatnonzero(gallery.live & np.isin(gallery.all_ids, ids))
@@ -98,16 +100,16 @@ def remove(folder: Path, ids: Array, report: Report = ignore_progress) -> Galler
         return gallery
 
 
-def _publish(folder: Path, manifest: Manifest, report: Report) -> Gallery:
+def _publish(folder: Path, manifest: Manifest, report: Report) -> StoredGallery:
     """Measure the recall again if many vectors have changed, and replace the manifest."""
     measured = 0 if manifest.recall is None else manifest.recall.changes
     if manifest.changes - measured > MEASURE_AGAIN * len(manifest):
-        manifest = tune(Gallery(folder, manifest), report)
+        manifest = tune(StoredGallery(folder, manifest), report)
     write_manifest(folder, manifest)
-    return Gallery(folder, manifest)
+    return StoredGallery(folder, manifest)
 
 
-def advice(gallery: Gallery) -> str:
+def rebuild_advice(gallery: StoredGallery) -> str:
     """Return why a new build is advised, in one sentence; empty if it is not."""
     manifest = gallery.manifest
     if manifest.kind != "flat":

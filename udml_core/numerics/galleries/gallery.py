@@ -1,14 +1,8 @@
-"""Search in a large gallery that lies in a folder.
-
-    gallery = Gallery.build(vectors, "index")
-    squared, ids = gallery.search(queries, 10)
-    gallery.add(ids, vectors)
-    gallery.remove(ids)
-"""
+"""Search in a large gallery that lies in a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -18,19 +12,18 @@ from udml_core.base.arrays import Array, Booleans, Floats, Integers
 from udml_core.base.errors import UserError
 from udml_core.numerics.galleries import storage
 from udml_core.numerics.galleries.checks import checked_vectors
-from udml_core.numerics.galleries.manifest import Kind, Manifest, read_manifest
-from udml_core.numerics.galleries.recall import exact_neighbors
-from udml_core.numerics.neighbors.centers import Report, ignore_progress
+from udml_core.numerics.galleries.manifest import Manifest, read_manifest
+from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.neighbors.lists import MappedLists, read_vectors
 
 FEW = 5000
 """Number of vectors that a filter keeps up to which an `ivf-pq` compares them all: codes rank distant vectors badly."""
 
 
-class Gallery:
+class StoredGallery:
     """A searchable gallery in a folder; its arrays are memory-mapped.
 
-    Searches may run in several threads. A change by `add` or `remove` is visible to galleries opened afterwards.
+    Searches may run in several threads. A later change of the folder is visible to galleries opened afterwards.
 
     Attributes:
         folder: Its folder.
@@ -38,12 +31,8 @@ class Gallery:
     """
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
-        """Map the arrays of a finished gallery; call `Gallery.open` instead."""
-        self.folder = folder
-        self._map(manifest)
-
-    def _map(self, manifest: Manifest) -> None:
-        self.manifest = manifest
+        """Map the arrays of a gallery; call `StoredGallery.open` for a finished one."""
+        self.folder, self.manifest = folder, manifest
         self._parts = storage.read_parts(self.folder, manifest)
         self._starts = np.array([part.start for part in self._parts])
         self._removed = storage.read_removed(self.folder, manifest)
@@ -51,11 +40,9 @@ class Gallery:
         if manifest.kind != "flat":
             quantizer = storage.read_quantizer(self.folder, manifest)
             self._lists = storage.map_lists(self.folder, manifest, self._parts, quantizer)
-        for name in ("live", "all_ids"):
-            self.__dict__.pop(name, None)
 
     @staticmethod
-    def open(folder: Path | str) -> Gallery:
+    def open(folder: Path | str) -> StoredGallery:
         """Open a gallery.
 
         Raises:
@@ -66,56 +53,7 @@ class Gallery:
         if not manifest.finished:
             raise UserError(f"The gallery {folder} is not finished: it has {manifest.rows:,} of {manifest.planned:,} "
                             "vectors. Repeat the command that builds it; it continues with the next part.")
-        return Gallery(folder, manifest)
-
-    @staticmethod
-    def build(vectors: Array, folder: Path | str, progress: Report = ignore_progress, ids: Integers | None = None,
-              kind: Kind | None = None) -> Gallery:
-        """Build a gallery of vectors, or continue a build that was interrupted.
-
-        Args:
-            vectors: Vectors (n, d), n ≥ 1; a memory-mapped array is read in parts.
-            folder: A new or empty folder, or the folder of the interrupted build of the same vectors.
-            progress: Receives the finished share and the step; an exception that it raises interrupts the build.
-            ids: Distinct ids (n,) between 0 and 2³¹ − 1; the row numbers by default.
-            kind: `flat`, `ivf` or `ivf-pq`; by default chosen by size, see `choose_kind`.
-
-        Returns:
-            The gallery, with its measured recall in `manifest.recall`.
-
-        Raises:
-            UserError: The vectors or ids are unsuitable, or the folder holds something else.
-        """
-        from udml_core.numerics.galleries.build import build  # imports this module
-
-        build(vectors, Path(folder), progress, ids, kind)
-        return Gallery.open(folder)
-
-    def add(self, ids: Array, vectors: Array, progress: Report = ignore_progress) -> None:
-        """Add vectors (n, d) with ids (n,) that the gallery does not have, on the disk and in this object.
-
-        Raises:
-            UserError: An id is taken, or the vectors are unsuitable.
-        """
-        from udml_core.numerics.galleries.changes import add  # imports this module
-
-        self._map(add(self.folder, ids, vectors, progress).manifest)
-
-    def remove(self, ids: Array, progress: Report = ignore_progress) -> None:
-        """Remove the vectors with some ids (n,), on the disk and in this object.
-
-        Raises:
-            UserError: An id is not in the gallery.
-        """
-        from udml_core.numerics.galleries.changes import remove  # imports this module
-
-        self._map(remove(self.folder, ids, progress).manifest)
-
-    def advice(self) -> str:
-        """Return why a new build is advised, in one sentence; empty if it is not."""
-        from udml_core.numerics.galleries.changes import advice  # imports this module
-
-        return advice(self)
+        return StoredGallery(folder, manifest)
 
     def __len__(self) -> int:
         """Return the number of vectors, without removed ones."""
@@ -283,3 +221,34 @@ def _probes(manifest: Manifest, k: int, count: int) -> int:
     wanted = manifest.probes * manifest.rows / count
     least = 4 * k * manifest.lists / count  # lists that hold several times k searched vectors
     return int(min(manifest.lists, np.ceil(max(wanted, least))))
+
+
+def exact_neighbors(blocks: Iterable[tuple[Integers, Floats]], queries: Floats, k: int, mask: Booleans | None = None
+                    ) -> tuple[Floats, Integers]:
+    """Find the k nearest rows of each query by comparing all.
+
+    Args:
+        blocks: Row numbers (b,) and vectors (b, d) of each block.
+        queries: Queries (q, d) float32.
+        k: Number of rows, at most as many as there are.
+        mask: Mask (n,) of the rows to search; all by default.
+
+    Returns:
+        Squared distances (q, k) float32, ascending, and row numbers (q, k).
+    """
+    distances: Array = np.zeros((len(queries), 0), np.float32)
+    indices: Array = np.zeros((len(queries), 0), np.int64)
+    for rows, vectors in blocks:
+        if mask is not None:
+            if rows.min() < 0 or rows.max() >= len(mask):
+                raise UserError("The lists of the gallery name rows that it does not have. Build the gallery again.")
+            kept = mask[rows]
+            if not kept.all():
+                rows, vectors = rows[kept], vectors[kept]
+        if len(rows):
+            squared, found = nearest(vectors, min(k, len(rows)), queries)
+            distances = np.concatenate([distances, squared], axis=1)
+            indices = np.concatenate([indices, rows[found]], axis=1)
+            order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+            distances, indices = (np.take_along_axis(values, order, axis=1) for values in (distances, indices))
+    return distances, indices

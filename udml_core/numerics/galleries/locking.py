@@ -9,7 +9,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from udml_core.base.errors import UserError
-from udml_core.numerics.galleries.manifest import NAME
+from udml_core.numerics.galleries.manifest import NAME, read_manifest
 
 LOCK = "lock"
 
@@ -23,7 +23,7 @@ def writing(folder: Path, create: bool = False) -> Iterator[None]:
         create: Whether the folder may be new; it must then be empty, or hold a gallery.
 
     Raises:
-        UserError: Another process writes to it, or it holds other files.
+        UserError: Another process writes to it, it holds other files, or it is not a gallery.
     """
     if create:
         try:
@@ -32,6 +32,8 @@ def writing(folder: Path, create: bool = False) -> Iterator[None]:
             raise UserError(f"{folder} is not a folder. Choose another name.") from None
         if not (folder / NAME).exists() and not (folder / LOCK).exists() and any(folder.iterdir()):
             raise UserError(f"{folder} holds other files. Choose a new or an empty folder.")
+    else:
+        read_manifest(folder)  # no lock is written into a folder that is not a gallery
     try:
         with FileLock(folder / LOCK, timeout=0):
             yield

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from udml_core.base.errors import UserError
 from udml_core.base.files import READ_ERRORS, read_regular, replace_text
 
-Kind = Literal["flat", "ivf", "ivf-pq"]
+GalleryKind = Literal["flat", "ivf", "ivf-pq"]
 NAME = "manifest.json"
 LARGEST_MANIFEST = 4_000_000
 
@@ -86,7 +86,7 @@ class Manifest(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
     format: Literal[1] = 1
-    kind: Kind
+    kind: GalleryKind
     dimension: int = Field(ge=1, le=65_536)
     half: bool = False
     lists: int = Field(ge=0, le=2**20)

@@ -17,7 +17,7 @@ from torch.nn.functional import normalize
 
 from udml_core.numerics.explanations import LinearNeighborhoods
 
-Kind = Literal["linear", "binary"]
+SimilarityKind = Literal["linear", "binary"]
 
 TINY = 1e-14
 """Squared distances below this share of the points' squared lengths count as zero: float32 inputs resolve no less."""
@@ -162,7 +162,7 @@ class PiecewiseLoss:
 
 def piecewise_loss(embeddings: Tensor, teacher: Tensor, neighborhoods: LinearNeighborhoods, proxies: Tensor,
                    directions: Tensor, *, n_alpha: float = 4.0, n_beta: float = 0.5, scale: float = 2.0,
-                   kind: Kind = "linear", similarity_gradient: bool = False) -> PiecewiseLoss:
+                   kind: SimilarityKind = "linear", similarity_gradient: bool = False) -> PiecewiseLoss:
     """Compute the losses of a batch (eq. 6–9), with gradients as in the paper.
 
     The network learns from the point and proxy losses, the proxies from the proxy loss, and their directions from the

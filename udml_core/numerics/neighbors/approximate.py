@@ -24,7 +24,7 @@ from udml_core.numerics.neighbors.centers import (
     sample_rows,
     train_centers,
 )
-from udml_core.numerics.neighbors.exact import nearest, without_self
+from udml_core.numerics.neighbors.exact import nearest, without_own
 
 EXACT_UP_TO = LARGE
 """Number of points up to which the neighbors of all points are searched exactly."""
@@ -151,7 +151,7 @@ class _Search:
         return self.k + (self.queries is None)
 
     def _others(self, distances: Floats, indices: Integers, rows: Integers) -> tuple[Floats, Integers]:
-        return without_self(distances, indices, rows) if self.queries is None else (distances, indices)
+        return without_own(distances, indices, rows) if self.queries is None else (distances, indices)
 
 
 def _fill(points: Floats, centers: Floats, report: Report) -> tuple[faiss.IndexIVFFlat, Integers]:

@@ -12,13 +12,16 @@ from udml_core.base.errors import UserError
 from udml_core.base.files import check_regular, publish
 
 
-def nearest(points: Array, k: int, queries: Array | None = None) -> tuple[Floats, Integers]:
+def nearest(points: Array, k: int, queries: Array | None = None, own: Integers | None = None
+            ) -> tuple[Floats, Integers]:
     """Find the k nearest points by Euclidean distance.
 
     Args:
         points: Points (n, d), searched as float32.
-        k: Number of neighbors: at most n, or n − 1 without `queries`.
-        queries: Query points (q, d). Without them each point is a query and is not its own neighbor.
+        k: Number of neighbors: at most n with `queries` alone, otherwise n − 1.
+        queries: Query points (q, d); by default the points of `own`.
+        own: Row (q,) of each query among the points, which is not its neighbor; −1 for a query from outside. By default
+            each point is a query.
 
     Returns:
         Squared distances (q, k) float32, never negative, ascending, and indices (q, k) int64.
@@ -27,14 +30,14 @@ def nearest(points: Array, k: int, queries: Array | None = None) -> tuple[Floats
         ValueError: k is below 1 or above the number of available points.
     """
     base = np.ascontiguousarray(points, dtype=np.float32)
-    available = len(base) - (queries is None)
+    if queries is None:
+        queries, own = (base, np.arange(len(base))) if own is None else (base[own], own)
+    available = len(base) - (own is not None)
     if not 1 <= k <= available:
         raise ValueError(f"The number of neighbors must be between 1 and {available}, got {k}. Change k or add points.")
-    if queries is not None:
-        distances, indices = faiss.knn(np.ascontiguousarray(queries, dtype=np.float32), base, k)
-        return np.maximum(distances, 0.0), indices
-    distances, indices = faiss.knn(base, base, k + 1)
-    return without_self(np.maximum(distances, 0.0), indices, np.arange(len(base)))
+    distances, indices = faiss.knn(np.ascontiguousarray(queries, dtype=np.float32), base, k + (own is not None))
+    distances = np.maximum(distances, 0.0)
+    return (distances, indices) if own is None else without_own(distances, indices, own)
 
 
 def largest_products(points: Array, k: int, queries: Array) -> Integers:
@@ -43,18 +46,22 @@ def largest_products(points: Array, k: int, queries: Array) -> Integers:
                      metric=faiss.METRIC_INNER_PRODUCT)[1]
 
 
-def without_self(distances: Floats, indices: Integers, rows: Integers) -> tuple[Floats, Integers]:
-    """Drop the own index `rows` (q,) of each row of distances and indices (q, k + 1).
+def without_own(values: Floats, indices: Integers, own: Integers) -> tuple[Floats, Integers]:
+    """Drop the own index (q,) of each query from its ranking.
 
     If duplicates displaced the own index, the last index is dropped.
+
+    Args:
+        values: Values (q, k + 1) of the ranked points, such as distances.
+        indices: Indices (q, k + 1) of the ranked points.
+        own: Index (q,) of each query; −1 for a query from outside.
     """
-    if np.array_equal(indices[:, 0], rows):
-        return distances[:, 1:], indices[:, 1:]
-    own = indices == rows[:, None]
-    own[~own.any(axis=1), -1] = True
-    kept = ~own
+    if np.array_equal(indices[:, 0], own):
+        return values[:, 1:], indices[:, 1:]
+    kept = indices != own[:, None]
+    kept[kept.all(axis=1), -1] = False
     shape = (len(indices), indices.shape[1] - 1)
-    return distances[kept].reshape(shape), indices[kept].reshape(shape)
+    return values[kept].reshape(shape), indices[kept].reshape(shape)
 
 
 def build_index(points: Array) -> faiss.Index:

@@ -12,8 +12,9 @@ from scipy import sparse
 
 from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.numerics.graph.mutual_neighbors import mutual_pairs_of
+from udml_core.numerics.neighbors import without_own
 from udml_core.numerics.refinement.kernels import compiled, in_threads
-from udml_core.numerics.refinement.search import nearest_others, nearest_unit, without_own
+from udml_core.numerics.refinement.search import nearest_others, nearest_unit
 
 ITERATIONS, TOLERANCE = 100, 1e-5
 """Conjugate gradient stops after this number of steps, or at this length of the residual relative to y."""
@@ -58,7 +59,7 @@ class DiffusionRanking:
         activation = np.zeros((len(listed), listed.shape[1] + 1))
         activation[:, 0] = 1
         indices, scores = self._rank(np.concatenate([own[:, None], listed], axis=1), activation, k + 1)
-        scores, indices = without_own(own, scores, indices)
+        scores, indices = without_own(scores, indices, own)
         return indices, scores
 
     def search(self, queries: Array, k: int) -> tuple[Integers, Floats]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udml_core.base.arrays import Array, Integers
+from udml_core.base.arrays import Array, Integers, rows_of
 
 CHUNK = 4096
 
@@ -26,8 +26,8 @@ def retrieval_measures(indices: Integers, query_labels: Integers, gallery_labels
         `recall@1` and `map@r` in percent.
     """
     names, sizes = np.unique(gallery_labels, return_counts=True)
-    position = np.minimum(np.searchsorted(names, query_labels), len(names) - 1)
-    relevant = np.where(names[position] == query_labels, sizes[position], 0) - int(inside)
+    position = rows_of(names, query_labels)
+    relevant = np.where(position >= 0, sizes[position], 0) - int(inside)
     ranks = np.arange(1, indices.shape[1] + 1)
     first, scores = np.zeros(len(indices), bool), np.zeros(len(indices))
     for start in range(0, len(indices), CHUNK):

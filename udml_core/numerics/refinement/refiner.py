@@ -18,12 +18,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.base.errors import UserError
+from udml_core.numerics.neighbors import without_own
 from udml_core.numerics.refinement.averaging import average_neighbors, expand_queries, mean_with
 from udml_core.numerics.refinement.diffusion import DiffusionRanking
 from udml_core.numerics.refinement.linear import Linear, reduction, unit_rows, whitening
 from udml_core.numerics.refinement.recipe import Average, Diffuse, Expand, Recipe, Reduce, Rerank, Whiten
 from udml_core.numerics.refinement.reciprocal import ReciprocalRanking
-from udml_core.numerics.refinement.search import nearest_others, nearest_unit, without_own
+from udml_core.numerics.refinement.search import nearest_others, nearest_unit
 
 Protocol = Literal["inductive", "gallery", "transductive"]
 """Which images the steps have seen: only the training half; also the unlabeled gallery, but not the queries; or the
@@ -158,7 +159,7 @@ class Refiner(TransformerMixin, BaseEstimator):
         own = np.arange(len(self.embedding_)) if rows is None else rows
         voters = nearest_others(self.embedding_, min(self._expand.k, len(self.embedding_) - 1), rows)[1]
         queries = mean_with(self.embedding_[own], self.embedding_, voters, self._expand.alpha)
-        distances, indices = without_own(own, *nearest_unit(self.embedding_, k + 1, queries))
+        distances, indices = without_own(*nearest_unit(self.embedding_, k + 1, queries), own)
         return Ranking(indices, 1 - distances / 2, protocol)
 
     def search(self, queries: Array, k: int) -> Ranking:

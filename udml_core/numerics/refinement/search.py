@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from udml_core.base.arrays import Array, Floats, Integers
-from udml_core.numerics.neighbors import EXACT_UP_TO, approximate_nearest, largest_products, nearest
+from udml_core.numerics.neighbors import EXACT_UP_TO, approximate_nearest, largest_products, nearest, without_own
 from udml_core.numerics.refinement.kernels import compiled, in_threads
 
 EXACT_BELOW = 20_000
@@ -80,22 +80,7 @@ def nearest_others(rows: Array, k: int, own: Integers | None = None) -> tuple[Fl
     """
     if own is None:
         return nearest_unit(rows, k)
-    distances, indices = nearest_unit(rows, k + 1, rows[own])
-    return without_own(own, distances, indices)
-
-
-def without_own(own: Integers, values: Floats, indices: Integers) -> tuple[Floats, Integers]:
-    """Drop the own index of each ranking (q, k + 1) with its value, or the last index where it does not occur.
-
-    Args:
-        own: Index (q,) of each query.
-        values: Values (q, k + 1) of the ranked images.
-        indices: Indices (q, k + 1) of the ranked images.
-    """
-    kept = indices != own[:, None]
-    kept[kept.all(axis=1), -1] = False
-    shape = len(indices), indices.shape[1] - 1
-    return values[kept].reshape(shape), indices[kept].reshape(shape)
+    return without_own(*nearest_unit(rows, k + 1, rows[own]), own)
 
 
 def principal_directions(rows: Array) -> Floats:

@@ -89,7 +89,7 @@ class StoredEmbedding:
         rows: Embeddings (m, l).
         indices: Image indices (m,), ascending.
         normalized: Whether the rows have unit length, so that hits have a cosine similarity.
-        index: Search index over the rows; a `Gallery` for a large data set.
+        index: Search index over the rows; a `StoredGallery` for a large data set.
     """
 
     rows: Array
@@ -108,7 +108,7 @@ class StoredEmbedding:
         Returns:
             Squared distances and image indices (k,).
         """
-        if isinstance(self.index, galleries.Gallery):  # of all images, so that its rows are their indices
+        if isinstance(self.index, galleries.StoredGallery):  # of all images, so that its rows are their indices
             k = min(k, int(candidates.sum()))
             if not k:
                 return np.zeros(0, np.float32), np.zeros(0, np.int64)
@@ -227,7 +227,7 @@ class Retrieval:
         """Return the stored index; rebuilt from the embeddings if it is missing or damaged."""
         if self.dataset.is_large:
             with suppress(UserError):
-                large = galleries.Gallery.open(self.run.gallery_path)
+                large = galleries.StoredGallery.open(self.run.gallery_path)
                 if (len(large), large.manifest.dimension) == rows.shape:
                     return large
             return build_index(rows)
@@ -315,7 +315,7 @@ class Retrieval:
         words = describe_searched(self.searched(which, gallery, allowed), self.split, gallery, allowed is not None,
                                   part)
         index = self.stored(which).index
-        found = index.manifest.recall if isinstance(index, galleries.Gallery) else None
+        found = index.manifest.recall if isinstance(index, galleries.StoredGallery) else None
         return words if found is None else f"{words}, which finds {100 * found.recall:.1f} % of the 10 nearest"
 
     def _in_rows(self, query: Query, which: str) -> Query:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from udml_core.base.arrays import Array, Floats, Integers
+from udml_core.base.arrays import Array, Floats, Integers, rows_of
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.numerics.explanations import Clusters
@@ -214,8 +214,8 @@ def _positions(run: Run, embedded: _Embedded) -> tuple[Floats, str]:
     for analysis in _maps(run, embedded.name):
         with suppress(UserError):  # a damaged map is passed over
             found: Projection = analysis.projection()
-            _, rows, places = np.intersect1d(embedded.indices, found.indices, return_indices=True)
-            positions[rows] = found.positions[found.frames.index(embedded.name)][places]
+            rows = rows_of(found.indices, embedded.indices)
+            positions[rows >= 0] = found.positions[found.frames.index(embedded.name)][rows[rows >= 0]]
             return positions, analysis.id
     return positions, ""
 

@@ -30,7 +30,7 @@ from udml_core.methods import Embedder, Epoch, Method, Setting, State, names_of
 from udml_core.methods.shared.distributed import agree_on_number
 from udml_core.numerics.evaluation import effective_rank, knn_accuracy, map_at_r, neighbor_stability, recall_at_k
 from udml_core.numerics.explanations import thin
-from udml_core.numerics.galleries import Gallery
+from udml_core.numerics.galleries import build_gallery
 from udml_core.numerics.neighbors import build_index, ignore_progress, write_index
 from udml_core.runs import TRAINED_RANK, Run, best_epoch, first_collapsed
 from udml_core.runs.analyses import Kind, plan_analysis
@@ -319,7 +319,7 @@ def _build_gallery(vectors: Array, folder: Path, report: Report) -> None:
     A gallery of other vectors, or one that is damaged or was changed, is replaced.
     """
     with suppress(UserError):
-        if Gallery.build(vectors, folder, report).manifest.changes == len(vectors):
+        if build_gallery(vectors, folder, report).manifest.changes == len(vectors):
             return
     shutil.rmtree(folder, ignore_errors=True)
-    Gallery.build(vectors, folder, report)
+    build_gallery(vectors, folder, report)

@@ -1,16 +1,13 @@
-"""A gallery on which recipes are tried: the stages of recipes, and the rankings before any step."""
+"""A gallery on which recipes are tried: the stages of recipes."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from functools import cached_property
 from typing import TypeVar
 
-import numpy as np
-
-from udml_core.base.arrays import Array, Integers
-from udml_core.exploration.refining.ranking import NEIGHBORS, Refined, rank_rows
+from udml_core.base.arrays import Array
+from udml_core.exploration.refining.refined import RefinedGallery
 from udml_core.exploration.refining.stages import (
     Stage,
     averaging_weights,
@@ -19,33 +16,24 @@ from udml_core.exploration.refining.stages import (
     start_stage,
     whitening_of,
 )
-from udml_core.numerics.neighbors import nearest
+from udml_core.exploration.refining.unrefined import SAMPLE, UnrefinedGallery
 from udml_core.numerics.refinement.linear import Linear, reduction, unit_rows
-from udml_core.numerics.refinement.measures import label_free_measures
 from udml_core.numerics.refinement.recipe import Average, Recipe, Reduce, Step, Whiten
 
 MOST_IMAGES, MOST_TRAINING = 6000, 3000
 """Larger galleries are explored on evenly spaced images; linear steps are fitted on evenly spaced training images."""
 COMPONENTS, CANDIDATES = 256, 100
 """Components of the embedding that are kept, and neighbor candidates of each image."""
-SAMPLE = 600
-"""Queries on which retrieval is measured."""
 KEPT_STAGES = 8
 Value = TypeVar("Value")
-
-
-def evenly_spaced(count: int, most: int) -> Integers:
-    """Return at most `most` evenly spaced indices below `count`."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
 
 
 class LiveGallery:
     """A gallery on which recipes can be tried.
 
     Attributes:
-        stored: The stored embedding (n, d); "before" ranks it by Euclidean distance, as retrieval in the run does.
+        before: The gallery in the stored embedding, and the sample of queries.
         start: The gallery before any step.
-        queries: Rows (s,) of the sample of queries.
         kept: Share of the embedding's squared length in the kept components.
     """
 
@@ -63,24 +51,21 @@ class LiveGallery:
             candidates: Candidates of each image; all other images if there are fewer.
             sample: Number of queries on which retrieval is measured.
         """
-        self.stored = np.asarray(embedding, np.float32)
-        begin = unit_rows(self.stored if viewed is None else viewed)
+        self.before = UnrefinedGallery(embedding, sample)
+        begin = unit_rows(self.before.embedding if viewed is None else viewed)
         projection, self.kept = main_components(begin, components)
         self.start = start_stage(begin, projection, candidates)
         self._training = None if training is None else start_stage(unit_rows(training), projection, candidates)
-        self.queries = evenly_spaced(len(self.stored), sample)
         self._stages: OrderedDict[str, Stage] = OrderedDict()
         self._spectra: OrderedDict[str, tuple[Array, Array]] = OrderedDict()
 
-    def __len__(self) -> int:
-        return len(self.stored)
-
-    def refine(self, recipe: Recipe) -> Refined:
+    def refine(self, recipe: Recipe) -> RefinedGallery:
         """Apply a recipe without its `views`, which need the images: pass `viewed` embeddings instead.
 
         Stages of equal beginnings of a recipe are kept, so a slider computes only from its own step on.
         """
-        return Refined(self, recipe, self._stage(tuple(step for step in recipe.steps if step.role == "rows")))
+        stage = self._stage(tuple(step for step in recipe.steps if step.role == "rows"))
+        return RefinedGallery(self.before, recipe, stage)
 
     def _stage(self, steps: tuple[Step, ...], of_training: bool = False) -> Stage:
         """Return the gallery, or the training half, after some steps."""
@@ -109,32 +94,6 @@ class LiveGallery:
         key = f"{Recipe(earlier)} {step.covariance} {step.k}"
         values, vectors = _remember(self._spectra, key, lambda: spectrum(stage, step))
         return whitening_of(values, vectors, stage.rows, step.shrinkage)
-
-    @cached_property
-    def before(self) -> Integers:
-        """Ranking (s, n − 1) of the gallery for the sample of queries, in the stored embedding."""
-        return self.before_for(self.queries)
-
-    @cached_property
-    def neighbors_before(self) -> Integers:
-        """The nearest images (n, 10) in the stored embedding."""
-        return nearest(self.stored, min(NEIGHBORS, len(self) - 1))[1]
-
-    @cached_property
-    def label_free_before(self) -> dict[str, float]:
-        """Label-free measures of the stored embedding."""
-        return label_free_measures(self.neighbors_before)
-
-    def ranking_before(self, query: int) -> Integers:
-        """Return the gallery (n − 1,) by distance to a query in the stored embedding, nearest first."""
-        return self.before_for(np.array([query]))[0]
-
-    def before_for(self, queries: Integers) -> Integers:
-        """Return the gallery (q, n − 1) by distance to queries (q,) in the stored embedding, nearest first."""
-        # −½‖q − x‖² = q·x − ½‖x‖² − ½‖q‖², whose last term is the same for all x, so the first two rank by distance.
-        centered = self.stored - self.stored.mean(axis=0)  # a common offset would cost digits
-        ones, halves = np.ones((len(queries), 1), np.float32), -(centered**2).sum(axis=1, keepdims=True) / 2
-        return rank_rows(np.hstack([centered[queries], ones]), np.hstack([centered, halves]), queries, len(self) - 1)
 
 
 def _remember(memory: OrderedDict[str, Value], key: str, compute: Callable[[], Value]) -> Value:

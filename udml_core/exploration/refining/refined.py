@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from udml_core.base.arrays import Floats, Integers
 from udml_core.exploration.refining.stages import Stage, averaging_weights, candidate_cosines, list_matrix, with_own
+from udml_core.exploration.refining.unrefined import NEIGHBORS, UnrefinedGallery, rank_rows
+from udml_core.numerics.neighbors import without_own
 from udml_core.numerics.refinement.diffusion import ITERATIONS, TOLERANCE, solve_on_lists
 from udml_core.numerics.refinement.kernels import in_threads
 from udml_core.numerics.refinement.linear import unit_rows
@@ -23,36 +24,18 @@ from udml_core.numerics.refinement.reciprocal import (
     reciprocal_sets,
 )
 
-if TYPE_CHECKING:
-    from udml_core.exploration.refining.gallery import LiveGallery
 
-NEIGHBORS = 10
-"""Number of neighbors in the label-free measures."""
-
-
-def rank_rows(queries: Floats, rows: Floats, own: Integers, k: int) -> Integers:
-    """Return the k rows (q, k) of largest product with each query, nearest first, without its own row (q,)."""
-    products = queries @ rows.T
-    products[np.arange(len(own)), own] = -np.inf
-    if k >= len(rows) - 1:
-        return np.argsort(-products, axis=1, kind="stable")[:, :k]
-    columns = np.argpartition(-products, k, axis=1)[:, :k]
-    columns.sort(axis=1)  # so that equal products go to the lowest index
-    order = np.argsort(-np.take_along_axis(products, columns, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(columns, order, axis=1)
-
-
-class Refined:
+class RefinedGallery:
     """A gallery refined by a recipe.
 
     Attributes:
-        gallery: The gallery.
+        before: The gallery before the recipe.
         recipe: The recipe.
         stage: The gallery after the steps that change embeddings.
     """
 
-    def __init__(self, gallery: LiveGallery, recipe: Recipe, stage: Stage) -> None:
-        self.gallery, self.recipe, self.stage = gallery, recipe, stage
+    def __init__(self, before: UnrefinedGallery, recipe: Recipe, stage: Stage) -> None:
+        self.before, self.recipe, self.stage = before, recipe, stage
         self._sampled: Integers | None = None
 
     @property
@@ -80,7 +63,7 @@ class Refined:
         Returns:
             Rows (q, k), nearest first and without the query; −1 beyond the last ranked image.
         """
-        k = min(k, len(self.gallery) - 1)
+        k = min(k, len(self.before) - 1)
         step = self.recipe.find("ranking")
         match step:
             case Rerank():
@@ -141,14 +124,13 @@ class Refined:
         in_threads(lambda start, stop: solve_on_lists(
             start, stop, graph.indptr, graph.indices, graph.data, listed, activation, step.alpha, ITERATIONS,
             TOLERANCE, indices, scores), len(queries))
-        own = indices == queries[:, None]
-        own[~own.any(axis=1), -1] = True
-        return indices[~own].reshape(len(queries), k), scores[~own].reshape(len(queries), k)
+        others = without_own(scores, indices, queries)
+        return others[1], others[0]
 
     def rank_sample(self, k: int) -> Integers:
         """Rank the gallery for the sample of queries; a shorter ranking is cut out of a longer one."""
-        if self._sampled is None or self._sampled.shape[1] < min(k, len(self.gallery) - 1):
-            self._sampled = self.rank(self.gallery.queries, k)
+        if self._sampled is None or self._sampled.shape[1] < min(k, len(self.before) - 1):
+            self._sampled = self.rank(self.before.queries, k)
         return self._sampled[:, :k]
 
     def neighbors(self, k: int = NEIGHBORS) -> Integers | None:
