@@ -33,6 +33,7 @@ from udml_core.data import catalog
 from udml_core.data.dataset import TABLE, Dataset
 from udml_core.data.splits import caution_of
 from udml_core.methods import METHODS, Method
+from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import RunRequest, Spec, form_options, list_runs, runs_folder
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
@@ -88,7 +89,7 @@ def explain(method: type[Method]) -> None:
     card = method.card
     st.markdown(card.summary, help=f"{card.idea}\n\n{card.paper}")
     st.caption(f"{NEEDS.get(card.supervision, '')}{PROMISES[card.promise]}.",
-               help=f"MAP@R: how well the whole ranking puts images of the query's class first. {card.source}")
+               help=f"MAP@R: {MAIN_MEASURES[0].help} {card.source}")
 
 
 def show_departures(spec: Spec, dataset: Dataset) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from udml_core.numerics.measures import measure_of
 from udml_core.results.benchmark import NOT_RANKED, DataSet, Entry
 from udml_core.runs import Run, runs_folder
 
 from ..results.table import value_text
-from .table import words_of
 
 
 def show_cell(entry: Entry, dataset: DataSet) -> None:
@@ -30,7 +30,7 @@ def show_cell(entry: Entry, dataset: DataSet) -> None:
     st.dataframe(seeds_frame(entry), width="stretch", height="content",
                  column_config={"_index": st.column_config.TextColumn("Measure", width=190)})
     for table, figures in entry.printed.items():
-        values = ", ".join(f"{words_of(measure)} {value:g}" for measure, value in figures.items())
+        values = ", ".join(f"{measure_of(measure).name} {value:g}" for measure, value in figures.items())
         mark = "comparable" if entry.comparable else ("**not comparable**: other images, another network or a smaller "
                                                       "budget")
         st.caption(f"{table} prints {values}; {mark}.")
@@ -45,8 +45,8 @@ def command_of(entry: Entry, dataset: DataSet) -> str:
 def seeds_frame(entry: Entry) -> pd.DataFrame:
     """Return every measure of each seed and the mean, as text."""
     measures = [measure for measure in entry.summary if measure not in NOT_RANKED]
-    columns = {f"Seed {run.seed}": {words_of(measure): value_text((run.values[measure], 0.0), measure)
+    columns = {f"Seed {run.seed}": {measure_of(measure).name: value_text((run.values[measure], 0.0), measure)
                                     for measure in measures if measure in run.values} for run in entry.runs}
-    columns["Mean ± deviation"] = {words_of(measure): value_text(entry.summary[measure], measure)
+    columns["Mean ± deviation"] = {measure_of(measure).name: value_text(entry.summary[measure], measure)
                                    for measure in measures}
-    return pd.DataFrame(columns).reindex([words_of(measure) for measure in measures]).fillna("")
+    return pd.DataFrame(columns).reindex([measure_of(measure).name for measure in measures]).fillna("")

@@ -8,26 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from udml_core.results.benchmark import COSTS, Benchmark, ranks
+from udml_core.numerics.measures import MEASURES, measure_of
+from udml_core.results.benchmark import Benchmark, ranks
 
-from ..results.table import measure_words, value_text
+from ..results.table import value_text
 
 GROUP_WORDS = {"none": "no labels", "test images": "no labels, test images seen", "few": "few labels",
                "pairs": "pairs", "all": "all labels"}
 """What a method knows, in words."""
-COST_WORDS = {"seconds": "Seconds", "processor seconds": "Processor seconds", "MB": "Peak memory, MB",
-              "lines": "Lines of code"}
 COST_CAPTION = ("Read seconds and memory as orders of magnitude: one process measures several methods in turn, so the "
                 "first one pays for features that the others share, and memory contains what earlier ones left. Lines "
                 "of code count the method's own file without comments; several methods may share a file.")
 SHOWN_COSTS = ("processor seconds", "MB", "lines")
 """Costs that the table shows: seconds of the clock depend on what else the machine did."""
 RANK, METHOD, KNOWS, AVERAGE = "Rank", "Method", "Training uses", "Average rank"
-
-
-def words_of(measure: str) -> str:
-    """Return the title of a measure or a cost."""
-    return COST_WORDS.get(measure) or measure_words(measure)
 
 
 @dataclass(frozen=True)
@@ -69,7 +63,7 @@ def ranked_table(benchmark: Benchmark, measure: str) -> RankedTable:
         row |= {title: value_text(entry.summary.get(measure), measure) if entry else ""
                 for title, entry in entries.items()}
         row |= {AVERAGE: f"{average[name]:.1f}" if name in average else ""} if several else {}
-        row |= {COST_WORDS[cost]: _mean_cost([entry.summary[cost][0] for entry in entries.values()
+        row |= {MEASURES[cost].name: _mean_cost([entry.summary[cost][0] for entry in entries.values()
                                               if entry and cost in entry.summary])
                 for cost in SHOWN_COSTS if cost != measure}
         rows.append(row)
@@ -99,7 +93,7 @@ def average_ranks(benchmark: Benchmark, measure: str, among: Collection[str] | N
         values = {name: entry.summary[measure][0] for name, entry in dataset.entries.items()
                   if measure in entry.summary and (among is None or name in among)}
         if values:
-            own = ranks(np.array([list(values.values())]), measure in COSTS)[0]
+            own = ranks(np.array([list(values.values())]), measure_of(measure).better == "lower")[0]
             for name, rank in zip(values, own, strict=True):
                 found.setdefault(name, []).append(float(rank))
     return {name: float(np.mean(values)) for name, values in found.items()}

@@ -8,7 +8,8 @@ import streamlit as st
 
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
-from udml_core.work.sweeps import CRITERIA, Combination, Criterion, Sweep
+from udml_core.numerics.measures import Measure
+from udml_core.work.sweeps import CRITERIA, Combination, Sweep
 
 from ..shell.address import choice_from_address, write_address
 
@@ -23,12 +24,12 @@ def choose_sweep(groups: Sequence[Sweep]) -> Sweep:
     return by_id[chosen]
 
 
-def choose_criterion(planned: str | None) -> Criterion:
+def choose_criterion(planned: str | None) -> Measure:
     """Choose the measure that chooses the best combination; the address parameter `by` holds its name."""
     first = planned if planned in CRITERIA else next(iter(CRITERIA))
     wanted = choice_from_address("by", CRITERIA, first)
     name = st.selectbox("Choose the best by", list(CRITERIA), list(CRITERIA).index(wanted), width=420,
-                        format_func=lambda name: CRITERIA[name].title,
+                        format_func=lambda name: CRITERIA[name].name,
                         help="None of these measures reads the test half. A sweep should be judged by the measure that "
                              "it was planned with.")
     write_address("by", name, first)

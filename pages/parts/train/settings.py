@@ -12,11 +12,11 @@ import streamlit as st
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.methods import Method, find_method
+from udml_core.numerics.measures import measure_of
 from udml_core.runs import Run, RunRequest, find_run, form_options, runs_folder
 from udml_core.work import jobs
 from udml_core.work.jobs.presets import ImageKind
 
-from ..results.table import measure_words
 from ..shell.address import choice_from_address, write_address
 from ..shell.cached import load_dataset
 from ..shell.run_status import duration, escaped, method_title
@@ -155,8 +155,9 @@ def _paper(method: type[Method], dataset: Dataset) -> Settings:
         st.info(f"No paper prints settings for {method.card.title}, so the default values are shown.",
                 icon=":material/info:")
         return Settings()
-    st.caption(f"The paper of {preset.paper} reports {', '.join(map(measure_words, preset.measures))}. Its training "
-               "can take days on a CPU; see the expected time.")
+    measures = ", ".join(measure_of(key).name for key in preset.measures)
+    st.caption(f"The paper of {preset.paper} reports {measures}. Its training can take days on a CPU; see the expected "
+               "time.")
     return Settings(preset.images, preset.field_values(), preset.option_values(), preset)
 
 
