@@ -9,22 +9,14 @@ import pandas as pd
 import streamlit as st
 
 from pages.parts.benchmark.difference import show_difference
-from pages.parts.benchmark.table import (
-    COST_CAPTION,
-    GROUP_WORDS,
-    METHOD,
-    RANK,
-    RankedTable,
-    ranked_table,
-    show_cell,
-    words_of,
-)
+from pages.parts.benchmark.table import COST_CAPTION, GROUP_WORDS, METHOD, RANK, RankedTable, ranked_table, show_cell
 from pages.parts.draw.downloads import Download, share
 from pages.parts.draw.tables import table_behind
 from pages.parts.results.provenance import show_provenance
 from pages.parts.shell.address import choice_from_address, write_address
 from pages.parts.shell.run_status import METHOD_TITLES
 from pages.parts.shell.user_errors import show_user_errors
+from udml_core.numerics.measures import measure_of
 from udml_core.results import benchmark as record
 from udml_core.results.benchmark import Benchmark, Order, count_orders, orders
 from udml_core.results.records import FOLDER
@@ -42,7 +34,7 @@ def choose(benchmark: Benchmark) -> tuple[Benchmark, str]:
     left, middle, right = st.columns([2, 2, 4])
     wanted = choice_from_address("measure", measures, first)
     measure = left.selectbox("Rank by", measures, measures.index(wanted), key="benchmark-measure",
-                             format_func=words_of)
+                             format_func=lambda name: measure_of(name).name)
     write_address("measure", measure, first)
     names = [ALL, *benchmark.datasets]
     wanted = choice_from_address("dataset", names, ALL)

@@ -3,7 +3,6 @@
 import streamlit as st
 
 from pages.parts.draw.gallery import gallery, tile_of
-from pages.parts.draw.palette import percent
 from pages.parts.home.doors import show_doors, show_first_run, show_starts
 from pages.parts.home.instrument import run_to_play, show_instrument
 from pages.parts.shell.cached import load_dataset
@@ -11,12 +10,12 @@ from pages.parts.shell.run_picker import open_search
 from pages.parts.shell.run_status import ICONS, escaped, live_panel, run_title, state_line
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.base.errors import UserError
+from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
 
 MOST_SHOWN = 5
-SHOWN_MEASURES = {"R@1": "recall@1", "MAP@R": "map@r"}
 SAMPLE_STEP = 65  # One in so many images of the default data set is shown.
 
 
@@ -81,8 +80,8 @@ def show_ended_run(run: Run) -> None:
     """Show a run's title, main measures and a link."""
     status = run.status()
     final = (run.evaluation() or {}).get("final", {})
-    measures = "  ·  ".join(f"{name} {percent(final[key])}" for name, key in SHOWN_MEASURES.items()
-                            if final.get(key) is not None)
+    measures = "  ·  ".join(f"{measure.name} {measure.text(final[measure.key])}" for measure in MAIN_MEASURES[::-1]
+                            if final.get(measure.key) is not None)
     with st.container(border=True):
         text, link = st.columns([5, 1], vertical_alignment="center")
         text.markdown(f"{ICONS[status.state]} **{escaped(run_title(run))}**  \n"

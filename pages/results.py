@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import streamlit as st
 
 from pages.parts.draw.downloads import Download, share
-from pages.parts.draw.figures import CURVE_WORDS, curve, curve_names
+from pages.parts.draw.figures import curve, curve_names
 from pages.parts.results.charts import chart_by_row, chart_by_width, has_widths
 from pages.parts.results.provenance import show_provenance
-from pages.parts.results.table import measure_words, table_frame
+from pages.parts.results.table import table_frame
 from pages.parts.shell.address import choice_from_address, write_address
 from pages.parts.shell.user_errors import show_user_errors
+from udml_core.numerics.measures import curve_of, measure_of
 from udml_core.results import records
 from udml_core.results.records import Experiment, Table
 
@@ -42,7 +43,7 @@ def show_table(table: Table, key: str) -> None:
     if len(measures) > 1:
         first = next((measure for measure in SHOWN_FIRST if measure in measures), measures[0])
         measure = st.selectbox("Measure", measures, measures.index(first), key=f"{key}-measure", width=260,
-                               format_func=measure_words)
+                               format_func=lambda name: measure_of(name).name)
     if has_widths(table):
         chart_by_width(table, measure, f"{key}-width")
     else:
@@ -64,7 +65,7 @@ def show_curves(table: Table, key: str) -> None:
         return
     default = next((name for name in CURVES_SHOWN_FIRST if name in names), names[0])
     name = st.selectbox("Curve over the epochs", names, names.index(default), key=f"{key}-curve", width=420,
-                        format_func=lambda name: CURVE_WORDS.get(name, measure_words(name)))
+                        format_func=lambda name: curve_of(name).name)
     curve(name, table.curves, f"{key}-over-epochs", height=260 + 20 * len(table.curves))
 
 

@@ -17,10 +17,11 @@ from pages.parts.sweeps.progress import show_actions, show_progress
 from pages.parts.sweeps.words import combination_words, criterion_text, measured
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
+from udml_core.numerics.measures import Measure
 from udml_core.runs import runs_folder
 from udml_core.work import sweeps
 from udml_core.work.jobs.presets import show
-from udml_core.work.sweeps import CRITERIA, Combination, Criterion, Sweep
+from udml_core.work.sweeps import CRITERIA, Combination, Sweep
 
 EXAMPLE = """\
 data: digits
@@ -41,12 +42,12 @@ def choose_sweep(groups: Sequence[Sweep]) -> Sweep:
     return by_id[chosen]
 
 
-def choose_criterion(planned: str | None) -> Criterion:
+def choose_criterion(planned: str | None) -> Measure:
     """Choose the measure that chooses the best combination; the address parameter `by` holds its name."""
     first = planned if planned in CRITERIA else next(iter(CRITERIA))
     wanted = choice_from_address("by", CRITERIA, first)
     name = st.selectbox("Choose the best by", list(CRITERIA), list(CRITERIA).index(wanted), width=420,
-                        format_func=lambda name: CRITERIA[name].title,
+                        format_func=lambda name: CRITERIA[name].name,
                         help="None of these measures reads the test half. A sweep should be judged by the measure that "
                              "it was planned with.")
     write_address("by", name, first)
@@ -85,22 +86,22 @@ def show_how() -> None:
     st.code(EXAMPLE, language=None)  # the colors of highlighted words are too pale
 
 
-def show_best(found: Sequence[Combination], criterion: Criterion) -> None:
+def show_best(found: Sequence[Combination], criterion: Measure) -> None:
     """Show the best combination, its measure on the test half, and the ways to its run."""
     best = next(iter(sweeps.best_combinations(found).values()), None)
     if best is None:
         finished = any(member.state == "done" for one in found for member in one.members)
-        st.caption(f"The finished runs have not measured this: {criterion.title}. Choose another measure." if finished
+        st.caption(f"The finished runs have not measured this: {criterion.name}. Choose another measure." if finished
                    else "The best combination appears when the first run has finished.")
         return
     unfinished = sum(len(one.runs) < len(one.members) for one in found)
     seeds = f"mean of {len(best.runs)} seeds" if len(best.runs) > 1 else "one seed"
-    st.success(f"**Best{' so far' if unfinished else ''}: {combination_words(best)}** · {criterion.title}: "
+    st.success(f"**Best{' so far' if unfinished else ''}: {combination_words(best)}** · {criterion.name}: "
                f"{criterion_text(best, criterion)}, {seeds}.", icon=":material/trophy:")
     test = "" if best.test is None else (f"On the test half its MAP@R is {measured(best.test)}; the test half has no "
                                          "influence on the choice. ")
-    st.caption(f"{test}{criterion.text}")
-    run = sweeps.best_run(best, criterion.name)
+    st.caption(f"{test}{criterion.help}")
+    run = sweeps.best_run(best, criterion.key)
     with st.container(horizontal=True, gap="small"):
         st.page_link("pages/runs.py", label="Its run" if len(best.runs) == 1 else "Its median run",
                      icon=":material/monitoring:", query_params={"run": run.id})
@@ -108,7 +109,7 @@ def show_best(found: Sequence[Combination], criterion: Criterion) -> None:
                      query_params={"like": run.id}, help="Opens Train with every field of this run filled in.")
 
 
-def combination_table(found: Sequence[Combination], criterion: Criterion) -> pd.DataFrame:
+def combination_table(found: Sequence[Combination], criterion: Measure) -> pd.DataFrame:
     """Return a row for each combination, the highest mean first, unmeasured ones last."""
     best = list(sweeps.best_combinations(found).values())
     several = len({one.method for one in found}) > 1
@@ -120,17 +121,17 @@ def combination_table(found: Sequence[Combination], criterion: Criterion) -> pd.
             row["Method"] = METHOD_TITLES.get(one.method, one.method)
         row |= {setting_title(name, one.method if name in one.values else found[0].method):
                 show(one.values[name]) if name in one.values else "–" for name in names}
-        row |= {"Seeds": f"{len(one.runs)} of {len(one.members)}", criterion.title: criterion_text(one, criterion),
+        row |= {"Seeds": f"{len(one.runs)} of {len(one.members)}", criterion.name: criterion_text(one, criterion),
                 "MAP@R, test half": measured(one.test)}
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def show_table(found: Sequence[Combination], criterion: Criterion) -> None:
+def show_table(found: Sequence[Combination], criterion: Measure) -> None:
     """Show the combinations, the best marked by a star."""
     st.dataframe(combination_table(found, criterion), hide_index=True, width="stretch",
                  column_config={"": st.column_config.TextColumn(width=30, help="★: the best by the chosen measure.")},
-                 alt=f"Combinations of values by {criterion.title}, the highest first.")
+                 alt=f"Combinations of values by {criterion.name}, the highest first.")
     st.caption("Mean ± standard deviation over the seeds. The star goes by the chosen measure, never by the test half.")
 
 
@@ -144,7 +145,7 @@ def show_sweep(groups: Sequence[sweeps.Sweep]) -> None:
     progress = sweeps.progress_of(members)
     show_progress(sweep, progress)
     show_actions(sweep, progress)
-    found = choose_dataset(sweeps.combinations(members, spec.varied, criterion.name))
+    found = choose_dataset(sweeps.combinations(members, spec.varied, criterion.key))
     measured = [one for one in found if one.score is not None]
     show_best(found, criterion)
     if len(measured) > 1:

@@ -18,7 +18,6 @@ from pages.parts.shell.user_errors import show_user_errors
 from pages.parts.train.measured import show_measured
 from pages.parts.train.preview import show_preview
 from pages.parts.train.settings import (
-    Settings,
     begins_with_example,
     choose_settings,
     explain_settings,
@@ -33,6 +32,7 @@ from udml_core.data import catalog
 from udml_core.data.dataset import TABLE, Dataset
 from udml_core.data.splits import caution_of
 from udml_core.methods import METHODS, Method
+from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import RunRequest, Spec, form_options, list_runs, runs_folder
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
@@ -88,7 +88,7 @@ def explain(method: type[Method]) -> None:
     card = method.card
     st.markdown(card.summary, help=f"{card.idea}\n\n{card.paper}")
     st.caption(f"{NEEDS.get(card.supervision, '')}{PROMISES[card.promise]}.",
-               help=f"MAP@R: how well the whole ranking puts images of the query's class first. {card.source}")
+               help=f"MAP@R: {MAIN_MEASURES[0].help} {card.source}")
 
 
 def show_departures(spec: Spec, dataset: Dataset) -> None:
@@ -162,12 +162,13 @@ def start(spec: Spec, dataset: Dataset, pairs: PairChoice) -> None:
             st.switch_page("pages/runs.py", query_params={"run": run.id})
 
 
-def form_key(method: type[Method], settings: Settings) -> str:
-    """Return the prefix of the keys of the widgets of the hyper-parameters."""
-    return f"train-{method.card.name}" + (f"-{settings.key}" if settings.key else "")
+def form_key(method: type[Method], settings: jobs.Settings) -> str:
+    """Return the prefix of the keys of the hyper-parameters' widgets: other settings make other widgets."""
+    key = f"train-{method.card.name}"
+    return key if settings.source == "default" else f"{key}-{settings.source}-{jobs.write_fields(settings.fields)}"
 
 
-def main_form(method: type[Method], settings: Settings) -> dict[str, Any]:
+def main_form(method: type[Method], settings: jobs.Settings) -> dict[str, Any]:
     """Show the hyper-parameters; the address holds the values that differ from the settings."""
     written = jobs.read_fields(st.query_params.get(jobs.FIELDS, ""), method)
     with st.container(border=True):
@@ -188,7 +189,7 @@ try:
     if data is not None:
         example = offered_example(data)
         with columns[1]:
-            chosen = choose_method(example.run.spec().method if example and begins_with_example(example)
+            chosen = choose_method(example.spec().method if example and begins_with_example(example)
                                    else METHODS[0].card.name)
         example = offered_example(data, chosen.card.name)
         with columns[2]:
@@ -208,15 +209,17 @@ try:
                     values = option_form(RunRequest, options_for(data), first=settings.options)
                 notes = st.container()
             with slot, show_user_errors():
-                request = RunRequest.make({"dataset": data.name, "method": chosen.card.name,
-                                           "fields": {**({} if settings.preset else settings.fields), **fields},
-                                           "preset": "paper" if settings.preset else "default"} | values | supervised)
+                request = RunRequest.make({"dataset": data.name, "method": chosen.card.name, "fields": fields,
+                                           "preset": "paper" if settings.source == "paper" else "default"}
+                                          | values | supervised)
+                if settings.source != "paper":  # `plan` fills in the paper's values
+                    request = settings.fill(request)
                 spec = jobs.plan(request, data, pair_choice.given)
-                if settings.preset:
+                if settings.source == "paper":
                     with notes:
                         show_departures(spec, data)
                 start(spec, data, pair_choice)
-                show_measured(spec, data, settings, example.run if example else None)
+                show_measured(spec, data, settings, example)
                 with preview_slot:
                     show_preview(spec, data, form_key(chosen, settings))
                 if pair_choice.given is None:

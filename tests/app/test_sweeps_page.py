@@ -78,7 +78,7 @@ def test_another_measure_and_a_link() -> None:
     sweep = measured()
     test = opened("sweeps", sweep=sweep.id, by="effective rank")
     assert test.success[0].value.startswith("**Best: RPML with dimension 8, α 15°** · Effective rank: 2.0 ± 0.0, ")
-    assert "The finished runs have not measured this: R@1 of assigned labels" in texts(
+    assert "The finished runs have not measured this: R@1 among the assigned labels" in texts(
         opened("sweeps", by="given recall@1"))
     assert not opened("sweeps", sweep="../../etc", by="sample map@r", data="x").exception
 

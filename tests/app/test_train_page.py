@@ -43,6 +43,12 @@ def values_of(test: AppTest) -> dict[str, Any]:
     return {widget.key: widget.value for kind in kinds for widget in test.get(kind)}
 
 
+def key_of(test: AppTest, field: str) -> str:
+    """Return the key of a hyper-parameter's widget, which also names the settings that the form begins with."""
+    (key,) = (key for key in values_of(test) if key and key.startswith("train-") and key.endswith(f"-{field}"))
+    return key
+
+
 @pytest.fixture
 def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Spec]:
     """Specs of the runs that the page starts; no worker is started."""
@@ -180,7 +186,7 @@ def test_the_papers_settings_fill_the_form_and_the_run(submitted: list[Spec]) ->
     assert not test.exception
     assert not test.error
     values = values_of(test)
-    assert (values["train-ssdml-gray-alpha"], values["train-ssdml-gray-scale"]) == (40.0, "sum")
+    assert (values[key_of(test, "alpha")], values[key_of(test, "scale")]) == (40.0, "sum")
     assert "The paper of SSDML reports NMI, R@1, R@2, R@4, R@8." in texts(test)
     assert "Departures from the paper: 0" not in texts(test)
     assert "No departures from the paper" in [expander.label for expander in test.expander]
@@ -192,7 +198,7 @@ def test_the_papers_settings_fill_the_form_and_the_run(submitted: list[Spec]) ->
 
 def test_values_that_differ_from_the_paper_are_listed(submitted: list[Spec]) -> None:
     test = opened("train", dataset="fashion-mini", method="ssdml", preset="paper", seed="4")
-    test.slider(key="train-ssdml-gray-epochs").set_value(2).run()
+    test.slider(key=key_of(test, "epochs")).set_value(2).run()
     assert "Departures from the paper: 1" in [expander.label for expander in test.expander]
     assert "epochs: 2 in place of 50 (implementation details: at most 50)" in texts(test)
     start(test)

@@ -26,6 +26,7 @@ from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, UndeclaredLabelsError, training_data
 from udml_core.methods import METHODS, Embedder, Epoch, Method, Setting, find_method
 from udml_core.numerics.evaluation import map_at_r
+from udml_core.numerics.measures import CURVES
 from udml_core.numerics.sampling import generator, label_pairs
 from udml_core.runs import Run
 
@@ -155,6 +156,7 @@ def test_epochs_are_numbered_fast_and_bit_equal_for_the_same_seed_and_after_a_re
         assert all(isinstance(value, torch.Tensor) for value in epoch.state.values())
         assert int(epoch.state["epoch"]) == epoch.number
         assert all(math.isfinite(value) for value in epoch.losses.values())
+        assert epoch.losses.keys() <= CURVES.keys(), "a new curve needs an entry in udml_core/numerics/measures.py"
         if epoch.embedder.head.normalized:
             np.testing.assert_allclose(np.linalg.norm(embed_test_half(epoch.embedder, backbone), axis=1), 1, rtol=1e-5)
     for epoch, repeated in zip(epochs, built.fit(data, setting(3, backbone)), strict=True):

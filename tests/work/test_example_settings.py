@@ -10,7 +10,7 @@ import pytest
 
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.methods import METHODS
+from udml_core.methods import METHODS, find_method
 from udml_core.runs import ExclusionList, RunRequest, Spec, example_runs
 from udml_core.work import jobs
 
@@ -21,10 +21,10 @@ def examples(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def planned(dataset: Dataset, method: str, root: Path, **options: Any) -> Spec:
-    settings = jobs.example_settings(dataset, root, method)
-    assert settings is not None
-    return jobs.plan(RunRequest.make({"dataset": dataset.name, "method": method, "fields": dict(settings.fields)}
-                                     | dict(settings.options) | options), dataset)
+    example = jobs.find_example(dataset, root, method)
+    assert example is not None
+    settings = jobs.example_settings(example, find_method(method))
+    return jobs.plan(settings.fill(RunRequest.make({"dataset": dataset.name, "method": method} | options)), dataset)
 
 
 @pytest.mark.parametrize("method", [method.card.name for method in METHODS])
@@ -56,5 +56,5 @@ def test_another_split_and_excluded_images_change_the_test_images(tmp_path: Path
 
 def test_changed_images_have_no_example(tmp_path: Path) -> None:
     digits = catalog.load("digits")
-    assert jobs.example_settings(digits, tmp_path) is not None
-    assert jobs.example_settings(replace(digits, fingerprint="changed"), tmp_path) is None
+    assert jobs.find_example(digits, tmp_path) is not None
+    assert jobs.find_example(replace(digits, fingerprint="changed"), tmp_path) is None

@@ -26,8 +26,6 @@ from udml_core.base.errors import UserError
 from udml_core.results.records import FOLDER, Spread
 
 NAME = "benchmark"
-COSTS = ("seconds", "processor seconds", "MB", "lines")
-"""Measures of which a lower value is better."""
 NOT_RANKED = ("images", "dimension", "map@r left out")
 """Counts that every method shares."""
 FEWEST_METHODS = 3

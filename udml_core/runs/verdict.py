@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from udml_core.numerics.measures import MAIN_MEASURES
+
 Evaluation = Mapping[str, Mapping[str, Any]]
 Rank = Literal["above", "between", "below", "baseline", "unknown"]
-MAIN_MEASURE = "map@r"
-MEASURE_NAMES = {"map@r": "MAP@R", "recall@1": "R@1"}
-"""The measures of a leaderboard."""
+MAIN_MEASURE = MAIN_MEASURES[0].key
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def verdict(title: str, evaluation: Evaluation | None, is_frozen: bool = False) 
         return Verdict("unknown", f"{title} has no evaluation yet.")
     of = standing(evaluation)
     if of.after is None or of.frozen is None:
-        return Verdict("unknown", f"{title} cannot be judged: {MEASURE_NAMES[MAIN_MEASURE]} needs class labels.")
+        return Verdict("unknown", f"{title} cannot be judged: {MAIN_MEASURES[0].name} needs class labels.")
     if is_frozen:
         return Verdict("baseline", f"Frozen features are the line to beat: {_percent(of.after)} MAP@R.")
     values = f"{_percent(of.after)} against {_percent(of.frozen)}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import plotly.graph_objects as go
 import streamlit as st
 
-from udml_core.results.benchmark import COSTS, Benchmark, Difference, critical_difference
+from udml_core.numerics.measures import measure_of
+from udml_core.results.benchmark import Benchmark, Difference, critical_difference
 
 from ..draw.figures import COLORS, GRAY, draw
 from ..results.charts import shorten
-from .table import words_of
 
 FEW_DATASETS = 5
 """Below this number of data sets the test has little power even for few methods."""
@@ -21,7 +21,7 @@ def show_difference(benchmark: Benchmark, measure: str, seeds: int) -> None:
         st.caption("Lines of code are the same on all data sets, so there is nothing to test.")
         return
     names, scores = benchmark.scores(measure)
-    difference = critical_difference(names, scores, measure in COSTS)
+    difference = critical_difference(names, scores, measure_of(measure).better == "lower")
     if difference is None:
         st.info("A critical difference needs three methods that are measured on all chosen data sets. Choose more "
                 "kinds of supervision or one data set above.", icon=":material/lightbulb:")
@@ -41,7 +41,7 @@ def show_difference(benchmark: Benchmark, measure: str, seeds: int) -> None:
                          legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0})
     figure.update_yaxes(tickvals=list(range(len(ranks))), ticktext=labels, autorange="reversed", automargin=True)
     figure.update_xaxes(title="average rank, 1 is best")
-    draw(figure, "benchmark-difference", f"Average ranks by {words_of(measure)}: {difference.names[0]} has "
+    draw(figure, "benchmark-difference", f"Average ranks by {measure_of(measure).name}: {difference.names[0]} has "
          f"{ranks[0]:.1f}, {difference.names[-1]} has {ranks[-1]:.1f}; the critical difference is "
          f"{difference.critical:.1f}.")
     st.caption("A gray line joins methods whose average ranks differ by less than the critical difference. Friedman's "

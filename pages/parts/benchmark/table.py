@@ -9,27 +9,21 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from udml_core.results.benchmark import COSTS, NOT_RANKED, Benchmark, DataSet, Entry, ranks
+from udml_core.numerics.measures import MEASURES, measure_of
+from udml_core.results.benchmark import NOT_RANKED, Benchmark, DataSet, Entry, ranks
 from udml_core.runs import Run, runs_folder
 
-from ..results.table import measure_words, value_text
+from ..results.table import value_text
 
 GROUP_WORDS = {"none": "no labels", "test images": "no labels, test images seen", "few": "few labels",
                "pairs": "pairs", "all": "all labels"}
 """What a method knows, in words."""
-COST_WORDS = {"seconds": "Seconds", "processor seconds": "Processor seconds", "MB": "Peak memory, MB",
-              "lines": "Lines of code"}
 COST_CAPTION = ("Read seconds and memory as orders of magnitude: one process measures several methods in turn, so the "
                 "first one pays for features that the others share, and memory contains what earlier ones left. Lines "
                 "of code count the method's own file without comments; several methods may share a file.")
 SHOWN_COSTS = ("processor seconds", "MB", "lines")
 """Costs that the table shows: seconds of the clock depend on what else the machine did."""
 RANK, METHOD, KNOWS, AVERAGE = "Rank", "Method", "Training uses", "Average rank"
-
-
-def words_of(measure: str) -> str:
-    """Return the title of a measure or a cost."""
-    return COST_WORDS.get(measure) or measure_words(measure)
 
 
 @dataclass(frozen=True)
@@ -71,7 +65,7 @@ def ranked_table(benchmark: Benchmark, measure: str) -> RankedTable:
         row |= {title: value_text(entry.summary.get(measure), measure) if entry else ""
                 for title, entry in entries.items()}
         row |= {AVERAGE: f"{average[name]:.1f}" if name in average else ""} if several else {}
-        row |= {COST_WORDS[cost]: _mean_cost([entry.summary[cost][0] for entry in entries.values()
+        row |= {MEASURES[cost].name: _mean_cost([entry.summary[cost][0] for entry in entries.values()
                                               if entry and cost in entry.summary])
                 for cost in SHOWN_COSTS if cost != measure}
         rows.append(row)
@@ -101,7 +95,7 @@ def average_ranks(benchmark: Benchmark, measure: str, among: Collection[str] | N
         values = {name: entry.summary[measure][0] for name, entry in dataset.entries.items()
                   if measure in entry.summary and (among is None or name in among)}
         if values:
-            own = ranks(np.array([list(values.values())]), measure in COSTS)[0]
+            own = ranks(np.array([list(values.values())]), measure_of(measure).better == "lower")[0]
             for name, rank in zip(values, own, strict=True):
                 found.setdefault(name, []).append(float(rank))
     return {name: float(np.mean(values)) for name, values in found.items()}
@@ -129,7 +123,7 @@ def show_cell(entry: Entry, dataset: DataSet) -> None:
     st.dataframe(seeds_frame(entry), width="stretch", height="content",
                  column_config={"_index": st.column_config.TextColumn("Measure", width=190)})
     for table, figures in entry.printed.items():
-        values = ", ".join(f"{words_of(measure)} {value:g}" for measure, value in figures.items())
+        values = ", ".join(f"{measure_of(measure).name} {value:g}" for measure, value in figures.items())
         mark = "comparable" if entry.comparable else ("**not comparable**: other images, another network or a smaller "
                                                       "budget")
         st.caption(f"{table} prints {values}; {mark}.")
@@ -144,8 +138,8 @@ def command_of(entry: Entry, dataset: DataSet) -> str:
 def seeds_frame(entry: Entry) -> pd.DataFrame:
     """Return every measure of each seed and the mean, as text."""
     measures = [measure for measure in entry.summary if measure not in NOT_RANKED]
-    columns = {f"Seed {run.seed}": {words_of(measure): value_text((run.values[measure], 0.0), measure)
+    columns = {f"Seed {run.seed}": {measure_of(measure).name: value_text((run.values[measure], 0.0), measure)
                                     for measure in measures if measure in run.values} for run in entry.runs}
-    columns["Mean ± deviation"] = {words_of(measure): value_text(entry.summary[measure], measure)
+    columns["Mean ± deviation"] = {measure_of(measure).name: value_text(entry.summary[measure], measure)
                                    for measure in measures}
-    return pd.DataFrame(columns).reindex([words_of(measure) for measure in measures]).fillna("")
+    return pd.DataFrame(columns).reindex([measure_of(measure).name for measure in measures]).fillna("")

@@ -13,9 +13,10 @@ import streamlit as st
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.exploration.comparison import mean_interval
+from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run
 from udml_core.runs.comparison import Spread, differing_settings, seed_groups, settings_of, spread
-from udml_core.runs.verdict import MAIN_MEASURE, MEASURE_NAMES, best_runs, standing
+from udml_core.runs.verdict import MAIN_MEASURE, best_runs, standing
 from udml_core.work.jobs.presets import show
 
 from ..draw.palette import percent, points
@@ -32,6 +33,7 @@ PAGE_WIDTH, TITLE_WIDTH, MOST_WIDTH = 1014, 230, 260
 GAIN, OVER_FROZEN, OVER_PCA, TO_BEST = "change", "against frozen", "against PCA", "against best"
 COLUMNS = ("before", "after", GAIN, OVER_FROZEN, OVER_PCA, TO_BEST)
 """Columns of each measure."""
+TITLES = {measure.key: measure.name for measure in MAIN_MEASURES}
 METHOD = "Method"
 """The title of the setting that names the method."""
 FACTS = "Facts"
@@ -63,7 +65,7 @@ def measure_table(runs: Sequence[Run]) -> pd.DataFrame:
     for (name, members), group in zip(named.items(), groups, strict=True):
         row: dict[str, Any] = {"": "", "Run": name, FACTS: facts(members[0]), **({heading: group} if heading else {}),
                                "Seeds": len(members)}
-        for measure, title in MEASURE_NAMES.items():
+        for measure, title in TITLES.items():
             of = [standing(run.evaluation(), measure) for run in members]
             rivals = [others for others in named.values() if group_of(others[0]) == group_of(members[0])]
             after = _mean_after(members, measure)
@@ -169,7 +171,7 @@ def show_measures(runs: Sequence[Run]) -> None:
     table, named, equal = measure_table(runs), repetitions(runs), equal_runs(runs)
     if share_images(runs) and len(equal) > 1:
         judged, nearest = ({name: [standing(run.evaluation(), measure) for run in members]
-                            for name, members in named.items()} for measure in MEASURE_NAMES)
+                            for name, members in named.items()} for measure in TITLES)
         words, certainty = verdict_words(judged, nearest, lambda best, second: gap_interval(named[best], named[second]))
         if words:
             st.markdown(f":material/emoji_events: {words}")
@@ -200,16 +202,16 @@ def table_html(table: pd.DataFrame, positions: Sequence[Sequence[int]]) -> str:
         table: The table of `measure_table`.
         positions: Positions of each row's runs among the compared runs, for their colors.
     """
-    parts = [f"<th scope='colgroup' colspan='{len(COLUMNS)}'>{title}</th>" for title in MEASURE_NAMES.values()]
+    parts = [f"<th scope='colgroup' colspan='{len(COLUMNS)}'>{title}</th>" for title in TITLES.values()]
     has_seeds = bool((table["Seeds"] > 1).any())
     plain = [name for name in table.columns if name not in ("", "Run", FACTS, "Seeds")
-             and name.split(" ")[0] not in MEASURE_NAMES.values()] + (["Seeds"] if has_seeds else [])
+             and name.split(" ")[0] not in TITLES.values()] + (["Seeds"] if has_seeds else [])
     first = "".join(f"<th scope='col' rowspan='2'>{html.escape(name)}</th>" for name in ("Run", *plain))
     second = "".join(f"<th scope='col'>{name}</th>" for name in COLUMNS) * len(parts)
     rows = []
     for row, members in zip(table.to_dict("records"), positions, strict=True):
         cells = "".join(f"<td>{html.escape(str(row[name]))}</td>" for name in plain)
-        cells += "".join(_cell(row[f"{title} {name}"], name) for title in MEASURE_NAMES.values() for name in COLUMNS)
+        cells += "".join(_cell(row[f"{title} {name}"], name) for title in TITLES.values() for name in COLUMNS)
         star = "★ " if row[""] else ""
         rows.append(f"<tr><th scope='row'>{''.join(map(swatch, members))}{star}{html.escape(row['Run'])}"
                     f"<small>{html.escape(row[FACTS])}</small></th>{cells}</tr>")

@@ -13,10 +13,11 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from udml_core.base.errors import UserError
+from udml_core.numerics.measures import curve_of
 from udml_core.runs import Run
 from udml_core.runs.baselines import JUDGED, Baselines, baselines_of, read_baselines
 
-from ..draw.figures import CURVE_WORDS, SHARES, axis_title, curve_names, draw, line_style, titled
+from ..draw.figures import curve_names, draw, line_style, titled
 from ..draw.palette import BEFORE, percent
 from ..draw.tables import table_behind
 from ..shell.cached import dataset_of
@@ -93,9 +94,9 @@ def curve_table(metrics: Mapping[str, Sequence[Mapping[str, Any]]], whole: bool)
         whole: Whether the sample is the whole test half.
     """
     table = pd.concat([pd.DataFrame(rows).assign(Run=name) for name, rows in metrics.items()])
-    titles = {name: f"{curve_title(name, whole)}{', %' if name in SHARES else ''}" for name in table.columns
+    titles = {name: f"{curve_title(name, whole)}{', %' if curve_of(name).is_percent else ''}" for name in table.columns
               if name != "Run"}
-    digits = {name: 1 if name in SHARES else 4 for name in titles}
+    digits = {name: 1 if curve_of(name).is_percent else 4 for name in titles}
     return table[["Run", *titles]].round(digits).rename(columns=titles)
 
 
@@ -113,7 +114,7 @@ def curve_title(name: str, whole: bool) -> str:
         name: The curve's name in the metrics.
         whole: Whether its sample is the whole test half.
     """
-    title = CURVE_WORDS.get(name, name.capitalize())
+    title = curve_of(name).name
     return title.replace(" on a sample of the test half", " on all test images") if whole else title
 
 
@@ -128,8 +129,8 @@ def baseline_words(beaten: Baselines, count: int) -> str:
 
 def shown_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return rows of curves with shares in percent."""
-    return [{name: 100 * value if name in SHARES and value is not None else value for name, value in row.items()}
-            for row in rows]
+    return [{name: 100 * value if value is not None and curve_of(name).is_percent else value
+             for name, value in row.items()} for row in rows]
 
 
 def common_baselines(runs: Sequence[Run]) -> Baselines:
@@ -176,7 +177,7 @@ def _baselines(run: Run, has_trained: bool) -> Baselines | None:
 def _chart(name: str, title: str, metrics: Mapping[str, list[dict[str, Any]]], beaten: Baselines, key: str) -> None:
     """Draw one curve of all runs, with the baselines that have this measure."""
     figure = go.Figure()
-    unit, last = " %" if name in SHARES else "", []
+    unit, last = " %" if curve_of(name).is_percent else "", []
     for number, (run, rows) in enumerate(metrics.items()):
         points = [(row["epoch"], row[name]) for row in rows if row.get(name) is not None]
         if points:
@@ -198,6 +199,6 @@ def _chart(name: str, title: str, metrics: Mapping[str, list[dict[str, Any]]], b
     titled(figure, title, 240 if len(metrics) == 1 else 240 + 22 * len(metrics), hovermode="x unified",
            showlegend=len(metrics) > 1, margin_r=LABEL_WIDTH if drawn else 8,
            legend={"yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "font": {"size": 11}})
-    figure.update_yaxes(title=axis_title(name), tickformat=".4~g")
+    figure.update_yaxes(title=curve_of(name).axis_title, tickformat=".4~g")
     figure.update_xaxes(title="epoch", dtick=1 if max(map(len, metrics.values())) <= 12 else None)
     draw(figure, key, f"{title} over the epochs: {'; '.join(last)}.")

@@ -10,6 +10,8 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
+from udml_core.numerics.measures import CURVES, curve_of
+
 from .palette import percent
 
 DASHES = ("solid", "dash", "dot", "dashdot")
@@ -19,52 +21,13 @@ CURSOR = {"width": 2, "dash": "dot", "color": GRAY}
 """The line that marks the value of a slider or a bound."""
 LINE_COLORS = ("#8856a7", "#8a8a00", "#cc79a7", "#009e73", "#0072b2", "#d55e00")
 """Colors of runs; the last two mark hits and misses too, which often stand beside runs."""
-CURVE_WORDS = {
-    "loss": "Mean loss", "mean weight": "Mean weight of a triplet",
-    "violating": "Share of violating triplets or pairs", "sample map@r": "MAP@R on a sample of the test half",
-    "sample recall@1": "R@1 on a sample of the test half", "validation map@r": "MAP@R on the validation images",
-    "validation recall@1": "R@1 on the validation images",
-    "given recall@1": "R@1 among the assigned labels",
-    "effective rank": "Effective rank", "training effective rank": "Effective rank of training images",
-    "neighbor stability": "Neighbors kept since the last epoch",
-    "sample knn@200": "Weighted kNN accuracy on a sample of the test half",
-    "positive similarity": "Mean cosine of two views of an image",
-    "mean similarity": "Mean cosine of all pairs of views",
-    "latent positive similarity": "Mean cosine of two views of an image, z",
-    "latent mean similarity": "Mean cosine of all pairs of views, z",
-    "log sigma": "Mean log σ", "log normalizer": "log Z of NCE",
-    "mutual pairs": "Mutual pairs", "proxy spread": "Mean distance between proxies",
-    "admitted": "Share of candidates admitted", "accuracy": "Views classified correctly",
-    "cluster stability": "NMI of the last two clusterings",
-    "distance ratio": "Distance to other clusters / within a cluster",
-    "anchors": "Share of images with a neighborhood", "teacher similarity": "Mean similarity of a batch to the teacher",
-}
-AXES = {
-    "mean weight": "weight", "violating": "share, %", "sample map@r": "MAP@R, %", "sample recall@1": "R@1, %",
-    "validation map@r": "MAP@R, %", "validation recall@1": "R@1, %", "given recall@1": "R@1, %",
-    "effective rank": "rank, dimensions", "training effective rank": "rank, dimensions",
-    "neighbor stability": "share, %", "sample knn@200": "accuracy, %", "positive similarity": "cosine",
-    "mean similarity": "cosine", "latent positive similarity": "cosine", "latent mean similarity": "cosine",
-    "log sigma": "log σ", "log normalizer": "log Z", "mutual pairs": "pairs", "proxy spread": "distance",
-    "admitted": "share, %", "accuracy": "accuracy, %", "cluster stability": "NMI", "distance ratio": "ratio",
-    "anchors": "share, %", "teacher similarity": "cosine",
-}
-"""Titles of the vertical axis with the unit; another curve's axis is called by its name."""
 HIDDEN = ("epoch", "seconds")
-SHARES = ("violating", "sample map@r", "sample recall@1", "validation map@r", "validation recall@1", "given recall@1",
-          "neighbor stability", "sample knn@200", "admitted", "accuracy", "anchors")
-"""Curves that methods store as shares between 0 and 1, shown in percent."""
 
 
 def curve_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the names of the curves in rows of metrics, titled curves first."""
+    """Return the names of the curves in rows of metrics, listed curves first."""
     present = list(dict.fromkeys(name for row in rows for name in row if name not in HIDDEN))
-    return sorted(present, key=lambda name: list(CURVE_WORDS).index(name) if name in CURVE_WORDS else len(CURVE_WORDS))
-
-
-def axis_title(name: str) -> str:
-    """Return the title of a curve's vertical axis with the unit."""
-    return AXES.get(name, name)
+    return sorted(present, key=lambda name: list(CURVES).index(name) if name in CURVES else len(CURVES))
 
 
 def draw(figure: go.Figure, key: str, alt: str, on_click: Callable[[], None] | None = None) -> None:
@@ -114,7 +77,8 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
         height: Height in pixels.
         title: The title; the name in words if empty.
     """
-    title, share = title or CURVE_WORDS.get(name, name.capitalize()), name in SHARES
+    measure = curve_of(name)
+    title, share = title or measure.name, measure.is_percent
     points = {run: [(row["epoch"], 100 * row[name] if share else row[name]) for row in rows
                     if row.get(name) is not None] for run, rows in runs.items()}
     _single_values(title, points, share)
@@ -129,7 +93,7 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
         return
     titled(figure, title, height, showlegend=len(runs) > 1, legend={"orientation": "h", "y": -0.45},
            hovermode="x unified")
-    figure.update_yaxes(title=axis_title(name), tickformat=".4~g")
+    figure.update_yaxes(title=measure.axis_title, tickformat=".4~g")
     if share:
         figure.update_yaxes(ticksuffix=" %", range=share_range([y for values in points.values() for _, y in values]))
     figure.update_xaxes(title="epoch", dtick=1 if max(map(len, runs.values()), default=0) <= 12 else None)

@@ -7,17 +7,13 @@ import html
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run
 from udml_core.runs.search.retrieval import FROZEN
 
 from ..shell.analyses import frame_words
 from ..shell.run_status import method_title, title_of
-from .palette import percent
 from .sections import slot
-
-MEASURES = {"R@1": "recall@1", "MAP@R": "map@r"}
-HELP = {"R@1": "Recall@1: share of test images whose nearest image has the same class, a hit.",
-        "MAP@R": "Mean average precision at R: how well the ranking puts the R images of the query's class first."}
 
 
 def header_place() -> DeltaGenerator:
@@ -46,13 +42,13 @@ def _measures(run: Run) -> list[str]:
     """Return the measures that the run has: images without classes have none."""
     evaluation = run.evaluation() or {}
     before, after, frozen = (evaluation.get(name, {}) for name in ("initial", "final", "frozen"))
+    measured = [measure for measure in MAIN_MEASURES[::-1] if after.get(measure.key) is not None]
     if run.spec().method == FROZEN:
-        return [_part(name, percent(after[key]), HELP[name])
-                for name, key in MEASURES.items() if after.get(key) is not None]
-    return [_part(name, f"{percent(before.get(key))} → {percent(after[key])}",
-                  f"{HELP[name]} Before training → after training; frozen: the features without training.",
-                  f"frozen {percent(frozen[key])}" if frozen.get(key) is not None else "")
-            for name, key in MEASURES.items() if after.get(key) is not None]
+        return [_part(of.name, of.text(after[of.key]), of.help) for of in measured]
+    return [_part(of.name, f"{of.text(before.get(of.key))} → {of.text(after[of.key])}",
+                  f"{of.help} Before training → after training; frozen: the features without training.",
+                  f"frozen {of.text(frozen[of.key])}" if frozen.get(of.key) is not None else "")
+            for of in measured]
 
 
 def _kept(run: Run) -> str:

@@ -7,29 +7,15 @@ from collections.abc import Mapping
 import pandas as pd
 import streamlit as st
 
-from .palette import percent
+from udml_core.numerics.measures import MEASURES
 
 EVALUATION_ROWS = ("recall@1", "recall@2", "recall@4", "recall@8", "recall@10", "recall@100", "recall@1000",
                    "gallery recall@1", "gallery recall@10", "gallery recall@20", "gallery recall@50", "mprec@10",
                    "map@r", "knn@200", "linear probe", "nmi", "f", "purity", "trustworthiness", "continuity",
                    "effective rank", "neighbors kept from frozen", "dimension", "images")
-MEASURE_WORDS = {**{f"recall@{k}": f"R@{k}" for k in (1, 2, 4, 8, 10, 20, 50, 100, 1000)},
-                 "mprec@10": "mprec@10", "map@r": "MAP@R", "knn@200": "Weighted kNN, k = 200", "nmi": "NMI",
-                 **{f"gallery recall@{k}": f"R@{k}, queries to gallery" for k in (1, 10, 20, 50)},
-                 "f": "Pairwise F", "neighbors kept from frozen": "10 nearest neighbors kept from frozen features",
-                 "dimension": "Dimension", "width": "Dimension", "images": "Images searched"}
 EMBEDDING_WORDS = {"initial": "Before training", "frozen": "Frozen", "centered pca": "PCA (centered)",
                    "pca": "PCA, same dimension", "final": "After training", "latent": "After training, latent z"}
 """Titles of embeddings; versions before 0.3 evaluated "pca", which is not centered."""
-NOT_PERCENT = {"effective rank": "{:,.1f}", "dimension": "{:,.0f}", "images": "{:,.0f}"}
-"""The formats of measures that are not percentages."""
-
-
-def measure_text(name: str, value: float | None) -> str:
-    """Format a measure: percent with one decimal, or a number; a dash if there is none."""
-    if value is None or pd.isna(value):
-        return percent(None)
-    return NOT_PERCENT[name].format(value) if name in NOT_PERCENT else percent(value)
 
 
 def table_behind(label: str, frame: pd.DataFrame) -> None:
@@ -71,6 +57,6 @@ def evaluation_table(evaluations: Mapping[str, Mapping[str, Mapping[str, float |
             columns[title if len(evaluations) == 1 else f"{run}: {title}"] = measures
     present = [name for name in EVALUATION_ROWS
                if any(measures.get(name) is not None for measures in columns.values())]
-    words = pd.Index([MEASURE_WORDS.get(name, name.capitalize()) for name in present], name="Measure")
-    return pd.DataFrame({title: [measure_text(name, measures.get(name)) for name in present]
+    words = pd.Index([MEASURES[name].name for name in present], name="Measure")
+    return pd.DataFrame({title: [MEASURES[name].text(measures.get(name)) for name in present]
                          for title, measures in columns.items()}, index=words)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
+from udml_core.numerics.measures import measure_of
 from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
 from udml_core.runs.analyses import Refined, analysis_at, plan_analysis
 from udml_core.runs.tasks import LIVE_STATES
 
 from ..shell.analyses import load_result, request_analysis
-from .measures import MEASURES
 
 
 def show_actions(run: Run, recipe: Recipe) -> None:
@@ -48,8 +48,8 @@ def show_exact(run: Run, analysis_id: str) -> None:
     """Show the exact measures of a finished refinement."""
     result = load_result(run, analysis_id)
     assert isinstance(result, Refined)
-    figures = ", ".join(f"{MEASURES[name][0]} {before:.1f} → **{after:.1f}**" for name, (before, after)
-                        in result.measures.items() if name in MEASURES)
+    figures = ", ".join(f"{measure_of(name).name} {before:.1f} → **{after:.1f}**" for name, (before, after)
+                        in result.measures.items())
     applied = f"Applied to all {len(result.indices):,} test images ({result.protocol}): {figures}."
     before, after = (round(value, 1) for value in result.measures.get("recall@1", (0.0, 0.0)))
     if after < before:

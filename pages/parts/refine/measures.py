@@ -5,23 +5,15 @@ from __future__ import annotations
 import streamlit as st
 
 from udml_core.exploration import refining
-from udml_core.exploration.refining import NEIGHBORS, RefinedGallery
+from udml_core.exploration.refining import RefinedGallery
+from udml_core.numerics.measures import MAIN_MEASURES, MEASURES
 from udml_core.numerics.refinement import STEPS
 
-from ..draw.palette import change_style, percent, signed
+from ..draw.palette import change_style, signed
 from .live import Live
 
-MEASURES = {
-    "recall@1": ("R@1", "%", "Share of queries whose nearest image has the same class, a hit."),
-    "map@r": ("MAP@R", "%", "Mean average precision at R, the number of images of the query's class."),
-    "reciprocity": ("Reciprocity", "%", f"Share of an image's {NEIGHBORS} nearest neighbors that have the image among "
-                                       f"their own {NEIGHBORS}."),
-    "hubness": ("Hubness", "", "Skewness of how often images are neighbors of others. A high value means hubs: a few "
-                              "images near very many."),
-    "neighbor stability": ("Neighbors kept", "%", f"Share of the {NEIGHBORS} nearest neighbors that were neighbors "
-                                                  "before the refinement."),
-}
-"""Title, unit and meaning of each measure."""
+SHOWN = tuple(MEASURES[key] for key in ("recall@1", "map@r", "reciprocity", "hubness", "neighbor stability"))
+"""The measures of a refinement."""
 
 
 def show_measures(live: Live, refined: RefinedGallery) -> None:
@@ -31,20 +23,16 @@ def show_measures(live: Live, refined: RefinedGallery) -> None:
                 "images computes them.", icon=":material/visibility_off:")
     measures = refining.measure(refined, live.labels)
     with st.container(horizontal=True, gap="small", key="refine-measures"):
-        for name, (title, unit, meaning) in MEASURES.items():
-            if name not in measures:
+        for of in SHOWN:
+            if of.key not in measures:
                 continue
-            before, after = measures[name]
-            words, digits = (percent, 1) if unit else (_number, 2)
-            if name == "neighbor stability":
-                st.metric(title, words(after), help=meaning, width="content")
+            before, after = measures[of.key]
+            if of.better == "neither":
+                st.metric(of.name, of.text(after), help=of.help, width="content")
                 continue
-            st.metric(title, words(after), f"{signed(after - before, digits)} from {words(before)}", help=meaning,
-                      width="content", **change_style(after - before, digits, lower_is_better=name == "hubness"))
-
-
-def _number(value: float) -> str:
-    return signed(value, 2).removeprefix("+")
+            st.metric(of.name, of.text(after), f"{signed(after - before, of.digits)} from {of.text(before)}",
+                      help=of.help, width="content",
+                      **change_style(after - before, of.digits, lower_is_better=of.better == "lower"))
 
 
 def warn_of_fall(live: Live, refined: RefinedGallery) -> None:
@@ -83,5 +71,5 @@ def show_protocol(live: Live, refined: RefinedGallery) -> None:
     st.caption(f"Live figures: {len(queries):,} evenly spaced queries against {of} test images{kept}; neighbors are "
                f"searched among each image's {stage.candidates.shape[1]} nearest. Apply to all images for exact "
                "figures.")
-    st.caption(" ".join(f"**{title}**: {meaning}" for name, (title, _, meaning) in MEASURES.items()
-                        if live.labels is not None or name not in ("recall@1", "map@r")))
+    st.caption(" ".join(f"**{of.name}**: {of.help}" for of in SHOWN
+                        if live.labels is not None or of not in MAIN_MEASURES))

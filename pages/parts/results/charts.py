@@ -6,10 +6,10 @@ import re
 
 import plotly.graph_objects as go
 
+from udml_core.numerics.measures import measure_of
 from udml_core.results.records import Spread, Table
 
 from ..draw.figures import COLORS, GRAY, draw, line_style, width_axis
-from .table import measure_title, measure_words
 
 ROW_OF_WIDTH = re.compile(r"(.+) d=(\d+)")
 """The name of a method's row at one width of the embedding."""
@@ -45,9 +45,9 @@ def chart_by_row(table: Table, measure: str, key: str) -> None:
     figure.update_layout(height=110 + 26 * len(names), margin=MARGIN, showlegend=True, legend=LEGEND)
     figure.update_yaxes(categoryorder="array", categoryarray=names[::-1], automargin=True, type="category",
                         tickvals=names, ticktext=[shorten(name) for name in names])
-    figure.update_xaxes(title=measure_title(measure))
+    figure.update_xaxes(title=measure_of(measure).title)
     best = max(((row[measure][0], name) for name, row in table.rows.items() if measure in row), default=(0.0, "none"))
-    draw(figure, key, f"{measure_words(measure)} of {len(names)} rows, mean and standard deviation. The highest "
+    draw(figure, key, f"{measure_of(measure).name} of {len(names)} rows, mean and standard deviation. The highest "
          f"trained row is {best[1]} with {best[0]:.4g}. The table below lists all values.")
 
 
@@ -77,7 +77,7 @@ def chart_by_width(table: Table, measure: str, key: str) -> None:
     figure.update_layout(height=420, margin=MARGIN, showlegend=True, hovermode="x unified", legend=LEGEND)
     width_axis(figure, (width for points in lines.values() for width, _ in points))
     figure.update_xaxes(title="Dimension d")
-    figure.update_yaxes(title=measure_title(measure))
-    draw(figure, key, f"{measure_words(measure)} by dimension: " + "; ".join(
+    figure.update_yaxes(title=measure_of(measure).title)
+    draw(figure, key, f"{measure_of(measure).name} by dimension: " + "; ".join(
         f"{name} {points[0][1][0]:.1f} at {points[0][0]} to {points[-1][1][0]:.1f} at {points[-1][0]}"
         for name, points in lines.items()))

@@ -4,25 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
+from udml_core.numerics.measures import measure_of
 from udml_core.results.records import Spread, Table
 
-from ..draw.tables import MEASURE_WORDS, NOT_PERCENT
-
-WHOLE_NUMBERS = ("seconds", "width", "epoch", "size", "events", "tried", "held", "broken", "mended", "sessions")
-SHARES = ("linear probe", "purity", "trustworthiness", "continuity")
-"""Measures in percent whose names are their titles."""
-
-
-def measure_words(measure: str) -> str:
-    """Return a measure's title."""
-    default = measure if "_" in measure or measure.startswith("mprec") else measure[:1].upper() + measure[1:]
-    return MEASURE_WORDS.get(measure, default)
-
-
-def measure_title(measure: str) -> str:
-    """Return a measure's title with its unit, for an axis or a column."""
-    is_share = measure in MEASURE_WORDS and measure not in (*NOT_PERCENT, *WHOLE_NUMBERS)
-    return f"{measure_words(measure)}, %" if is_share or measure in SHARES else measure_words(measure)
+WHOLE_NUMBERS = ("epoch", "size", "events", "tried", "held", "broken", "mended", "sessions")
+"""Counts that only records have."""
 
 
 def table_frame(table: Table) -> pd.DataFrame:
@@ -40,7 +26,7 @@ def table_frame(table: Table) -> pd.DataFrame:
             values = [table.printed[name].get(measure) for measure in measures]
             title = f"{name}, reported" if table.comparable else f"{name}, reported*"
             rows[title] = ["" if value is None else f"{value:g}" for value in values]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=[measure_title(measure) for measure in measures])
+    return pd.DataFrame.from_dict(rows, orient="index", columns=[measure_of(measure).title for measure in measures])
 
 
 def value_text(value: Spread | None, measure: str) -> str:
@@ -48,6 +34,6 @@ def value_text(value: Spread | None, measure: str) -> str:
     if value is None:
         return ""
     mean, deviation = value
-    if measure in WHOLE_NUMBERS or abs(mean) >= 1000:
+    if measure in WHOLE_NUMBERS or measure_of(measure).digits == 0 or abs(mean) >= 1000:
         return f"{mean:,.0f}"
     return f"{mean:.1f} ± {deviation:.1f}" if deviation >= 0.05 else f"{mean:.1f}"

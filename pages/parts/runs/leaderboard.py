@@ -9,10 +9,11 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run
-from udml_core.runs.verdict import MEASURE_NAMES, Rank, Standing, best_runs, standing, verdict
+from udml_core.runs.verdict import Rank, Standing, best_runs, standing, verdict
 
-from ..draw.palette import percent, points
+from ..draw.palette import points
 from ..shell.address import choice_from_address, write_address
 from ..shell.run_groups import PARTS, by_group, group_column, group_of, group_words
 from ..shell.run_status import SUPERVISION, method_title, run_titles
@@ -76,7 +77,7 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
     for run, group, evaluation, written in zip(runs, groups, evaluations, notes, strict=True):
         judged = verdict(method_title(run), evaluation, run.spec().method == "frozen")
         state = run.status().state
-        of_run = {title: standing(evaluation, measure) for measure, title in MEASURE_NAMES.items()}
+        of_run = {measure.name: standing(evaluation, measure.key) for measure in MAIN_MEASURES}
         # A phone shows about 310 pixels: the name and the measures come first.
         row: dict[str, Any] = {"Run": titles[run.id], **{title: of.after for title, of in of_run.items()},
                                "": "★" if run.id in best else "",
@@ -103,9 +104,8 @@ def show_marks(runs: Sequence[Run]) -> None:
     st.caption(f"{together}★ marks the highest MAP@R among runs with the same data set, split and backbone. The "
                "verdict compares MAP@R with two baselines that need no training: the features that training begins "
                "with (frozen), and PCA of them.",
-               help="R@1: how often the nearest image has the query's class. MAP@R: how well the whole ranking puts "
-                    "images of the query's class first. PCA has the dimension of the run's embedding. Differences "
-                    "are in percentage points.")
+               help=" ".join(f"{measure.name}: {measure.help}" for measure in MAIN_MEASURES[::-1])
+               + " PCA has the dimension of the run's embedding. Differences are in percentage points.")
 
 
 def choose_runs(runs: Sequence[Run]) -> list[Run]:
@@ -153,7 +153,7 @@ def _in_address() -> list[str]:
 
 def _formatted(frame: pd.DataFrame) -> Any:
     """Format measures and differences as text, in columns that a click on the heading still sorts as numbers."""
-    formats = dict.fromkeys(MEASURE_NAMES.values(), percent) | {
+    formats = {measure.name: measure.text for measure in MAIN_MEASURES} | {
         name: lambda value: points(value).removesuffix(" points") for name in frame.columns if " − " in name}
     return frame.style.format(formats, na_rep="–")
 
@@ -170,7 +170,7 @@ def _columns(frame: pd.DataFrame) -> dict[str, Any]:
     for heading in (name for name in frame.columns if name.split(" · ")[0] in PARTS):
         columns[heading] = column.TextColumn(width=_text_width([heading, *frame[heading]], 230),
                                              help="Only runs of the same group can be compared.")
-    for name in MEASURE_NAMES.values():
+    for name in (measure.name for measure in MAIN_MEASURES):
         more = 7 * (len(name) - len("R@1"))  # a longer name needs wider columns
         columns[name] = column.NumberColumn(width=58 + more // 3, help="After training, on the test half, in percent.")
         columns[f"{name} − frozen"] = column.NumberColumn(

@@ -11,9 +11,10 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
+from udml_core.numerics.measures import Measure
 from udml_core.work import sweeps
 from udml_core.work.jobs.presets import show
-from udml_core.work.sweeps import Combination, Criterion
+from udml_core.work.sweeps import Combination
 
 from ..draw.figures import COLORS, GRAY, draw, titled
 from ..draw.palette import AFTER
@@ -108,7 +109,7 @@ def side_by_side(codes: Sequence[int]) -> list[float]:
     return places
 
 
-def show_multiples(found: Sequence[Combination], criterion: Criterion) -> None:
+def show_multiples(found: Sequence[Combination], criterion: Measure) -> None:
     """Show the measure over each varied field, side by side with equal scales."""
     axes = axes_of(found)
     if not axes:
@@ -121,12 +122,12 @@ def show_multiples(found: Sequence[Combination], criterion: Criterion) -> None:
         for column, axis in zip(st.columns(A_ROW), axes[start:start + A_ROW], strict=False):
             with column:
                 _over(axis, found, criterion, best, (min(ends) - room, max(ends) + room))
-    st.caption(f"{criterion.title}: a point for each combination, bars of one standard deviation over the seeds, a "
+    st.caption(f"{criterion.name}: a point for each combination, bars of one standard deviation over the seeds, a "
                "dash at the mean of each value, a star at the best. If the dashes are level, the field hardly matters "
                "here.")
 
 
-def _over(axis: Axis, found: Sequence[Combination], criterion: Criterion, best: Combination,
+def _over(axis: Axis, found: Sequence[Combination], criterion: Measure, best: Combination,
           limits: tuple[float, float]) -> None:
     """Draw the measure over one field."""
     x = side_by_side(axis.codes) if axis.is_listed else axis.values
@@ -135,7 +136,7 @@ def _over(axis: Axis, found: Sequence[Combination], criterion: Criterion, best: 
         x=x, y=y, mode="markers", marker={"color": COLORS[0], "size": 6},
         text=[combination_words(one) for one in found], hovertemplate="%{text}<br>%{y:.1f}<extra></extra>",
         error_y={"array": [(one.score and one.score.deviation) or 0.0 for one in found], "thickness": 1, "width": 2}))
-    alt = f"{criterion.title} over {axis.title}"
+    alt = f"{criterion.name} over {axis.title}"
     if axis.is_listed:
         groups = [[value for code, value in zip(axis.codes, y, strict=True) if code == place]
                   for place in range(len(axis.texts))]
@@ -151,18 +152,18 @@ def _over(axis: Axis, found: Sequence[Combination], criterion: Criterion, best: 
                        marker={"symbol": "star", "size": 14, "color": AFTER})
     titled(figure, axis.title, 230, showlegend=False)
     figure.update_xaxes(title=axis.title)
-    figure.update_yaxes(title=criterion.title, range=limits, ticksuffix=" %" if criterion.is_percent else "")
+    figure.update_yaxes(title=criterion.name, range=limits, ticksuffix=" %" if criterion.is_percent else "")
     draw(figure, f"sweep-over-{axis.title}", f"{alt}. The best is {combination_words(best)}.")
 
 
-def show_parallel(found: Sequence[Combination], criterion: Criterion) -> None:
+def show_parallel(found: Sequence[Combination], criterion: Measure) -> None:
     """Show all combinations in parallel coordinates, a line for each."""
     axes = axes_of(found)
     if not axes:
         return
     scores = [one.score.mean for one in found if one.score]
     dimensions = [_dimension(axis) for axis in axes]
-    dimensions.append({"label": criterion.title, "values": scores, "tickformat": ".1f"})
+    dimensions.append({"label": criterion.name, "values": scores, "tickformat": ".1f"})
     figure = go.Figure(go.Parcoords(
         dimensions=dimensions, labelfont={"size": 13}, tickfont={"size": 12},
         line={"color": scores, "colorscale": SCALE, "showscale": False}))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from udml_core.numerics.measures import Measure
 from udml_core.runs.comparison import Spread
-from udml_core.work.sweeps import Combination, Criterion
+from udml_core.work.sweeps import Combination
 
 from ..shell.run_status import METHOD_TITLES, escaped
 from ..shell.setting_words import setting_words
@@ -23,6 +24,6 @@ def measured(value: Spread | None, is_percent: bool = True) -> str:
     return f"{value.mean:.1f}{deviation}{' %' if is_percent else ''}"
 
 
-def criterion_text(one: Combination, criterion: Criterion) -> str:
+def criterion_text(one: Combination, criterion: Measure) -> str:
     """Return a combination's criterion."""
     return measured(one.score, criterion.is_percent)

@@ -10,10 +10,9 @@ from udml_core.work import jobs
 
 from ..draw.form import option_key
 from ..shell.run_status import escaped
-from .settings import Settings, example_title
 
 
-def show_measured(spec: Spec, dataset: Dataset, settings: Settings, example: Run | None) -> None:
+def show_measured(spec: Spec, dataset: Dataset, settings: jobs.Settings, example: Run | None) -> None:
     """Say how many test images measure the run, and whether the same images measure an example.
 
     Args:
@@ -26,7 +25,7 @@ def show_measured(spec: Spec, dataset: Dataset, settings: Settings, example: Run
     if example is None:
         st.caption(f"Evaluated on {count}.")
         return
-    title = escaped(example_title(example))
+    title = escaped(jobs.example_title(example))
     if jobs.shares_test_images(spec, example, dataset):
         features = "" if spec.encoder == example.spec().encoder else " Their features before training differ."
         st.caption(f"Evaluated on the same {count} as the example {title}, so Compare can show the same queries."

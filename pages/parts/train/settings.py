@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
@@ -16,10 +15,9 @@ from udml_core.runs import Run, RunRequest, find_run, form_options, runs_folder
 from udml_core.work import jobs
 from udml_core.work.jobs.presets import ImageKind
 
-from ..results.table import measure_words
 from ..shell.address import choice_from_address, write_address
 from ..shell.cached import load_dataset
-from ..shell.run_status import duration, escaped, method_title
+from ..shell.run_status import escaped
 from ..shell.setting_words import setting_words
 
 SETTINGS = {"example": "As in the example", "default": "Default values", "quick": "Quick, about a minute",
@@ -29,23 +27,6 @@ WITH_OPTIONS = ("example", "paper")
 BOX = "preset"
 KEPT = "train-kept"
 CHOICES = ("dataset", "method", "preset", jobs.FIELDS)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the form begins with.
-
-    Attributes:
-        key: Part of the widgets' keys; other settings give new widgets.
-        fields: Hyper-parameters that replace the defaults.
-        options: Options of a run that replace the defaults.
-        preset: The paper's settings, if they are chosen.
-    """
-
-    key: str = ""
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    preset: jobs.Preset | None = None
 
 
 def restore_choices() -> None:
@@ -79,18 +60,18 @@ def _link_like(text: str) -> dict[str, str]:
         return {}
 
 
-def offered_example(dataset: Dataset, method: str = "") -> jobs.ExampleSettings | None:
-    """Return the settings of an example on the data set's images; None if there is none."""
-    return jobs.example_settings(dataset, runs_folder(), method)
+def offered_example(dataset: Dataset, method: str = "") -> Run | None:
+    """Return an example on the data set's images, if possible of a method; None if there is none."""
+    return jobs.find_example(dataset, runs_folder(), method)
 
 
-def begins_with_example(example: jobs.ExampleSettings | None) -> bool:
+def begins_with_example(example: Run | None) -> bool:
     """Return whether the form begins with an example: there is one, and the address states no values."""
     stated = {jobs.FIELDS, *jobs.OPTIONS} - {"labels", "labels_per_class"}
     return example is not None and not any(name in st.query_params for name in (BOX, *stated))
 
 
-def choose_settings(example: jobs.ExampleSettings | None) -> str:
+def choose_settings(example: Run | None) -> str:
     """Choose the settings to begin with; with an example on the same images, the address always names them."""
     titles = {name: title for name, title in SETTINGS.items() if name != "example" or example is not None}
     wanted = "example" if begins_with_example(example) else choice_from_address(BOX, titles, "default")
@@ -101,8 +82,7 @@ def choose_settings(example: jobs.ExampleSettings | None) -> str:
     return name
 
 
-def explain_settings(name: str, method: type[Method], dataset: Dataset, example: jobs.ExampleSettings | None
-                     ) -> Settings:
+def explain_settings(name: str, method: type[Method], dataset: Dataset, example: Run | None) -> jobs.Settings:
     """Say what the chosen settings are, and return them."""
     if name == "example" and example is not None:
         return _example(example, method)
@@ -113,7 +93,7 @@ def explain_settings(name: str, method: type[Method], dataset: Dataset, example:
             return _quick(method, dataset)
         case "best":
             return _best(method, dataset)
-    return Settings()
+    return jobs.Settings()
 
 
 def _take_settings(name: str = "") -> None:
@@ -135,32 +115,27 @@ def forget_fields() -> None:
     st.query_params.pop(jobs.FIELDS, None)
 
 
-def _example(example: jobs.ExampleSettings, method: type[Method]) -> Settings:
-    what = "Settings" if example.run.spec().method == method.card.name else "Backbone, split and dimension"
+def _example(example: Run, method: type[Method]) -> jobs.Settings:
+    settings = jobs.example_settings(example, method)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(f"{what} of the example {escaped(example_title(example.run))}.", width="content")
+        st.caption(escaped(settings.says), width="content")
         st.button("Use the default values", key="train-defaults", type="tertiary", icon=":material/restart_alt:",
                   on_click=_take_settings, args=("default",))
-    return Settings("example", example.fields, example.options)
+    return settings
 
 
-def example_title(run: Run) -> str:
-    """Return the title of an example in a sentence, such as RPML on Digits."""
-    return f"{method_title(run)} on {run.spec().dataset_title.split(',')[0]}"
-
-
-def _paper(method: type[Method], dataset: Dataset) -> Settings:
+def _paper(method: type[Method], dataset: Dataset) -> jobs.Settings:
     preset = jobs.find_preset(method.card.name, jobs.image_kind(dataset))
     if preset is None:
         st.info(f"No paper prints settings for {method.card.title}, so the default values are shown.",
                 icon=":material/info:")
-        return Settings()
-    st.caption(f"The paper of {preset.paper} reports {', '.join(map(measure_words, preset.measures))}. Its training "
-               "can take days on a CPU; see the expected time.")
-    return Settings(preset.images, preset.field_values(), preset.option_values(), preset)
+        return jobs.Settings()
+    settings = preset.settings()
+    st.caption(settings.says)
+    return settings
 
 
-def _quick(method: type[Method], dataset: Dataset) -> Settings:
+def _quick(method: type[Method], dataset: Dataset) -> jobs.Settings:
     options = {name: st.query_params[name] for name in ("backbone", "pooling", "split") if name in st.query_params}
 
     written = jobs.read_fields(st.query_params.get(jobs.FIELDS, ""), method)
@@ -171,28 +146,27 @@ def _quick(method: type[Method], dataset: Dataset) -> Settings:
         return jobs.expected_seconds(request, dataset)
 
     try:
-        fields = jobs.quick_fields(method, seconds)
-        expected = seconds(fields)
+        settings = jobs.quick_settings(method, seconds)
+        is_long = seconds(settings.fields) > 1.5 * jobs.QUICK_SECONDS
     except UserError:  # the form explains what does not fit
-        return Settings("quick")
-    more = "" if expected <= 1.5 * jobs.QUICK_SECONDS else " Fewer epochs do not make it shorter."
-    st.caption(f"For a first look, not for results: {_listed(fields, method) or 'the default values'}; about "
-               f"{duration(expected)} with features.{more}")
-    return Settings("quick-" + jobs.write_fields(fields), fields)
+        return jobs.Settings("quick")
+    st.caption(_listed(settings, method) + (" Fewer epochs do not make it shorter." if is_long else ""))
+    return settings
 
 
-def _best(method: type[Method], dataset: Dataset) -> Settings:
-    best = jobs.best_settings(method.card.name, jobs.image_kind(dataset))
-    st.caption(" ".join(part for part in (
-        f"{_listed(best.fields, method)}. {best.says}" if best.fields else
-        f"No record varies {method.card.title} on such images with a gain, so the default values are shown.",
-        best.method_says) if part))
-    if best.method and best.method != method.card.name:
-        st.page_link("pages/train.py", label=f"Use {find_method(best.method).card.title}",
-                     icon=":material/swap_horiz:", query_params={"dataset": dataset.name, "method": best.method,
+def _best(method: type[Method], dataset: Dataset) -> jobs.Settings:
+    images = jobs.image_kind(dataset)
+    settings = jobs.best_settings(method, images)
+    favored, evidence = jobs.favored_method(images)
+    st.caption(f"{_listed(settings, method)} {evidence}".rstrip())
+    if favored and favored != method.card.name:
+        st.page_link("pages/train.py", label=f"Use {find_method(favored).card.title}",
+                     icon=":material/swap_horiz:", query_params={"dataset": dataset.name, "method": favored,
                                                                  "preset": "best"})
-    return Settings("best", best.fields)
+    return settings
 
 
-def _listed(fields: Mapping[str, Any], method: type[Method]) -> str:
-    return ", ".join(setting_words(name, value, method.card.name) for name, value in fields.items())
+def _listed(settings: jobs.Settings, method: type[Method]) -> str:
+    """Return the fields of settings, and the reason for them."""
+    values = ", ".join(setting_words(name, value, method.card.name) for name, value in settings.fields.items())
+    return f"{values or 'Default values'}. {settings.says}"

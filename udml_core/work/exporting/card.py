@@ -11,6 +11,7 @@ from udml_core.base.errors import UserError
 from udml_core.data.splits import SplitName
 from udml_core.methods import find_method
 from udml_core.numerics.evaluation import headline_measures
+from udml_core.numerics.measures import measure_of
 from udml_core.runs import Run, list_runs
 from udml_core.runs.comparison import seed_groups, settings_of, spread
 from udml_core.runs.search.retrieval import Retrieval
@@ -78,7 +79,7 @@ def _data(opened: Retrieval) -> str:
     is_labeled = dataset.labels is not None or dataset.evaluation_classes is not None
     hit = " A hit is an image of the query's class." if is_labeled else ""
     if dataset.queries is not None and split.name == "zero-shot":
-        hit += " The measures `gallery recall@k` search the official gallery with the official queries alone."
+        hit += " The measures of queries to gallery use the official queries and gallery alone."
     return f"""## Data and protocol
 
 The data set is {_plain(opened.spec.dataset_title)}: {len(dataset):,} images {labels}. \
@@ -101,7 +102,7 @@ def _figures(run: Run) -> str:
     for measure in (name for name in rows.get("final", {}) if name not in LEFT_OUT):
         cells = [_number(row.get(measure)) for row in rows.values()]
         cells += [_spread(seeds, measure)] if len(seeds) > 1 else []
-        lines.append(f"| {measure} | " + " | ".join(cells) + " |")
+        lines.append(f"| {measure_of(measure).name} | " + " | ".join(cells) + " |")
     known = (f"The last column is the mean and the standard deviation over {len(seeds)} runs that differ in the seed "
              "alone." if len(seeds) > 1 else "This is a single run: how much the figures vary with the seed is not "
                                              "known.")
@@ -114,8 +115,8 @@ def _figures(run: Run) -> str:
 
 {table}
 
-Values are in percent, except for the effective rank, which counts dimensions. nmi, purity and f compare the clusters of
-k-means with the classes.
+Values are in percent, except for the effective rank, which counts dimensions. NMI, purity and pairwise F compare the
+clusters of k-means with the classes.
 """
 
 

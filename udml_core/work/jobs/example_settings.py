@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from udml_core.data.dataset import Dataset
-from udml_core.methods import find_method
+from udml_core.methods import Method, find_method
 from udml_core.runs import Run, Spec, are_examples_shown, example_runs
+from udml_core.work.jobs.settings import Settings
 
 SHARED = ("backbone", "pooling", "split")
 """Options that give a run the frozen features and the test images of an example."""
 WIDTH = "dimension"
 """The field of an embedding's width, which all methods with a projection have."""
-
-
-@dataclass(frozen=True)
-class ExampleSettings:
-    """What a run takes from an example on the same images.
-
-    Attributes:
-        run: The example.
-        fields: Hyper-parameters that differ from the defaults. For a run of another method, only the width of its
-            embedding and, where the encoder has nothing to train, the part that it trains.
-        options: Options of a run that decide features and test images.
-    """
-
-    run: Run
-    fields: Mapping[str, Any]
-    options: Mapping[str, Any]
 
 
 def examples_on(fingerprint: str, root: Path) -> list[Run]:
@@ -47,8 +29,8 @@ def examples_on(fingerprint: str, root: Path) -> list[Run]:
     return [run for run in example_runs() if run.spec().fingerprint == fingerprint]
 
 
-def example_settings(dataset: Dataset, root: Path, method: str = "") -> ExampleSettings | None:
-    """Return what a run takes from the example of its method, else from the first example on its images.
+def find_example(dataset: Dataset, root: Path, method: str = "") -> Run | None:
+    """Return the example of a method, else the first example on its images.
 
     Args:
         dataset: The data set.
@@ -56,20 +38,34 @@ def example_settings(dataset: Dataset, root: Path, method: str = "") -> ExampleS
         method: The method of the run; any method if empty.
 
     Returns:
-        The settings; None if no example is on these images.
+        The example; None if no example is on these images.
     """
     examples = examples_on(dataset.fingerprint, root)
-    example = next((run for run in examples if run.spec().method == method), next(iter(examples), None))
-    if example is None:
-        return None
+    return next((run for run in examples if run.spec().method == method), next(iter(examples), None))
+
+
+def example_settings(example: Run, method: type[Method]) -> Settings:
+    """Return what a run takes from an example on the same images.
+
+    A run of another method takes only the width of the embedding and, where the encoder has nothing to train, the part
+    that it trains.
+    """
     spec = example.spec()
-    fields = spec.changed_fields()
-    if method not in ("", spec.method):  # 64 pixels, for example, allow no method its default width
-        known = find_method(method).model_fields
+    what, fields = "Settings", spec.changed_fields()
+    if method.card.name != spec.method:  # 64 pixels, for example, allow no method its default width
+        known = method.model_fields
+        what = "Backbone, split and dimension"
         fields = {name: spec.fields[name] for name in (WIDTH,) if name in known and name in spec.fields}
         if "trains" in known and not spec.encoder.trainable:
             fields["trains"] = "head"
-    return ExampleSettings(example, fields, {name: getattr(spec, name) for name in SHARED})
+    return Settings("example", fields, {name: getattr(spec, name) for name in SHARED},
+                    f"{what} of the example {example_title(example)}.")
+
+
+def example_title(example: Run) -> str:
+    """Return the title of an example in a sentence, such as RPML on Digits."""
+    spec = example.spec()
+    return f"{find_method(spec.method).card.title} on {spec.dataset_title.split(',')[0]}"
 
 
 def shares_test_images(spec: Spec, example: Run, dataset: Dataset) -> bool:

@@ -11,6 +11,7 @@ from udml_core.base.errors import UserError
 from udml_core.methods import Method, find_method
 from udml_core.runs import RunRequest, Spec
 from udml_core.work.jobs.presets import ImageKind, find_preset
+from udml_core.work.jobs.settings import Settings
 
 FIELDS = "fields"
 """The parameter of the hyper-parameters, such as alpha:40,trains:head."""
@@ -72,14 +73,18 @@ def link_of(spec: Spec, images: ImageKind) -> dict[str, str]:
     Raises:
         UserError: The method is unknown.
     """
-    defaults = find_method(spec.method).make({}).model_dump()
+    like = _settings_like(spec, images)
+    link = {"dataset": spec.dataset, "method": spec.method, "preset": like.source, FIELDS: write_fields(like.fields),
+            **{name: write_option(value) for name, value in like.options.items()}}
+    return {name: value for name, value in link.items() if value and (name, value) != ("preset", "default")}
+
+
+def _settings_like(spec: Spec, images: ImageKind) -> Settings:
+    """Return the settings of a run, with the fields that differ from the defaults or from the paper's values."""
+    known = find_method(spec.method).make({}).model_dump()
     preset = find_preset(spec.method, images) if spec.preset == "paper" else None
     if preset is not None:
-        defaults |= preset.field_values()
-    changed = {name: value for name, value in spec.fields.items() if value != defaults.get(name)}
-    link = {"dataset": spec.dataset, "method": spec.method, "preset": spec.preset, FIELDS: write_fields(changed)}
-    for name in OPTIONS:
-        value = getattr(spec, name)
-        if value is not None and value != RunRequest.model_fields[name].get_default():
-            link[name] = write_option(value)
-    return {name: value for name, value in link.items() if value and (name, value) != ("preset", "default")}
+        known |= preset.field_values()
+    return Settings(spec.preset, {name: value for name, value in spec.fields.items() if value != known.get(name)},
+                    {name: value for name in OPTIONS if (value := getattr(spec, name)) is not None
+                     and value != RunRequest.model_fields[name].get_default()})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -18,7 +18,9 @@ import numpy as np
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.methods import METHODS, find_method
+from udml_core.numerics.measures import measure_of
 from udml_core.runs import RunRequest, Spec
+from udml_core.work.jobs.settings import Settings
 
 PRESETS = Path(__file__).with_name("presets.toml")
 SMALL = 32
@@ -111,6 +113,12 @@ class Preset:
         """Return the printed options of a run by name."""
         return {name: entry.value for name, entry in self.options.items()}
 
+    def settings(self) -> Settings:
+        """Return the printed values as the settings of a run."""
+        measures = ", ".join(measure_of(key).name for key in self.measures)
+        return Settings("paper", self.field_values(), self.option_values(), f"The paper of {self.paper} reports "
+                        f"{measures}. Its training can take days on a CPU; see the expected time.")
+
     def own_departures(self) -> list[str]:
         """List what the preset itself has in place of the paper's settings."""
         nearest = [f"{name}: {show(entry.value)} in place of {entry.printed} ({entry.source})"
@@ -180,12 +188,11 @@ def apply_preset(request: RunRequest, dataset: Dataset) -> RunRequest:
     """
     if request.preset != "paper":
         return request
-    preset = require_preset(find_method(request.method).card.name, image_kind(dataset))
-    chosen = {name: getattr(request, name) for name in request.model_fields_set}
-    options = preset.option_values()
+    settings = require_preset(find_method(request.method).card.name, image_kind(dataset)).settings()
     if request.labels == "given":  # the paper's label budget and selection apply to drawn labels
-        options = {name: value for name, value in options.items() if name not in ("labels_per_class", "select")}
-    return RunRequest.make(options | chosen | {"fields": preset.field_values() | request.fields})
+        settings = replace(settings, options={name: value for name, value in settings.options.items()
+                                              if name not in ("labels_per_class", "select")})
+    return settings.fill(request)
 
 
 def departures(spec: Spec, dataset: Dataset) -> list[str]:

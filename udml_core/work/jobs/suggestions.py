@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +15,7 @@ from udml_core.runs import RunRequest
 from udml_core.work.jobs.estimate import estimate
 from udml_core.work.jobs.planning import plan
 from udml_core.work.jobs.presets import ImageKind, image_kind, show
+from udml_core.work.jobs.settings import Settings
 
 Suggestion = Literal["quick", "best"]
 
@@ -25,30 +25,25 @@ QUICK_SECONDS = 60.0
 QUICK_VIEWS = 2
 
 
-@dataclass(frozen=True)
-class Best:
-    """What the records favor for a method and a kind of images.
-
-    Attributes:
-        fields: Hyper-parameters that differ from the defaults.
-        says: The evidence.
-        method: The method that the records favor on such images; empty if no record compares methods on them.
-        method_says: The evidence for that method.
-    """
-
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    says: str = ""
-    method: str = ""
-    method_says: str = ""
-
-
-def best_settings(method: str, images: ImageKind) -> Best:
+def best_settings(method: type[Method], images: ImageKind) -> Settings:
     """Return the settings that the records favor; without fields if no record varies the method's on such images."""
-    content = _read()
-    kind = content["kind"].get(images, {})
-    entries = (entry for entry in content["best"] if entry["method"] == method and images in entry["images"])
+    entries = (entry for entry in _read()["best"] if entry["method"] == method.card.name and images in entry["images"])
     entry: Mapping[str, Any] = next(entries, {})
-    return Best(entry.get("fields", {}), entry.get("says", ""), kind.get("method", ""), kind.get("says", ""))
+    return Settings("best", entry.get("fields", {}), says=entry.get("says") or (
+        f"No record varies {method.card.title} on such images with a gain."))
+
+
+def favored_method(images: ImageKind) -> tuple[str, str]:
+    """Return the method that the records favor on such images, and the evidence; empty texts if no record compares."""
+    kind = _read()["kind"].get(images, {})
+    return kind.get("method", ""), kind.get("says", "")
+
+
+def quick_settings(method: type[Method], seconds: Callable[[Mapping[str, Any]], float]) -> Settings:
+    """Return the fields of a run of about a minute, with its expected time; see `quick_fields`."""
+    fields = quick_fields(method, seconds)
+    return Settings("quick", fields, says=f"For a first look, not for results; about {seconds(fields):.0f} s are "
+                                          "expected.")
 
 
 def quick_fields(method: type[Method], seconds: Callable[[Mapping[str, Any]], float]) -> dict[str, Any]:
@@ -102,24 +97,13 @@ def apply_suggestion(request: RunRequest, suggestion: Suggestion, dataset: Datas
         UserError: An option does not fit; the message names it.
     """
     method = find_method(request.method)
-    fields: Mapping[str, Any]
     if suggestion == "best":
-        best = best_settings(method.card.name, image_kind(dataset))
-        fields, reason = best.fields, best.says or (
-            f"No record varies {method.card.title} on such images with a gain.")
+        settings = best_settings(method, image_kind(dataset))
     else:
-        fields = quick_fields(method, lambda fields: expected_seconds(_fill(request, fields), dataset, pairs))
-        seconds = expected_seconds(_fill(request, fields), dataset, pairs)
-        reason = f"For a first look, not for results; about {seconds:.0f} s are expected."
-    filled = {name: value for name, value in fields.items() if name not in request.fields}
-    words = ", ".join(f"{name}={show(value)}" for name, value in filled.items()) or "default values"
-    return _fill(request, fields), f"{words}. {reason}"
-
-
-def _fill(request: RunRequest, fields: Mapping[str, Any]) -> RunRequest:
-    """Return a request with further fields; the request's own fields stay."""
-    chosen = {name: getattr(request, name) for name in request.model_fields_set}
-    return RunRequest.make(chosen | {"fields": {**fields, **request.fields}})
+        settings = quick_settings(method, lambda fields: expected_seconds(
+            Settings("quick", fields).fill(request), dataset, pairs))
+    values = ", ".join(f"{name}={show(value)}" for name, value in settings.fields.items() if name not in request.fields)
+    return settings.fill(request), f"{values or 'default values'}. {settings.says}"
 
 
 @cache

@@ -6,7 +6,7 @@ rest from the runs.
 """
 
 from udml_core.work.sweeps.control import Begun, resume_sweep, start_sweep, stop_sweep
-from udml_core.work.sweeps.criteria import CRITERIA, Criterion, score
+from udml_core.work.sweeps.criteria import CRITERIA, score
 from udml_core.work.sweeps.group import (
            Member,
            Sweep,
@@ -23,7 +23,7 @@ from udml_core.work.sweeps.prepare import complete, expected_seconds, fit_budget
 from udml_core.work.sweeps.progress import GroupState, Progress, progress_of
 from udml_core.work.sweeps.reading import OPTIONS, make_sweep, parse_sweep, read_sweep
 
-__all__ = ["CRITERIA", "MOST_RUNS", "OPTIONS", "Begun", "Combination", "Criterion", "GroupState", "Member", "Progress",
+__all__ = ["CRITERIA", "MOST_RUNS", "OPTIONS", "Begun", "Combination", "GroupState", "Member", "Progress",
            "Sweep", "SweepSpec", "best_combinations", "best_run", "combinations", "complete", "count_runs",
            "expected_seconds", "find_sweep", "fit_budget", "forget_sweep", "key_of", "list_sweeps", "make_sweep",
            "parse_sweep", "plan_runs", "progress_of", "read_sweep", "requests_of", "resume_sweep", "runs_by_key",

@@ -2,46 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from udml_core.base.errors import UserError
 from udml_core.base.files import version_of
 from udml_core.numerics.evaluation import effective_rank
+from udml_core.numerics.measures import CURVES
 from udml_core.runs import Run
+from udml_core.runs.selection import TRAINED_RANK
 
-
-@dataclass(frozen=True)
-class Criterion:
-    """A measure of a finished run; higher is better.
-
-    Attributes:
-        name: Its name in a sweep's file.
-        title: Its name on pages.
-        text: What it measures.
-        holds_out: Whether the run must hold out labeled images.
-        is_percent: Whether the measure is a share, shown in percent.
-    """
-
-    name: str
-    title: str
-    text: str
-    holds_out: bool = False
-    is_percent: bool = True
-
-
-CRITERIA = {criterion.name: criterion for criterion in (
-    Criterion("validation map@r", "Validation MAP@R",
-              "Measured on labeled images or classes of the training half that no run trains on.", holds_out=True),
-    Criterion("validation recall@1", "Validation R@1",
-              "Measured on labeled images of the training half that no run trains on.", holds_out=True),
-    Criterion("given recall@1", "R@1 of assigned labels",
-              "Leave-one-out R@1 among the labels that you assigned."),
-    Criterion("effective rank", "Effective rank",
-              "Of the training images; needs no labels. A higher rank uses more directions of the embedding. It "
-              "prefers wide embeddings, so compare equal dimensions.", is_percent=False))}
-"""The criteria by name."""
+CRITERIA = {measure.key: measure for measure in (
+    CURVES["validation map@r"], CURVES["validation recall@1"], CURVES["given recall@1"],
+    replace(CURVES["effective rank"], help=CURVES[TRAINED_RANK].help))}
+"""The criteria by key; higher is better. The effective rank is that of the training images."""
+HOLDING_OUT = ("validation map@r", "validation recall@1")
+"""Criteria for which a run must hold out labeled images."""
 
 
 def score(run: Run, criterion: str) -> float | None:

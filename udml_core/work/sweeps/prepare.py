@@ -13,7 +13,7 @@ from udml_core.data.splits import FEWEST_CLASSES, default_split, make_split
 from udml_core.runs import RunRequest, Spec
 from udml_core.work import jobs
 from udml_core.work.jobs.presets import show
-from udml_core.work.sweeps.criteria import CRITERIA
+from udml_core.work.sweeps.criteria import HOLDING_OUT
 from udml_core.work.sweeps.group import key_of
 from udml_core.work.sweeps.plan import SweepSpec, requests_of, values_of
 
@@ -55,7 +55,7 @@ def complete(spec: SweepSpec, load: Loader = catalog.load) -> SweepSpec:
     assigned = "given" in _options(spec, "labels")
     criterion = spec.criterion or ("given recall@1" if assigned else "validation map@r" if all(
         dataset.labels is not None for dataset in datasets) else "effective rank")
-    holds_out = CRITERIA[criterion].holds_out
+    holds_out = criterion in HOLDING_OUT
     options = dict(spec.options)
     for dataset in datasets:
         if holds_out and dataset.labels is None:
