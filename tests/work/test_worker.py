@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,15 @@ from udml_core.data.given.pairs import PairSet
 from udml_core.data.splits import fixed_sample, make_split
 from udml_core.data.thumbnails import are_sheets_made
 from udml_core.exploration.instances import latent_rows
-from udml_core.methods import RPML, Embedder
+from udml_core.methods import Embedder
+from udml_core.methods.rpml import RPML
 from udml_core.numerics.evaluation import effective_rank, map_at_r, recall_at_k
 from udml_core.numerics.explanations import Clusters, LatentLayer, Pairs, Prototypes, Triplets, Uncertainty
 from udml_core.runs import TRAINED_RANK, Run, best_epoch, create_run
 from udml_core.runs.analyses import list_analyses
 from udml_core.runs.search.retrieval import Retrieval
 from udml_core.work import jobs
+from udml_core.work.workers import analyse as analysis_worker
 from udml_core.work.workers import material
 from udml_core.work.workers import train as worker
 from udml_core.work.workers.evaluate import evaluate_run
@@ -394,13 +397,31 @@ def test_seen_classes_are_evaluated_against_the_training_half_and_pslr_in_both_l
     assert (latent.embeddings("initial") >= 0).all()  # z of the layer before training
 
 
+PLAN = """from udml_core.data import catalog
+from udml_core.runs import RunRequest
+from udml_core.work import jobs
+request = RunRequest.make({"dataset": "fashion-mini", "method": "rpml", "backbone": "pixels"})
+jobs.plan(request, catalog.load("fashion-mini"))
+"""
+
+
+@pytest.mark.parametrize("code", ["import udml_core.work.workers.train", "import udml_core.work.workers.analyse", PLAN],
+                         ids=["train", "analyse", "plan"])
+def test_starting_or_planning_a_run_loads_only_the_libraries_of_every_run(code: str) -> None:
+    late = ("numba", "scipy", "sklearn", "pandas", "pyarrow", "umap", "openTSNE", "torchvision", "timm",
+            "udml_core.methods.mom", "udml_core.methods.uhml", "udml_core.numerics.refinement.refiner")
+    check = f"\nimport sys\nprint([name for name in {late} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code + check], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 @pytest.mark.parametrize("error", [MemoryError("too little"), RuntimeError("anything")])
 def test_a_failed_map_does_not_fail_the_run(error: Exception, tmp_path: Path,
                                             monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(worker.analysis_worker, "keep", failing)
+    monkeypatch.setattr(analysis_worker, "keep", failing)
     run = trained(tmp_path, method="pca", fields={"dimension": 8})
     assert run.status().state == "done", run.status().message
     assert len(Retrieval(run).search_item(0, 3)) == 3

@@ -14,7 +14,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assigned_classes
 from udml_core.exploration import affinity as views
 from udml_core.exploration import label_spread as spreading
-from udml_core.methods import SSDML
+from udml_core.methods.ssdml import SSDML
 from udml_core.numerics.explanations import Affinities
 from udml_core.runs import Run
 from udml_core.runs.search.retrieval import FROZEN

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar, cast
-
-import numba
+from functools import wraps
+from threading import Lock
+from typing import Any, TypeVar, cast
 
 Kernel = TypeVar("Kernel", bound=Callable[..., object])
 LEAST = 256
@@ -19,8 +19,22 @@ LEAST = 256
 
 
 def compiled(function: Kernel) -> Kernel:
-    """Compile a loop over arrays; later processes load the compiled code from a file."""
-    return cast(Kernel, numba.njit(cache=True, nogil=True)(function))
+    """Compile a loop over arrays at its first call; later processes load the compiled code from a file.
+
+    numba takes half a second to import, and a run that is not refined needs no loop. Loops do not call each other.
+    """
+    lock, ready = Lock(), list[Callable[..., object]]()
+
+    @wraps(function)
+    def call(*arguments: Any) -> object:
+        with lock:
+            if not ready:
+                import numba
+
+                ready.append(numba.njit(cache=True, nogil=True)(function))
+        return ready[0](*arguments)
+
+    return cast(Kernel, call)
 
 
 def in_threads(call: Callable[[int, int], object], count: int) -> None:

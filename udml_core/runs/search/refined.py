@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image
@@ -15,7 +16,7 @@ from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import embed_pixels
 from udml_core.data.refinement_views import View, average_features, views_of_step
 from udml_core.methods import Embedder
-from udml_core.numerics.refinement import Ranking, Recipe, Refiner, Step
+from udml_core.numerics.refinement import Recipe, Step
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.refinement.recipe import Average, Expand, Views
 from udml_core.runs import Run
@@ -30,6 +31,9 @@ from udml_core.runs.search.retrieval import (
     query_vector,
     searched_images,
 )
+
+if TYPE_CHECKING:
+    from udml_core.numerics.refinement import Ranking, Refiner
 
 PARTS: dict[Scope, str] = {"all": "", "test": "test half", "train": "training half",
                            "sample": "fixed sample of the test half"}
@@ -162,6 +166,8 @@ class RefinedRetrieval:
         return self._refiner if recipe == outside_recipe(self.recipe) else self._fitted(recipe)
 
     def _fitted(self, recipe: Recipe) -> Refiner:
+        from udml_core.numerics.refinement import Refiner  # loads scikit-learn
+
         spec, training = self.retrieval.spec, None
         split = spec.halves(self.retrieval.dataset)
         if self.scope == "test" and split.name != "all":

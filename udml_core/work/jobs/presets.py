@@ -17,7 +17,7 @@ import numpy as np
 
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
-from udml_core.methods import METHODS, find_method
+from udml_core.methods import find_method
 from udml_core.numerics.measures import measure_of
 from udml_core.runs import RunRequest, Spec
 from udml_core.work.jobs.settings import Settings
@@ -175,6 +175,8 @@ def require_preset(method: str, images: ImageKind) -> Preset:
     """
     preset = find_preset(method, images)
     if preset is None:
+        from udml_core.methods import METHODS  # loads the files of all methods
+
         names = ", ".join(other.card.name for other in METHODS if find_preset(other.card.name, images))
         raise UserError(f"No paper prints settings for {method}. Remove the preset, or choose one of {names}.")
     return preset

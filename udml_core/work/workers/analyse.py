@@ -21,7 +21,7 @@ from udml_core.numerics.graph import AuthorityGraph
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.projection import pca
 from udml_core.numerics.projection.grid import seams, snap_to_grid
-from udml_core.numerics.refinement import Recipe, Refiner
+from udml_core.numerics.refinement import Recipe
 from udml_core.numerics.refinement.measures import label_free_measures, retrieval_measures
 from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs import Run
@@ -279,6 +279,8 @@ def _placed(material: Material, spec: AnalysisSpec) -> Arrays:
 
 def _refine(material: Material, spec: AnalysisSpec) -> Arrays:
     """Refine the embedding of a scope; whitening and reduction are fitted on the training half."""
+    from udml_core.numerics.refinement import Refiner  # loads scikit-learn
+
     recipe = Recipe.parse(spec.recipe)
     indices, (frame,) = material.indices(spec), spec.frames
     training = material.training_indices() if spec.scope == "test" else np.zeros(0, np.int64)

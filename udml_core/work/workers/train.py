@@ -39,7 +39,6 @@ from udml_core.runs.engines import read_owner
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs import device_lock, devices_of, resolve_device
 from udml_core.work.jobs.estimate import evaluation_kind, record_epoch
-from udml_core.work.workers import analyse as analysis_worker
 from udml_core.work.workers.evaluate import KNN, evaluate_run
 from udml_core.work.workers.execute import Reporter, execute
 from udml_core.work.workers.material import Loaded, data_for_fit, embed, load
@@ -301,6 +300,8 @@ class _Work:
         searched meanwhile, so large data sets wait for a user's request. The PCA map of a very large one takes seconds,
         because its neighbors are not computed.
         """
+        from udml_core.work.workers import analyse as analysis_worker  # its libraries delay the first epoch
+
         analyses: dict[Kind, dict[str, Any]] = {
             "pca": {}, "graph": {"scope": "train", "n_neighbors": self.method.graph_neighbors(trained)}}
         if images > MOST_ANALYZED:
