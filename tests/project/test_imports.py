@@ -15,7 +15,7 @@ Imports = Mapping[str, frozenset[tuple[str, str]]]
 
 
 def read_imports(root: Path, *packages: str) -> Imports:
-    """Read the imports of all modules; a lazy face's are those of its stub."""
+    """Read the imports of all modules, for a lazy face from its stub."""
     imports = dict[str, frozenset[tuple[str, str]]]()
     for path in sorted(path for package in packages for path in (root / package).rglob("*.py*")):
         if path.suffix not in (".py", ".pyi"):
