@@ -11,7 +11,7 @@ from udml_core.exploration.epoch_places import place_among_neighbors
 from udml_core.exploration.quick_frames import quick_frames
 from udml_core.runs import Run
 from udml_core.runs.analyses import MAPS, ImageGrid, Projection, analysis_at, list_analyses, plan_analysis
-from udml_core.runs.search.retrieval import FROZEN
+from udml_core.runs.search import FROZEN
 
 from ..draw.map_content import Layout
 from ..draw.slider import live_slider

@@ -7,7 +7,7 @@ import streamlit as st
 from PIL import Image
 
 from udml_core.methods import Method
-from udml_core.runs.search.retrieval import FROZEN, Which
+from udml_core.runs.search import FROZEN, Which
 
 from ..draw.pictures import picture
 from ..shell.address import write_address

@@ -15,7 +15,7 @@ from udml_core.exploration import affinity as views
 from udml_core.exploration import label_spread as spreading
 from udml_core.numerics.explanations import Affinities
 from udml_core.runs import Run
-from udml_core.runs.search.retrieval import FROZEN
+from udml_core.runs.search import FROZEN
 
 from ..draw.gallery import Mark
 from ..shell.address import choice_from_address, write_address

@@ -19,7 +19,7 @@ from udml_core.runs.analyses import (
     list_analyses,
     plan_analysis,
 )
-from udml_core.runs.search.refined import finished_refinements
+from udml_core.runs.search import finished_refinements
 from udml_core.work import jobs
 
 from ..draw.form import field_widget

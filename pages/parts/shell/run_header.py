@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.runs import Run
-from udml_core.runs.search.retrieval import FROZEN
+from udml_core.runs.search import FROZEN
 
 from ..draw.palette import percent
 from ..draw.slots import slot
