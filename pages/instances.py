@@ -23,7 +23,7 @@ from udml_core.exploration import instances as views
 from udml_core.methods import Method
 from udml_core.numerics.explanations import LatentLayer, Uncertainty
 from udml_core.runs import Run
-from udml_core.runs.search.retrieval import FROZEN, Which
+from udml_core.runs.search import FROZEN, Which
 
 LARGEST_DRAW = 2**31
 SIDE = 104  # pixels of a view

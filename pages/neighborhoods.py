@@ -29,7 +29,7 @@ from udml_core.base.arrays import Array
 from udml_core.exploration import neighborhoods as views
 from udml_core.numerics.explanations import LinearNeighborhoods
 from udml_core.runs import Run
-from udml_core.runs.search.retrieval import Which
+from udml_core.runs.search import Which
 
 EMBEDDING_WORDS: dict[Which, str] = {"final": "after training", "initial": "before training"}
 SECTIONS, PAIR = "neighborhoods-section", "Why similar?"

@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.parts.draw.gallery import image_size
 from pages.parts.draw.run_header import run_header
-from pages.parts.retrieval.embeddings import choose_embeddings, describe_refinement
+from pages.parts.retrieval.embeddings import choose_embeddings
 from pages.parts.retrieval.failures import show_failures
 from pages.parts.retrieval.filters import choose_filter, filter_widgets
 from pages.parts.retrieval.query import (
@@ -27,10 +27,11 @@ from pages.parts.retrieval.samples import (
 from pages.parts.shell.cached import load_retrieval
 from pages.parts.shell.interesting import Strip
 from pages.parts.shell.run_picker import pick_run
+from pages.parts.shell.run_status import escaped
 from pages.parts.shell.undo import undo_buttons
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.runs import Run
-from udml_core.runs.search.retrieval import Gallery, Retrieval
+from udml_core.runs.search import Gallery, Retrieval
 
 SEARCH, FAILURES = "Search", "Failures"
 
@@ -60,8 +61,8 @@ def search(retrieval: Retrieval) -> None:
         with st.container(key="retrieval-results"):
             show_rankings(retrieval, rankings, lambda index: pick(query, index))
     for column in columns:
-        if column.search.refined is not None:
-            st.caption(describe_refinement(column))
+        if column.frame.note:
+            st.caption(f"{escaped(column.title)}: {column.frame.note}")
     if rankings and query.single is not None:
         show_single_query(retrieval, query.single, rankings, search_filter.gallery)
     share_results(retrieval, rankings)

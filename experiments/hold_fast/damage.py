@@ -23,7 +23,7 @@ from udml_core.data import catalog
 from udml_core.runs import Run, list_runs
 from udml_core.runs.analyses import AnalysisSpec, create_analysis, find_analysis, list_analyses, plan_analysis
 from udml_core.runs.baselines import baselines_of
-from udml_core.runs.search.retrieval import Retrieval
+from udml_core.runs.search import Retrieval
 from udml_core.runs.trash import contents, delete_run, deleted_runs, restore_run
 from udml_core.runs.verdict import verdict
 from udml_core.work import jobs
@@ -206,8 +206,8 @@ def _trash(run: Run, _scratch: Path) -> None:
 def _search(which: str) -> Callable[[Run, Path], object]:
     def search(run: Run, _scratch: Path) -> None:
         opened_run = Retrieval(run)
-        opened_run.stored_embeddings()
-        index = int(opened_run.stored(which).indices[0])
+        opened_run.frames.names()
+        index = int(opened_run.frame(which).indices[0])
         opened_run.search_item(index, which=which)
 
     return search

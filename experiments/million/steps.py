@@ -17,7 +17,7 @@ from udml_core.numerics.galleries import StoredGallery
 from udml_core.numerics.graph import AuthorityGraph
 from udml_core.runs import Run, RunRequest, create_run, list_runs, runs_folder
 from udml_core.runs.analyses import list_analyses, plan_analysis
-from udml_core.runs.search.retrieval import Query, Retrieval
+from udml_core.runs.search import Query, Retrieval
 from udml_core.work.jobs.planning import plan
 from udml_core.work.workers import analyse, train
 
@@ -94,7 +94,7 @@ def search(folder: Path, rows: int) -> Row:  # noqa: ARG001
     """Search with single images: in all images, in the test half, and with a filter that keeps one of 20."""
     start = time.monotonic()
     opened = Retrieval(_run())
-    opened.stored("final")
+    opened.frame("final").index  # noqa: B018 (opened on first use)
     row = {"open the search, s": time.monotonic() - start}
     kept = np.asarray(opened.dataset.columns["shop"] == "shop 3")
     searches: dict[str, Callable[[Query], Any]] = {

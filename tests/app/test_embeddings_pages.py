@@ -29,7 +29,7 @@ from udml_core.methods import METHODS, find_method
 from udml_core.runs import Run, RunRequest, Spec, create_run
 from udml_core.runs.analyses import DEFAULT_RECIPE, AnalysisSpec, list_analyses, plan_analysis
 from udml_core.runs.command import command_of
-from udml_core.runs.search.retrieval import Retrieval
+from udml_core.runs.search import Retrieval
 from udml_core.work import jobs
 from udml_core.work.exporting import export
 from udml_core.work.workers import analyse as analyse_worker

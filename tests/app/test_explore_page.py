@@ -29,7 +29,7 @@ from udml_core.exploration.clusters import cluster_purity
 from udml_core.numerics.explanations import Affinities, Clusters, Pairs, Triplets
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis, plan_analysis
-from udml_core.runs.search.retrieval import Retrieval
+from udml_core.runs.search import Retrieval
 from udml_core.work.workers import analyse
 
 pytestmark = pytest.mark.usefixtures("own_places")

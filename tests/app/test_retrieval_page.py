@@ -18,7 +18,7 @@ from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core.numerics.explanations import Clusters
 from udml_core.runs import Run
-from udml_core.runs.search.retrieval import Hit, Query, Retrieval
+from udml_core.runs.search import Hit, Query, Retrieval
 
 pytestmark = pytest.mark.usefixtures("own_places")
 

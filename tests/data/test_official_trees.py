@@ -16,7 +16,7 @@ from udml_core.data.sources.folder import Folder
 from udml_core.data.sources.official.layout import Layout
 from udml_core.data.sources.official.trees import FlickrMaterials, Scene15, Voc2007
 from udml_core.data.splits import default_split
-from udml_core.runs.search.retrieval import Query, Retrieval
+from udml_core.runs.search import Query, Retrieval
 
 
 def write_materials(folder: Path) -> Path:

@@ -167,7 +167,7 @@ def wait_for_layout(analysis: Analysis) -> None:
     (AnalysisSpec(kind="tsne", scope="test", perplexity=200), "at least 601 images.* 359"),
     (AnalysisSpec(kind="umap", scope="test", n_neighbors=400), "Lower the number of neighbors to at most 358"),
     (AnalysisSpec(kind="graph", scope="test", n_neighbors=359), "Lower n_neighbors to at most 358"),
-    (AnalysisSpec(kind="pca", scope="sample", frames=("0", "7")), "has the epochs 0 to 2, got epoch 7"),
+    (AnalysisSpec(kind="pca", scope="sample", frames=("0", "7")), "has no embedding '7'. Choose one of"),
 ])
 @pytest.mark.usefixtures("in_this_process")
 def test_a_failed_analysis_has_a_message_and_a_trace(failing: AnalysisSpec, message: str, run: Run) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from tests.running import worked
 from udml_core.base.errors import UserError
@@ -15,16 +17,17 @@ from udml_core.numerics.graph import AuthorityGraph
 from udml_core.numerics.refinement import Recipe, Refiner, make_step
 from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs import Run
-from udml_core.runs.analyses import plan_analysis
-from udml_core.runs.search.embedding import open_search
-from udml_core.runs.search.refined import (
-    RefinedRetrieval,
+from udml_core.runs.analyses import Refined, plan_analysis
+from udml_core.runs.search import (
+    Hit,
+    Query,
+    Retrieval,
     are_views_stored,
     finished_refinements,
     outside_recipe,
     view_embeddings,
 )
-from udml_core.runs.search.retrieval import Query, Retrieval
+from udml_core.runs.search.refined import RefinedIndex
 from udml_core.work.workers.analyse import keep
 
 
@@ -33,9 +36,33 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return worked(tmp_path_factory.mktemp("runs"))
 
 
-def refined(run: Run, recipe: str, scope: str = "test", frame: str = "final") -> RefinedRetrieval:
+@dataclass
+class Opened:
+    """A refinement, opened for search."""
+
+    retrieval: Retrieval
+    name: str
+
+    @property
+    def index(self) -> RefinedIndex:
+        index = self.retrieval.frame(self.name).index
+        assert isinstance(index, RefinedIndex)
+        return index
+
+    @property
+    def result(self) -> Refined:
+        return self.index.result
+
+    def embed(self, image: Image.Image) -> np.ndarray:
+        return self.retrieval.embed(image, self.name)
+
+    def search(self, query: Query, k: int, allowed: np.ndarray | None = None) -> list[Hit]:
+        return self.retrieval.search(query, k, self.name, allowed=allowed)
+
+
+def refined(run: Run, recipe: str, scope: str = "test", frame: str = "final") -> Opened:
     analysis = keep(run, plan_analysis(kind="refine", recipe=recipe, scope=scope, frames=(frame,)), silent)
-    return RefinedRetrieval(Retrieval(run), analysis)
+    return Opened(Retrieval(run), analysis.id)
 
 
 def silent(_share: float, _step: str) -> None:
@@ -112,12 +139,12 @@ def test_images_of_a_query_are_not_hits_and_filters_apply(run: Run) -> None:
 def test_a_refinement_is_opened_like_a_stored_embedding_and_says_that_it_covers_the_test_half(run: Run) -> None:
     opened = refined(run, "average:k=4")
     analysis = finished_refinements(run)[0]
-    search = open_search(Retrieval(run), analysis.id)
+    search = Retrieval(run)
     query = Query((int(opened.result.indices[3]),))
-    assert search.search(query, 7) == RefinedRetrieval(Retrieval(run), analysis).search(query, 7)
+    assert search.search(query, 7, analysis.id) == opened.search(query, 7)
     count, covered = len(opened.retrieval.dataset), len(opened.result.indices)
     for gallery in ("all", "test"):
-        assert search.describe_searched(gallery) == (  # type: ignore[arg-type]
+        assert search.describe_searched(analysis.id, gallery) == (  # type: ignore[arg-type]
             f"{covered:,} of {count:,} images searched (test half, which the refinement covers)")
 
 
@@ -137,11 +164,11 @@ def test_a_training_image_is_a_query_from_outside(run: Run) -> None:
 def test_queries_are_refined_in_the_frame_and_scope_of_the_analysis(frame: str, scope: str, recipe: str,
                                                                     run: Run) -> None:
     opened = refined(run, recipe, scope, frame)
-    np.testing.assert_allclose(opened._refiner.embedding_, opened.result.embedding, atol=1e-5)
+    np.testing.assert_allclose(opened.index._refiner.embedding_, opened.result.embedding, atol=1e-5)
     if frame != "1":
         index = int(opened.result.indices[7])
         own = opened.embed(opened.retrieval.dataset.images[index])
-        np.testing.assert_allclose(own, opened._rows(np.array([index]))[0], atol=1e-5)
+        np.testing.assert_allclose(own, opened.index._take(np.array([index]))[0], atol=1e-5)
 
 
 def test_a_refinement_of_an_epoch_or_a_refinement_has_only_queries_of_its_own_images(run: Run) -> None:
@@ -155,7 +182,7 @@ def test_a_refinement_of_an_epoch_or_a_refinement_has_only_queries_of_its_own_im
         opened.search(Query((outside,)), 5)
     source = keep(run, plan_analysis(kind="refine", recipe="whiten", scope="train"), silent)
     again = refined(run, "average:k=4", "train", source.id)
-    np.testing.assert_allclose(again._refiner.embedding_, again.result.embedding, atol=1e-5)
+    np.testing.assert_allclose(again.index._refiner.embedding_, again.result.embedding, atol=1e-5)
     with pytest.raises(UserError, match="refinement of a refinement"):
         again.embed(again.retrieval.dataset.images[0])
 
@@ -163,14 +190,15 @@ def test_a_refinement_of_an_epoch_or_a_refinement_has_only_queries_of_its_own_im
 def test_a_refinement_of_all_images_searches_the_half_that_it_says(run: Run) -> None:
     refined(run, "average:k=4", "all")
     analysis = plan_analysis(kind="refine", recipe="average:k=4", scope="all").id
-    search = open_search(Retrieval(run), analysis)
-    test, train = search.retrieval.split.test, search.retrieval.split.train
-    indices = {gallery: {hit.index for hit in search.search(Query((int(test[0]), int(train[0]))), 2000, gallery)}
+    search = Retrieval(run)
+    test, train = search.split.test, search.split.train
+    query = Query((int(test[0]), int(train[0])))
+    indices = {gallery: {hit.index for hit in search.search(query, 2000, analysis, gallery)}  # type: ignore[arg-type]
                for gallery in ("all", "test")}
-    assert len(indices["all"]) == len(search.retrieval.dataset) - 2
+    assert len(indices["all"]) == len(search.dataset) - 2
     assert indices["test"] == set(test[1:].tolist())
-    assert search.describe_searched("test").startswith(f"{len(test):,} of")
-    part = refined(run, "whiten", "train").describe_searched()
+    assert search.describe_searched(analysis, "test").startswith(f"{len(test):,} of")
+    part = search.describe_searched(refined(run, "whiten", "train").name)
     assert part.endswith("(training half, which the refinement covers)")
 
 

@@ -14,8 +14,7 @@ from udml_core.data.features import embed_pixels, features_path
 from udml_core.methods import Embedder
 from udml_core.numerics.evaluation import recall_at_k
 from udml_core.runs import Run
-from udml_core.runs.search.embedding import open_search
-from udml_core.runs.search.retrieval import Query, Retrieval
+from udml_core.runs.search import Query, Retrieval
 from udml_core.runs.tasks import Status
 
 
@@ -66,16 +65,16 @@ def test_every_stored_embedding_equals_brute_force(run: Run) -> None:
                 "initial": (np.asarray(run.embeddings("initial")), everything),
                 "final": (np.asarray(run.embeddings("final")), everything),
                 "1": (run.epoch_sample(1), sample), "2": (run.epoch_sample(2), sample)}
-    assert opened.stored_embeddings() == list(expected)
+    assert opened.frames.names() == list(expected)
     row = 7
     for name, (rows, indices) in expected.items():
         query = int(sample[row])
         similarity = rows.astype(np.float64) @ rows[np.searchsorted(indices, query)].astype(np.float64)
         similarity[indices == query] = -2
-        hits = open_search(opened, name).search(Query((query,)), 9)
+        hits = opened.search(Query((query,)), 9, name)
         np.testing.assert_allclose([hit.similarity for hit in hits], np.sort(similarity)[::-1][:9], atol=1e-5)
         assert {hit.index for hit in hits} <= set(indices.tolist())
-    hits = open_search(opened, "1").search(Query((int(sample[3]), int(sample[9])), (int(sample[20]),)), 4)
+    hits = opened.search(Query((int(sample[3]), int(sample[9])), (int(sample[20]),)), 4, "1")
     rows = run.epoch_sample(1).astype(np.float64)
     similarity = rows @ ((rows[3] + rows[9]) / 2 - rows[20])
     similarity[[3, 9, 20]] = -9
@@ -92,7 +91,7 @@ def test_an_epoch_searches_its_sample_and_says_what_it_lacks(run: Run) -> None:
     with pytest.raises(UserError, match="cannot be embedded as in epoch 2"):
         opened.embed(opened.dataset.images[0], "2")
     with pytest.raises(UserError, match=r"has no embedding '7'. Choose one of frozen, initial, final, 1, 2"):
-        open_search(opened, "7")
+        opened.frame("7")
 
 
 def test_an_own_image_has_its_frozen_embedding(run: Run) -> None:

@@ -23,7 +23,7 @@ from udml_core.numerics.explanations import Clusters
 from udml_core.numerics.neighbors import nearest
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis, create_analysis, plan_analysis
-from udml_core.runs.search.retrieval import Retrieval
+from udml_core.runs.search import Retrieval
 from udml_core.work.exporting import images_file
 from udml_core.work.exporting.tables import NEIGHBORS
 from udml_core.work.workers import analyse as worker

@@ -30,7 +30,7 @@ from udml_core.methods import Embedder
 from udml_core.methods.embedder import AnyHead, Head, KernelHead, LatentHead
 from udml_core.numerics.neighbors import read_index
 from udml_core.runs import ExclusionList, Run
-from udml_core.runs.search.retrieval import Retrieval
+from udml_core.runs.search import Retrieval
 from udml_core.work.exporting import export_model, model_archive, onnx_graph
 
 needs_onnx = pytest.mark.skipif(bool(onnx_graph.missing_packages()), reason=(

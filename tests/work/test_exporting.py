@@ -20,7 +20,7 @@ from udml_core.base.errors import UserError
 from udml_core.methods import Embedder
 from udml_core.numerics.neighbors import read_index
 from udml_core.runs import ExclusionList, Run
-from udml_core.runs.search.retrieval import Retrieval
+from udml_core.runs.search import Retrieval
 from udml_core.work.exporting import embeddings_file, export, export_model, images_file, run_files
 from udml_core.work.exporting import target as target_module
 from udml_core.work.exporting.target import written_aside

@@ -33,7 +33,7 @@ from udml_core.numerics.projection import pca
 from udml_core.numerics.projection.sampled import place_by_neighbors, sampled_layouts
 from udml_core.runs import Run, RunRequest, create_run
 from udml_core.runs.analyses import list_analyses
-from udml_core.runs.search.retrieval import Query, Retrieval
+from udml_core.runs.search import Query, Retrieval
 from udml_core.work.exporting import export_shards
 from udml_core.work.jobs.planning import plan
 from udml_core.work.workers import analyse, evaluate, train
@@ -167,7 +167,7 @@ def test_an_index_that_does_not_fit_the_vectors_is_built_again(
 
 def test_a_search_says_how_many_neighbors_it_finds(run: Run) -> None:
     opened_run = Retrieval(run)
-    index = opened_run.stored("final").index
+    index = opened_run.frame("final").index.index  # type: ignore[attr-defined]
     index.manifest = index.manifest.model_copy(update={"recall": Recall(recall=0.986, queries=9, rows=ROWS, changes=0)})
     assert opened_run.describe_searched().endswith("(training half included), which finds 98.6 % of the 10 nearest")
 

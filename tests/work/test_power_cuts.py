@@ -20,7 +20,7 @@ from udml_core.data.given.pairs import read_pairs
 from udml_core.runs import create_run
 from udml_core.runs.analyses import list_analyses
 from udml_core.runs.baselines import BASELINES_FILE, read_baselines
-from udml_core.runs.search.retrieval import Retrieval
+from udml_core.runs.search import Retrieval
 from udml_core.work.exporting import export
 from udml_core.work.jobs import dispatch
 from udml_core.work.workers import train as worker

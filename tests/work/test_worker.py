@@ -31,7 +31,7 @@ from udml_core.numerics.evaluation import effective_rank, map_at_r, recall_at_k
 from udml_core.numerics.explanations import Clusters, LatentLayer, Pairs, Prototypes, Triplets, Uncertainty
 from udml_core.runs import TRAINED_RANK, Run, best_epoch, create_run
 from udml_core.runs.analyses import list_analyses
-from udml_core.runs.search.retrieval import Retrieval
+from udml_core.runs.search import Retrieval
 from udml_core.work import jobs
 from udml_core.work.workers import analyse as analysis_worker
 from udml_core.work.workers import material

@@ -377,26 +377,26 @@ def query(name: RunName, image: Annotated[str, typer.Argument(help="An image fil
     All images are searched, the training half included, unless --gallery test is given.
     """
     from udml_core.data.dataset import read_user_image
-    from udml_core.runs.search.embedding import open_search
-    from udml_core.runs.search.retrieval import Query, Retrieval
+    from udml_core.runs.search import Query, Retrieval
 
-    opened = open_search(Retrieval(_find_run(name, root)), embedding)
+    opened = Retrieval(_find_run(name, root))
+    opened.frame(embedding)  # rejects an unknown name before an image is read
     path = existing_path(image)
     if path is not None:
-        wanted = Query((opened.embed(read_user_image(path, str(path))),))
+        wanted = Query((opened.embed(read_user_image(path, str(path)), embedding),))
     elif image.isdecimal() and len(image) < LONGEST_NUMBER:
         wanted = Query((int(image),))
     else:
         raise UserError(f"The query must be an existing image file or the number of an image, got '{image[:80]}'.")
-    hits, searched = opened.search(wanted, k, gallery), opened.describe_searched(gallery)
-    dataset = opened.retrieval.dataset
+    hits, searched = opened.search(wanted, k, embedding, gallery), opened.describe_searched(embedding, gallery)
+    dataset = opened.dataset
     rows: list[dict[str, Any]] = [
         {"rank": hit.rank, "index": hit.index, "image": dataset.names[hit.index], "distance": hit.distance,
          "similarity": hit.similarity, "shown": hit.shown,
          "class": None if dataset.labels is None else dataset.class_names[dataset.labels[hit.index]],
          "correct": hit.correct} for hit in hits]
     typer.echo(f"{searched}, embedding: {embedding}", err=True)
-    print_answer({"run": opened.retrieval.run.id, "query": image, "embedding": embedding, "searched": searched,
+    print_answer({"run": opened.run.id, "query": image, "embedding": embedding, "searched": searched,
                   "results": rows}, as_json, lambda: [
         f"{row['rank']:3}  {row['shown']:.4f}  #{row['index']}  {dataset.caption(row['index'])}" for row in rows])
 

@@ -15,7 +15,7 @@ from udml_core.runs.analyses import (
     list_analyses,
     plan_analysis,
 )
-from udml_core.runs.search.refined import finished_refinements
+from udml_core.runs.search import finished_refinements
 
 from ..shell.address import choice_from_address, write_address
 from ..shell.analyses import frame_words, request_analysis

@@ -13,7 +13,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.exploration.comparison import only_first_hits, sign_test
 from udml_core.exploration.failures import Atlas
 from udml_core.runs import Run
-from udml_core.runs.search.retrieval import Hit, Retrieval
+from udml_core.runs.search import Hit, Retrieval
 from udml_core.runs.verdict import standing
 
 from ..draw.gallery import Tile, clicked_tile, gallery, tile_of

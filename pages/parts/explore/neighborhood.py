@@ -9,7 +9,7 @@ from udml_core.base.declaration import describe_field
 from udml_core.exploration import neighborhoods as views
 from udml_core.methods.plm import PLM
 from udml_core.runs import Run
-from udml_core.runs.search.retrieval import Which
+from udml_core.runs.search import Which
 
 from ..shell.run_status import hyperparameters
 from .workbench import DeepLink, Workbench, explain, link

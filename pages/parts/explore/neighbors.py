@@ -10,9 +10,7 @@ import streamlit as st
 from udml_core.base.arrays import rows_of
 from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.runs.analyses import REFINED
-from udml_core.runs.search.retrieval import Query
 
-from ..retrieval.embeddings import load_refined
 from ..shell.analyses import frame_words
 from ..shell.cached import load_retrieval
 from ..shell.epoch_images import epoch_images
@@ -81,8 +79,7 @@ def show_neighbors(bench: Workbench) -> DeepLink:
 
 def _ranking(bench: Workbench, frame: str) -> Ranking:
     """Search all images in an embedding, or the test half in a refined one."""
-    hits = (load_refined(bench.run, frame).search(Query((bench.focus,)), COUNT) if frame.startswith(REFINED)
-            else load_retrieval(bench.run).search_item(bench.focus, COUNT, frame, "all"))
+    hits = load_retrieval(bench.run).search_item(bench.focus, COUNT, frame)
     return Ranking(frame_words(frame, bench.run), [hit.index for hit in hits], [hit.shown for hit in hits],
                    None if any(hit.correct is None for hit in hits) else [bool(hit.correct) for hit in hits],
                    "distance" if any(hit.similarity is None for hit in hits) else "cosine similarity")

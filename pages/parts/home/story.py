@@ -11,7 +11,7 @@ from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.numerics.explanations import Affinities, Clusters, Explanation, LinearNeighborhoods, Pairs, Proxies
 from udml_core.runs import Run
 from udml_core.runs.baselines import baselines_of
-from udml_core.runs.search.retrieval import FROZEN
+from udml_core.runs.search import FROZEN
 
 from ..shell.cached import dataset_of, load_split
 from ..shell.run_status import method_title

@@ -12,7 +12,7 @@ from udml_core.data.splits import Split
 from udml_core.exploration import instances as views
 from udml_core.numerics.explanations import LatentLayer
 from udml_core.runs import Run
-from udml_core.runs.search.retrieval import Which
+from udml_core.runs.search import Which
 
 from ..shell.cached import dataset_of, load_retrieval, load_split
 from ..shell.epochs import load_record

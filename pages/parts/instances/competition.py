@@ -14,7 +14,7 @@ from udml_core.base.declaration import describe_field
 from udml_core.exploration import instances as views
 from udml_core.methods.pslr import PSLR
 from udml_core.runs import Run
-from udml_core.runs.search.retrieval import Which
+from udml_core.runs.search import Which
 
 from ..draw.gallery import clicked_tile, gallery, mark_of, tile_of
 from ..draw.palette import CLASSES, color_legend, percent

@@ -17,7 +17,7 @@ from udml_core.exploration import label_spread as spreading
 from udml_core.methods.ssdml import SSDML
 from udml_core.numerics.explanations import Affinities
 from udml_core.runs import Run
-from udml_core.runs.search.retrieval import FROZEN
+from udml_core.runs.search import FROZEN
 
 from ..draw.gallery import Mark
 from ..draw.slider import field_slider

@@ -11,7 +11,7 @@ from udml_core.base.arrays import rows_of
 from udml_core.exploration.quick_map import place_among_neighbors, quick_frames
 from udml_core.runs import Run
 from udml_core.runs.analyses import MAPS, ImageGrid, Projection, analysis_at, list_analyses, plan_analysis
-from udml_core.runs.search.retrieval import FROZEN
+from udml_core.runs.search import FROZEN
 
 from ..shell.analyses import KIND_WORDS, load_projection, load_result, short_title
 from ..shell.cached import dataset_of

@@ -16,7 +16,7 @@ from udml_core.runs.analyses import (
     analysis_at,
     plan_analysis,
 )
-from udml_core.runs.search.refined import finished_refinements
+from udml_core.runs.search import finished_refinements
 from udml_core.work import jobs
 
 from ..draw.form import field_widget

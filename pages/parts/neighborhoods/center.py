@@ -15,7 +15,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.exploration import neighborhoods as views
 from udml_core.methods.plm import PLM
 from udml_core.runs import Run
-from udml_core.runs.search.retrieval import Which
+from udml_core.runs.search import Which
 
 from ..draw.gallery import Mark, mark_of
 from ..retrieval.own_images import OwnImage, embed_image

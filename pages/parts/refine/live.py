@@ -17,7 +17,7 @@ from udml_core.numerics.refinement import Recipe
 from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs import Run
 from udml_core.runs.analyses import DEFAULT_RECIPE
-from udml_core.runs.search.refined import are_views_stored, view_embeddings
+from udml_core.runs.search import are_views_stored, view_embeddings
 
 from ..shell.address import number_from_address, write_address
 from ..shell.cached import dataset_of, load_split

@@ -12,7 +12,7 @@ import streamlit as st
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.failures import Atlas, Pair
-from udml_core.runs.search.retrieval import Which
+from udml_core.runs.search import Which
 
 from ..draw.figures import draw, titled
 from ..draw.palette import percent

@@ -11,23 +11,19 @@ from pathlib import Path
 
 import streamlit as st
 
-from udml_core.runs import Run, list_runs, runs_folder
-from udml_core.runs.analyses import find_analysis
-from udml_core.runs.search.embedding import EmbeddingSearch, open_search
-from udml_core.runs.search.refined import finished_refinements, outside_recipe
-from udml_core.runs.search.retrieval import FROZEN, Retrieval
+from udml_core.runs import list_runs, runs_folder
+from udml_core.runs.search import FROZEN, Frame, Retrieval, finished_refinements, frame_words
 
 from ..draw.palette import AFTER, BEFORE, REFINED
 from ..shell.address import write_address
 from ..shell.cached import load_retrieval
-from ..shell.run_hash import RUN_HASH
-from ..shell.run_status import escaped, run_titles
+from ..shell.run_status import run_titles
 
 MOST = 4
 SEPARATOR = "~"
 TOOLBAR_WIDTH = 480
 """Width of the choice in pixels: two embeddings can be read without scrolling."""
-TITLES = {FROZEN: "Frozen features", "initial": "Before training", "final": "After training"}
+MAIN = (FROZEN, "initial", "final")
 COLORS = {FROZEN: BEFORE, "initial": BEFORE}
 
 
@@ -39,18 +35,21 @@ class Column:
         name: The name in the address.
         title: The heading.
         color: The color of this kind of embedding on every page.
-        search: The search in it.
+        retrieval: The search of its run.
+        frame: The embedding.
     """
 
     name: str
     title: str
     color: str
-    search: EmbeddingSearch
+    retrieval: Retrieval
+    frame: Frame
 
     @property
     def words(self) -> str:
         """The title within a sentence."""
-        return self.title[0].lower() + self.title[1:] if self.name in TITLES or self.search.refined else self.title
+        is_sentence = self.name == self.frame.name and not self.name.isdecimal()
+        return self.title[0].lower() + self.title[1:] if is_sentence else self.title
 
 
 def choose_embeddings(retrieval: Retrieval) -> list[Column]:
@@ -94,10 +93,11 @@ def _titles(retrieval: Retrieval) -> dict[str, str]:
     """Return the titles of all embeddings that can be searched, by name; the many epochs come last."""
     recipes = {analysis.id: analysis.spec().recipe for analysis in finished_refinements(retrieval.run)}
     refined = {name: "Refined" if len(recipes) == 1 else f"Refined: {recipe}" for name, recipe in recipes.items()}
-    stored, kept = retrieval.stored_embeddings(), retrieval.run.kept_epoch()
-    main = {name: TITLES[name] for name in stored if name in TITLES and (name != "initial" or retrieval.is_changed)}
+    stored, kept = retrieval.frames.names(), retrieval.run.kept_epoch()
+    main = {name: frame_words(name, retrieval.run).capitalize() for name in stored
+            if name in MAIN and (name != "initial" or retrieval.is_changed)}
     if retrieval.spec.method == FROZEN:
-        main = {"final": TITLES[FROZEN]}
+        main = {"final": main["final"]}
     others = _other_runs(runs_folder(), retrieval.spec.fingerprint)
     if any(name not in others and (runs_folder() / name).is_dir() for name in _linked()):
         _other_runs.clear()  # the link names a run that may have ended since the last look
@@ -105,7 +105,7 @@ def _titles(retrieval: Retrieval) -> dict[str, str]:
     others.pop(retrieval.run.id, None)
     return main | refined | others | {
         name: f"Epoch {name}" + (", after training" if name == str(kept) else "")
-        for name in stored if name not in TITLES}
+        for name in stored if name not in MAIN}
 
 
 @st.cache_data(ttl="10s", max_entries=8, show_spinner=False)
@@ -116,29 +116,9 @@ def _other_runs(folder: Path, fingerprint: str) -> dict[str, str]:
 
 
 def _column(retrieval: Retrieval, name: str, title: str) -> Column:
-    if name in retrieval.stored_embeddings():
-        return Column(name, title, COLORS.get(name, AFTER), EmbeddingSearch(retrieval, name))
-    if name in {analysis.id for analysis in finished_refinements(retrieval.run)}:
-        return Column(name, title, REFINED, load_refined(retrieval.run, name))
-    run = next(run for run in list_runs(runs_folder()) if run.id == name)
-    return Column(name, title, AFTER, EmbeddingSearch(load_retrieval(run), "final"))
-
-
-def load_refined(run: Run, analysis_id: str) -> EmbeddingSearch:
-    """Return the search of a finished refinement, opened once."""
-    return _refined(run, analysis_id, find_analysis(run, analysis_id).stored_status().ticket)
-
-
-@st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=RUN_HASH)
-def _refined(run: Run, analysis_id: str, ticket: float) -> EmbeddingSearch:  # noqa: ARG001 (computed again)
-    return open_search(load_retrieval(run), analysis_id)
-
-
-def describe_refinement(column: Column) -> str:
-    """Describe the recipe of a refined embedding and what it means for queries from outside."""
-    refined = column.search.refined
-    assert refined is not None
-    how = ("are expanded by their nearest test images and change" if outside_recipe(refined.recipe).find("queries")
-           else "change")
-    return (f"{escaped(column.title)}: recipe `{refined.recipe}` on the {len(refined.result.indices):,} test images "
-            f"({refined.result.protocol}). Own images and queries of several images {how} nothing in the gallery.")
+    refinements = {analysis.id for analysis in finished_refinements(retrieval.run)}
+    if name in refinements or name in retrieval.frames.names():
+        color = REFINED if name in refinements else COLORS.get(name, AFTER)
+        return Column(name, title, color, retrieval, retrieval.frame(name))
+    other = load_retrieval(next(run for run in list_runs(runs_folder()) if run.id == name))
+    return Column(name, title, AFTER, other, other.frame("final"))

@@ -12,7 +12,7 @@ from udml_core.base.arrays import Array
 from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.failures import Atlas, History, Pair, hit_since, last_hit
-from udml_core.runs.search.retrieval import Retrieval, Which
+from udml_core.runs.search import Retrieval, Which
 
 from ..draw.downloads import Download, share, table_file
 from ..draw.gallery import gallery, image_size, tile_of

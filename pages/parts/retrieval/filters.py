@@ -16,7 +16,7 @@ from udml_core.exploration.clusters import Graph, cluster_purity
 from udml_core.methods.rpml import RPML
 from udml_core.numerics.explanations import Clusters
 from udml_core.runs.analyses import REFINED, list_analyses
-from udml_core.runs.search.retrieval import Gallery, Retrieval
+from udml_core.runs.search import Gallery, Retrieval
 
 from ..data.columns import value_widgets
 from ..maps.coloring import training_clusters

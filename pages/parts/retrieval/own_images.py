@@ -14,7 +14,7 @@ from PIL import Image
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import read_user_image
 from udml_core.runs import Run
-from udml_core.runs.search.retrieval import Retrieval
+from udml_core.runs.search import Retrieval
 
 from ..draw.transport import component
 from ..shell.run_hash import RUN_HASH

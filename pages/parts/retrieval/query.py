@@ -13,7 +13,7 @@ import streamlit as st
 from PIL import Image
 from streamlit.delta_generator import DeltaGenerator
 
-from udml_core.runs.search.retrieval import Retrieval
+from udml_core.runs.search import Retrieval
 
 from ..draw.palette import QUERY
 from ..draw.pictures import picture

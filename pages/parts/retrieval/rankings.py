@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
+from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
-from udml_core.runs.search.retrieval import Hit, Retrieval
+from udml_core.runs.search import DISTANCE, Hit, Query, Retrieval
 from udml_core.work.exporting import embeddings_file, images_file, model_archive
 
 from ..draw.downloads import Download, share, table_file
@@ -21,7 +22,7 @@ from ..shell.pools import among
 from ..shell.run_status import escaped
 from .embeddings import Column
 from .filters import Filter
-from .own_embedding import query_in
+from .own_images import Side, embed_image
 from .query import PageQuery
 
 MARKS: dict[bool | None, Mark] = {True: "hit", False: "miss", None: ""}
@@ -55,11 +56,8 @@ class Ranking:
     @property
     def measure(self) -> str:
         """The number below each image, with its direction."""
-        if any(hit.similarity is None for hit in self.hits):
-            return "distance, small is near"
-        if self.column.search.refined is not None:
-            return "score of the refinement, large is near"
-        return "cosine similarity, large is near"
+        measure = self.column.frame.index.measure
+        return f"{measure}, {'small' if measure == DISTANCE else 'large'} is near"
 
 
 def rank_images(columns: Sequence[Column], query: PageQuery, search_filter: Filter) -> list[Ranking]:
@@ -69,14 +67,28 @@ def rank_images(columns: Sequence[Column], query: PageQuery, search_filter: Filt
 
 def _rank(column: Column, query: PageQuery, search_filter: Filter) -> Ranking:
     gallery, allowed = search_filter.gallery, search_filter.allowed
-    searched = column.search.describe_searched(gallery, allowed)
-    mask = column.search.searched(gallery, allowed)
-    pool = among(int(mask.sum()), column.search.retrieval.split, len(mask))
+    retrieval, name = column.retrieval, column.frame.name
+    searched = retrieval.describe_searched(name, gallery, allowed)
+    mask = retrieval.searched(name, gallery, allowed)
+    pool = among(int(mask.sum()), retrieval.split, len(mask))
     try:
-        hits = column.search.search(query_in(column, query), search_filter.k, gallery, allowed)
+        hits = retrieval.search(_query_in(column, query), search_filter.k, name, gallery, allowed)
         return Ranking(column, hits, pool, searched)
     except UserError as error:
         return Ranking(column, [], pool, searched, str(error))
+
+
+def _query_in(column: Column, query: PageQuery) -> Query:
+    """Build the query of the search in a column's embedding.
+
+    Raises:
+        UserError: The query has an own image, and the embedding has no model that could embed it.
+    """
+    def vectors(side: Side) -> tuple[int | Array, ...]:
+        return tuple(image if isinstance(image, int) else embed_image(column.retrieval, image, column.frame.name)
+                     for image in query.images(side))
+
+    return Query(vectors("add"), vectors("subtract"))
 
 
 def show_rankings(retrieval: Retrieval, rankings: Sequence[Ranking], on_pick: Callable[[int], None]) -> None:

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import streamlit as st
 
-from udml_core.runs.search.retrieval import Retrieval
+from udml_core.runs.search import Retrieval
 
 from ..draw.gallery import gallery, tile_of
 from ..shell.focus import suggest_image

@@ -20,7 +20,7 @@ from udml_core.runs.analyses import (
     list_analyses,
     plan_analysis,
 )
-from udml_core.runs.search.retrieval import FROZEN
+from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import ADVICE, LIVE_STATES
 from udml_core.work import jobs
 

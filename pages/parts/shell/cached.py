@@ -15,7 +15,7 @@ from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.splits import Select, Split, SplitName
 from udml_core.runs import Run, Spec
-from udml_core.runs.search.retrieval import Retrieval
+from udml_core.runs.search import Retrieval
 
 from .run_hash import RUN_HASH
 

@@ -16,7 +16,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.exploration.interesting import classes_in_turn, most_changed, recorded_rows
 from udml_core.numerics.explanations import Affinities, Clusters, Explanation, Pairs, Triplets, Uncertainty
 from udml_core.runs import Run
-from udml_core.runs.search.retrieval import Retrieval
+from udml_core.runs.search import Retrieval
 
 from .address import number_from_address
 from .cached import load_retrieval, load_split

@@ -1,7 +1,8 @@
-"""Search a refined embedding that an analysis has stored with a run."""
+"""Refined embeddings that analyses have stored with a run, and the search in them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
-from udml_core.base.arrays import Array, Floats, Integers
+from udml_core.base.arrays import Array, Floats
 from udml_core.base.errors import UserError
 from udml_core.base.paths import dataset_cache
 from udml_core.data.dataset import Dataset, Report
@@ -20,17 +21,10 @@ from udml_core.numerics.refinement import Recipe, Step
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.refinement.recipe import Average, Expand, Views
 from udml_core.runs import Run
-from udml_core.runs.analyses import REFINED, Analysis, Scope, find_analysis, list_analyses
-from udml_core.runs.search.retrieval import (
-    FROZEN,
-    Gallery,
-    Hit,
-    Query,
-    Retrieval,
-    describe_searched,
-    query_vector,
-    searched_images,
-)
+from udml_core.runs.analyses import REFINED, Analysis, AnalysisSpec, Refined, Scope, list_analyses
+from udml_core.runs.search.frame import Frame, Nearest
+from udml_core.runs.search.names import FROZEN
+from udml_core.runs.search.query import Query
 
 if TYPE_CHECKING:
     from udml_core.numerics.refinement import Ranking, Refiner
@@ -59,6 +53,19 @@ def outside_recipe(recipe: Recipe) -> Recipe:
     return Recipe(steps)
 
 
+def describe_refinement(recipe: Recipe, result: Refined) -> str:
+    """Describe a refinement of the test half and what it means for queries from outside."""
+    how = ("are expanded by their nearest test images and change" if outside_recipe(recipe).find("queries")
+           else "change")
+    return (f"recipe `{recipe}` on the {len(result.indices):,} test images ({result.protocol}). Own images and queries "
+            f"of several images {how} nothing in the gallery.")
+
+
+def stored_features_path(run: Run) -> Path:
+    """Return the path of the frozen features of a run's data set."""
+    return dataset_cache(run.spec().fingerprint) / f"{run.spec().encoder.key}.npy"
+
+
 def are_views_stored(run: Run, step: Views, frame: str = "final") -> bool:
     """Return whether the features of all views are stored, so that their average takes no pass of the encoder.
 
@@ -67,8 +74,9 @@ def are_views_stored(run: Run, step: Views, frame: str = "final") -> bool:
         step: The views.
         frame: The embedding: `frozen`, `initial` or `final`.
     """
-    folder, key = dataset_cache(run.spec().fingerprint), run.spec().encoder.key
-    stored = all((folder / f"{key}-{view.key}.npy").exists() for view in views_of_step(step) if view != View())
+    features = stored_features_path(run)
+    stored = all(features.with_name(f"{features.stem}-{view.key}.npy").exists() for view in views_of_step(step)
+                 if view != View())
     path = run.initial_embedder_path if frame == "initial" else run.embedder_path
     return stored and (frame == FROZEN or not _is_encoder_trained(path))
 
@@ -92,48 +100,53 @@ def view_embeddings(embedder: Embedder, dataset: Dataset, step: Views,
     return embedder.apply_head(average_features(dataset, embedder.encoder, views, report, cached=is_frozen))
 
 
-class RefinedRetrieval:
-    """Search among the images of a refinement, in its embedding.
+class RefinedIndex:
+    """A search index over the images of a refinement.
+
+    A single image of the refinement has the ranking that the analysis stored, which is recomputed if it holds fewer
+    than k candidates. Every other query comes from outside: it is refined as the gallery is, and expanded, without
+    changing the gallery.
 
     Attributes:
-        retrieval: The search of the run.
         recipe: The recipe.
-        scope: The images that are refined.
-        frame: The embedding that is refined.
+        start: The embedding that is refined.
         result: The refinement.
+        measure: The shown number in words.
+        accuracy: Empty, because the search is exact.
     """
 
-    def __init__(self, retrieval: Retrieval, analysis: Analysis) -> None:
+    measure, accuracy = "score of the refinement", ""
+
+    def __init__(self, run: Run, spec: AnalysisSpec, result: Refined, dataset: Callable[[], Dataset],
+                 start: Callable[[], Frame]) -> None:
         """Open a finished refinement.
 
-        Raises:
-            UserError: The analysis is not a finished refinement.
+        Args:
+            run: The run.
+            spec: The request.
+            result: The refinement.
+            dataset: Loads the data set.
+            start: Opens the embedding that is refined.
         """
-        spec = analysis.spec()
-        self.retrieval = retrieval
-        self.recipe, self.scope, (self.frame, *_) = Recipe.parse(spec.recipe), spec.scope, spec.frames
-        self.result = analysis.refined()
+        self.recipe, self.result = Recipe.parse(spec.recipe), result
+        self._run, self._spec, self._dataset, self._open_start = run, spec, dataset, start
+        (self._name,) = spec.frames
 
     @cached_property
-    def _start(self) -> tuple[Floats, Integers]:
-        """Unit embeddings (m, l) before the steps, and the indices (m,) of their images, ascending.
-
-        They cover all images, averaged over the views if the recipe has them; of the frame's own images if it is
-        an epoch or a refinement.
-        """
-        run, step = self.retrieval.run, self.recipe.find("views")
-        if self.frame.startswith(REFINED):
-            refined = find_analysis(run, self.frame).refined()
-            return refined.embedding, refined.indices
-        if isinstance(step, Views) and not are_views_stored(run, step, self.frame):
-            raise self._missing("features of the views")
-        if self.frame == FROZEN and FROZEN not in self.retrieval.stored_embeddings():
+    def start(self) -> Frame:
+        if self._name == FROZEN and not stored_features_path(self._run).exists():
             raise self._missing("frozen features")
-        stored = self.retrieval.stored(self.frame)
+        return self._open_start()
+
+    @cached_property
+    def _rows(self) -> Floats:
+        """Unit embeddings (m, l) of the start's images before the steps, averaged over the views if there are any."""
+        step = self.recipe.find("views")
         if not isinstance(step, Views):
-            return unit_rows(stored.rows), stored.indices
-        embedder = self.retrieval.embedder(self.frame)
-        return unit_rows(view_embeddings(embedder, self.retrieval.dataset, step)), stored.indices
+            return unit_rows(self.start.rows)
+        if not are_views_stored(self._run, step, self._name):
+            raise self._missing("features of the views")
+        return unit_rows(view_embeddings(self.start.embedder, self._dataset(), step))
 
     def _missing(self, what: str) -> UserError:
         return UserError("This refinement can be searched with one of its own images at a time here, for its "
@@ -141,16 +154,16 @@ class RefinedRetrieval:
                          f"one of the {len(self.result.indices):,} refined images as the query, fewer results or "
                          "fewer filters.")
 
-    def _rows(self, images: Array) -> Floats:
+    def _take(self, images: Array) -> Floats:
         """Return unit embeddings (m, l) of images before the steps.
 
         Raises:
-            UserError: The frame lacks an image.
+            UserError: The refined embedding lacks an image.
         """
-        rows, indices = self._start
+        rows, indices = self._rows, self.start.indices
         missing = np.setdiff1d(images, indices)
         if len(missing):
-            raise UserError(f"Image {missing[0]} has no embedding in the frame {self.frame}, which this refinement "
+            raise UserError(f"Image {missing[0]} has no embedding in the frame {self._name}, which this refinement "
                             f"starts from; it has {len(indices):,} images. Choose one of them as the query.")
         return rows[np.searchsorted(indices, images)]
 
@@ -168,11 +181,10 @@ class RefinedRetrieval:
     def _fitted(self, recipe: Recipe) -> Refiner:
         from udml_core.numerics.refinement import Refiner  # loads scikit-learn
 
-        spec, training = self.retrieval.spec, None
-        split = spec.halves(self.retrieval.dataset)
-        if self.scope == "test" and split.name != "all":
-            training = self._rows(split.train)
-        return Refiner(recipe).fit(self._rows(self.result.indices), training=training)
+        split, training = self._run.spec().halves(self._dataset()), None
+        if self._spec.scope == "test" and split.name != "all":
+            training = self._take(split.train)
+        return Refiner(recipe).fit(self._take(self.result.indices), training=training)
 
     def embed(self, image: Image.Image) -> Floats:
         """Return the unit embedding (l,) of a user's image before the steps, averaged over the views if any.
@@ -180,88 +192,51 @@ class RefinedRetrieval:
         Raises:
             UserError: The model of the refined embedding is not stored.
         """
-        if self.frame.startswith(REFINED):
+        if self._name.startswith(REFINED):
             raise UserError("Your own images cannot be searched in a refinement of a refinement, which has no model. "
                             "Choose a refinement of the embedding before or after training.")
         step = self.recipe.find("views")
         if not isinstance(step, Views):
-            return unit_rows(self.retrieval.embed(image, self.frame)[None])[0]
-        embedder = self.retrieval.embedder(self.frame)
+            return unit_rows(self.start.index.embed(image)[None])[0]
+        embedder = self.start.embedder
         views = [view(image.convert("RGB"), embedder.encoder) for view in views_of_step(step)]
         features = embed_pixels(embedder.encoder, np.stack(views)).mean(axis=0, keepdims=True)
         return unit_rows(embedder.apply_head(features))[0]
 
-    def search(self, query: Query, k: int = 10, allowed: Array | None = None, gallery: Gallery = "all") -> list[Hit]:
-        """Find the k refined images nearest to a query, without the query images.
+    def nearest(self, query: Query, k: int, candidates: Array) -> Nearest:
+        """Find the refined images nearest to a query.
 
-        A single image of the refinement has the ranking that the analysis stored, which is recomputed if it holds
-        fewer than k allowed images. Every other query comes from outside: it is refined as the gallery is, and
-        expanded, without changing the gallery.
-
-        Args:
-            query: The query; images from outside are unit embeddings (l,), see `embed`.
-            k: Number of hits; fewer if the refinement has fewer images.
-            allowed: Mask (n,) of the images that may be retrieved; all refined images if None.
-            gallery: Search all refined images, or only the test half.
-
-        Returns:
-            Hits, nearest first; the similarity is the score of the refinement.
+        Raises:
+            UserError: The refined embedding lacks a query image, or features that the query needs are not stored.
         """
-        searched = self.searched(gallery, allowed)
-        order, scores = self._ranking(query, k, searched)
-        kept = ~np.isin(order, query.indices) & searched[order]
-        return [Hit(rank, int(index), float(max(0.0, 2 - 2 * score) ** 0.5), float(score),
-                    self.retrieval.is_correct(query, int(index)))
-                for rank, (index, score) in enumerate(zip(order[kept][:k], scores[kept][:k], strict=True), 1)]
+        order, scores = self._ranking(query, k, candidates)
+        kept = candidates[order]
+        order, scores = order[kept][:k], scores[kept][:k]
+        return Nearest(order.tolist(), [float(max(0.0, 2 - 2 * score) ** 0.5) for score in scores],
+                       [float(score) for score in scores])
 
-    def describe_searched(self, gallery: Gallery = "all", allowed: Array | None = None) -> str:
-        """Describe what a search covers: the refined images only."""
-        part = "" if len(self.result.indices) == len(self.retrieval.dataset) else (
-            f"{PARTS[self.scope]}, which the refinement covers")
-        searched = self.searched(gallery, allowed)
-        return describe_searched(searched, self.retrieval.split, gallery, allowed is not None, part)
-
-    def searched(self, gallery: Gallery, allowed: Array | None) -> Array:
-        """Return the mask (n,) of the images that a search covers."""
-        return searched_images(self.result.indices, self.retrieval.split, gallery, allowed, len(self.retrieval.dataset))
-
-    def _ranking(self, query: Query, k: int, searched: Array) -> tuple[Array, Array]:
-        """Rank the refined images by their indices, with scores.
-
-        Args:
-            query: The query.
-            k: Number of images that are needed.
-            searched: Mask (n,) of the images that count.
-        """
+    def _ranking(self, query: Query, k: int, candidates: Array) -> tuple[Array, Array]:
+        """Rank the refined images by their indices, with scores."""
         indices = self.result.indices
         if len(query.add) == 1 and not query.subtract and query.indices:
             row = int(np.searchsorted(indices, query.indices[0]))
             if row < len(indices) and indices[row] == query.indices[0]:
                 order = indices[self.result.neighbors[row]]
-                needed = min(k, int(searched.sum()) - int(searched[query.indices[0]]))
-                if searched[order].sum() >= needed:
+                if candidates[order].sum() >= min(k, int(candidates.sum())):
                     return order, self.result.scores[row]
                 return self._listed(self._inside_refiner.neighbors(len(indices), np.array([row])))
         return self._listed(self._refiner.search(self._vector(query)[None], len(indices)))
 
     def _listed(self, ranking: Ranking) -> tuple[Array, Array]:
         """Return the image indices and the scores of a ranking of one query."""
-        indices = self.result.indices
         ranked = ranking.indices[0] >= 0
-        return indices[ranking.indices[0][ranked]], ranking.scores[0][ranked]
+        return self.result.indices[ranking.indices[0][ranked]], ranking.scores[0][ranked]
 
     def _vector(self, query: Query) -> Array:
         """Return a query as one unit vector (l,).
 
         Raises:
-            UserError: An index is unknown, the frame lacks an image, or the images cancel each other out.
+            UserError: The refined embedding lacks an image, or the images cancel each other out.
         """
-        rows, indices = self._start
-        if len(indices) == len(self.retrieval.dataset):
-            return query_vector(query, rows, normalized=True)
-        self._rows(np.array(query.indices, dtype=np.int64))
-
-        def of_rows(images: tuple[int | Array, ...]) -> tuple[int | Array, ...]:
-            return tuple(int(np.searchsorted(indices, image)) if isinstance(image, int) else image for image in images)
-
-        return query_vector(Query(of_rows(query.add), of_rows(query.subtract)), rows, normalized=True)
+        self._take(np.array(query.indices, dtype=np.int64))
+        return query.vector(self._rows, self.start.indices, normalized=True)

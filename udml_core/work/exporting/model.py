@@ -27,7 +27,7 @@ from udml_core.data.encoders.body import Preparation
 from udml_core.methods import Embedder
 from udml_core.numerics.neighbors import build_index, write_index
 from udml_core.runs import Run
-from udml_core.runs.search.retrieval import Retrieval
+from udml_core.runs.search import Retrieval
 from udml_core.work.exporting import onnx_graph, target
 from udml_core.work.exporting.card import write_card
 from udml_core.work.exporting.onnx_graph import Agreement
@@ -63,11 +63,12 @@ def export_model(run: Run, folder: Path, dataset: Dataset | None = None, onnx: b
     """
     check_reads_images(run.spec().encoder, "The export of a model")
     opened = Retrieval(run, dataset)
-    embedder = opened.embedder("final")
+    final = opened.frame("final")
+    embedder = final.embedder
     with target.written_aside(folder, force) as aside:
         embedder.save(aside / target.WEIGHTS, whole=True)
         gallery = opened.kept  # the images that a search in the app covers
-        write_index(build_index(np.asarray(opened.stored("final").rows)[gallery]), aside / target.INDEX)
+        write_index(build_index(final.take(gallery)), aside / target.INDEX)
         _write_gallery(opened.dataset, gallery, aside / target.GALLERY)
         agreement = None
         if onnx or (onnx is None and not onnx_graph.missing_packages()):
@@ -141,7 +142,7 @@ def _describe(opened: Retrieval, embedder: Embedder, gallery: int, agreement: Ag
             "inside_the_model": {"order": "BGR" if encoder.bgr else "RGB",
                                  "mean": encoder.mean.flatten().tolist(),
                                  "divisor": encoder.deviation.flatten().tolist()}},
-        "embedding": {"dimension": opened.stored("final").rows.shape[1], "unit_length": embedder.head.normalized,
+        "embedding": {"dimension": opened.frame("final").rows.shape[1], "unit_length": embedder.head.normalized,
                       "distance": "Euclidean"},
         "gallery": {"images": gallery, "index": target.INDEX, "list": target.GALLERY}}
     if agreement is not None:

@@ -11,7 +11,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.numerics.neighbors import build_index, write_index
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis
-from udml_core.runs.search.retrieval import Retrieval
+from udml_core.runs.search import Retrieval
 from udml_core.work.exporting import target
 from udml_core.work.exporting.tables import TABLES, write_embeddings, write_images, write_list
 

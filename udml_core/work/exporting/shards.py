@@ -12,7 +12,7 @@ from udml_core.base.arrays import Integers
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.runs import Run
-from udml_core.runs.search.retrieval import Retrieval
+from udml_core.runs.search import Retrieval
 from udml_core.work.exporting import target
 from udml_core.work.exporting.run_files import write_spec
 from udml_core.work.exporting.tables import class_names_of, fixed_lists, strings
@@ -62,7 +62,7 @@ def export_shards(run: Run, folder: Path, rows: int, dataset: Dataset | None = N
 
 def _shard(opened: Retrieval, indices: Integers) -> pa.Table:
     dataset = opened.dataset
-    vectors = np.asarray(opened.run.embeddings("final")[indices])
+    vectors = opened.frame("final").take(indices)
     columns = {"index": pa.array(indices, pa.int64()), "file_name": strings(dataset.names, indices),
                "label": pa.array(class_names_of(dataset, indices), pa.string()),
                "test": pa.array(np.isin(indices, opened.split.test)), "vector": fixed_lists(vectors)}

@@ -21,7 +21,7 @@ from udml_core.numerics.explanations import Clusters
 from udml_core.numerics.neighbors import graph_neighbors
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis, Kind, Projection, list_analyses
-from udml_core.runs.search.retrieval import Retrieval, Which
+from udml_core.runs.search import Retrieval, Which
 from udml_core.work.exporting import target
 
 TABLES: dict[Which, str] = dict(zip(("initial", "final"), target.TABLES, strict=True))
@@ -48,7 +48,7 @@ def write_embeddings(opened: Retrieval, which: Which, file: BinaryIO) -> None:
         file: The file to write to.
     """
     kept = opened.kept
-    embeddings = np.asarray(opened.run.embeddings(which)[kept])
+    embeddings = opened.frame(which).take(kept)
     columns = {"index": pa.array(kept, pa.int64()), "image": strings(opened.dataset.names, kept),
                "class": pa.array(class_names_of(opened.dataset, kept), pa.string()),
                "test": pa.array(_is_test(opened)[kept])}
@@ -163,7 +163,7 @@ def _is_test(opened: Retrieval) -> Array:
 def _final(opened: Retrieval) -> _Embedded:
     """Return the final embedding of the images that are not excluded."""
     indices = opened.kept
-    vectors = np.asarray(opened.stored("final").rows)[indices]
+    vectors = opened.frame("final").take(indices)
     k = min(NEIGHBORS, len(vectors)) - 1
     nothing = np.zeros((len(vectors), 0))
     squared, rows = graph_neighbors(vectors, k) if k else (nothing, nothing.astype(np.int64))

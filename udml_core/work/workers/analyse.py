@@ -12,8 +12,7 @@ import numpy as np
 from udml_core.base.arrays import LARGE, Array
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset, Report, read_image
-from udml_core.data.encoders import Encoder
-from udml_core.data.features import embed_pixels, features_of
+from udml_core.data.features import embed_pixels
 from udml_core.exploration.audit import audit_of
 from udml_core.methods import Embedder
 from udml_core.numerics.evaluation import distortion, distortion_neighbors
@@ -25,8 +24,8 @@ from udml_core.numerics.refinement import Recipe
 from udml_core.numerics.refinement.measures import label_free_measures, retrieval_measures
 from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs import Run
-from udml_core.runs.analyses import REFINED, Analysis, AnalysisSpec, analysis_at, create_analysis, find_analysis
-from udml_core.runs.search.refined import view_embeddings
+from udml_core.runs.analyses import Analysis, AnalysisSpec, analysis_at, create_analysis, find_analysis
+from udml_core.runs.search import Frames, view_embeddings
 from udml_core.runs.tasks import Status
 from udml_core.work.workers.execute import Reporter, execute
 from udml_core.work.workers.maps import yielding
@@ -105,6 +104,10 @@ class Material:
     def dataset(self) -> Dataset:
         return self.run.dataset(self.report)
 
+    @cached_property
+    def frames(self) -> Frames:
+        return Frames(self.run, lambda: self.dataset)
+
     def indices(self, spec: AnalysisSpec) -> Array:
         """Return the image indices (m,), ascending, of an analysis's scope."""
         match spec.scope:
@@ -132,39 +135,11 @@ class Material:
 
         If the frame is an epoch, return the embeddings of the fixed sample.
         """
-        match frame:
-            case "frozen":
-                encoder = Encoder(self.spec.encoder)
-                features = features_of(self.dataset, encoder, self.report)
-                return Embedder(encoder).embed_features(features[indices])
-            case "initial" | "final":
-                return np.asarray(self.run.embeddings(frame)[indices])
-            case _ if frame.startswith(REFINED):
-                refined = find_analysis(self.run, frame).refined()
-                if not np.isin(indices, refined.indices).all():
-                    raise UserError(f"The refinement {frame} does not have the embedding of all {len(indices)} images. "
-                                    "Choose the same scope as the refinement's.")
-                return refined.embedding[np.searchsorted(refined.indices, indices)]
-            case _:
-                if int(frame) not in self.run.epoch_numbers():
-                    raise UserError(f"The run {self.run.id} has the epochs 0 to {self.run.epoch_numbers()[-1]}, got "
-                                    f"epoch {frame}. Choose one of its epochs.")
-                return self.run.epoch_sample(int(frame))
+        return self.frames.vectors(frame, indices, self.report)
 
     def embedder(self, frame: str) -> Embedder:
         """Return the embedder that embeds new images in a frame."""
-        match frame:
-            case "frozen":
-                return Embedder(Encoder(self.spec.encoder)).eval()
-            case "initial":
-                return Embedder.load(self.run.initial_embedder_path)
-            case "final":
-                return Embedder.load(self.run.embedder_path)
-            case _:
-                missing = "a refinement has no model" if frame.startswith(REFINED) else (
-                    f"the model of epoch {frame} is not stored")
-                raise UserError(f"New images can be placed on the frames frozen, initial and final; {missing}. Choose "
-                                "a map with one of these frames.")
+        return self.frames.embedder(frame)
 
     def source(self, spec: AnalysisSpec) -> tuple[AnalysisSpec, Array, Array, Array]:
         """Return the map that an analysis starts from.

@@ -1,0 +1,16 @@
+from .frame import DISTANCE as DISTANCE
+from .frame import Frame as Frame
+from .frames import Frames as Frames
+from .names import FROZEN as FROZEN
+from .names import TRAINED as TRAINED
+from .names import Which as Which
+from .names import epoch_words as epoch_words
+from .names import frame_words as frame_words
+from .query import Gallery as Gallery
+from .query import Hit as Hit
+from .query import Query as Query
+from .refined import are_views_stored as are_views_stored
+from .refined import finished_refinements as finished_refinements
+from .refined import outside_recipe as outside_recipe
+from .refined import view_embeddings as view_embeddings
+from .retrieval import Retrieval as Retrieval

@@ -1,0 +1,183 @@
+"""One embedding of a run, as search, maps and export take it, whether it is stored or refined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from PIL import Image
+
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
+from udml_core.data.features import embed_pixels
+from udml_core.methods import Embedder
+from udml_core.numerics import galleries
+from udml_core.numerics.neighbors import search
+from udml_core.runs import Run
+from udml_core.runs.search.names import frame_words
+from udml_core.runs.search.query import Query
+
+COSINE, DISTANCE = "cosine similarity", "distance"
+
+
+class Nearest(NamedTuple):
+    """The nearest images of a query, nearest first.
+
+    Attributes:
+        images: Image indices (k,).
+        distances: Euclidean distances (k,).
+        similarities: Cosine similarities (k,) or the scores of a re-ranking; None without unit length.
+    """
+
+    images: Sequence[int]
+    distances: Sequence[float]
+    similarities: Sequence[float] | None
+
+
+class Index(Protocol):
+    """A search index over the images of an embedding.
+
+    Attributes:
+        measure: What is shown below each hit, in words.
+    """
+
+    @property
+    def measure(self) -> str: ...
+
+    @property
+    def accuracy(self) -> str:
+        """How many of the nearest images an approximate search finds, in words; empty for an exact search."""
+
+    def embed(self, image: Image.Image) -> Array:
+        """Return a user's image (l,) as part of a query."""
+
+    def nearest(self, query: Query, k: int, candidates: Array) -> Nearest:
+        """Find the nearest images of a query.
+
+        Args:
+            query: The query.
+            k: Number of images; fewer if there are fewer candidates.
+            candidates: Mask (n,) of the images to search.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """An embedding of a run by its name.
+
+    Attributes:
+        run: The run.
+        name: `frozen`, `initial`, `final`, the number of an epoch, or the id of a refinement.
+        rows: Embeddings (m, l).
+        indices: Image indices (m,), ascending.
+        part: The part of the data set that the images are, in words; empty for all images.
+        open_index: Opens the search index.
+        load_embedder: Loads the model.
+        note: How the embedding was made and is searched, in words; empty for an embedding that the run stores.
+    """
+
+    run: Run
+    name: str
+    rows: Array
+    indices: Array
+    part: str
+    open_index: Callable[[], Index] = field(repr=False)
+    load_embedder: Callable[[], Embedder] = field(repr=False)
+    note: str = ""
+
+    @property
+    def words(self) -> str:
+        """The name in words, such as `after training`."""
+        return frame_words(self.name, self.run)
+
+    @cached_property
+    def index(self) -> Index:
+        """The search index, opened on first use."""
+        return self.open_index()
+
+    @property
+    def embedder(self) -> Embedder:
+        """The model that embeds new images.
+
+        Raises:
+            UserError: It is not stored.
+        """
+        return self.load_embedder()
+
+    def take(self, indices: Array) -> Array:
+        """Return the embeddings (m, l) of images.
+
+        Raises:
+            UserError: Some have none.
+        """
+        if not np.isin(indices, self.indices).all():
+            raise UserError(f"The frame {self.name} does not have the embedding of all {len(indices)} images. Choose "
+                            "the same scope as the frame's.")
+        return np.asarray(self.rows[np.searchsorted(self.indices, indices)])
+
+
+@dataclass(frozen=True, eq=False)
+class StoredIndex:
+    """A search index over rows as they are.
+
+    Attributes:
+        title: The embedding and its run, for messages.
+        rows: Embeddings (m, l).
+        indices: Image indices (m,), ascending.
+        normalized: Whether the rows have unit length, so that hits have a cosine similarity.
+        index: Index over the rows; a `Gallery` for a large data set, whose rows are all images.
+        load_embedder: Loads the model.
+        lacking: Why the embedding lacks an image, in words.
+    """
+
+    title: str
+    rows: Array
+    indices: Array
+    normalized: bool
+    index: Any
+    load_embedder: Callable[[], Embedder]
+    lacking: str
+
+    @property
+    def measure(self) -> str:
+        return COSINE if self.normalized else DISTANCE
+
+    @property
+    def accuracy(self) -> str:
+        found = self.index.manifest.recall if isinstance(self.index, galleries.StoredGallery) else None
+        return "" if found is None else f"which finds {100 * found.recall:.1f} % of the 10 nearest"
+
+    def embed(self, image: Image.Image) -> Array:
+        embedder = self.load_embedder()
+        return embed_pixels(embedder, embedder.encoder.prepare(image.convert("RGB"))[None])[0]
+
+    def nearest(self, query: Query, k: int, candidates: Array) -> Nearest:
+        """Find the nearest images of a query by Euclidean distance.
+
+        Raises:
+            UserError: The embedding lacks a query image, or its model has another width.
+        """
+        missing = [image for image in query.indices if image not in self.indices]
+        if missing:
+            raise UserError(f"Image {missing[0]} {self.lacking}")
+        vector, width = query.vector(self.rows, self.indices, self.normalized), self.rows.shape[1]
+        if len(vector) != width:
+            raise UserError(f"{self.title} has {width} dimensions and its model {len(vector)}: a file of the run is "
+                            "damaged. Train the run again.")
+        squared, images = self._search(vector, k, candidates)
+        return Nearest(images.tolist(), [float(distance**0.5) for distance in squared],
+                       [float(1.0 - distance / 2.0) for distance in squared] if self.normalized else None)
+
+    def _search(self, vector: Array, k: int, candidates: Array) -> tuple[Array, Array]:
+        """Return the squared distances (k,) and the image indices (k,) of the nearest candidates."""
+        if isinstance(self.index, galleries.StoredGallery):
+            k = min(k, int(candidates.sum()))
+            if not k:
+                return np.zeros(0, np.float32), np.zeros(0, np.int64)
+            squared, rows = self.index.search_rows(np.asarray(vector[None], np.float32), k, candidates)
+        else:
+            squared, rows = search(self.index, vector[None], k, candidates[self.indices])
+        return squared[0], self.indices[rows[0]]
