@@ -11,9 +11,10 @@ from udml_core.base.arrays import rows_of
 from udml_core.exploration.quick_map import place_among_neighbors, quick_frames
 from udml_core.runs import Run
 from udml_core.runs.analyses import MAPS, ImageGrid, Projection, analysis_at, list_analyses, plan_analysis
+from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.runs.search import FROZEN
 
-from ..shell.analyses import KIND_WORDS, load_projection, load_result, short_title
+from ..shell.analyses import load_projection, load_result, short_title
 from ..shell.cached import dataset_of
 from ..shell.epoch_images import epoch_images
 from ..shell.run_hash import RUN_HASH
@@ -105,13 +106,12 @@ def _layouts(run: Run) -> list[MapLayout]:
              for analysis in sorted(list_analyses(run, kind), key=lambda analysis: (
                  analysis.spec().scope != "all", len(analysis.spec().frames))) if analysis.is_done()]
     maps = [MapLayout(spec.id, short_title(spec), spec.frames) for spec in specs]
-    quick = [] if any(layout.title == KIND_WORDS["pca"] for layout in maps) else [
-        MapLayout(NOW, KIND_WORDS["pca"], FRAMES)]
+    quick = [] if any(layout.title == PCA.title for layout in maps) else [MapLayout(NOW, PCA.title, FRAMES)]
     epochs, moving = tuple(map(str, run.epoch_numbers())), []
     if len(epochs) > len(FRAMES):
         ground = next((spec for spec in specs
-                       if spec.kind != "pca" and spec.scope == "all" and "final" in spec.frames), None)
-        of_pca = MapLayout(EPOCHS, f"{KIND_WORDS['pca']} · every epoch", epochs)
+                       if not spec.declared.is_linear and spec.scope == "all" and "final" in spec.frames), None)
+        of_pca = MapLayout(EPOCHS, f"{PCA.title} · every epoch", epochs)
         moving = [of_pca if ground is None else
                   MapLayout(MOVING + ground.id, f"{short_title(ground)} · every epoch", epochs)]
         if ground is not None and not any(layout.frames == epochs for layout in maps):
