@@ -50,6 +50,11 @@ def until(run: Run, *states: str, seconds: float = 800) -> str:
     return state
 
 
+WINDOWS = ({"color_scheme": "light", "size": {"width": 1400, "height": 900}},
+           {"color_scheme": "dark", "size": {"width": 390, "height": 900}})
+"""A wide light window and a narrow dark one."""
+
+
 @pytest.fixture(scope="module")
 def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with 120 unlabeled images and a broken file."""
@@ -271,14 +276,6 @@ def test_a_run_is_stopped_killed_and_resumed_twice_on_the_page(
     page.get_by_role("button", name="Stop").click()
     until(run, "stopped")
     settle(page)
-
-
-def expect_every_page_to_fit_and_pass_axe(page: Page) -> None:
-    """Open every page: a test in two files, of which each takes a minute."""
-    for name in PAGES:
-        page.goto(f"/{name}")
-        settle(page)
-        assert not complaints(page), name
 
 
 def complaints(page: Page) -> list[tuple[str, list[str]]]:
