@@ -7,11 +7,12 @@ import re
 import signal
 import time
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
-from playwright.sync_api import Page, TimeoutError, expect
+from playwright.sync_api import Page, TimeoutError, ViewportSize, expect
 from sklearn.datasets import load_digits
 
 from tests.app.conftest import App
@@ -50,9 +51,9 @@ def until(run: Run, *states: str, seconds: float = 800) -> str:
     return state
 
 
-WINDOWS = ({"color_scheme": "light", "size": {"width": 1400, "height": 900}},
-           {"color_scheme": "dark", "size": {"width": 390, "height": 900}})
-"""A wide light window and a narrow dark one."""
+WINDOWS: tuple[tuple[Literal["light", "dark"], ViewportSize], ...] = (
+    ("light", {"width": 1400, "height": 900}), ("dark", {"width": 390, "height": 900}))
+"""Color scheme and size of a wide light window and of a narrow dark one."""
 
 
 @pytest.fixture(scope="module")
@@ -276,6 +277,19 @@ def test_a_run_is_stopped_killed_and_resumed_twice_on_the_page(
     page.get_by_role("button", name="Stop").click()
     until(run, "stopped")
     settle(page)
+
+
+@pytest.mark.usefixtures("finished")
+def test_every_page_fits_wide_and_narrow_windows_and_passes_axe_in_light_and_dark(page: Page) -> None:
+    """Open each page once, because drawing it costs three times as much as checking it in one more window."""
+    for name in PAGES:
+        for scheme, size in WINDOWS:
+            page.emulate_media(color_scheme=scheme)
+            page.set_viewport_size(size)
+            if size is WINDOWS[0][1]:
+                page.goto(f"/{name}")
+            settle(page)
+            assert not complaints(page), (name, scheme, size)
 
 
 def complaints(page: Page) -> list[tuple[str, list[str]]]:
