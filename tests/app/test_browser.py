@@ -7,7 +7,6 @@ import re
 import signal
 import time
 from pathlib import Path
-from typing import Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -51,9 +50,8 @@ def until(run: Run, *states: str, seconds: float = 800) -> str:
     return state
 
 
-WINDOWS: tuple[tuple[Literal["light", "dark"], ViewportSize], ...] = (
-    ("light", {"width": 1400, "height": 900}), ("dark", {"width": 390, "height": 900}))
-"""Color scheme and size of a wide light window and of a narrow dark one."""
+NARROW: ViewportSize = {"width": 390, "height": 900}
+WIDE: ViewportSize = {"width": 1400, "height": 900}
 
 
 @pytest.fixture(scope="module")
@@ -280,16 +278,22 @@ def test_a_run_is_stopped_killed_and_resumed_twice_on_the_page(
 
 
 @pytest.mark.usefixtures("finished")
-def test_every_page_fits_wide_and_narrow_windows_and_passes_axe_in_light_and_dark(page: Page) -> None:
-    """Open each page once, because drawing it costs three times as much as checking it in one more window."""
+def test_every_page_fits_a_narrow_and_a_wide_window_and_passes_axe_in_dark_and_light(page: Page) -> None:
+    """Open each page narrow and dark, then make it wide and light, which costs a third of opening it again."""
     for name in PAGES:
-        for scheme, size in WINDOWS:
-            page.emulate_media(color_scheme=scheme)
-            page.set_viewport_size(size)
-            if size is WINDOWS[0][1]:
-                page.goto(f"/{name}")
+        page.emulate_media(color_scheme="dark")
+        page.set_viewport_size(NARROW)
+        page.goto(f"/{name}")
+        settle(page)
+        assert not complaints(page), f"{name}, narrow and dark"
+        page.emulate_media(color_scheme="light")
+        page.set_viewport_size(WIDE)
+        settle(page)
+        page.wait_for_timeout(700)
+        if _problems(page):  # Streamlit changes some colors of a drawn page late or never.
+            page.goto(f"/{name}")
             settle(page)
-            assert not complaints(page), (name, scheme, size)
+            assert not complaints(page), f"{name}, wide and light"
 
 
 def complaints(page: Page) -> list[tuple[str, list[str]]]:
