@@ -12,10 +12,11 @@ setup: .venv/ready
 
 dev: .venv/ready-dev
 
-# Four processes with one thread each, because browser tests wait more than they compute. The tests of one file share
-# what they train; tests/conftest.py says which files start first.
+# Three processes with one thread each: one waits for browsers and other processes while two compute. A process that has
+# finished takes tests from another; tests/conftest.py says which tests start first. Bytecode is kept, because compiling
+# the tests takes a process eight seconds.
 test: dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist worksteal
 
 check: dev
 	$(BIN)/ruff check .

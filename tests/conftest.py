@@ -49,11 +49,19 @@ PROCESSES = ("work", "runs", "cli", "experiments")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run tests that wait for browsers and processes first.
+    """Order the tests for work stealing, which deals them out in equal parts and takes tests from the end of a part.
 
-    Computing tests then fill the waiting time.
+    The first part begins with the tests that wait for browsers, so that few processes start a server, and the second
+    with those that wait for other processes. Tests that only compute fill the rest, and the waiting time.
     """
-    items.sort(key=lambda item: (item.get_closest_marker("browser") is None, item.path.parent.name not in PROCESSES))
+    own = Path(__file__).parent
+    browsers, starters, others = [], [], []
+    for item in items:
+        is_starter = item.path.relative_to(own).parts[0] in PROCESSES
+        (browsers if item.get_closest_marker("browser") else starters if is_starter else others).append(item)
+    part = len(items) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    filling = max(0, part - len(browsers)) if part < len(items) else 0
+    items[:] = browsers + others[:filling] + starters + others[filling:]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -66,6 +74,7 @@ def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("UDML_CACHE", str(folder))
         patch.setenv("UDML_EXAMPLES", "0")  # tests count runs; tests of the examples turn them on
         patch.setenv("UDML_MAPS", "0")  # tests of maps after a run switch them on
+        patch.setattr(os, "fsync", lambda _: None)  # tests of power cuts bring a disk that knows what was synced
         patch.setenv("UDML_TEST_RUNS", str(session / "executed-runs"))  # see `tests.running.worked`
         yield folder
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import os
 import shutil
 import signal
@@ -23,6 +24,10 @@ from udml_core.runs import Run, RunRequest, Spec, create_run
 from udml_core.runs.tasks import Task
 from udml_core.work import jobs
 from udml_core.work.workers import train as worker
+
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["tests.running", "sklearn.cluster", "sklearn.neighbors", "torch._dynamo"])
+"""Children of a process that has imported what small runs need: starting and killing them costs no imports."""
 
 
 def spec(method: str = "rpml", dataset: str = "digits", split: Any = "seen", **rest: Any) -> Spec:

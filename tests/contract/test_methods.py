@@ -167,8 +167,8 @@ def test_epochs_are_numbered_fast_and_bit_equal_for_the_same_seed_and_after_a_re
         assert epoch.losses.keys() <= CURVES.keys(), "a new curve needs an entry in udml_core/numerics/measures.py"
         if epoch.embedder.head.normalized:
             np.testing.assert_allclose(np.linalg.norm(embed_test_half(epoch.embedder, backbone), axis=1), 1, rtol=1e-5)
-    for epoch, repeated in zip(epochs, built.fit(data, setting(3, backbone)), strict=True):
-        assert_same(epoch, repeated)
+    # A repeated fit and the resumed fits below train each epoch again, so one epoch of the repeated fit is enough.
+    assert_same(epochs[0], next(iter(built.fit(data, setting(3, backbone)))))
     for interrupted in epochs:
         run = Run(tmp_path)
         run.write_checkpoint(interrupted.number, interrupted.state, interrupted.embedder)
@@ -211,11 +211,10 @@ def test_a_method_that_promises_a_gain_exceeds_its_own_start(method: type[Method
         return
     dataset, _, split, _, _ = digits()
     built = build_small(method)
-    data = data_for(built)
-    *_, last = built.fit(data, setting())
+    *_, last = fit_case(built, "pixels")[0]
     labels = dataset.labels[split.test]
     before, after = (map_at_r(embed_test_half(embedder), labels)[0]
-                     for embedder in (built.initial(data, setting()), last.embedder))
+                     for embedder in (built.initial(data_for(built), setting(3)), last.embedder))
     assert after > before, f"MAP@R {100 * before:.2f} to {100 * after:.2f}"
 
 

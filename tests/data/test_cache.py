@@ -6,7 +6,6 @@ Processes are killed or wait, files are damaged, and the disk is full.
 from __future__ import annotations
 
 import errno
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -20,6 +19,7 @@ import pytest
 import torch
 from filelock import FileLock
 
+from tests.running import PROCESSES
 from udml_core.base.errors import UserError
 from udml_core.data import features
 from udml_core.data.dataset import ArrayImages, Dataset
@@ -28,8 +28,6 @@ from udml_core.data.features import BLOCK, features_of, features_path, pixels_of
 
 IMAGES = 600
 BLOCKS = -(-IMAGES // BLOCK)
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["udml_core", __name__])  # so that the second process starts without slow imports
 
 
 def small_images() -> tuple[Dataset, Encoder]:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import time
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from experiments.hold_fast.small_runs import difference, finished_epochs
+from tests.running import PROCESSES, wait_for
 from tests.running import spec as planned
 from udml_core import methods
 from udml_core.runs import Run, create_run
-from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
 from udml_core.work.workers import train as worker
 
 KILLS = 10  # for each of two methods
+STARTING = 0.3
+"""Seconds within which a worker reads its spec, its images and its last epoch."""
 FIELDS: dict[str, dict[str, Any]] = {
     "rpml": {"dimension": 32, "epochs": 40, "steps": 6},
     "srpml": {"dimension": 16, "epochs": 6, "batch": 120, "steps": 1, "batch_norm": "batch"},
@@ -27,59 +28,50 @@ FIELDS: dict[str, dict[str, Any]] = {
 BACKBONE = {"rpml": "pixels", "srpml": "cnn"}
 
 
-def start(method: str, root: Path) -> Run:
-    spec = planned(method, fields=FIELDS[method], backbone=BACKBONE[method], size=8)
-    return jobs.submit(spec, root)
+def work(folder: Path) -> None:
+    worker.work(Run(folder))
 
 
-def wait(run: Run, seconds: float = 800) -> None:
-    deadline = time.monotonic() + seconds
-    while run.status().state in LIVE_STATES:
-        assert time.monotonic() < deadline, run.status()
-        time.sleep(0.02)
+def started(run: Run) -> ForkServerProcess:
+    process = PROCESSES.Process(target=work, args=(run.folder,))
+    process.start()
+    return process
 
 
-def kill_after(run: Run, seconds: float, epochs: int = 0) -> bool:
-    """Kill the worker's group after some seconds, counted from a number of epochs; return whether it was working."""
-    while run.status().state in LIVE_STATES and len(run.metrics()[0]) < epochs:
+def kill_after(run: Run, process: ForkServerProcess, seconds: float, epochs: int = 0) -> bool:
+    """Kill a worker some seconds after a number of epochs; return whether it was working."""
+    while process.is_alive() and (run.stored_status().pid is None or len(run.metrics()[0]) < epochs):
         time.sleep(0.01)
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and run.status().state in LIVE_STATES:
-        time.sleep(0.01)
-    pid = run.stored_status().pid
-    if run.status().state not in LIVE_STATES:
-        return False
-    while pid is None:  # the worker is still starting
-        time.sleep(0.01)
-        pid = run.stored_status().pid
-    os.killpg(pid, signal.SIGKILL)
-    while run.is_alive():
-        time.sleep(0.01)
-    return True
+    process.join(seconds)
+    was_working = process.is_alive()
+    process.kill()
+    process.join()
+    return was_working
 
 
 @pytest.mark.parametrize("method", FIELDS)
 def test_a_run_killed_ten_times_ends_bit_equal_to_an_undisturbed_run(method: str, tmp_path: Path) -> None:
-    whole = start(method, tmp_path / "whole")
-    wait(whole)
-    assert whole.status().state == "done", whole.status().message
-    status = whole.status()
+    spec = planned(method, fields=FIELDS[method], backbone=BACKBONE[method], size=8)
+    whole, run = (create_run(spec, tmp_path / name) for name in ("whole", "broken"))
+    assert worker.work(whole).state == "done", whole.status().message
+    status, rows = whole.status(), whole.metrics()[0]
     epoch = ((status.finished or 0) - (status.started or 0)) / FIELDS[method]["epochs"]
-    run = start(method, tmp_path / "broken")
     moments = random.Random(7)
     epochs = 0
     for kill in range(KILLS):
         # Half of the kills come while the worker starts, half in training: at most KILLS / 2 steps of `stride` epochs.
         stride = FIELDS[method]["epochs"] // (KILLS // 2 + 1)
-        delay, since = (0.3 + 1.5 * moments.random(), 0) if kill % 2 else (epoch * moments.random(), kill // 2 * stride)
-        assert kill_after(run, delay, since), "the run ended before its last kill"
+        delay, since = (STARTING * moments.random(), 0) if kill % 2 else (epoch * moments.random(), kill // 2 * stride)
+        assert kill_after(run, started(run), delay, since), "the run ended before its last kill"
         assert run.status().state == "interrupted"
         readable = finished_epochs(run)
         assert all(bool(run.explanations(number)) == (number > 0) for number in range(readable))
         assert readable >= epochs, "a finished epoch was lost"
         epochs = readable
-        jobs.resume(run)
-    wait(run)
+        run.clear_failure()
+    assert 1 < epochs < len(rows)
+    jobs.resume(run)  # in a new process, started by the queue
+    wait_for(run, "done", "failed", "stopped", "interrupted")
     assert run.status().state == "done", run.status().message
     assert difference(run, whole) is None
 

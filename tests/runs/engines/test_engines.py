@@ -29,7 +29,7 @@ from udml_core.work.jobs import dispatch
 SCRIPT = Path(__file__).parents[3] / "assets" / "engines" / "start-slurm.sh"
 LONG = {"dimension": 16, "epochs": 10, "steps": 3}
 SHORT = {"dimension": 16, "epochs": 1, "steps": 3}
-RUNS = 6
+RUNS = 3
 SERIAL = """
 import sys
 from pathlib import Path
@@ -80,7 +80,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
             reason = f"Slurm did not start: {(started.stderr or started.stdout).strip().rstrip('.')}."
             if os.environ.get("UDML_NEEDS_SLURM"):
                 pytest.fail(reason)
-            warnings.warn(f"{reason} The test of six runs uses submitit's local executor.", stacklevel=1)
+            warnings.warn(f"{reason} The test of several runs uses submitit's local executor.", stacklevel=1)
             yield LOCAL
             return
         patch.setenv("SLURM_CONF", started.stdout.strip().removeprefix("export SLURM_CONF="))
@@ -135,7 +135,7 @@ def assert_equal_to_serial(runs: list[Run], root: Path) -> None:
         assert kept == known
 
 
-def test_six_runs_give_the_results_of_serial_execution_also_after_a_kill(engine: Engine, tmp_path: Path) -> None:
+def test_runs_give_the_results_of_serial_execution_also_after_a_kill(engine: Engine, tmp_path: Path) -> None:
     runs = submit(tmp_path / "runs", engine.request, RUNS)
     killed, last = runs[0], runs[-1]
     root = killed.folder.parent

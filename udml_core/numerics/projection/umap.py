@@ -38,6 +38,9 @@ with warnings.catch_warnings():
         smooth_knn_dist,
     )
 
+for _compiled in (smooth_knn_dist, compute_membership_strengths, build_neighborhood_similarities):
+    _compiled.enable_caching()  # else each process compiles them again, ten seconds for a map of epochs
+
 Report = Callable[[float], None]
 WINDOW = 3
 """Number of frames before and after a frame that it is aligned with."""
