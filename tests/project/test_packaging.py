@@ -30,7 +30,7 @@ def test_every_pinned_requirement_is_named_once() -> None:
 def test_the_parts_of_the_pages_import_under_any_name_beside_a_foreign_package_pages(tmp_path: Path) -> None:
     foreign = tmp_path / "pages"
     foreign.mkdir()
-    (foreign / "__init__.py").write_text("raise ImportError('a package of somebody else')\n", encoding="utf-8")
+    (foreign / "__init__.py").write_text("raise ImportError('a foreign package')\n", encoding="utf-8")
     shutil.copytree(ROOT / "pages", tmp_path / "explorer_pages")
     code = ("import importlib, pkgutil, explorer_pages.parts as parts\n"
             "names = [module.name for module in pkgutil.walk_packages(parts.__path__, 'explorer_pages.parts.')]\n"
