@@ -36,7 +36,11 @@ from udml_core.data.features import features_of
 from udml_core.data.given.pairs import MOST_PAIRS, PairSet
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, training_data
-from udml_core.methods import KML, LMNN, ML, NCA, NML, PCA, Embedder, Frozen, Method, Setting
+from udml_core.methods import Embedder, Method, Setting
+from udml_core.methods.closed_form import PCA, Frozen
+from udml_core.methods.ml_kml import KML, ML
+from udml_core.methods.nca_lmnn import LMNN, NCA
+from udml_core.methods.nml import NML
 from udml_core.numerics.evaluation import mean_precision_at_k, recall_at_k
 from udml_core.numerics.sampling import generator, label_pairs
 

@@ -34,7 +34,8 @@ from udml_core.data.features import features_of
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData
 from udml_core.exploration import triplets as views
-from udml_core.methods import RPML, Setting
+from udml_core.methods import Setting
+from udml_core.methods.rpml import RPML
 from udml_core.numerics.evaluation import map_at_r, recall_at_k
 from udml_core.numerics.sampling import cluster_triplets, generator
 

@@ -30,7 +30,8 @@ from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.data.features import features_of
 from udml_core.data.training import training_data
 from udml_core.exploration import label_spread
-from udml_core.methods import SSDML, Setting
+from udml_core.methods import Setting
+from udml_core.methods.ssdml import SSDML
 from udml_core.numerics.evaluation import recall_at_k
 from udml_core.runs import installed_versions
 

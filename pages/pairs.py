@@ -20,7 +20,8 @@ from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import pairs as views
-from udml_core.methods import METHODS, NML
+from udml_core.methods import METHODS
+from udml_core.methods.nml import NML
 from udml_core.numerics.explanations import Pairs, Prototypes
 from udml_core.runs import Run
 

@@ -1,6 +1,6 @@
 """The methods on feature vectors, as a scikit-learn transformer.
 
-    from udml_core.methods import NML
+    from udml_core.methods.nml import NML
     from udml_core.sklearn import MetricLearner
 
     MetricLearner(NML(dimension=32)).fit(X, y).transform(X)

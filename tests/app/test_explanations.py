@@ -23,7 +23,8 @@ from udml_core.data.encoders import Encoder
 from udml_core.data.features import features_of
 from udml_core.data.splits import make_split
 from udml_core.exploration import clusters, triplets
-from udml_core.methods import RPML, Embedder, Head
+from udml_core.methods import Embedder, Head
+from udml_core.methods.rpml import RPML
 from udml_core.numerics.explanations import Clusters, Triplets
 from udml_core.numerics.graph import AuthorityGraph
 from udml_core.runs import Run, RunRequest, create_run

@@ -23,7 +23,7 @@ from tests.running import worked
 from udml_core.base.arrays import Array
 from udml_core.base.declaration import describe_field
 from udml_core.exploration import neighborhoods as views
-from udml_core.methods import PLM
+from udml_core.methods.plm import PLM
 from udml_core.numerics.explanations import Proxies
 from udml_core.runs import Run
 

@@ -18,30 +18,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, normalize
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from udml_core.methods import (
-    APIT,
-    APLLR,
-    ISDML,
-    KML,
-    LMNN,
-    LRML,
-    METHODS,
-    ML,
-    NCA,
-    NML,
-    PCA,
-    PLM,
-    RPML,
-    SERAPH,
-    SRPML,
-    SSDML,
-    Angular,
-    Frozen,
-    Method,
-    Triplet,
-    Whiten,
-    find_method,
-)
+from tests.contract.test_odd_folders import smallest_fields
+from udml_core.methods import METHODS, Method, find_method
+from udml_core.methods.closed_form import PCA, Frozen, Whiten
+from udml_core.methods.ml_kml import KML, ML
+from udml_core.methods.nca_lmnn import LMNN, NCA
+from udml_core.methods.nml import NML
+from udml_core.methods.plm import PLM
+from udml_core.methods.rpml import RPML, SRPML
+from udml_core.methods.seraph import SERAPH
+from udml_core.methods.ssdml import SSDML
+from udml_core.methods.ssdml_baselines import APIT, APLLR, ISDML, LRML
+from udml_core.methods.triplet_angular import Angular, Triplet
 from udml_core.numerics.sampling import generator, label_pairs
 from udml_core.sklearn import MetricLearner
 
@@ -55,6 +43,8 @@ OTHERS: list[Method] = [
     SRPML(dimension=1, epochs=1, steps=1, epsilon=0.5, n_neighbors=5, batch=10),
     SSDML(dimension=1, epochs=1, steps=1, n_neighbors=2), SERAPH(n_neighbors=1, steps=2), ISDML(n_neighbors=1),
     APLLR(n_neighbors=1), APIT(n_neighbors=1), Triplet(dimension=1, epochs=1), Angular(dimension=1, epochs=1)]
+OTHERS += [method.make(smallest_fields(method)) for method in METHODS if method().learns_from_vectors
+           and method not in {type(listed) for listed in FULL + OTHERS}]
 
 
 @parametrize_with_checks([MetricLearner(method) for method in FULL])

@@ -15,7 +15,9 @@ from experiments import pairs, seen_categories, semi_supervised
 from experiments.zero_shot import parse_row
 from tests.running import worked
 from udml_core.data import catalog
-from udml_core.methods import ML, NML, PCA, Frozen
+from udml_core.methods.closed_form import PCA, Frozen
+from udml_core.methods.ml_kml import ML
+from udml_core.methods.nml import NML
 from udml_core.numerics.explanations import Affinities
 from udml_core.numerics.neighbors import nearest
 from udml_core.runs import Run

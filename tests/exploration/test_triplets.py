@@ -17,7 +17,8 @@ from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import embed_pixels, features_of, pixels_of
 from udml_core.data.training import training_data
 from udml_core.exploration import triplets
-from udml_core.methods import RPML, Setting
+from udml_core.methods import Setting
+from udml_core.methods.rpml import RPML
 from udml_core.numerics.explanations import Triplets, to_arrays
 from udml_core.numerics.losses.angular import angle, angular_argument
 

@@ -22,8 +22,8 @@ from tests.methods.golden_instance import (
 )
 from tests.methods.test_instance_methods import fit_epochs
 from udml_core.base.errors import UserError
-from udml_core.methods import AND, NCE
-from udml_core.methods.anchor_neighborhoods import entropies, neighborhood_loss
+from udml_core.methods.anchor_neighborhoods import AND, entropies, neighborhood_loss
+from udml_core.methods.nce import NCE
 from udml_core.numerics.sampling import generator
 
 TAU, KEPT, NEIGHBORS = 0.3, 0.8, 2

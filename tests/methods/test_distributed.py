@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -23,43 +24,28 @@ from tests.methods.test_instance_methods import training_setup
 from udml_core.base.arrays import Array, Integers
 from udml_core.data.augmentation import CROPS
 from udml_core.data.training import TrainingData
-from udml_core.methods import (
-    AND,
-    ISIF,
-    MOM,
-    NCE,
-    PLM,
-    PSLR,
-    SRPML,
-    SSDML,
-    STML,
-    UHML,
-    BarlowTwins,
-    DeepCluster,
-    Distill,
-    Epoch,
-    Exemplar,
-    Method,
-    RotNet,
-    Setting,
-    SimCLR,
-    SupCon,
-    anchor_neighborhoods,
-    deepcluster,
-    exemplar,
-    mom,
-    nce,
-    plm,
-    pslr,
-    ssdml,
-    stml,
-    uhml,
-)
-from udml_core.methods.distill import Targets
+from udml_core.methods import METHODS, Epoch, Method, Setting, plm, ssdml
+from udml_core.methods.anchor_neighborhoods import AND
+from udml_core.methods.barlow_twins import BarlowTwins
+from udml_core.methods.deepcluster import DeepCluster
+from udml_core.methods.distill import Distill, Targets
+from udml_core.methods.exemplar import Exemplar
+from udml_core.methods.isif import ISIF
+from udml_core.methods.mom import MOM
+from udml_core.methods.nce import NCE
+from udml_core.methods.plm import PLM
+from udml_core.methods.pslr import PSLR
+from udml_core.methods.rotnet import RotNet
+from udml_core.methods.rpml import SRPML
 from udml_core.methods.shared import distributed as parallel
 from udml_core.methods.shared.distributed import gather_rows, own_part, read_ahead
 from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.methods.shared.training import embed_training_half
+from udml_core.methods.simclr import SimCLR
+from udml_core.methods.ssdml import SSDML
+from udml_core.methods.stml import STML
+from udml_core.methods.supcon import SupCon
+from udml_core.methods.uhml import UHML
 from udml_core.numerics.geometry.conjugate_gradient import ConjugateGradient, Objective, Progress
 
 FIELDS: dict[str, Any] = {"dimension": 8, "epochs": 1, "batch": 300, "trains": "all", "learning_rate": 0.01}
@@ -73,6 +59,9 @@ INSTANCE: dict[str, tuple[type[InstanceMethod], dict[str, Any]]] = {
     "mom": (MOM, {"trains": "head"}), "stml": (STML, {"trains": "head", "learning_rate": 0.001}),
     "uhml": (UHML, {"trains": "head"}), "supcon": (SupCon, {"hidden": 16}),
     "head": (ISIF, {"trains": "head", "dimension": 8})}
+COVERED = {method for method, _ in INSTANCE.values()}
+INSTANCE |= {method.card.name: (method, {}) for method in METHODS
+             if issubclass(method, InstanceMethod) and method not in COVERED}
 
 OF_PLM: dict[str, Any] = {"dimension": 6, "epochs": 2, "batch": 16, "group": 5, "proxies": 5, "candidates": 6,
                           "flat": 2, "threshold": 0.8, "momentum": 0.7, "learning_rate": 0.003, "views": 3}
@@ -187,8 +176,9 @@ def run_process(rank: int, folder: str) -> None:
     """
     torch.set_num_threads(1)
     if rank:
-        for module in (nce, pslr, exemplar, deepcluster, anchor_neighborhoods, mom, stml, uhml):
-            module.embed_training_half = lambda *arguments: embed_training_half(*arguments).flip(0)  # type: ignore[attr-defined]
+        for module in {sys.modules[method.__module__] for method, _ in INSTANCE.values()}:
+            if hasattr(module, "embed_training_half"):
+                module.embed_training_half = lambda *arguments: embed_training_half(*arguments).flip(0)
     distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
     for name in INSTANCE:
         epoch = train(name)

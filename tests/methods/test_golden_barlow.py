@@ -20,7 +20,7 @@ from tests.methods.golden_instance import (
     small_images,
 )
 from udml_core.data.augmentation import CROPS, DISTORTIONS
-from udml_core.methods import BarlowTwins
+from udml_core.methods.barlow_twins import BarlowTwins
 from udml_core.numerics.sampling import generator
 
 LAMBDA, HIDDEN, PROJECTED = 0.02, 9, 7

@@ -24,8 +24,10 @@ from tests.methods.golden_instance import (
 )
 from udml_core.data.augmentation import CROPS, DISTORTIONS
 from udml_core.data.training import TrainingData
-from udml_core.methods import Setting, SimCLR, SupCon
+from udml_core.methods import Setting
 from udml_core.methods.shared.instance import InstanceMethod
+from udml_core.methods.simclr import SimCLR
+from udml_core.methods.supcon import SupCon
 from udml_core.numerics.sampling import generator
 
 TAU, HIDDEN, PROJECTED = 0.3, 9, 4

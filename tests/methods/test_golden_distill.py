@@ -29,8 +29,8 @@ from tests.methods.golden_steps import (
 )
 from udml_core.data.augmentation import Augmentation
 from udml_core.data.training import TrainingData
-from udml_core.methods import Distill, Setting
-from udml_core.methods.distill import Targets
+from udml_core.methods import Setting
+from udml_core.methods.distill import Distill, Targets
 from udml_core.numerics.sampling import generator
 
 DIMENSION, BATCH, GROUP, VIEWS, NEIGHBORS, ALPHA, TIMES, MUTUAL, SHRINKAGE = 6, 12, 4, 3, 4, 2.0, 2, 3, 0.7

@@ -19,7 +19,7 @@ from tests.methods.golden_instance import (
     literal_epochs,
     small_images,
 )
-from udml_core.methods import ISIF
+from udml_core.methods.isif import ISIF
 
 TAU, ETA = 0.3, 4.0
 

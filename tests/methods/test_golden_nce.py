@@ -20,7 +20,7 @@ from tests.methods.golden_instance import (
     small_images,
     unit,
 )
-from udml_core.methods import NCE
+from udml_core.methods.nce import NCE
 
 TAU, NOISE, MEMORY, NORMALIZER = 0.3, 7, 0.8, 0.6
 

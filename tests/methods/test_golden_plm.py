@@ -29,8 +29,9 @@ from tests.methods.golden_steps import (
 )
 from udml_core.data.augmentation import Augmentation
 from udml_core.data.training import TrainingData
-from udml_core.methods import PLM, Setting
+from udml_core.methods import Setting
 from udml_core.methods.fields import BatchNorm, CenteredBeginning
+from udml_core.methods.plm import PLM
 from udml_core.numerics.sampling import generator
 
 DIMENSION, BATCH, GROUP, PROXIES, CANDIDATES, FLAT, THRESHOLD = 6, 12, 4, 5, 6, 2, 0.8

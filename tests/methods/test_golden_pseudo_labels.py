@@ -27,7 +27,10 @@ from tests.methods.golden_instance import (
     unit,
 )
 from udml_core.data.training import TrainingData
-from udml_core.methods import DeepCluster, Exemplar, RotNet, Setting
+from udml_core.methods import Setting
+from udml_core.methods.deepcluster import DeepCluster
+from udml_core.methods.exemplar import Exemplar
+from udml_core.methods.rotnet import RotNet
 from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.numerics.sampling import generator
 

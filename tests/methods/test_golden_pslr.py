@@ -23,8 +23,7 @@ from tests.methods.golden_instance import (
     small_images,
     unit,
 )
-from udml_core.methods import PSLR
-from udml_core.methods.pslr import _Latent
+from udml_core.methods.pslr import PSLR, _Latent
 from udml_core.numerics.sampling import generator
 
 TAU, ETA, LAMBDA = 0.3, 4.0, 0.7

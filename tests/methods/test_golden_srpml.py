@@ -31,8 +31,9 @@ from tests.methods.golden_steps import (
 )
 from udml_core.data.augmentation import Augmentation
 from udml_core.data.training import TrainingData
-from udml_core.methods import SRPML, Setting
+from udml_core.methods import Setting
 from udml_core.methods.fields import BatchNorm
+from udml_core.methods.rpml import SRPML
 from udml_core.numerics.graph import AuthorityShift
 from udml_core.numerics.losses.angular import Weight
 from udml_core.numerics.sampling import generator

@@ -31,8 +31,9 @@ from tests.methods.golden_steps import (
     trainable,
 )
 from udml_core.data.training import TrainingData
-from udml_core.methods import SSDML, Setting
+from udml_core.methods import Setting
 from udml_core.methods.fields import BatchNorm
+from udml_core.methods.ssdml import SSDML
 from udml_core.numerics.losses.angular import Scale
 from udml_core.numerics.sampling import generator
 

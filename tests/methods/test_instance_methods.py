@@ -20,9 +20,11 @@ from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of, pixels_of, views_of
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, training_data
-from udml_core.methods import ISIF, NCE, PSLR, Epoch, Method, Setting
+from udml_core.methods import Epoch, Method, Setting
 from udml_core.methods.embedder import Embedder, LatentHead, unit
-from udml_core.methods.pslr import _Latent
+from udml_core.methods.isif import ISIF
+from udml_core.methods.nce import NCE
+from udml_core.methods.pslr import PSLR, _Latent
 from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.methods.shared.projection import first_projection
 from udml_core.methods.shared.training import random_views

@@ -25,8 +25,7 @@ from tests.methods.golden_instance import (
 from tests.methods.test_instance_methods import fit_epochs
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
-from udml_core.methods import MOM
-from udml_core.methods.mom import MinedLoss, Pools, mined_loss, modes
+from udml_core.methods.mom import MOM, MinedLoss, Pools, mined_loss, modes
 
 MINING = {"n_neighbors": 6, "positives": 7, "negatives": 9, "pool": 3}
 MARGIN, HARDEST, TRIPLETS = 0.4, 2, 3

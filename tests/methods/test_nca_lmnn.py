@@ -12,9 +12,11 @@ from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData
-from udml_core.methods import KML, LMNN, NCA, PCA, Epoch, Method
+from udml_core.methods import Epoch, Method
+from udml_core.methods.closed_form import PCA
 from udml_core.methods.embedder import unit
-from udml_core.methods.nca_lmnn import target_neighbors
+from udml_core.methods.ml_kml import KML
+from udml_core.methods.nca_lmnn import LMNN, NCA, target_neighbors
 from udml_core.numerics.evaluation import mean_precision_at_k
 from udml_core.numerics.losses.lmnn import large_margin_loss
 

@@ -18,8 +18,11 @@ from udml_core.data.features import embed_pixels, pixels_of
 from udml_core.data.given.pairs import PairSet
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, UndeclaredLabelsError
-from udml_core.methods import KML, ML, NML, Embedder, Epoch, Head, Method, PairMethod, Setting, is_normalized
+from udml_core.methods import Embedder, Epoch, Head, Method, Setting, is_normalized
 from udml_core.methods.embedder import KernelHead, histograms
+from udml_core.methods.ml_kml import KML, ML
+from udml_core.methods.nml import NML
+from udml_core.methods.shared.pair_method import PairMethod
 from udml_core.numerics.evaluation import mean_precision_at_k
 from udml_core.numerics.explanations import Pairs, Prototypes
 from udml_core.numerics.losses.pair_hinge import squared_distances

@@ -15,9 +15,9 @@ from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of, views_of
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, training_data
-from udml_core.methods import PLM, Epoch, Setting
+from udml_core.methods import Epoch, Setting
 from udml_core.methods.embedder import unit
-from udml_core.methods.plm import _Proxies
+from udml_core.methods.plm import PLM, _Proxies
 from udml_core.methods.shared.projection import first_projection
 from udml_core.numerics.explanations import Proxies
 from udml_core.numerics.graph import Through, linear_neighborhoods

@@ -18,7 +18,10 @@ from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import embed_pixels, pixels_of
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, training_data
-from udml_core.methods import ISIF, PLM, RPML, SRPML, Epoch, Method, Setting
+from udml_core.methods import Epoch, Method, Setting
+from udml_core.methods.isif import ISIF
+from udml_core.methods.plm import PLM
+from udml_core.methods.rpml import RPML, SRPML
 from udml_core.numerics.evaluation import effective_rank
 from udml_core.numerics.explanations import Clusters, Triplets
 from udml_core.numerics.geometry import ConjugateGradient, Euclidean, Grassmann, Point, Product

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 
 from tests.methods.test_ssdml import training_setup
 from udml_core.data.encoders import Encoder, EncoderSpec, Precision
-from udml_core.methods import ISIF, PLM
 from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.fields import BatchNorm, Beginning
+from udml_core.methods.isif import ISIF
+from udml_core.methods.plm import PLM
 from udml_core.methods.shared.projection import first_head, first_projection
 from udml_core.methods.shared.training import EncoderInTraining, Network, SGDRates, rows_at, trained_parameters
 

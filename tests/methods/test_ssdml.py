@@ -20,11 +20,14 @@ from udml_core.data.features import features_of, pixels_of
 from udml_core.data.label_budget import drawn_labels
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, training_data
-from udml_core.methods import METHODS, SRPML, SSDML, Epoch, Setting, Triplet, find_method
+from udml_core.methods import METHODS, Epoch, Setting, find_method
 from udml_core.methods.embedder import unit
+from udml_core.methods.rpml import SRPML
 from udml_core.methods.shared.few_labels import pretrain_encoder
 from udml_core.methods.shared.pair_metric import heat_kernel
 from udml_core.methods.shared.training import SGDRates
+from udml_core.methods.ssdml import SSDML
+from udml_core.methods.triplet_angular import Triplet
 from udml_core.numerics.evaluation import map_at_r
 from udml_core.numerics.explanations import Affinities, Triplets
 from udml_core.numerics.geometry import ConjugateGradient, Grassmann

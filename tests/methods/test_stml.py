@@ -27,8 +27,8 @@ from tests.methods.golden_instance import (
 )
 from tests.methods.test_instance_methods import fit_epochs
 from udml_core.base.errors import UserError
-from udml_core.methods import STML
 from udml_core.methods.stml import (
+    STML,
     contextualized_similarity,
     distillation_loss,
     relative_distances,

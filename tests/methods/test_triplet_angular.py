@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from tests.methods.test_ssdml import training_setup
-from udml_core.methods import Angular, Triplet
 from udml_core.methods.embedder import unit
+from udml_core.methods.triplet_angular import Angular, Triplet
 from udml_core.numerics.sampling import cluster_triplets, generator
 
 

@@ -24,8 +24,7 @@ from tests.methods.golden_instance import (
 )
 from tests.methods.test_instance_methods import fit_epochs
 from udml_core.base.errors import UserError
-from udml_core.methods import UHML
-from udml_core.methods.uhml import hierarchy, hyperbolic_distances, level_gaps, log_ratio_loss
+from udml_core.methods.uhml import UHML, hierarchy, hyperbolic_distances, level_gaps, log_ratio_loss
 from udml_core.numerics.sampling import generator, pair_batches
 
 CLUSTERS, STEP, CURVATURE = 6, 0.4, 0.7

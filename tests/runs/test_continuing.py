@@ -21,7 +21,10 @@ from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.given.pairs import PairSet
 from udml_core.data.splits import make_split
-from udml_core.methods import KML, METHODS, ML, NML, PairMethod
+from udml_core.methods.ml_kml import KML, ML
+from udml_core.methods.nml import NML
+from udml_core.methods.registry import declared
+from udml_core.methods.shared.pair_method import PairMethod
 from udml_core.numerics.explanations import Pairs
 from udml_core.numerics.sampling import generator, label_pairs
 from udml_core.runs import Run, create_run, list_runs
@@ -95,7 +98,7 @@ def test_continuing_a_run_of_the_first_version_keeps_that_versions_defaults(
     for name in ("version", "backbone", "pooling", "size"):
         del stored[name]
     (old.folder / "spec.json").write_text(json.dumps(stored | {"fields": FIELDS}))
-    monkeypatch.setattr("udml_core.methods.METHODS", (LaterNML, *METHODS))
+    monkeypatch.setitem(declared(), "nml", (__name__, "LaterNML"))
     assert spec(method="nml", fields=FIELDS).fields["margin"] == 0.05
     new = continued(old, drawn_pairs(2)).spec()
     assert new.fields == first.spec().fields | {"epochs": 1}

@@ -15,7 +15,7 @@ from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import digest_of, exclude, undo
 from udml_core.data.splits import SPLITS, SplitName, make_split
-from udml_core.methods import RPML
+from udml_core.methods.rpml import RPML
 from udml_core.numerics.evaluation import map_at_r, recall_at_k
 from udml_core.runs import Run, RunRequest, Spec, create_run, repeat_request
 from udml_core.runs.analyses import plan_analysis

@@ -20,7 +20,11 @@ from udml_core import __version__
 from udml_core.base.errors import UserError
 from udml_core.base.files import replace_text
 from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder, choose_spec
-from udml_core.methods import METHODS, PLM, RPML, SSDML, Embedder
+from udml_core.methods import Embedder
+from udml_core.methods.plm import PLM
+from udml_core.methods.registry import declared
+from udml_core.methods.rpml import RPML
+from udml_core.methods.ssdml import SSDML
 from udml_core.numerics.explanations import Clusters, Triplets
 from udml_core.runs import Run, Spec, create_run, find_run, folder, list_runs
 from udml_core.runs.notes import Notes
@@ -62,7 +66,7 @@ def test_a_stored_spec_equals_the_planned_one_and_has_every_value(run: Run) -> N
 def test_a_spec_of_the_first_version_gets_that_versions_defaults(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = run.spec()
     rewrite_spec(run, without=("version", "backbone", "pooling", "size"), fields={"dimension": 16, "epochs": 2})
-    monkeypatch.setattr("udml_core.methods.METHODS", (LaterRPML, *METHODS))
+    monkeypatch.setitem(declared(), "rpml", (__name__, "LaterRPML"))
     assert spec().fields["alpha"] == 30.0
     old = run.spec()
     assert old.version == "0.1.0"
@@ -79,7 +83,7 @@ def test_a_spec_of_the_first_version_without_encoder_options_gets_the_encoders_d
 
 
 def test_a_spec_keeps_its_values_when_a_default_changes_later(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("udml_core.methods.METHODS", (LaterRPML, *METHODS))
+    monkeypatch.setitem(declared(), "rpml", (__name__, "LaterRPML"))
     assert run.spec().fields["alpha"] == 45.0
     assert run.spec().build_method().model_dump()["alpha"] == 45.0
     assert run.spec().changed_fields()["alpha"] == 45.0

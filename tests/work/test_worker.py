@@ -24,7 +24,8 @@ from udml_core.data.given.pairs import PairSet
 from udml_core.data.splits import fixed_sample, make_split
 from udml_core.data.thumbnails import are_sheets_made
 from udml_core.exploration.instances import latent_rows
-from udml_core.methods import RPML, Embedder
+from udml_core.methods import Embedder
+from udml_core.methods.rpml import RPML
 from udml_core.numerics.evaluation import effective_rank, map_at_r, recall_at_k
 from udml_core.numerics.explanations import Clusters, LatentLayer, Pairs, Prototypes, Triplets, Uncertainty
 from udml_core.runs import TRAINED_RANK, Run, best_epoch, create_run

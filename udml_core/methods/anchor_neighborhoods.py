@@ -50,6 +50,7 @@ class AND(InstanceMethod):
 
     card: ClassVar[Card] = Card(
         name="and",
+        order=230,
         title="AND",
         paper="J. Huang, Q. Dong, S. Gong, X. Zhu: Unsupervised Deep Learning by Neighbourhood Discovery.",
         summary=("Pairs each image with its most similar image, the surest pairs first, and trains the model to keep "

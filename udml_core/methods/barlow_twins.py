@@ -45,6 +45,7 @@ class BarlowTwins(InstanceMethod):
 
     card: ClassVar[Card] = Card(
         name="barlow",
+        order=290,
         title="Barlow Twins",
         paper=("J. Zbontar, L. Jing, I. Misra, Y. LeCun, S. Deny: Barlow Twins: Self-Supervised Learning via "
                "Redundancy Reduction."),

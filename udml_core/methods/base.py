@@ -89,6 +89,7 @@ class Card:
         supervision: The labels or pairs that `fit` receives.
         promise: `gain` if MAP@R is expected to rise above the method's own start, `may fall` if not.
         source: The evidence for the promise.
+        order: Position in lists. Methods of papers have 10 to 290, baselines 900 and more.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Card:
     supervision: Supervision
     promise: Literal["gain", "may fall"]
     source: str
+    order: int = 500
 
 
 class Method(Options, ABC):

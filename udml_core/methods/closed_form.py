@@ -24,6 +24,7 @@ class Frozen(Method):
 
     card: ClassVar[Card] = Card(
         name="frozen",
+        order=930,
         title="Frozen features",
         paper="No paper; the baseline of all training.",
         summary=("Compares images by the features of the backbone, or by their pixels, and changes nothing. It shows "
@@ -48,6 +49,7 @@ class PCA(Method):
 
     card: ClassVar[Card] = Card(
         name="pca",
+        order=920,
         title="PCA",
         paper="K. Pearson, 1901.",
         summary=("Keeps only the directions in which the images differ most, and drops the rest as noise. It needs "
@@ -90,6 +92,7 @@ class Whiten(Method):
 
     card: ClassVar[Card] = Card(
         name="whiten",
+        order=910,
         title="Whitening from mutual neighbors",
         paper="Within-class whitening (R. Fisher, 1936), with mutual neighbors in place of classes.",
         summary=("Looks for pairs of images that are each other's nearest neighbors, and pays less attention to "

@@ -67,6 +67,7 @@ class DeepCluster(InstanceMethod):
 
     card: ClassVar[Card] = Card(
         name="deepcluster",
+        order=210,
         title="DeepCluster",
         paper=("M. Caron, P. Bojanowski, A. Joulin, M. Douze: Deep Clustering for Unsupervised Learning of Visual "
                "Features."),

@@ -85,6 +85,7 @@ class Distill(Method):
 
     card: ClassVar[Card] = Card(
         name="distill",
+        order=900,
         title="Distilled refinement",
         paper="No paper; our own method from the steps of the page Refine.",
         summary=("Improves the search with slow steps that need several views and the neighbors of each image, then "

@@ -56,6 +56,7 @@ class Exemplar(InstanceMethod):
 
     card: ClassVar[Card] = Card(
         name="exemplar",
+        order=200,
         title="Exemplar",
         paper=("A. Dosovitskiy, J. T. Springenberg, M. Riedmiller, T. Brox: Discriminative Unsupervised Feature "
                "Learning with Convolutional Neural Networks."),

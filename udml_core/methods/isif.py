@@ -25,6 +25,7 @@ class ISIF(InstanceMethod):
 
     card: ClassVar[Card] = Card(
         name="isif",
+        order=180,
         title="ISIF",
         paper=("M. Ye, X. Zhang, P. C. Yuen, S.-F. Chang: Unsupervised Embedding Learning via Invariant and Spreading"
                " Instance Feature."),

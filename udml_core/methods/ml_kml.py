@@ -35,6 +35,7 @@ class ML(PairMethod):
 
     card: ClassVar[Card] = Card(
         name="ml",
+        order=130,
         title="ML, linear",
         paper=PAPER,
         summary=("Looks at pairs of images marked as similar or dissimilar, and weights the features so that similar "
@@ -95,6 +96,7 @@ class KML(PairMethod):
 
     card: ClassVar[Card] = Card(
         name="kml",
+        order=140,
         title="KML, kernelized",
         paper=PAPER,
         summary=("Describes each image by its similarity to every training image, then moves similar pairs closer "

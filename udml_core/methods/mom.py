@@ -76,6 +76,7 @@ class MOM(InstanceMethod):
 
     card: ClassVar[Card] = Card(
         name="mom",
+        order=240,
         title="MOM",
         paper="A. Iscen, G. Tolias, Y. Avrithis, O. Chum: Mining on Manifolds: Metric Learning without Labels.",
         summary=("Walks from image to image along nearest neighbors to find images that look different but belong "

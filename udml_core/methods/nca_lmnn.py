@@ -89,6 +89,7 @@ class NCA(NeighborhoodMethod):
 
     card: ClassVar[Card] = Card(
         name="nca",
+        order=150,
         title="NCA",
         paper="J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov: Neighbourhood Components Analysis.",
         summary=("Looks at the class of each image's neighbors and changes the distances so that neighbors more "
@@ -128,6 +129,7 @@ class LMNN(NeighborhoodMethod):
 
     card: ClassVar[Card] = Card(
         name="lmnn",
+        order=160,
         title="LMNN",
         paper=("K. Q. Weinberger, L. K. Saul: Distance Metric Learning for Large Margin Nearest Neighbor "
                "Classification, JMLR 2009."),

@@ -34,6 +34,7 @@ class NCE(InstanceMethod):
 
     card: ClassVar[Card] = Card(
         name="nce",
+        order=190,
         title="NCE",
         paper=("Z. Wu, Y. Xiong, S. X. Yu, D. Lin: Unsupervised Feature Learning via Non-Parametric Instance "
                "Discrimination."),

@@ -44,6 +44,7 @@ class NML(PairMethod):
 
     card: ClassVar[Card] = Card(
         name="nml",
+        order=120,
         title="NML",
         paper=PAPER,
         summary=("Compares each image with a small set of learned reference points, and moves these points until "

@@ -68,6 +68,7 @@ class PLM(Method):
 
     card: ClassVar[Card] = Card(
         name="plm",
+        order=30,
         title="PLM",
         paper="S. Bhatnagar, N. Ahuja: Piecewise-Linear Manifolds for Deep Metric Learning.",
         summary=("Looks at small groups of neighboring images and follows chains of neighbors to decide which images "

@@ -61,6 +61,7 @@ class PSLR(InstanceMethod):
 
     card: ClassVar[Card] = Card(
         name="pslr",
+        order=170,
         title="PSLR",
         paper="M. Ye, J. Shen: Probabilistic Structural Latent Representation for Unsupervised Embedding.",
         summary=("Compares two randomly changed copies of each image, pulls them together and pushes other images "

@@ -42,6 +42,7 @@ class RotNet(InstanceMethod):
 
     card: ClassVar[Card] = Card(
         name="rotnet",
+        order=220,
         title="RotNet",
         paper=("S. Gidaris, P. Singh, N. Komodakis: Unsupervised Representation Learning by Predicting Image "
                "Rotations."),

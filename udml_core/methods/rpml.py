@@ -61,6 +61,7 @@ class RPML(AuthorityMethod):
 
     card: ClassVar[Card] = Card(
         name="rpml",
+        order=10,
         title="RPML",
         paper=PAPER,
         summary=("Groups images that gather in the same dense region, then changes the distances so that each group "
@@ -152,6 +153,7 @@ class SRPML(AuthorityMethod):
 
     card: ClassVar[Card] = Card(
         name="srpml",
+        order=20,
         title="sRPML",
         paper=PAPER,
         summary=("Works like RPML, but on small batches of images, so that the network itself can be trained too. It "

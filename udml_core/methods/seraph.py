@@ -51,6 +51,7 @@ class SERAPH(Method):
 
     card: ClassVar[Card] = Card(
         name="seraph",
+        order=60,
         title="Deep-SERAPH",
         paper=PAPER,
         summary=("Looks at a few labeled images and many unlabeled ones, and changes the distances so that each pair "

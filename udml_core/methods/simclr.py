@@ -40,6 +40,7 @@ class SimCLR(InstanceMethod):
 
     card: ClassVar[Card] = Card(
         name="simclr",
+        order=270,
         title="SimCLR",
         paper=("T. Chen, S. Kornblith, M. Norouzi, G. Hinton: A Simple Framework for Contrastive Learning of Visual "
                "Representations."),

@@ -76,6 +76,7 @@ class SSDML(Method):
 
     card: ClassVar[Card] = Card(
         name="ssdml",
+        order=40,
         title="SSDML",
         paper=PAPER,
         summary=("Passes a few labels from each image to its neighbors, then brings images with similar labels "

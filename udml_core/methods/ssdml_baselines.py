@@ -51,6 +51,7 @@ class LRML(GraphMetric):
 
     card: ClassVar[Card] = Card(
         name="lrml",
+        order=50,
         title="Deep-LRML",
         paper=PAPER,
         summary=("Pulls labeled images of a class together, pushes different classes apart, and keeps neighboring "
@@ -80,6 +81,7 @@ class ISDML(GraphMetric):
 
     card: ClassVar[Card] = Card(
         name="isdml",
+        order=70,
         title="Deep-ISDML (approximated)",
         paper=PAPER,
         summary=("Works like LRML, but lets images in sparse regions count as much as images in crowded regions. It "
@@ -108,6 +110,7 @@ class APLLR(GraphMetric):
 
     card: ClassVar[Card] = Card(
         name="apllr",
+        order=80,
         title="Deep-APLLR",
         paper=PAPER,
         summary=("Learns distances from a few labels, passes the labels on to neighboring images, and adjusts the "
@@ -143,6 +146,7 @@ class APIT(GraphMetric):
 
     card: ClassVar[Card] = Card(
         name="apit",
+        order=90,
         title="Deep-APIT",
         paper=PAPER,
         summary=("Changes the distances just enough to agree with a few labels, passes the labels on to neighboring "

@@ -62,6 +62,7 @@ class STML(InstanceMethod):
 
     card: ClassVar[Card] = Card(
         name="stml",
+        order=250,
         title="STML",
         paper="S. Kim, D. Kim, M. Cho, S. Kwak: Self-Taught Metric Learning without Labels.",
         summary=("Keeps a slowly changing copy of the model as a teacher, which tells how similar images are by "

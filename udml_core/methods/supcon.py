@@ -45,6 +45,7 @@ class SupCon(InstanceMethod):
 
     card: ClassVar[Card] = Card(
         name="supcon",
+        order=280,
         title="SupCon",
         paper="P. Khosla et al.: Supervised Contrastive Learning.",
         summary=("Pulls randomly changed copies of images of one class together and pushes all other classes away. "

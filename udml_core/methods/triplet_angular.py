@@ -153,6 +153,7 @@ class Triplet(LabeledOnly):
 
     card: ClassVar[Card] = Card(
         name="triplet",
+        order=100,
         title="Triplet, labels alone",
         paper=PAPER,
         summary=("Compares each labeled image with one of its class and one of another class, and moves the first "
@@ -181,6 +182,7 @@ class Angular(LabeledOnly):
 
     card: ClassVar[Card] = Card(
         name="angular",
+        order=110,
         title="Angular, labels alone",
         paper=PAPER,
         summary=("Looks at triangles of two labeled images of one class and one of another, and moves the third "

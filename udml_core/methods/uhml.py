@@ -58,6 +58,7 @@ class UHML(InstanceMethod):
 
     card: ClassVar[Card] = Card(
         name="uhml",
+        order=260,
         title="UHML-like hierarchy",
         paper="J. Yan, L. Luo, C. Deng, H. Huang: Unsupervised Hyperbolic Metric Learning.",
         summary=("Sorts images into small groups inside larger groups, and trains the model to keep each group "

@@ -6,7 +6,7 @@ import streamlit as st
 
 from udml_core.base.declaration import describe_field
 from udml_core.exploration.instances import softmax
-from udml_core.methods import PSLR
+from udml_core.methods.pslr import PSLR
 from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.numerics.explanations import LatentLayer, Uncertainty
 

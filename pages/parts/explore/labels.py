@@ -10,7 +10,7 @@ import streamlit as st
 from udml_core.base.arrays import Array
 from udml_core.base.declaration import describe_field
 from udml_core.exploration.focus import LabelSources, label_sources
-from udml_core.methods import SSDML
+from udml_core.methods.ssdml import SSDML
 from udml_core.numerics.explanations import Affinities
 from udml_core.runs import Run
 

@@ -7,7 +7,7 @@ import streamlit as st
 
 from udml_core.base.declaration import describe_field
 from udml_core.exploration import neighborhoods as views
-from udml_core.methods import PLM
+from udml_core.methods.plm import PLM
 from udml_core.runs import Run
 from udml_core.runs.search.retrieval import Which
 

@@ -12,7 +12,7 @@ import streamlit as st
 
 from udml_core.base.declaration import describe_field
 from udml_core.exploration import instances as views
-from udml_core.methods import PSLR
+from udml_core.methods.pslr import PSLR
 from udml_core.runs import Run
 from udml_core.runs.search.retrieval import Which
 

@@ -13,7 +13,7 @@ from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import maps as views
 from udml_core.exploration.density import density, neighbor_distances, outlier_score
-from udml_core.methods import RPML
+from udml_core.methods.rpml import RPML
 from udml_core.methods.shared.authority_method import AuthorityMethod
 from udml_core.numerics.explanations import Clusters, Triplets, Uncertainty
 from udml_core.runs import Run

@@ -9,7 +9,7 @@ from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assigned_classes
 from udml_core.exploration import label_spread as views
-from udml_core.methods import SSDML
+from udml_core.methods.ssdml import SSDML
 from udml_core.runs import Run
 
 from ..draw.map_content import Color

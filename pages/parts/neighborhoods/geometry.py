@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.base.declaration import describe_field
 from udml_core.exploration import neighborhoods as views
-from udml_core.methods import PLM
+from udml_core.methods.plm import PLM
 from udml_core.runs import Run
 
 from ..draw.field_slider import field_slider

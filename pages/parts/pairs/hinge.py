@@ -13,7 +13,7 @@ import streamlit as st
 from udml_core.base.arrays import Array
 from udml_core.base.declaration import describe_field
 from udml_core.exploration import pairs as views
-from udml_core.methods import NML
+from udml_core.methods.nml import NML
 from udml_core.runs import Run
 
 from ..draw.field_slider import field_slider

@@ -7,7 +7,8 @@ import streamlit as st
 from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.pairs import PairSet
-from udml_core.methods import NML, find_method
+from udml_core.methods import find_method
+from udml_core.methods.nml import NML
 from udml_core.runs import Run
 from udml_core.work import jobs
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from udml_core.methods import Distill
+from udml_core.methods.distill import Distill
 from udml_core.runs import Run
 
 RECORD = "birds100-last"

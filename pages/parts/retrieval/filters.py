@@ -13,7 +13,7 @@ from udml_core.base.arrays import Array
 from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.clusters import Graph, cluster_purity
-from udml_core.methods import RPML
+from udml_core.methods.rpml import RPML
 from udml_core.numerics.explanations import Clusters
 from udml_core.runs.analyses import REFINED, list_analyses
 from udml_core.runs.search.retrieval import Gallery, Retrieval

@@ -17,7 +17,8 @@ from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.data.encoders import Encoder, EncoderSpec
 from udml_core.data.training import TrainingData
-from udml_core.methods import Setting, Whiten
+from udml_core.methods import Setting
+from udml_core.methods.closed_form import Whiten
 from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement.averaging import average_neighbors, expand_queries
 from udml_core.numerics.refinement.linear import reduction, unit_rows, whitening

@@ -12,6 +12,7 @@ import pytest
 
 from udml_core.cli.commands import app
 from udml_core.methods import METHODS
+from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
@@ -74,5 +75,7 @@ def end(runs: list[Run]) -> None:
 
 def test_the_page_lists_the_methods_that_share_batches() -> None:
     text = " ".join((PAGES / "torchrun.md").read_text(encoding="utf-8").split())
-    names = [method.__name__ for method in METHODS if method.make({}).shares_batches]
-    assert f"{', '.join(names[:-1])} and {names[-1]}" in text
+    sharing = [method for method in METHODS if method.make({}).shares_batches]
+    *names, last = (method.__name__ for method in sharing if not issubclass(method, InstanceMethod))
+    assert f"{', '.join(names)} and {last}, and all methods of random views, such as PSLR and SimCLR" in text
+    assert {method for method in METHODS if issubclass(method, InstanceMethod)} < set(sharing)

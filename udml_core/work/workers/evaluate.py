@@ -12,7 +12,8 @@ from udml_core.base.arrays import LARGE, Array, Booleans, Integers
 from udml_core.data.dataset import Report
 from udml_core.data.splits import fixed_sample
 from udml_core.data.training import training_data
-from udml_core.methods import PCA, Embedder, Setting
+from udml_core.methods import Embedder, Setting
+from udml_core.methods.closed_form import PCA
 from udml_core.numerics.evaluation import evaluate, headline_measures, knn_accuracy, linear_accuracy, neighbor_stability
 from udml_core.runs import Run
 from udml_core.work.workers.material import Loaded, load

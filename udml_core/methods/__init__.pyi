@@ -1,0 +1,12 @@
+from .base import Card as Card
+from .base import Epoch as Epoch
+from .base import Method as Method
+from .base import Setting as Setting
+from .base import State as State
+from .embedder import Embedder as Embedder
+from .embedder import Head as Head
+from .embedder import LatentHead as LatentHead
+from .embedder import is_normalized as is_normalized
+from .registry import METHODS as METHODS
+from .registry import find_method as find_method
+from .registry import names_of as names_of
