@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from udml_core.runs.analyses import AnalysisSpec, Kind
+from udml_core.runs.analyses import AnalysisSpec
 
 
 def options_of_each_map() -> None:
@@ -20,7 +20,7 @@ def options_of_each_map() -> None:
 @pytest.mark.parametrize(("kind", "options"), [
     ("pca", {}), ("tsne", {"perplexity": 30.0, "seed": 0}),
     ("umap", {"n_neighbors": 15, "min_dist": 0.1, "seed": 0})])
-def test_a_map_offers_the_numeric_options_that_change_it(kind: Kind, options: dict[str, float]) -> None:
+def test_a_map_offers_the_numeric_options_that_change_it(kind: str, options: dict[str, float]) -> None:
     test = AppTest.from_function(options_of_each_map, default_timeout=60)
     test.query_params["kind"] = kind
     test.run()

@@ -21,11 +21,13 @@ COPIES = [line.split()[1:] for block in GUIDE for line in block.code.splitlines(
 
 
 def change(text: str, diff: str) -> str:
-    """Return a text after a change: lines behind "-" leave, lines behind "+" come, others stay."""
-    lines = [(line[0], line[1:]) for line in diff.splitlines()]
-    before, after = ("\n".join(line for mark, line in lines if mark in kept) for kept in (" -", " +"))
-    assert text.count(before) == 1, before
-    return text.replace(before, after)
+    """Return a text after changes: lines after "-" are removed, lines after "+" are added, others stay."""
+    for part in diff.split("@@\n"):
+        lines = [(line[0], line[1:]) for line in part.splitlines()]
+        before, after = ("\n".join(line for mark, line in lines if mark in kept) for kept in (" -", " +"))
+        assert text.count(before) == 1, before
+        text = text.replace(before, after)
+    return text
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +100,13 @@ def test_the_method_trains_on_the_data_set(clone: Path, run: str) -> None:
 def test_the_data_set_is_listed(clone: Path) -> None:
     row = next(row for row in udml(clone, "datasets")["datasets"] if row["name"] == "stripes")
     assert (row["available"], row["images"], row["classes"]) == (True, 200, 4)
+
+
+def test_the_analysis_counts_neighbors(clone: Path, run: str) -> None:
+    answer = udml(clone, "analyse", run, "--kind", "hubs", "--counted", "5")
+    assert answer["state"] == "done"
+    counts = np.load(clone / "runs" / run / "analyses" / answer["analysis"] / "result.npz")["counts"]
+    assert (len(counts), counts.sum()) == (200, 200 * 5)
 
 
 def test_the_page_shows_a_run(clone: Path, run: str) -> None:

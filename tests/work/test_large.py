@@ -33,11 +33,11 @@ from udml_core.numerics.neighbors import ignore_progress, nearest
 from udml_core.numerics.projection import pca
 from udml_core.numerics.projection.sampled import place_by_neighbors, sampled_layouts
 from udml_core.runs import Run, RunRequest, create_run
-from udml_core.runs.analyses import list_analyses
+from udml_core.runs.analyses import list_analyses, map_kind
 from udml_core.runs.search.retrieval import Query, Retrieval
 from udml_core.work.exporting import export_shards
 from udml_core.work.jobs.planning import plan
-from udml_core.work.workers import analyse, evaluate, train
+from udml_core.work.workers import evaluate, train
 
 ROWS, WIDTH, CLASSES = 20_000, 32, 10
 GUIDE = (ASSETS.parent / "docs" / "galleries.md").read_text(encoding="utf-8")
@@ -53,10 +53,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     np.save(folder / "table.npy", points.astype(np.float32))
     parquet.write_table(pa.table({"label": labels, "shop": labels % 3}), folder / "table.parquet")
     with pytest.MonkeyPatch.context() as patch:
-        for module in (dataset, evaluate, train, analyse, map_content, frame):
+        for module in (dataset, evaluate, train, map_kind, map_content, frame):
             patch.setattr(module, "LARGE", 1_000)
         patch.setattr(evaluate, "EVALUATED", 300)
-        patch.setattr(analyse, "MOST_JUDGED", 1_000)
+        patch.setattr(map_kind, "MOST_JUDGED", 1_000)
         patch.setattr(train, "MOST_ANALYZED", 1_000)
         patch.setenv("UDML_RUNS", str(folder / "runs"))
         table = catalog.load(str(folder / "table.npy"))
@@ -82,7 +82,7 @@ def test_a_large_run_has_a_gallery_and_a_map_and_a_sampled_evaluation(run: Run) 
     projection = map_.projection()
     assert projection.neighbors.shape == (2, ROWS, 0)
     for measured in (projection.trustworthiness, projection.continuity):
-        assert np.isfinite(measured).sum(axis=1).tolist() == [analyse.JUDGED, analyse.JUDGED]
+        assert np.isfinite(measured).sum(axis=1).tolist() == [map_kind.JUDGED, map_kind.JUDGED]
     embeddings = np.asarray(run.embeddings("final"), np.float64)
     np.testing.assert_allclose(projection.positions[0], pca.pca_layout(embeddings), atol=1e-5)
 

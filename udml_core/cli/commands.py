@@ -34,7 +34,7 @@ from udml_core.cli.output import (
     print_progress,
     print_run,
     summarize_analysis,
-    summarize_refinement,
+    summarize_result,
     summarize_run,
 )
 from udml_core.cli.sweeps import sweep, sweeps
@@ -453,7 +453,7 @@ def _compute_analysis(run: Run, spec: AnalysisSpec, wait: bool, root: Path | Non
     typer.echo(f"analysis {analysis.id} in {analysis.folder}", err=True)
     if wait:
         follow_analysis(analysis)
-    summary = (summarize_refinement if spec.kind == "refine" else summarize_analysis)(analysis)
+    summary = summarize_result(analysis)
     print_answer(summary, as_json, lambda: [analysis_line(summary)])
     if wait and summary["state"] != "done":
         exit_with(summary["message"] or f"The analysis ended as {summary['state']}.", 1)

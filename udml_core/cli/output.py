@@ -12,7 +12,7 @@ import typer
 
 from udml_core.base.errors import UserError, counted
 from udml_core.base.files import jsonable
-from udml_core.runs.analyses import RELEVANT_FIELDS, Analysis
+from udml_core.runs.analyses import Analysis
 from udml_core.runs.tasks import LIVE_STATES
 
 if TYPE_CHECKING:
@@ -130,18 +130,13 @@ def summarize_analysis(analysis: Analysis) -> dict[str, Any]:
     spec, status = analysis.spec(), analysis.status()
     return {"analysis": analysis.id, "folder": str(analysis.folder), "kind": spec.kind, "state": status.state,
             "phase": status.phase, "message": status.message,
-            "asked": spec.model_dump(include=set(RELEVANT_FIELDS[spec.kind]))}
+            "asked": spec.build_kind().model_dump()}
 
 
-def summarize_refinement(analysis: Analysis) -> dict[str, Any]:
-    """Summarize a refinement for `--json`, with its measures if it is done."""
+def summarize_result(analysis: Analysis) -> dict[str, Any]:
+    """Summarize an analysis for `--json`, with what its kind finds if it is done."""
     summary = summarize_analysis(analysis)
-    if summary["state"] != "done":
-        return summary
-    result = analysis.refined()
-    return summary | {
-        "protocol": result.protocol, "seen": dict(result.seen),
-        "measures": {name: {"before": before, "after": after} for name, (before, after) in result.measures.items()}}
+    return summary | (analysis.spec().build_kind().findings(analysis.result) if summary["state"] == "done" else {})
 
 
 def analysis_line(summary: dict[str, Any]) -> str:

@@ -12,14 +12,13 @@ from udml_core.base.arrays import Array
 from udml_core.exploration.comparison import aligned_layouts
 from udml_core.exploration.maps import bounds
 from udml_core.runs import Run
-from udml_core.runs.analyses import MAPS, Analysis, list_analyses
+from udml_core.runs.analyses import KINDS, MAPS, Analysis, list_analyses
 
 from ..draw.map_content import Layout
 from ..draw.scatter import scatter
 from ..maps.coloring import colorings
 from ..maps.frame import UNITS, MapFrame, load_map
 from ..shell.address import choice_from_address, write_address
-from ..shell.analyses import KIND_WORDS
 from ..shell.selection import selection
 from .colors import run_heading
 
@@ -51,13 +50,13 @@ def show_maps(runs: Sequence[Run], names: Sequence[str]) -> None:
     kinds = sorted(found, key=lambda kind: -len(found[kind]))  # The kind that most runs have; UMAP first.
     wanted = choice_from_address("kind", kinds, kinds[0])
     kind = wanted if len(kinds) == 1 else st.segmented_control(
-        "Projection", kinds, default=wanted, required=True, key="compare-kind", format_func=KIND_WORDS.__getitem__,
-        label_visibility="collapsed") or wanted
+        "Projection", kinds, default=wanted, required=True, key="compare-kind",
+        format_func=lambda name: KINDS[name].title, label_visibility="collapsed") or wanted
     write_address("kind", kind, kinds[0])
     placed = matched_maps(runs, found[kind])
     if len(placed) < len(runs):
         st.caption(f"{len(placed)} of {len(runs)} runs are shown: at most {MOST_MAPS}, and only runs with a finished "
-                   f"{KIND_WORDS[kind]} map. Compute missing maps on the page Map.")
+                   f"{KINDS[kind].title} map. Compute missing maps on the page Map.")
     shown = [(number, placed[run.id]) for number, run in enumerate(runs) if run.id in placed]
     for start in range(0, len(shown), SIDE_PANEL_WIDTH):
         for column, (number, matched) in zip(st.columns(SIDE_PANEL_WIDTH), shown[start:start + SIDE_PANEL_WIDTH],

@@ -116,8 +116,7 @@ def show_progress(task: Run | Analysis, begun: str, what: str = "Browsing") -> N
             st.session_state.pop(begun, None)
             st.session_state[f"{begun}-failure"] = f"{what} is {status.state}. {status.message}"
         st.rerun(scope="app")
-    step = "Computing the features" if isinstance(task, Run) else (
-        "Comparing the images" if task.spec().kind == "audit" else "Computing the map")
+    step = "Computing the features" if isinstance(task, Run) else task.spec().build_kind().progress
     left = f", about {duration(status.seconds_left)} left" if status.seconds_left else ""
     ahead = 0 if status.state == "running" or isinstance(task, Analysis) else jobs.queue_position(task, runs_folder())
     line = f"{step}: {status.phase or 'starting'}{left}" if status.state == "running" else (

@@ -11,13 +11,14 @@ from udml_core.exploration.epoch_places import place_among_neighbors
 from udml_core.exploration.quick_frames import quick_frames
 from udml_core.runs import Run
 from udml_core.runs.analyses import MAPS, ImageGrid, Projection, analysis_at, list_analyses, plan_analysis
+from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.runs.search.retrieval import FROZEN
 
 from ..draw.map_content import Layout
 from ..draw.slider import live_slider
 from ..maps.frame import MapFrame, load_map
 from ..shell.address import choice_from_address, number_from_address, write_address
-from ..shell.analyses import KIND_WORDS, frame_words, load_projection, load_result, rows_of, short_title
+from ..shell.analyses import frame_words, load_projection, load_result, rows_of, short_title
 from ..shell.cached import dataset_of
 from ..shell.epoch_images import epoch_images
 from ..shell.focus import carried_frame, remember_frame
@@ -118,13 +119,12 @@ def _layouts(run: Run) -> list[MapLayout]:
              for analysis in sorted(list_analyses(run, kind), key=lambda analysis: (
                  analysis.spec().scope != "all", len(analysis.spec().frames))) if analysis.is_done()]
     maps = [MapLayout(spec.id, short_title(spec), spec.frames) for spec in specs]
-    quick = [] if any(layout.title == KIND_WORDS["pca"] for layout in maps) else [
-        MapLayout(NOW, KIND_WORDS["pca"], FRAMES)]
+    quick = [] if any(layout.title == PCA.title for layout in maps) else [MapLayout(NOW, PCA.title, FRAMES)]
     epochs, moving = tuple(map(str, run.epoch_numbers())), []
     if len(epochs) > len(FRAMES):
         ground = next((spec for spec in specs
-                       if spec.kind != "pca" and spec.scope == "all" and "final" in spec.frames), None)
-        of_pca = MapLayout(EPOCHS, f"{KIND_WORDS['pca']} · every epoch", epochs)
+                       if not spec.declared.is_linear and spec.scope == "all" and "final" in spec.frames), None)
+        of_pca = MapLayout(EPOCHS, f"{PCA.title} · every epoch", epochs)
         moving = [of_pca if ground is None else
                   MapLayout(MOVING + ground.id, f"{short_title(ground)} · every epoch", epochs)]
         if ground is not None and not any(layout.frames == epochs for layout in maps):

@@ -14,7 +14,7 @@ from udml_core.base.errors import UserError
 from udml_core.data.splits import fixed_sample
 from udml_core.exploration.instrument import Instrument, make_instrument
 from udml_core.runs import Run
-from udml_core.runs.analyses import list_analyses
+from udml_core.runs.analyses import KINDS, MAPS, list_analyses
 from udml_core.runs.baselines import JUDGED
 
 from ..draw.thumbnails import own_sheet
@@ -32,7 +32,6 @@ from .story import in_dimensions, lines_to_beat, tell_story
 
 MOST_PLAYED = JUDGED
 """Images of the sample that are drawn."""
-MAPS_OF_EPOCHS = ("umap", "tsne")
 KEY = "home-instrument"
 HTML = """<div class="instrument" role="group">
 <div class="frame">
@@ -171,8 +170,8 @@ def _load_instrument(run: Run) -> Instrument:
 def _layouts(run: Run, rows: Array) -> list[Array] | None:
     """Return the layouts of every epoch from a stored map of the sample; None if there is no such map."""
     frames = tuple(str(epoch) for epoch in run.epoch_numbers())
-    for kind in MAPS_OF_EPOCHS:
-        for analysis in list_analyses(run, kind):  # type: ignore[arg-type]
+    for kind in reversed(MAPS):
+        for analysis in [] if KINDS[kind].is_linear else list_analyses(run, kind):
             if analysis.is_done() and analysis.spec().frames == frames:
                 try:
                     projection = load_projection(run, analysis.id)

@@ -6,25 +6,25 @@ from typing import Literal
 
 import streamlit as st
 
-from udml_core.base.declaration import describe_field
+from udml_core.base.declaration import describe
 from udml_core.runs import Run
 from udml_core.runs.analyses import (
+    KINDS,
     MAPS,
     REFINED,
-    RELEVANT_FIELDS,
     AnalysisSpec,
-    Kind,
     Scope,
     analysis_at,
     list_analyses,
     plan_analysis,
 )
+from udml_core.runs.analyses.kinds.tsne import TSNE
 from udml_core.runs.search.refined import finished_refinements
 from udml_core.work import jobs
 
 from ..draw.form import field_widget
 from ..shell.address import choice_from_address, write_address
-from ..shell.analyses import KIND_WORDS, SCOPE_WORDS, short_title
+from ..shell.analyses import SCOPE_WORDS, short_title
 from ..shell.focus import carried_frame
 from ..shell.user_errors import show_user_errors
 
@@ -118,8 +118,8 @@ def announce_maps(run: Run, shown: str) -> None:
 def new_map_menu(run: Run) -> None:
     """Show the menu that computes a new map; it closes when the computation starts."""
     with st.popover("New map", icon=":material/add:", key=MENU, on_change="rerun"):
-        kind: Kind = st.segmented_control("Projection", MAPS, default="tsne", format_func=KIND_WORDS.__getitem__,
-                                          key="new-kind") or "tsne"
+        kind = st.segmented_control("Projection", MAPS, default=TSNE.name, key="new-kind",
+                                    format_func=lambda name: KINDS[name].title) or TSNE.name
         frames = _pick_embeddings(run)
         scope: Scope = st.selectbox("Images", _scopes(frames), key="new-scope", format_func=SCOPE_WORDS.__getitem__,
                                     help="The embedding of every epoch is kept for a fixed sample of the test half, "
@@ -159,7 +159,7 @@ def _pick_embeddings(run: Run) -> tuple[str, ...]:
                                 help="Several embeddings are laid out one after the other in the same orientation.")]
 
 
-def pick_options(kind: Kind) -> dict[str, float]:
-    """Choose the numeric options that change this kind of map."""
-    fields = [describe_field(AnalysisSpec, name) for name in RELEVANT_FIELDS[kind]]
-    return {field.name: field_widget(field, f"new-{field.name}") for field in fields if field.kind in (int, float)}
+def pick_options(kind: str) -> dict[str, float]:
+    """Choose the numeric options of this kind of map."""
+    return {field.name: field_widget(field, f"new-{field.name}") for field in describe(KINDS[kind])
+            if field.kind in (int, float)}

@@ -11,11 +11,10 @@ import streamlit as st
 from udml_core.runs import Run
 from udml_core.runs.analyses import (
     REFINED,
-    RELEVANT_FIELDS,
     Analysis,
     AnalysisSpec,
+    OnMap,
     Projection,
-    Result,
     find_analysis,
     list_analyses,
     plan_analysis,
@@ -29,9 +28,6 @@ from .run_hash import RUN_HASH
 from .run_status import duration
 from .user_errors import show_user_errors
 
-KIND_WORDS = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP", "graph": "Neighbor graph", "grid": "Image grid",
-              "placed": "New images", "refine": "Refinement",
-              "audit": "Audit"}
 SCOPE_WORDS = {"all": "all images", "test": "test half", "train": "training half", "sample": "fixed sample"}
 
 
@@ -51,31 +47,29 @@ def frame_words(frame: str, run: Run | None = None) -> str:
 
 def title_of_analysis(spec: AnalysisSpec) -> str:
     """Return an analysis's title: kind, images, embeddings and settings."""
-    frames = "every epoch" if len(spec.frames) > 2 else " and ".join(frame_words(frame) for frame in spec.frames)
-    if spec.kind in ("grid", "placed"):
-        return f"{KIND_WORDS[spec.kind]} of {spec.source}, {frame_words(spec.frame)}"
-    settings = {"tsne": f"perplexity {spec.perplexity:g}",
-                "umap": f"{spec.n_neighbors} neighbors, minimum distance {spec.min_dist:g}",
-                "graph": f"{spec.n_neighbors} neighbors", "refine": spec.recipe}.get(spec.kind, "")
-    return " · ".join(part for part in (KIND_WORDS[spec.kind], SCOPE_WORDS[spec.scope], frames, settings) if part)
+    kind = spec.build_kind()
+    if isinstance(kind, OnMap):
+        return f"{kind.title} of {kind.source}, {frame_words(kind.frame)}"
+    parts = kind.title, SCOPE_WORDS[spec.scope], _frames_words(spec), kind.setting_words
+    return " · ".join(part for part in parts if part)
 
 
 def short_title(spec: AnalysisSpec) -> str:
     """Return an analysis's title without what is the default, such as `UMAP` or `t-SNE · test half`."""
-    if spec.kind in ("grid", "placed"):
-        return f"{KIND_WORDS[spec.kind]}, {frame_words(spec.frame)}"
+    kind = spec.build_kind()
+    if isinstance(kind, OnMap):
+        return f"{kind.title}, {frame_words(kind.frame)}"
     default = plan_analysis(kind=spec.kind)
-    parts = [KIND_WORDS[spec.kind], SCOPE_WORDS[spec.scope] if spec.scope != default.scope else ""]
-    if spec.frames != default.frames:
-        parts.append("every epoch" if len(spec.frames) > 2 else " and ".join(map(frame_words, spec.frames)))
-    words = {"perplexity": "perplexity {:g}", "n_neighbors": "{:g} neighbors", "min_dist": "distance {:g}",
-             "seed": "seed {}", "recipe": "{}"}
-    parts += [words[name].format(getattr(spec, name)) for name in RELEVANT_FIELDS[spec.kind]
-              if name in words and getattr(spec, name) != getattr(default, name)]
+    parts = [kind.title, SCOPE_WORDS[spec.scope] if spec.scope != default.scope else "",
+             _frames_words(spec) if spec.frames != default.frames else "", *kind.difference_words]
     return " · ".join(part for part in parts if part)
 
 
-def load_result(run: Run, analysis_id: str) -> Result:
+def _frames_words(spec: AnalysisSpec) -> str:
+    return "every epoch" if len(spec.frames) > 2 else " and ".join(map(frame_words, spec.frames))
+
+
+def load_result(run: Run, analysis_id: str) -> object:
     """Return the arrays of a finished analysis, read once.
 
     Raises:
@@ -108,7 +102,7 @@ def _indices(run: Run, analysis_id: str, ticket: float) -> np.ndarray:  # noqa: 
 
 
 @st.cache_resource(max_entries=12, show_spinner=False, hash_funcs=RUN_HASH)
-def _result(run: Run, analysis_id: str, ticket: float) -> Result:  # noqa: ARG001
+def _result(run: Run, analysis_id: str, ticket: float) -> object:  # noqa: ARG001
     return find_analysis(run, analysis_id).result()
 
 

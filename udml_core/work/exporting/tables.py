@@ -20,15 +20,13 @@ from udml_core.data.dataset import Dataset
 from udml_core.numerics.explanations import Clusters
 from udml_core.numerics.neighbors import graph_neighbors
 from udml_core.runs import Run
-from udml_core.runs.analyses import Analysis, Kind, Projection, list_analyses
+from udml_core.runs.analyses import MAPS, Analysis, list_analyses
 from udml_core.runs.search.retrieval import Retrieval, Which
 from udml_core.work.exporting import target
 
 TABLES: dict[Which, str] = dict(zip(("initial", "final"), target.TABLES, strict=True))
 NEIGHBORS = 15
 """Entries of a row's neighbors, the image itself included, as embedding-atlas writes by default."""
-MAPS: tuple[Kind, ...] = ("umap", "tsne", "pca")
-"""Kinds of maps, the preferred one first."""
 NO_CLUSTER = -1
 CLASS_SEPARATOR = ";"
 """Separates the classes of an image that has several."""
@@ -213,7 +211,7 @@ def _positions(run: Run, embedded: _Embedded) -> tuple[Floats, str]:
     positions = np.full((len(embedded.indices), 2), np.nan)
     for analysis in _maps(run, embedded.name):
         with suppress(UserError):  # a damaged map is passed over
-            found: Projection = analysis.projection()
+            found = analysis.projection()
             _, rows, places = np.intersect1d(embedded.indices, found.indices, return_indices=True)
             positions[rows] = found.positions[found.frames.index(embedded.name)][places]
             return positions, analysis.id
@@ -223,8 +221,8 @@ def _positions(run: Run, embedded: _Embedded) -> tuple[Floats, str]:
 def _maps(run: Run, frame: str) -> list[Analysis]:
     """List the finished maps of a frame, the preferred one first."""
     maps = [(analysis, analysis.spec()) for analysis in list_analyses(run) if analysis.is_done()]
-    maps = [(analysis, spec) for analysis, spec in maps if spec.kind in MAPS and frame in spec.frames]
-    maps.sort(key=lambda pair: (MAPS.index(pair[1].kind), pair[1].scope != "all"))
+    maps = [(analysis, spec) for analysis, spec in maps if spec.declared.is_map and frame in spec.frames]
+    maps.sort(key=lambda pair: (-MAPS.index(pair[1].kind), pair[1].scope != "all"))
     return [analysis for analysis, _ in maps]
 
 

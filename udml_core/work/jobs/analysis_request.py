@@ -10,9 +10,15 @@ from pathlib import Path
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import read_user_image
 from udml_core.data.encoders import check_reads_images
-from udml_core.numerics.refinement.recipe import Recipe
 from udml_core.runs import Run, own_copy, runs_folder
-from udml_core.runs.analyses import Analysis, AnalysisSpec, analysis_at, create_analysis, find_analysis
+from udml_core.runs.analyses import (
+    Analysis,
+    AnalysisSpec,
+    analysis_at,
+    create_analysis,
+    find_analysis,
+    plan_analysis,
+)
 from udml_core.runs.tasks import ADVICE, LIVE_STATES
 from udml_core.work.jobs import launch
 
@@ -37,8 +43,7 @@ def analyse(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | None = N
     status = run.status()
     if status.state != "done":
         raise UserError(f"Only finished runs can be analyzed, and {run.id} is {status.state}. {ADVICE[status.state]}")
-    if Recipe.parse(spec.recipe).find("views") and spec.kind == "refine":
-        check_reads_images(run.spec().encoder, "The step 'views' of a refinement", "Leave the step out")
+    spec.build_kind().check_run(run)
     if spec.source and not find_analysis(run, spec.source).is_done():
         state = find_analysis(run, spec.source).status().state
         raise UserError(f"The analysis needs the map {spec.source}, which is {state}. {ADVICE[state]}")
@@ -71,7 +76,7 @@ def place_images(run: Run, projection: Analysis, frame: str, files: Sequence[tup
         raise UserError(f"The map {projection.id} has the frames {', '.join(projection.spec().frames)}, got '{frame}'.")
     images = {f"{number:04d}.png": _as_png(name, content) for number, (name, content) in enumerate(files)}
     digest = hashlib.sha256(b"".join(hashlib.sha256(content).digest() for _, content in files)).hexdigest()
-    spec = AnalysisSpec(kind="placed", source=projection.id, frame=frame, names=tuple(name for name, _ in files),
+    spec = plan_analysis(kind="placed", source=projection.id, frame=frame, names=tuple(name for name, _ in files),
                         content=digest)
     return analyse(run, spec, images)
 

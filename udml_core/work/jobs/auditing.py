@@ -10,12 +10,12 @@ from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import DEFAULT_BACKBONE, EncoderSpec
 from udml_core.runs import Run
-from udml_core.runs.analyses import Analysis, analysis_at, plan_analysis
+from udml_core.runs.analyses import Analysis, analysis_at
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.analysis_request import analyse
 from udml_core.work.jobs.browse import find_browsing, submit_features
 from udml_core.work.jobs.launch import start_maps
-from udml_core.work.jobs.maps import MOST_MAPPED, are_maps_on, want_audit, wants_audit
+from udml_core.work.jobs.maps import AUDIT, MOST_MAPPED, are_maps_on, want_audit, wants_audit
 from udml_core.work.jobs.planning import encoder_of
 
 
@@ -47,7 +47,7 @@ def find_auditing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Auditin
     if browsing.run is None:
         waits = isinstance(browsing.task, Run) and wants_audit(browsing.task)
         return Auditing(None, None, browsing.task if waits else None)
-    audit = analysis_at(browsing.run, plan_analysis(kind="audit"))
+    audit = analysis_at(browsing.run, AUDIT)
     if audit.is_done():
         return Auditing(browsing.run, audit)
     if audit.has_spec():
@@ -67,7 +67,7 @@ def start_auditing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Auditi
     if state.task is not None or state.audit is not None:
         return state
     if state.run is not None:
-        return Auditing(state.run, None, analyse(state.run, plan_analysis(kind="audit"), root=root))
+        return Auditing(state.run, None, analyse(state.run, AUDIT, root=root))
     task = find_browsing(dataset, encoder, root).task
     run = task if isinstance(task, Run) else submit_features(dataset, encoder, root)
     want_audit(run)

@@ -24,6 +24,8 @@ SWITCH = "UDML_MAPS"
 LEAST_MAPPED, MOST_MAPPED = 100, 20_000
 """Images for which maps are computed. A perplexity of 30 needs about 100; 20,000 take several minutes of one core."""
 MARKER, AUDIT_MARKER = "maps-wanted", "audit-wanted"
+AUDIT = plan_analysis(kind="audit")
+"""The request for an audit, which has no choices."""
 
 
 def are_maps_on() -> bool:
@@ -77,9 +79,8 @@ def next_map(root: Path) -> tuple[Run, AnalysisSpec] | None:
     for run in list_runs(root):
         if not (wants_maps(run) or wants_audit(run)) or run.stored_status().state != "done":
             continue
-        audit = plan_analysis(kind="audit")
-        if wants_audit(run) and not analysis_at(run, audit).folder.exists():
-            return run, audit
+        if wants_audit(run) and not analysis_at(run, AUDIT).folder.exists():
+            return run, AUDIT
         withdraw_audit(run)
         spec = _missing_map(run) if wants_maps(run) else None
         if spec is not None:

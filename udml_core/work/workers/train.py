@@ -33,7 +33,7 @@ from udml_core.numerics.explanations import thin
 from udml_core.numerics.galleries import Gallery
 from udml_core.numerics.neighbors import build_index, ignore_progress, write_index
 from udml_core.runs import TRAINED_RANK, Run, best_epoch, first_collapsed
-from udml_core.runs.analyses import Kind, plan_analysis
+from udml_core.runs.analyses import plan_analysis
 from udml_core.runs.baselines import JUDGED, read_baselines, sample_baselines, write_baselines
 from udml_core.runs.engines import read_owner
 from udml_core.runs.tasks import Status
@@ -301,7 +301,7 @@ class _Work:
         searched meanwhile, so large data sets wait for a user's request. The PCA map of a very large one takes seconds,
         because its neighbors are not computed.
         """
-        analyses: dict[Kind, dict[str, Any]] = {
+        analyses: dict[str, dict[str, Any]] = {
             "pca": {}, "graph": {"scope": "train", "n_neighbors": self.method.graph_neighbors(trained)}}
         if images > MOST_ANALYZED:
             log.info("no graph is computed for more than %d images without a request", MOST_ANALYZED)

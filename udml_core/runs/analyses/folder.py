@@ -1,0 +1,220 @@
+"""The folder of an analysis: RUN/analyses/KIND-HASH.
+
+The hash covers the request, so the same analysis is computed only once. Only this module knows the names of the files
+in the folder.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from udml_core.base.arrays import Array, misfit
+from udml_core.base.errors import UserError, quoted
+from udml_core.base.files import publish_folder, read_arrays, read_regular, replace_arrays, version_of
+from udml_core.runs.analyses.kinds import MAPS
+from udml_core.runs.analyses.kinds.refine import Refined
+from udml_core.runs.analyses.map_kind import Projection
+from udml_core.runs.analyses.spec import AnalysisSpec
+from udml_core.runs.tasks import ADVICE, State, Status, Task
+
+if TYPE_CHECKING:
+    from udml_core.exploration.audit import Audit
+    from udml_core.runs import Run
+
+MOST_RESULT = 2**31
+"""Largest result in bytes that is read: the refinement of 500,000 images has half of it."""
+OneResult = TypeVar("OneResult")
+
+
+@dataclass(frozen=True)
+class Analysis(Task):
+    """The folder of an analysis, with readers and writers of its files."""
+
+    @property
+    def run(self) -> Run:
+        from udml_core.runs import Run
+
+        return Run(self.folder.parent.parent)
+
+    def spec(self) -> AnalysisSpec:
+        """Read the request.
+
+        Raises:
+            UserError: The file is missing or damaged.
+        """
+        path = self.folder / "spec.json"
+        try:
+            return _read_spec(path, *version_of(path))
+        except (OSError, ValueError) as error:
+            raise UserError(f"{path} must describe an analysis, but could not be read: {error}") from error
+
+    @property
+    def images_folder(self) -> Path:
+        """The folder of the images to place, 0000.png and following."""
+        return self.folder / "images"
+
+    @property
+    def _result_path(self) -> Path:
+        return self.folder / "result.npz"
+
+    def remove(self) -> None:
+        """Remove the analysis; a later request computes it again."""
+        self.check_writable()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def is_done(self) -> bool:
+        """Return whether the analysis has a result."""
+        return self.stored_status().state == "done" and self._result_path.exists()
+
+    def write_result(self, arrays: Mapping[str, Array]) -> None:
+        """Store the arrays of a result; `indices` (m,) are the indices of its images."""
+        self.check_writable()
+        replace_arrays(self._result_path, arrays)
+
+    def indices(self) -> Array:
+        """Read the indices (m,) int64 of the images in the result, ascending."""
+        return self._arrays()["indices"]
+
+    def result(self) -> object:
+        """Read the result as the record of its kind.
+
+        Raises:
+            UserError: The analysis is not done, or its result is damaged.
+        """
+        return self.spec().build_kind().result(self._arrays())
+
+    def projection(self) -> Projection:
+        """Read the result of a map.
+
+        Raises:
+            UserError: The analysis is not a map, or is not done.
+        """
+        return self._result_as(Projection, f"map ({', '.join(MAPS)})")
+
+    def refined(self) -> Refined:
+        """Read the result of a refinement.
+
+        Raises:
+            UserError: The analysis is not a refinement, or is not done.
+        """
+        return self._result_as(Refined, "refinement")
+
+    def audit(self) -> Audit:
+        """Read the result of an audit.
+
+        Raises:
+            UserError: The analysis is not an audit, or is not done.
+        """
+        from udml_core.exploration.audit import Audit
+
+        return self._result_as(Audit, "audit")
+
+    def _result_as(self, kind: type[OneResult], title: str) -> OneResult:
+        """Read the result, which must be of a kind."""
+        result = self.result()
+        if not isinstance(result, kind):
+            raise UserError(f"The analysis {self.id} is not a {title}. Choose one; "
+                            f"`udml analyses {self.folder.parent.parent.name}` lists the analyses.")
+        return result
+
+    def _arrays(self) -> dict[str, Array]:
+        status = self.status()
+        if status.state != "done":
+            raise UserError(" ".join(filter(None, (
+                f"The analysis {self.id} is {status.state} and has no result.", status.message,
+                ADVICE[status.state]))))
+        arrays = read_arrays(self._result_path, MOST_RESULT)
+        if problem := misfit(arrays, self.spec().declared.arrays):
+            raise UserError(f"{self._result_path} should hold the result of {self.id}, but {problem}. Remove the "
+                            "analysis and compute it again.")
+        return arrays
+
+
+def analysis_at(run: Run, spec: AnalysisSpec) -> Analysis:
+    """Return the analysis that a request belongs to, whether or not it exists."""
+    return Analysis(run.folder / "analyses" / spec.id)
+
+
+def create_analysis(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | None = None,
+                    state: State = "waiting", result: Mapping[str, Array] | None = None) -> Analysis:
+    """Create the folder of an analysis atomically.
+
+    If another process has created the folder meanwhile, that folder stays.
+
+    Args:
+        run: The run.
+        spec: The request.
+        images: PNG files to place, by name.
+        state: The first state.
+        result: Arrays of the result, if it is already computed.
+
+    Raises:
+        UserError: The folder cannot be written.
+    """
+    final = analysis_at(run, spec)
+    final.check_writable()
+    aside = Analysis(final.folder.with_name(f".{final.id}.{time.monotonic_ns()}.part"))
+    try:
+        aside.folder.parent.mkdir(exist_ok=True)
+        aside.folder.mkdir()
+        (aside.folder / "spec.json").write_text(spec.stored(), encoding="utf-8")
+        for name, content in (images or {}).items():
+            aside.images_folder.mkdir(exist_ok=True)
+            (aside.images_folder / name).write_bytes(content)
+        if result is not None:
+            aside.write_result(result)
+        aside.write_status(Status(state=state, ticket=time.time()))
+        publish_folder(aside.folder, final.folder)
+    except OSError as error:
+        shutil.rmtree(aside.folder, ignore_errors=True)
+        if not final.folder.is_dir():
+            raise UserError(f"The folder of analyses {final.folder.parent} cannot be written: {error}. "
+                            "Free some space, or allow writing to the folder.") from error
+    return final
+
+
+def list_analyses(run: Run, kind: str | None = None) -> list[Analysis]:
+    """List the analyses of a run with a readable spec, newest first; of one kind if it is named."""
+    folders = [folder for folder in (run.folder / "analyses").glob("[!.]*-*")
+               if kind in (None, folder.name.rpartition("-")[0])]
+    analyses = [Analysis(folder) for folder in folders if _is_readable(Analysis(folder))]
+    return sorted(analyses, key=lambda analysis: analysis.stored_status().ticket, reverse=True)
+
+
+def find_analysis(run: Run, text: str) -> Analysis:
+    """Find an analysis of a run by its id or the beginning of its id.
+
+    Raises:
+        UserError: No analysis matches, or more than one.
+    """
+    matches = [analysis for analysis in list_analyses(run) if analysis.id.startswith(text)] if text else []
+    exact = [analysis for analysis in matches if analysis.id == text]
+    if exact or len(matches) == 1:
+        return (exact or matches)[0]
+    if matches:
+        raise UserError(f"'{text}' is the beginning of {len(matches)} analysis ids: "
+                        f"{', '.join(analysis.id for analysis in matches[:4])}. Give more of the id.")
+    raise UserError(f"The run {run.id} has no analysis {quoted(text)}. `udml analyses {run.id}` lists its analyses.")
+
+
+@lru_cache(maxsize=1024)
+def _read_spec(path: Path, *_version: int) -> AnalysisSpec:
+    """Parse a spec once, because every movement of a cursor lists the analyses of a run several times.
+
+    A replaced file is parsed again.
+    """
+    return AnalysisSpec.model_validate_json(read_regular(path))
+
+
+def _is_readable(analysis: Analysis) -> bool:
+    try:
+        analysis.spec()
+        return True
+    except UserError:
+        return False

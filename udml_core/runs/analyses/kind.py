@@ -1,0 +1,172 @@
+"""What a kind of analysis declares, and what it receives.
+
+A kind is one file in `kinds`: a class with its fields, the arrays it stores, `compute` and its words. The fields are
+those that change the result; the id of an analysis is a hash of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from pydantic import ConfigDict
+
+from udml_core.base.arrays import Array
+from udml_core.base.declaration import Options
+from udml_core.runs.analyses.fields import FrameOfMap, Frames, Images, MapId, Scope
+
+if TYPE_CHECKING:
+    from udml_core.data.dataset import Dataset, Report
+    from udml_core.methods import Embedder
+    from udml_core.numerics.refinement.recipe import Views
+    from udml_core.runs import Run
+
+Arrays = dict[str, Array]
+
+
+class Material(Protocol):
+    """The input of an analysis: a run's embeddings, images and frozen features."""
+
+    report: Report
+
+    @property
+    def dataset(self) -> Dataset: ...
+
+    @property
+    def images_to_place(self) -> list[Path]:
+        """The files of the images that came with the request, in their order."""
+
+    def indices(self, scope: Scope) -> Array:
+        """Return the image indices (m,), ascending, of a scope."""
+
+    def training_indices(self) -> Array:
+        """Return the indices (m,) of the training half; none if the test half has the same images."""
+
+    def vectors(self, frame: str, indices: Array) -> Array:
+        """Return the embeddings (m, d) float32 of images in a frame."""
+
+    def embedder(self, frame: str) -> Embedder:
+        """Return the embedder that embeds new images in a frame."""
+
+    def view_vectors(self, frame: str, views: Views) -> Array:
+        """Return the embeddings (n, d) of all images in a frame, from features averaged over views."""
+
+    def source(self, kind: OnMap) -> tuple[AnalysisKind, Array, Array, Array]:
+        """Return the map that an analysis starts from.
+
+        Returns:
+            Map, image indices (m,), and layout (m, 2) and embeddings (m, d) in the frame.
+        """
+
+
+class AnalysisKind(Options, ABC):
+    """A kind of analysis with the values of its fields."""
+
+    # A stored spec is read leniently, because JSON has no tuples.
+    model_config = ConfigDict(strict=False)
+
+    name: ClassVar[str]
+    """The name in requests and in ids."""
+    title: ClassVar[str]
+    """The name on pages."""
+    noun: ClassVar[str]
+    """The name in messages, after an article."""
+    text: ClassVar[str] = ""
+    """What it does, in the help of the command line; empty for no sentence."""
+    order: ClassVar[int] = 100
+    """Position in lists of kinds."""
+    is_map: ClassVar[bool] = False
+    """Whether it lays out images in two dimensions."""
+    is_linear: ClassVar[bool] = False
+    """Whether a layout is a projection, which takes seconds for any number of images."""
+    arrays: ClassVar[Mapping[str, str]]
+    """Types and axes of the stored arrays; see `misfit`."""
+    settings: ClassVar[str] = ""
+    """Words of its settings in titles, with the fields in braces."""
+    differences: ClassVar[Mapping[str, str]] = {}
+    """Words of each setting in short titles, which name a setting only if it is not the default."""
+
+    @abstractmethod
+    def compute(self, material: Material) -> Arrays:
+        """Compute the arrays of the result.
+
+        Raises:
+            UserError: There are too few images, or something that the analysis needs is missing.
+        """
+
+    @abstractmethod
+    def result(self, arrays: Arrays) -> object:
+        """Return the stored arrays as a record."""
+
+    @property
+    def id(self) -> str:
+        """The name and a hash of the fields that change the result."""
+        digest = hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
+        return f"{self.name}-{digest[:12]}"
+
+    @property
+    def progress(self) -> str:
+        """What is happening while the analysis is computed."""
+        return f"Computing the {self.noun}"
+
+    @property
+    def setting_words(self) -> str:
+        """The settings in words; empty if there are none."""
+        return self.settings.format_map(dict(self))
+
+    @property
+    def difference_words(self) -> list[str]:
+        """The settings in words that differ from the defaults."""
+        return [words.format(getattr(self, name)) for name, words in self.differences.items()
+                if getattr(self, name) != type(self).model_fields[name].get_default()]
+
+    def check(self) -> None:
+        """Check the fields together.
+
+        Raises:
+            ValueError: They do not fit each other.
+        """
+
+    def check_run(self, run: Run) -> None:
+        """Check that a run can be analyzed so.
+
+        Raises:
+            UserError: It cannot.
+        """
+
+    def findings(self, read: Callable[[], Any]) -> dict[str, Any]:
+        """Return what the command line prints of a result besides the request.
+
+        Args:
+            read: Reads the result.
+        """
+        return {}
+
+
+class OfOneFrame(AnalysisKind):
+    """An analysis of one embedding."""
+
+    scope: Images = "all"
+    frames: Frames = ("final",)
+
+    def check(self) -> None:
+        """Reject several frames."""
+        if len(self.frames) > 1:
+            raise ValueError(f"a {self.noun} has exactly one frame, got {', '.join(self.frames)}")
+
+
+class OnMap(AnalysisKind):
+    """An analysis that starts from a finished map."""
+
+    source: MapId = ""
+    frame: FrameOfMap = ""
+
+    def check(self) -> None:
+        """Reject a request without a map."""
+        if not (self.source and self.frame):
+            raise ValueError(f"the kind '{self.name}' needs a map; set source to the id of a map, and frame to one of "
+                             "its frames")
