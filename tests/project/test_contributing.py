@@ -8,13 +8,21 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from sklearn.datasets import load_digits
 
 from tests.project.documents import ROOT, blocks
+from udml_core.base.declaration import describe
+from udml_core.data.encoders import Encoder, choose_spec
+from udml_core.data.training import TrainingData
+from udml_core.methods.base import Setting
+from udml_core.methods.embedder import unit
 
 GUIDE = blocks((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
 COPIES = [line.split()[1:] for block in GUIDE for line in block.code.splitlines() if line.startswith("cp ")]
@@ -89,6 +97,26 @@ def test_the_method_keeps_the_contract_of_every_method(clone: Path) -> None:
     printed = python(clone, "-m", "pytest", "-p", "no:xdist", "tests/contract/test_methods.py",
                      "tests/contract/test_inheritance.py", "-k", "truncated")
     assert re.search(r"^\d+ passed", printed, re.MULTILINE), printed
+
+
+def test_the_method_keeps_the_first_dimensions_of_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = spec_from_file_location("truncated", ROOT / "docs" / "skeletons" / "method.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "truncated", module)  # field texts are read from source files
+    spec.loader.exec_module(module)
+    features = load_digits().data[:20].astype(np.float32)
+    method = module.Truncated.make({"dimension": 40})
+    data = TrainingData(torch.from_numpy(features))
+    setting = Setting(0, torch.device("cpu"), Encoder(choose_spec("pixels", 8, gray=True)))
+    epoch, = method.fit(data, setting)
+    expected = unit(torch.from_numpy(features)[:, :40]).numpy()
+    np.testing.assert_allclose(epoch.embedder.embed_features(features), expected, atol=1e-6)
+    assert (epoch.number, int(epoch.state["epoch"]), method.epochs_planned) == (1, 1, 1)
+    assert list(method.fit(data, setting, epoch.state)) == []
+    assert [(field.name, field.default, field.text) for field in describe(module.Truncated)] == [
+        ("dimension", 64, "Width of the embedding.")]
 
 
 def test_the_method_trains_on_the_data_set(clone: Path, run: str) -> None:
