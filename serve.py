@@ -134,7 +134,7 @@ async def start(_app: Any) -> AsyncIterator[None]:
     if expose(st.get_option("server.address")):
         roots = "".join(f"\n  {words}: {root}" for words, root in readable_roots().items())
         print(f"Other people can reach this server. Paths named in the browser may lead only to:{roots}\n"
-              "It has no login of its own: see \"Share a server\" in README.md.", file=sys.stderr, flush=True)
+              "It has no login of its own: see docs/sharing.md.", file=sys.stderr, flush=True)
     warm_imports()
     yield
 

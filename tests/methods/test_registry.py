@@ -1,4 +1,4 @@
-"""The methods by name: every class with a card is found, in its place, and a name loads one file only."""
+"""The methods by name: every class with a card is found, in order, and a name loads one file only."""
 
 from __future__ import annotations
 

@@ -34,7 +34,8 @@ PHRASES = [re.compile(rf"\b(?:{phrase})\b", re.IGNORECASE) for phrase in (
     r"what (?:it|they) (?:is|are|was|were|has|have|did|does)", r"anew", r"in (?:its|their) place",
     r"no other (?:is|image is)", r"taken (?:away|back|off|for)", r"alike",
 )]
-TEXTS = [*sorted(ROOT.glob("*.md")), ROOT / "assets" / "results" / "findings.toml"]
+TEXTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")),
+         *sorted((ROOT / "assets").rglob("*.md")), ROOT / "assets" / "results" / "findings.toml"]
 
 
 def phrases_in(text: str) -> list[str]:
@@ -90,8 +91,8 @@ def complaints(paths: list[Path]) -> list[str]:
 
 def own_files() -> list[Path]:
     """List the project's Python and browser files."""
-    listed = subprocess.run(["git", "ls-files", "*.py", "assets/*.js"], cwd=ROOT, capture_output=True, text=True,
-                            check=True)
+    listed = subprocess.run(["git", "ls-files", "*.py", "assets/*.js", "docs/*.js"], cwd=ROOT, capture_output=True,
+                            text=True, check=True)
     return [ROOT / name for name in listed.stdout.split() if (ROOT / name).exists()]
 
 

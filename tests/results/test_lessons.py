@@ -33,14 +33,6 @@ def test_a_lesson_without_its_first_fields_is_refused_with_their_names(tmp_path:
         read_lesson(path)
 
 
-def test_the_example_of_the_readme_is_a_lesson(tmp_path: Path) -> None:
-    text = (lessons.FOLDER / "README.md").read_text(encoding="utf-8")
-    path = tmp_path / "nearest.js"
-    path.write_text(text.split("```js\n")[1].split("```")[0], encoding="utf-8")
-    lesson = read_lesson(path)
-    assert (lesson.id, lesson.number, lesson.data) == ("nearest", 13, ())
-
-
 def test_an_exported_page_cannot_be_left_by_its_data(monkeypatch: pytest.MonkeyPatch) -> None:
     lesson = course()[0]
     monkeypatch.setattr(lessons.Lesson, "content", lambda _self: {"name": "</script><script>alert(1)</script>"})

@@ -161,7 +161,7 @@ def test_the_summary_answers_in_five_sentences() -> None:
     sentences = re.split(r"^\d\. ", records.summary(), flags=re.MULTILINE)[1:]
     assert len(sentences) == 5
     assert all(len(re.findall(r"\.(?:\s|$)", sentence)) == 1 for sentence in sentences)
-    assert records.summary() in (FOLDER.parents[1] / "README.md").read_text(encoding="utf-8")
+    assert records.summary() in (FOLDER.parents[1] / "docs" / "results.md").read_text(encoding="utf-8")
 
 
 def test_a_row_of_a_table_contains_the_shares_of_its_triplets(tmp_path: Path) -> None:

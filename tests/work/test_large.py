@@ -39,7 +39,7 @@ from udml_core.work.jobs.planning import plan
 from udml_core.work.workers import evaluate, train
 
 ROWS, WIDTH, CLASSES = 20_000, 32, 10
-GUIDE = (ASSETS / "engines" / "galleries.md").read_text(encoding="utf-8")
+GUIDE = (ASSETS.parent / "docs" / "galleries.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Engine = Annotated[Literal["local", "slurm", "submitit-local"], typer.Option("--engine", help=(
     "Who starts the worker: the queue of this machine (local), a Slurm cluster, or submitit on this machine. See "
-    "assets/engines."))]
+    "docs/engines.md."))]
 EngineOptions = Annotated[list[str] | None, typer.Option("--engine-option", metavar="NAME=VALUE", help=(
     "What the run needs there: minutes, cpus, memory (GB), gpus, partition, account, qos or constraint."))]
 

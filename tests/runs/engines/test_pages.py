@@ -17,7 +17,7 @@ from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
 
-PAGES = Path(__file__).parents[3] / "assets" / "engines"
+PAGES = Path(__file__).parents[3] / "docs"
 TRIAL = "/tmp/one-node"
 
 
@@ -37,17 +37,17 @@ def execute(words: list[str], patch: pytest.MonkeyPatch) -> None:
         case ["export", setting]:
             patch.setenv(*setting.split("=", 1))
         case _:
-            subprocess.run(words, cwd=PAGES.parents[1], check=True, timeout=120, stdout=subprocess.DEVNULL)
+            subprocess.run(words, cwd=PAGES.parent, check=True, timeout=120, stdout=subprocess.DEVNULL)
 
 
-@pytest.mark.parametrize("page", ["local", "submitit-local", "slurm", "torchrun"])
+@pytest.mark.parametrize("page", ["engines", "submitit-local", "slurm", "torchrun"])
 def test_every_command_of_a_page_works(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                        capsys: pytest.CaptureFixture[str]) -> None:
     listed = commands(page)
     assert len(listed) >= 3
     if page == "slurm":
         listed = [[word.replace(TRIAL, str(tmp_path / "slurm")) for word in words] for words in listed]
-        started = subprocess.run(listed[0], cwd=PAGES.parents[1], capture_output=True, text=True, check=False)
+        started = subprocess.run(listed[0], cwd=PAGES.parent, capture_output=True, text=True, check=False)
         if started.returncode:
             reason = f"Slurm did not start: {started.stderr.strip()}"
             (pytest.fail if os.environ.get("UDML_NEEDS_SLURM") else pytest.skip)(reason)

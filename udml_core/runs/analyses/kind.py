@@ -1,7 +1,7 @@
 """What a kind of analysis declares, and what it receives.
 
-A kind is one file in `kinds`: a class with its fields, the arrays it stores, `compute` and its words. The fields are
-those that change the result; the id of an analysis is a hash of them.
+A kind is one file in `kinds`: a class with its fields, the arrays it stores, `compute` and its words. Only fields
+that change the result are declared; the id of an analysis is a hash of them.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class AnalysisKind(Options, ABC):
     noun: ClassVar[str]
     """The name in messages, after an article."""
     text: ClassVar[str] = ""
-    """What it does, in the help of the command line; empty for no sentence."""
+    """Its sentence in the help of the command line; empty for no sentence."""
     order: ClassVar[int] = 100
     """Position in lists of kinds."""
     is_map: ClassVar[bool] = False

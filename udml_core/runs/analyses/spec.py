@@ -89,7 +89,7 @@ class AnalysisSpec(_Declared):
         return KINDS[self.kind]
 
     def build_kind(self) -> AnalysisKind:
-        """Return the kind with its own fields, which are valid as those of the request are."""
+        """Return the kind with its own fields, validated with the request."""
         return self.declared.model_construct(**{name: getattr(self, name) for name in self.declared.model_fields})
 
     @property

@@ -1,0 +1,53 @@
+"""Write the tables of methods in README.md and docs/methods.md from the methods' cards.
+
+    python -m experiments.method_tables
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from udml_core.methods import METHODS
+from udml_core.methods.base import Card
+
+ROOT = Path(__file__).resolve().parents[1]
+SUPERVISION = {"none": "no labels", "few": "few labels", "pairs": "pairs", "all": "all labels"}
+TABLE = re.compile(r"(<!-- methods: .*? -->\n).*?(<!-- end of methods -->)", re.DOTALL)
+
+
+def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """Return a table in Markdown."""
+    head, *lines = [f"| {' | '.join(cells)} |\n" for cells in (header, *rows)]
+    return "".join([head, "|---" * len(header) + "|\n", *lines])
+
+
+def short_table(cards: list[Card]) -> str:
+    """Return a table with a row for each kind of supervision."""
+    return table(("learns from", "methods: name and title"), (
+        (words, " · ".join(f"`{card.name}` {card.title}" for card in cards if card.supervision == supervision))
+        for supervision, words in SUPERVISION.items()))
+
+
+def full_table(cards: list[Card]) -> str:
+    """Return a table with a row for each method."""
+    return table(("name", "title", "learns from", "summary", "paper"), (
+        (f"`{card.name}`", card.title, SUPERVISION[card.supervision], card.summary, card.paper) for card in cards))
+
+
+def documents(cards: list[Card]) -> dict[Path, str]:
+    """Return the content of the documents with tables of methods, by path."""
+    tables = {ROOT / "README.md": short_table(cards), ROOT / "docs" / "methods.md": full_table(cards)}
+    return {path: TABLE.sub(lambda marks, text=text: marks[1] + text + marks[2],  # type: ignore[misc]
+                            path.read_text(encoding="utf-8")) for path, text in tables.items()}
+
+
+def main() -> None:
+    """Write the tables."""
+    for path, text in documents([method.card for method in METHODS]).items():
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

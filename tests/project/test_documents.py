@@ -1,0 +1,237 @@
+"""The documents: short enough to read, with links, paths, commands and figures that are right."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+from sklearn.datasets import load_digits
+from typer.exceptions import TyperException
+
+from experiments import method_tables
+from tests.project.documents import DOCUMENTS, ROOT, SHORT, anchors, blocks, links, spans
+from udml_core.base.declaration import Options
+from udml_core.cli import commands
+from udml_core.cli.options import takes_options
+from udml_core.methods import METHODS, find_method
+from udml_core.results import records
+
+every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+FLOORS = (ROOT, ROOT / "udml_core", ROOT / "pages", ROOT / "pages" / "parts")
+"""Folders from which a document may name a path."""
+PATH = re.compile(r"[\w.*{},-]*(?:/[\w.*-]*)*")
+SUFFIXES = (".py", ".md", ".toml", ".js", ".sh", ".conf", ".css", ".html", ".yaml", ".txt")
+PLACEHOLDER = re.compile(r"[A-Z]{3,}\b(?<!\bREADME)(?<!\bCHANGELOG)(?<!\bCONTRIBUTING)(?<!\bARCHITECTURE)")
+OUTSIDE = {"./runs", ".streamlit/secrets.toml", "photos/", ".engines", "logs"}
+"""Paths that the user has, not the project."""
+CLI = typer.main.get_command(commands.app)
+
+
+@cache
+def tracked() -> frozenset[str]:
+    """Return the paths of the project's files."""
+    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
+                            capture_output=True, text=True, check=True)
+    return frozenset(name for name in listed.stdout.splitlines() if (ROOT / name).exists())
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_document_that_everyone_reads_is_short(name: str) -> None:
+    assert len(read(ROOT / name).splitlines()) <= 120
+
+
+@every_document
+def test_every_link_leads_to_a_file_and_a_heading(path: Path) -> None:
+    for target in links(read(path)):
+        if not target.startswith(("http://", "https://")):
+            name, _, anchor = target.partition("#")
+            file = (path.parent / name).resolve() if name else path
+            assert file.exists(), target
+            assert not anchor or anchor in anchors(read(file)), target
+
+
+def is_path(span: str) -> bool:
+    """Return whether a span of code names a file or folder of the project."""
+    is_written_so = PATH.fullmatch(span) and ("/" in span or span.endswith(SUFFIXES))
+    return bool(is_written_so) and not PLACEHOLDER.search(span) and span not in OUTSIDE and span.strip(".") != "/"
+
+
+def exists(name: str, document: Path) -> bool:
+    """Return whether a path, a pattern or the bare name of a file belongs to the project."""
+    if "/" not in name:
+        return any(known == name or known.endswith(f"/{name}") for known in tracked())
+    return any(next(folder.glob(name.rstrip("/")), None) for folder in (document.parent, *FLOORS))
+
+
+@every_document
+def test_every_path_in_backticks_exists(path: Path) -> None:
+    missing = [span for span in spans(read(path)) if is_path(span) and not exists(span, path)]
+    assert not missing
+
+
+@pytest.mark.parametrize(("span", "expected"), [
+    ("udml_core/base/arrays.py", True), ("methods/rpml.py", True), ("pages/no_such_page.py", False),
+    ("serve.py", True), ("no_such_file.py", False), ("tests/project/test_*.py", True)])
+def test_the_check_of_paths_finds_a_missing_path(span: str, expected: bool) -> None:
+    assert is_path(span)
+    assert exists(span, ROOT / "README.md") == expected
+
+
+def test_every_document_named_in_the_code_exists() -> None:
+    named = {(name, match) for name in tracked() if name.endswith((".py", ".conf", ".sh", ".js", ".toml", "Makefile"))
+             for match in re.findall(r"\bdocs/[\w./-]+\.md\b", read(ROOT / name))}
+    assert ("serve.py", "docs/sharing.md") in named
+    assert not [pair for pair in named if not (ROOT / pair[1]).exists()]
+
+
+# Commands
+
+
+def parse_only(command: Any, options: type[Options], context: typer.Context, without: tuple[str, ...] = ()) -> None:
+    """Parse the words after a command that generates its options, and do not call it."""
+    app = typer.Typer()
+    app.command()(takes_options(options, without)(command))
+    typer.main.get_command(app).make_context(str(context.info_name), list(context.args))
+
+
+def parse(words: list[str], command: Any = CLI) -> None:
+    """Parse the words of a command of `udml` as the program does, and do nothing.
+
+    Raises:
+        TyperException: An option or a value does not exist, or is missing.
+    """
+    words = [word for word in words if word not in ("…", "--help")]
+    while words and hasattr(command, "commands"):
+        name, *words = words
+        assert name in command.commands, name
+        command = command.commands[name]
+    if hasattr(command, "commands"):
+        return  # the program, or a group of commands
+    context = command.make_context(command.name, list(words))
+    if context.ignore_unknown_options:
+        command.invoke(context)
+    settings = [following for word, following in pairwise(words) if word == "--set"]
+    if settings:
+        fields = find_method(words[words.index("--method") + 1]).model_fields
+        assert {setting.partition("=")[0] for setting in settings} <= set(fields)
+
+
+def commands_of(path: Path) -> Iterator[str]:
+    """Yield the commands in a document: lines of its blocks for a shell, and spans of code."""
+    text = read(path)
+    for block in blocks(text):
+        if block.language in ("", "sh", "bash"):
+            yield from block.code.splitlines()
+    yield from spans(text)
+
+
+@every_document
+def test_every_command_can_be_called(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "call_with_options", parse_only)
+    targets = re.findall(r"^([\w-]+):", read(ROOT / "Makefile"), re.MULTILINE)
+    for line in commands_of(path):
+        match shlex.split(line, comments=True) if re.match(r"(udml|make|python|\.venv/bin/python) ", line) else []:
+            case ["udml", *words]:
+                try:
+                    parse(words)
+                except TyperException as error:
+                    # A sentence may leave out what a command needs.
+                    if line not in spans(read(path)) or type(error).__name__ != "MissingParameter":
+                        raise
+            case ["make", *words]:
+                assert {word for word in words if "=" not in word} <= set(targets), line
+            case ["python" | ".venv/bin/python", "-m", "udml_core", *words]:
+                parse(words)
+            case ["python" | ".venv/bin/python", "-m", module, *words]:
+                assert find_spec(module), line
+                paths = [word.partition("::")[0] for word in words if "/" in word and not PLACEHOLDER.search(word)]
+                assert all(exists(name, path) for name in paths), line
+
+
+@pytest.mark.parametrize("line", ["udml no-such-command", "udml train --dataset digits --no-such-option 1",
+                                  "udml query RUN 17 --no-such-option", "udml train --dataset digits --method rpml "
+                                  "--set no_such_field=1"])
+def test_the_check_of_commands_finds_a_mistake(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "call_with_options", parse_only)
+    with pytest.raises((TyperException, AssertionError)):
+        parse(shlex.split(line)[1:])
+
+
+# Contents
+
+
+def test_the_tables_of_methods_are_the_cards() -> None:
+    cards = [method.card for method in METHODS]
+    for path, text in method_tables.documents(cards).items():
+        assert read(path) == text, "python -m experiments.method_tables writes it"
+        assert all(f"`{card.name}` " in text for card in cards)
+
+
+def test_the_example_in_python_runs() -> None:
+    code = next(block.code for block in blocks(read(ROOT / "docs" / "command-line.md")) if block.language == "python")
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:200].astype(np.float32), y[:200]
+    rows = X / np.linalg.norm(X, axis=1, keepdims=True)
+    names: dict[str, Any] = {"unit_features": rows, "gallery": rows, "X": X, "y": y}
+    exec(code.replace("dimension=32", "dimension=8, epochs=1"), names)
+    assert len(names["finer"].labels) == len(rows)
+
+
+def dataset_rows(record: str, title: str) -> dict[str, Any]:
+    """Return the rows of the data set of a record whose title ends so."""
+    datasets = json.loads(read(records.FOLDER / f"{record}.json"))["datasets"]
+    return next(dataset["rows"] for name, dataset in datasets.items() if name.endswith(title))
+
+
+def figures(row: dict[str, Any]) -> list[float]:
+    """Return R@1 and MAP@R of a row."""
+    return [value[0] if isinstance(value, list) else value for value in (row["recall@1"], row["map@r"])]
+
+
+def test_the_figures_of_refinement_are_those_of_the_records() -> None:
+    text = " ".join(read(ROOT / "docs" / "results.md").split())
+
+    def stated(pattern: str) -> list[float]:
+        match = re.search(pattern.replace("#", r"(\d+\.\d)"), text)
+        assert match, pattern
+        return [float(value) for value in match.groups()]
+
+    def close(values: list[float], expected: list[float]) -> bool:
+        return values == pytest.approx(expected, abs=0.0501)
+
+    inside, before = "gallery seen, with the queries in it", "no step has seen the test images"
+
+    def reranked(name: str) -> list[float]:
+        rows = dataset_rows(f"refinement-{name}", inside)
+        return figures(next(row for recipe, row in rows.items() if recipe.startswith("rerank")))
+
+    def frozen(name: str) -> list[float]:
+        return figures(dataset_rows(f"refinement-{name}", before)["Frozen features"])
+
+    birds = dataset_rows("refinement-birds100-112", before)
+    assert close(stated("reach R@1 # and MAP@R # with views and whitening"),
+                 figures(birds["Flip and zoom, whitening"]))
+    assert close(stated("and # and # with k-reciprocal re-ranking"), reranked("birds100-112"))
+    for name, words in (("birds100-224", "MAP@R rises from # to # at 224 pixels"),
+                        ("cifar10", "from # to # on CIFAR-10"), ("fashion-mini", "from # to # on clothes")):
+        assert close(stated(words), [frozen(name)[1], reranked(name)[1]])
+    assert close(stated("where R@1 falls from # to #"), [frozen("fashion-mini")[0], reranked("fashion-mini")[0]])
+    low = json.loads(read(records.FOLDER / "digits-low-dimension.json"))["rows"]["RPML, 4 dimensions, α = 15°"]
+    start, end, pca = (figures(low["summary"][name]) for name in ("initial", "final", "centered pca"))
+    assert close(stated("from R@1 # to # and from MAP@R # to #;"), [start[0], end[0], start[1], end[1]])
+    assert close(stated("by the same distance, has # and #"), pca)
