@@ -2,9 +2,9 @@
 
 import numpy as np
 import streamlit as st
-from pages.parts.shell.run_header import run_header
 
 from pages.parts.draw.figures import bars
+from pages.parts.draw.run_header import run_header
 from pages.parts.shell.cached import dataset_of, load_split
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import show_user_errors
