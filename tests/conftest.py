@@ -51,8 +51,8 @@ PROCESSES = ("work", "runs", "cli", "experiments")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the tests for work stealing, which deals them out in equal parts and takes tests from the end of a part.
 
-    The first part begins with the tests that wait for browsers, so that few processes start a server, and the second
-    with those that wait for other processes. Tests that only compute fill the rest, and the waiting time.
+    The first part begins with tests that wait for browsers, so that few processes start a server, and the second
+    with tests that wait for other processes. Tests that only compute fill the rest, and the waiting time.
     """
     own = Path(__file__).parent
     browsers, starters, others = [], [], []

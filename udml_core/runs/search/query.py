@@ -39,7 +39,7 @@ class Query:
 
         Args:
             rows: Embeddings (m, l).
-            indices: Image indices (m,), ascending, which hold those of the query.
+            indices: Image indices (m,), ascending; the images of the query are among them.
             normalized: Whether the rows have unit length; the vector then has, too.
 
         Raises:
