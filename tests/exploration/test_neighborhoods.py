@@ -185,3 +185,9 @@ def test_similarity_decays_faster_across_if_n_alpha_is_twice_n_beta_or_more(n_al
     assert values[middle, middle] == 1
     across, along = values[middle + 1:, middle], values[middle, middle + 1:]
     assert (across <= along + 1e-6).all() == (n_alpha >= 2 * n_beta)
+
+
+def test_an_embedding_of_one_image_has_no_neighbors() -> None:
+    alone = np.ones((1, 4), np.float32)
+    assert neighborhoods.nearest_rows(alone, 0, 5).shape == (0,)
+    assert neighborhoods.surroundings(alone, np.array([0])).ids.shape == (0,)

@@ -119,7 +119,8 @@ def nearest_rows(embedding: Array, image: int | Array, count: int) -> Array:
     """
     if not isinstance(image, int):
         return nearest(embedding, min(count, len(embedding)), image[None])[1][0]
-    return nearest(embedding, min(count, len(embedding) - 1), own=np.array([image]))[1][0]
+    count = min(count, len(embedding) - 1)
+    return nearest(embedding, count, own=np.array([image]))[1][0] if count else np.zeros(0, np.int64)
 
 
 def surroundings(embedding: Array, rows: Array, limit: int = 50, outside: Array | None = None) -> Surroundings:
@@ -137,7 +138,8 @@ def surroundings(embedding: Array, rows: Array, limit: int = 50, outside: Array 
     rows = np.asarray(rows, dtype=np.int64)
     if outside is not None:
         centers, rows = np.concatenate([np.asarray(outside, dtype=np.float32)[None], centers]), np.append(-1, rows)
-    neighbors = nearest(embedding, min(limit, len(embedding) - 1), centers, rows)[1]
+    width = min(limit, len(embedding) - 1)
+    neighbors = nearest(embedding, width, centers, rows)[1] if width else np.zeros((len(centers), 0), np.int64)
     ids, candidates = np.unique(neighbors, return_inverse=True)
     return Surroundings(centers, rows, np.asarray(embedding[ids], dtype=np.float32), ids,
                         candidates.reshape(neighbors.shape))
