@@ -88,7 +88,7 @@ def test_weights_of_a_frozen_encoder_are_part_of_a_whole_file(tmp_path: Path) ->
 def test_the_card_states_data_protocol_figures_and_limits(run: Run, folder: Path) -> None:
     card = (folder / "README.md").read_text(encoding="utf-8")
     final = (run.evaluation() or {})["final"]
-    row = next(line for line in card.splitlines() if line.startswith("| map@r |"))
+    row = next(line for line in card.splitlines() if line.startswith("| MAP@R |"))
     assert row.split(" | ")[-1].rstrip(" |") == f"{final['map@r']:.1f}"
     assert "Digits: 1,797 images in 10 classes" in card
     assert "Training half: 1,438 images. Test half: 359 images. No labels were used in training." in card
@@ -110,7 +110,7 @@ def test_the_card_gives_the_spread_of_runs_that_differ_in_the_seed_alone(run: Ru
     finally:
         shutil.rmtree(rival.folder)
     card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
-    row = next(line for line in card.splitlines() if line.startswith("| map@r |"))
+    row = next(line for line in card.splitlines() if line.startswith("| MAP@R |"))
     assert row.endswith(f"| {first + 1.0:.1f} ± {2**0.5:.1f} |")
     assert "mean ± deviation, 2 seeds" in card
     assert "not known" not in card
