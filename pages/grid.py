@@ -16,7 +16,7 @@ from pages.parts.maps.images import follow_click, pick_clicked, picked_image
 from pages.parts.maps.new_map import new_map_menu
 from pages.parts.maps.panel import side_panel
 from pages.parts.maps.scatter import draw_map
-from pages.parts.shell.address import choice_from_address, write_address
+from pages.parts.shell.address import choose_in_box
 from pages.parts.shell.analyses import frame_words, load_result, request_analysis, show_analysis_progress
 from pages.parts.shell.empty_state import offer_example
 from pages.parts.shell.run_picker import pick_run
@@ -54,11 +54,8 @@ def pick_embedding(run: Run, frames: tuple[str, ...]) -> str:
     default = frames[-1]
     if len({frame_words(frame, run) for frame in frames}) == 1:
         return default  # frozen features are the same before and after
-    wanted = choice_from_address("moment", frames, default)
-    name = st.selectbox("Embedding", frames, frames.index(wanted), key="grid-moment",
-                        format_func=lambda frame: frame_words(frame, run), label_visibility="collapsed", width=180)
-    write_address("moment", name, default)
-    return name
+    return choose_in_box("Embedding", "moment", {frame: frame_words(frame, run) for frame in frames}, default,
+                         key="grid-moment", label_visibility="collapsed", width=180)
 
 
 @st.fragment
