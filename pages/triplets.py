@@ -121,14 +121,9 @@ def draw_on_map(stored: StoredTriplets, choice: Choice) -> None:
         st.toast(f"No stored triplet has {stored.dataset.caption(clicked)} as its anchor.")
 
 
-def has_triplets(run: Run) -> bool:
-    """Return whether a run has stored triplets."""
-    return has_record(run, Triplets)
-
-
 st.title("Triplets")
 with show_user_errors():
-    run = pick_run(fits=has_triplets,
+    run = pick_run(fits=lambda run: has_record(run, Triplets),
                    missing="No finished run has triplets; a method that trains with triplets stores them.")
     if run is not None:
         explore(run)
