@@ -18,6 +18,3 @@ def measures() -> dict[str, Any]:
     images = [np.asarray(dataset.images[index].convert("L")).ravel() for index in ROWS]
     return {"pixels": np.round(np.stack(images) / 255 * 16).astype(np.uint8),
             "classes": dataset.labels[list(ROWS)].astype(np.uint8)}
-
-
-FILES = {"measures": measures}
