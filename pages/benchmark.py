@@ -12,7 +12,7 @@ from pages.parts.benchmark.difference import show_difference
 from pages.parts.benchmark.table import COST_CAPTION, GROUP_WORDS, METHOD, RANK, RankedTable, ranked_table, show_cell
 from pages.parts.draw.downloads import Download, share
 from pages.parts.draw.tables import table_behind
-from pages.parts.results.provenance import show_provenance
+from pages.parts.results.table import show_provenance
 from pages.parts.shell.address import choice_from_address, choose_in_box, write_address
 from pages.parts.shell.run_status import METHOD_TITLES
 from pages.parts.shell.user_errors import show_user_errors

@@ -21,7 +21,7 @@ from pages.parts.shell.analyses import frame_words, load_result, request_analysi
 from pages.parts.shell.empty_state import offer_example
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.selection import selection
-from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.runs import Run
 from udml_core.runs.analyses import ImageGrid, analysis_at, plan_analysis
 
@@ -58,8 +58,7 @@ def pick_embedding(run: Run, frames: tuple[str, ...]) -> str:
                          key="grid-moment", label_visibility="collapsed", width=180)
 
 
-@st.fragment
-@show_user_errors()
+@fragment
 def explore(run: Run) -> None:
     """Show the toolbar and the grid."""
     header = header_place()

@@ -16,7 +16,7 @@ from pages.parts.shell.cached import dataset_of, load_retrieval, load_split
 from pages.parts.shell.epochs import has_record
 from pages.parts.shell.interesting import current_image
 from pages.parts.shell.run_picker import pick_run
-from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.base.arrays import rows_of
 from udml_core.data.splits import Split
 from udml_core.exploration import instances as views
@@ -104,8 +104,7 @@ def pick_representation(has_latent: bool) -> bool:
                           key="instance-representation") == "latent"
 
 
-@st.fragment
-@show_user_errors()
+@fragment
 def explore(run: Run) -> None:
     """Show the current image, its views and the softmax against other images."""
     dataset, split = dataset_of(run), load_split(run)

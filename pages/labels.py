@@ -23,7 +23,7 @@ from pages.parts.shell.analyses import request_analysis, show_analysis_progress
 from pages.parts.shell.cached import dataset_of
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.selection import select, selection
-from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.base.arrays import rows_of
 from udml_core.exploration import label_spread as views
 from udml_core.runs import Run
@@ -148,8 +148,7 @@ def next_steps(board: Board) -> None:
             board.dataset, images, {"given": np.array(list(board.labels.values()), dtype=object)}))], "labels")
 
 
-@st.fragment
-@show_user_errors()
+@fragment
 def explore(run: Run) -> None:
     """Show everything that changes with a label or γ."""
     dataset = dataset_of(run)

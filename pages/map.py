@@ -30,7 +30,7 @@ from pages.parts.shell.analyses import frame_words, load_result, show_analysis_p
 from pages.parts.shell.empty_state import offer_example
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.selection import Selection, selection
-from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.sources.listing import ENDINGS
@@ -194,8 +194,7 @@ def show_exports(shown: MapFrame, color: Color, selected: Selection) -> None:
                         lambda: image_list(shown.dataset, ids))], "map")
 
 
-@st.fragment
-@show_user_errors()
+@fragment
 def explore(run: Run) -> None:
     """Show the toolbar, the map with its panel, and further views below."""
     header = header_place()

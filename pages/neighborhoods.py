@@ -24,7 +24,7 @@ from pages.parts.shell.address import choose_segment, number_from_address, write
 from pages.parts.shell.analyses import frame_words
 from pages.parts.shell.cached import dataset_of
 from pages.parts.shell.run_picker import pick_run
-from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.base.arrays import Array
 from udml_core.exploration import neighborhoods as views
 from udml_core.numerics.explanations import LinearNeighborhoods
@@ -69,8 +69,7 @@ def choose_image_and_geometry(run: Run) -> tuple[Center, views.Geometry]:
     return center, geometry
 
 
-@st.fragment
-@show_user_errors()
+@fragment
 def explore(run: Run) -> None:
     """Show the first image's neighborhood on the map and in space, and the open section."""
     header = header_place()

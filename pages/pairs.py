@@ -17,7 +17,7 @@ from pages.parts.shell.cached import dataset_of
 from pages.parts.shell.empty_state import offer_example
 from pages.parts.shell.epochs import epoch_words, has_record, load_record, pick_epoch
 from pages.parts.shell.run_picker import pick_run
-from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import pairs as views
 from udml_core.methods import METHODS
@@ -29,8 +29,7 @@ STORED, PROTOTYPES, LABELING = "learnt", "prototypes", "give"
 VIEWS = {STORED: "Training pairs", PROTOTYPES: "Prototypes", LABELING: "Label pairs"}
 
 
-@st.fragment
-@show_user_errors()
+@fragment
 def explore(run: Run) -> None:
     """Show the sliders, the distances, the current pair and the list of pairs."""
     header = header_place()

@@ -10,7 +10,7 @@ from pages.parts.refine.measures import show_measures, show_protocol, warn_of_fa
 from pages.parts.refine.query import choose_query, current_query, explain_rank, show_query
 from pages.parts.shell.analyses import frame_words, load_result, request_analysis, show_analysis_progress
 from pages.parts.shell.run_picker import pick_run
-from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.methods.distill import Distill
 from udml_core.numerics.measures import measure_of
 from udml_core.numerics.refinement import Recipe
@@ -83,8 +83,7 @@ def show_distillation(run: Run) -> None:
                      query_params={"record": RECORD})
 
 
-@st.fragment
-@show_user_errors()
+@fragment
 def explore(run: Run) -> None:
     """Show everything that depends on the recipe, and the recipe; on a phone the results come first."""
     results, cards = st.columns([2.4, 1], gap="large")

@@ -9,8 +9,7 @@ import streamlit as st
 from pages.parts.draw.downloads import Download, share
 from pages.parts.draw.figures import curve, curve_names
 from pages.parts.results.charts import chart_by_row, chart_by_width, has_widths
-from pages.parts.results.provenance import show_provenance
-from pages.parts.results.table import table_frame
+from pages.parts.results.table import show_provenance, table_frame
 from pages.parts.shell.address import choose_in_box
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.numerics.measures import curve_of, measure_of
