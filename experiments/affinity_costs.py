@@ -7,19 +7,15 @@ Compares a partition of the paper's size with the dense solve, and measures all 
 
 from __future__ import annotations
 
-import argparse
-import json
 import resource
-from pathlib import Path
 
 import numpy as np
 import torch
 
-from experiments.zero_shot import provenance
+from experiments.recording import provenance, record_parser, write_record
 from tests.benchmarks.measure import medians, seconds
 from tests.numerics.graph.naive import propagated
 from udml_core.base.arrays import Array
-from udml_core.base.files import jsonable
 from udml_core.data import catalog
 from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import embed_pixels
@@ -30,8 +26,7 @@ PARTITION, WHOLE, NEIGHBORS, PER_CLASS = 9_100, 60_000, 10, 10
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="the record to write")
+    parser = record_parser(__doc__)
     options = parser.parse_args()
     features, labels = points()
     record = provenance("affinity_costs") | {
@@ -41,7 +36,7 @@ def main() -> None:
                               "the points with the same positive and negative half",
                   "rows": {str(PARTITION): partition_costs(features, labels),
                            str(WHOLE): whole_costs(features, labels)}}}
-    options.out.write_text(json.dumps(jsonable(record), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_record(options.out, record)
 
 
 def points() -> tuple[Array, Array]:

@@ -9,7 +9,6 @@ the tests do.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import tempfile
@@ -28,10 +27,9 @@ from torch import Tensor, nn
 from torchvision import models
 from torchvision.models._api import WeightsEnum
 
-from experiments.zero_shot import provenance
+from experiments.recording import provenance, record_parser, write_record
 from tests.data.encoders.test_hub import own_torchvision, random_image, randomize
 from udml_core.base.arrays import Array
-from udml_core.base.files import jsonable
 from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import embed_pixels
 
@@ -104,9 +102,8 @@ def measure(name: str, images: list[Image.Image], root: Path) -> dict[str, float
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record_parser(__doc__)
     parser.add_argument("--images", type=int, default=8, help="images of each model, one batch")
-    parser.add_argument("--out", type=Path, required=True, help="the record to write")
     options = parser.parse_args()
     torch.set_num_threads(1)
     images = [random_image(seed) for seed in range(options.images)]
@@ -121,7 +118,7 @@ def main() -> None:
     record |= {"protocol": f"random weights, one batch of {options.images} images, one thread",
                "load": round(os.getloadavg()[0], 1),
                "datasets": {"Features compared with the library's own, on random images": {"rows": rows}}}
-    options.out.write_text(json.dumps(jsonable(record), indent=1) + "\n")
+    write_record(options.out, record)
 
 
 if __name__ == "__main__":

@@ -43,16 +43,8 @@ from experiments.benchmark_rows import (
 from experiments.campaign import Campaign, first_images
 from experiments.campaign_rows import Planned
 from experiments.memory import peak_megabytes
-from experiments.zero_shot import (
-    PROTOCOL,
-    find_or_create_run,
-    finish_run,
-    mean_and_deviation,
-    plan_row,
-    provenance,
-    row_result,
-    write_record,
-)
+from experiments.recording import mean_and_deviation, provenance, write_record
+from experiments.zero_shot import PROTOCOL, find_or_create_run, finish_run, plan_row, row_result
 from udml_core.base.arrays import Booleans
 from udml_core.base.files import replace_text
 from udml_core.data import catalog

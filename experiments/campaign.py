@@ -23,19 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from experiments.campaign_rows import CPU, GPU, Planned
+from experiments.recording import is_comparable, provenance, write_record
 from experiments.seen_categories import link_first_images
-from experiments.zero_shot import (
-    MEASURES,
-    find_or_create_run,
-    finish_run,
-    is_comparable,
-    is_equal,
-    plan_row,
-    provenance,
-    read_rows,
-    row_result,
-    write_record,
-)
+from experiments.zero_shot import MEASURES, find_or_create_run, finish_run, is_equal, plan_row, read_rows, row_result
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset

@@ -11,11 +11,9 @@ are 200 photographs of clothes at 96 pixels, a fifth of them labeled, and Effici
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from time import process_time
 from typing import Any
 from unittest import mock
@@ -24,8 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from experiments.zero_shot import provenance
-from udml_core.base.files import jsonable
+from experiments.recording import provenance, record_parser, write_record
 from udml_core.data import catalog
 from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of, pixels_of
@@ -105,8 +102,7 @@ def repeat(passes: list[Pass], data: TrainingData, encoder: Encoder) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="the record to write")
+    parser = record_parser(__doc__)
     options = parser.parse_args()
     rows = {}
     for name in FIELDS:
@@ -117,7 +113,7 @@ def main() -> None:
         "protocol": f"processor time of the second epoch of {IMAGES} images in batches of {BATCH}, relative to the "
                     "same passes of the encoder without the method",
         "datasets": {"EfficientNet-Lite0 at 96 pixels, all blocks": {"rows": rows}}}
-    options.out.write_text(json.dumps(jsonable(record), indent=1) + "\n", encoding="utf-8")
+    write_record(options.out, record)
 
 
 if __name__ == "__main__":

@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 
 from experiments.memory import peak_megabytes
-from experiments.zero_shot import provenance
+from experiments.recording import provenance, record_parser, write_record
 from udml_core.base.arrays import Array
-from udml_core.base.files import jsonable
 from udml_core.data import catalog
 from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.data.features import features_of
@@ -45,8 +44,7 @@ BLOCK, QUERIES, TIMED = 100_000, 200, 200
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, help="the record to write")
+    parser = record_parser(__doc__, required=False)
     parser.add_argument("--largest", type=int, default=max(SIZES), help="the largest gallery")
     parser.add_argument("--step", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -56,8 +54,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory(dir=options.out.parent) as folder:
         for record in measure(Path(folder), options.largest):  # written after each row, so that an end keeps the rows
-            options.out.write_text(json.dumps(jsonable(record), indent=1, ensure_ascii=False) + "\n",
-                                   encoding="utf-8")
+            write_record(options.out, record)
 
 
 def measure(folder: Path, largest: int) -> Iterator[dict[str, Any]]:

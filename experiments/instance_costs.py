@@ -12,18 +12,15 @@ views. Input and step are also compared in views per second.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from experiments.zero_shot import provenance
+from experiments.recording import provenance, record_parser, write_record
 from tests.benchmarks.measure import medians
-from udml_core.base.files import jsonable
 from udml_core.data.encoders import Encoder, EncoderSpec
 from udml_core.data.training import training_data
 from udml_core.methods import Setting, find_method
@@ -83,12 +80,11 @@ def draw_views(training: _Training, read: Tensor, random: torch.Generator) -> Te
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record_parser(__doc__)
     parser.add_argument("--backbone", default="resnet18-small")
     parser.add_argument("--size", type=int, default=32, help="image size in pixels")
     parser.add_argument("--batch", type=int, default=128, help="images in a batch")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--out", type=Path, required=True, help="the record to write")
     options = parser.parse_args()
     rows = {}
     for name in METHODS:
@@ -98,7 +94,7 @@ def main() -> None:
     record = provenance("instance_costs") | {
         "protocol": "medians of 5; views per second; a step uses two views of each image (NCE one)",
         "datasets": {title: {"rows": rows}}}
-    options.out.write_text(json.dumps(jsonable(record), indent=1) + "\n")
+    write_record(options.out, record)
 
 
 if __name__ == "__main__":

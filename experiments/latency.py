@@ -11,7 +11,6 @@ browser, so its frames per second are counted instead.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import tempfile
@@ -25,7 +24,7 @@ from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import Page, sync_playwright
 
 from experiments.real_server import FLAGS, find_browser, serving
-from experiments.zero_shot import provenance
+from experiments.recording import provenance, record_parser
 from udml_core.data import catalog
 from udml_core.runs import create_run
 from udml_core.work import jobs, sweeps
@@ -225,10 +224,9 @@ def train_sweep(root: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record_parser(__doc__, required=False)
     parser.add_argument("--page", action="append", choices=[name or "home" for name in INTERACTIONS],
                         help="measure only this page; repeatable")
-    parser.add_argument("--out", type=Path, help="the record to write")
     options = parser.parse_args()
     names = [name for name in INTERACTIONS if not options.page or (name or "home") in options.page]
     rows = {}

@@ -9,7 +9,6 @@ on the lesson's first control until the browser has painted the next frame.
 
 from __future__ import annotations
 
-import argparse
 import os
 import tempfile
 from pathlib import Path
@@ -18,7 +17,7 @@ from statistics import median
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from experiments.real_server import FLAGS, find_browser, serving
-from experiments.zero_shot import provenance, write_record
+from experiments.recording import provenance, record_parser, write_record
 from udml_core.results.lessons import Lesson, course, export_course
 
 VISITS, KEYS = 5, 12
@@ -38,8 +37,7 @@ DRAWN = """() => new Promise((resolve) => {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="the record to write")
+    parser = record_parser(__doc__)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         files, home = Path(folder) / "course", Path(folder)

@@ -3,8 +3,8 @@
     python -m experiments.make_lessons
     python -m experiments.make_lessons epsilon
 
-Each module of `experiments.lessons` names its data files and the functions that compute them. Everything comes from
-`udml_core` and from data that come with the app, with fixed seeds.
+Each module of `experiments.lessons` has a function of its own name that computes the data file of this name.
+Everything comes from `udml_core` and from data that come with the app, with fixed seeds.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from experiments import lessons
+from experiments.lessons.epsilon import digits
 from udml_core.base.arrays import Array
 from udml_core.base.files import replace_text
 from udml_core.results.lessons import FOLDER
@@ -27,8 +28,8 @@ from udml_core.results.lessons import FOLDER
 
 def makers() -> dict[str, Callable[[], dict[str, Any]]]:
     """Return, by name of the data file, the function that computes its content."""
-    modules = (import_module(f"experiments.lessons.{module.name}") for module in iter_modules(lessons.__path__))
-    return {name: maker for module in modules for name, maker in module.FILES.items()}
+    names = [module.name for module in iter_modules(lessons.__path__)]
+    return {"digits": digits} | {name: getattr(import_module(f"experiments.lessons.{name}"), name) for name in names}
 
 
 def encoded(value: Any) -> Any:

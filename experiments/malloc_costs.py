@@ -7,14 +7,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
-from pathlib import Path
 from statistics import median
 
-from experiments.zero_shot import provenance
+from experiments.recording import provenance, record_parser, write_record
 from udml_core.data.encoders import DEFAULT_BACKBONE
 
 PASSES, IMAGES, SIZE, ROUNDS = 3, 128, 96, 5
@@ -38,14 +36,13 @@ print(json.dumps({{"user seconds": after.ru_utime - before.ru_utime, "system sec
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="the record to write")
+    parser = record_parser(__doc__)
     options = parser.parse_args()
     record = provenance("malloc_costs") | {
         "protocol": f"medians of {ROUNDS} alternating processes; {PASSES} forward passes of {IMAGES} images of {SIZE} "
                     "pixels; relative time: user and system seconds, relative to the raised thresholds",
         "datasets": {"Forward passes of EfficientNet-Lite0": {"rows": costs()}}}
-    options.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_record(options.out, record)
 
 
 def costs(rounds: int = ROUNDS) -> dict[str, dict[str, float]]:

@@ -7,17 +7,13 @@ A training step and an embedded image are compared with KML, and pairs per secon
 
 from __future__ import annotations
 
-import argparse
-import json
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from experiments.zero_shot import provenance
+from experiments.recording import provenance, record_parser, write_record
 from tests.benchmarks.measure import medians
-from udml_core.base.files import jsonable
 from udml_core.methods.embedder import KernelHead, histograms
 from udml_core.numerics.losses.kernels import ChiSquared, Linear
 from udml_core.numerics.losses.pair_hinge import PairHinge
@@ -28,8 +24,7 @@ SHAPES = ((1280, 32), (1280, 64), (4096, 64))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="the record to write")
+    parser = record_parser(__doc__)
     options = parser.parse_args()
     record = provenance("pair_costs") | {
         "threads": torch.get_num_threads(), "batch": BATCH,
@@ -37,7 +32,7 @@ def main() -> None:
                               "computing KML's kernel matrix, and the embedding of one new image",
                   "rows": {str(count): costs(count) for count in SIZES}},
         "pairs a second": [speeds(width, dimension) for width, dimension in SHAPES]}
-    options.out.write_text(json.dumps(jsonable(record), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_record(options.out, record)
 
 
 def draw_data(images: int, width: int = WIDTH) -> tuple[Tensor, Tensor, Tensor]:

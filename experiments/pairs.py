@@ -27,9 +27,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from experiments.zero_shot import mean_and_deviation, provenance
+from experiments.recording import mean_and_deviation, provenance, record_parser, write_record
 from udml_core.base.arrays import Array
-from udml_core.base.files import jsonable
 from udml_core.data import catalog
 from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.data.features import features_of
@@ -52,7 +51,7 @@ BIASES, MARGINS = (0.02, 0.05, 0.1, 0.2, 0.5), (0.005, 0.01, 0.02, 0.05, 0.1)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record_parser(__doc__)
     parser.add_argument("datasets", nargs="+")
     parser.add_argument("--seeds", type=int, default=3, help="number of seeds")
     parser.add_argument("--dimensions", type=int, nargs="+", default=[8, 16, 32, 64, 128],
@@ -65,7 +64,6 @@ def main() -> None:
     parser.add_argument("--sweep", action="store_true", help="sweep NML's bias and margin instead of comparing methods")
     parser.add_argument("--without", nargs="+", default=[], help="methods to leave out, such as KML, whose cost grows "
                                                                  "with the number of images")
-    parser.add_argument("--out", type=Path, required=True, help="the record to write")
     options = parser.parse_args()
     results = read_results(options.out, provenance("pairs")["command"])
     for name in options.datasets:
@@ -89,7 +87,7 @@ def main() -> None:
                             "and learning rates selected by mprec@10 on 15 % of the training half, held out; "
                             f"stopped after {options.patience} epochs without a better one",
                 "datasets": results}
-            options.out.write_text(json.dumps(jsonable(record), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            write_record(options.out, record)
 
 
 def read_results(path: Path, command: str) -> dict[str, Any]:

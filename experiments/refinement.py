@@ -18,7 +18,6 @@ class and N/5 test images of a data set with the folders `train` and `test`.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
@@ -31,8 +30,8 @@ from typing import Any
 
 import numpy as np
 
+from experiments.recording import mean_and_deviation, provenance, record_parser, write_record
 from experiments.seen_categories import link_first_images
-from experiments.zero_shot import mean_and_deviation, provenance
 from udml_core.base.arrays import Array
 from udml_core.data import catalog
 from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder, EncoderSpec
@@ -61,14 +60,13 @@ STARTS = {"average": "average:k=20,times=2,alpha=3", "rerank": "rerank:k1=40,k2=
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record_parser(__doc__)
     parser.add_argument("dataset")
     parser.add_argument("--size", type=int, default=112, help="image size in pixels")
     parser.add_argument("--backbone", default=DEFAULT_BACKBONE)
     parser.add_argument("--gray", action="store_true", help="read one channel")
     parser.add_argument("--per-class", type=int, help="number of training images of every class; a fifth as many test")
     parser.add_argument("--choose", action="store_true", help="choose the options on the training half only, and stop")
-    parser.add_argument("--out", type=Path, required=True, help="the record to write")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if options.per_class:
@@ -104,7 +102,7 @@ def main() -> None:
             "views": record["views"], "chosen": record["chosen"],
             "datasets": {f"{dataset.title}, {options.backbone} at {options.size} px: {title}": {"rows": rows}
                          for title, rows in titled(tables, record["chosen"])}}
-    options.out.write_text(json.dumps(record, indent=1) + "\n")
+    write_record(options.out, record)
 
 
 def titled(tables: dict[str, dict[str, Any]], chosen: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -10,14 +10,11 @@ tables report the choices once, on the test half.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,9 +22,8 @@ import torch
 from torch import Tensor
 
 import udml_core  # noqa: F401  (must be imported before anything that loads OpenMP)
-from experiments.zero_shot import mean_and_deviation, provenance
+from experiments.recording import mean_and_deviation, provenance, record_parser, write_record
 from udml_core.base.arrays import Array
-from udml_core.base.files import jsonable
 from udml_core.data import catalog
 from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.data.features import features_of
@@ -71,11 +67,10 @@ class Half:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record_parser(__doc__)
     parser.add_argument("--dataset", action="append", choices=WIDTHS, help="measure only this data set; repeatable")
     parser.add_argument("--seeds", type=int, default=3, help="number of seeds")
     parser.add_argument("--jobs", type=int, default=1, help="processes, default 1")
-    parser.add_argument("--out", type=Path, required=True, help="the record to write")
     options = parser.parse_args()
     names = options.dataset or list(WIDTHS)
     with ProcessPoolExecutor(options.jobs) as pool:
@@ -88,7 +83,7 @@ def main() -> None:
                     "percent; [mean, standard deviation] over the seeds",
         "processor seconds": round(sum(seconds for _, seconds in measured)),
         "datasets": {title: table for tables, _ in measured for title, table in tables.items()}}
-    options.out.write_text(json.dumps(jsonable(record), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_record(options.out, record)
 
 
 def measure_defaults(name: str, seeds: Sequence[int]) -> tuple[dict[str, Any], float]:

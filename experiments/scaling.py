@@ -25,7 +25,7 @@ import torch.distributed as distributed
 import torch.multiprocessing as multiprocessing
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from experiments.zero_shot import provenance
+from experiments.recording import provenance
 from udml_core.base.files import jsonable
 from udml_core.data import catalog
 from udml_core.data.augmentation import CROPS

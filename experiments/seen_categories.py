@@ -23,18 +23,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from experiments.zero_shot import (
-    TABLES,
-    find_or_create_run,
-    finish_run,
-    is_comparable,
-    is_equal,
-    plan_row,
-    provenance,
-    read_rows,
-    row_result,
-    write_record,
-)
+from experiments.recording import is_comparable, provenance, record_parser, write_record
+from experiments.zero_shot import TABLES, find_or_create_run, finish_run, is_equal, plan_row, read_rows, row_result
 from udml_core.base.paths import data_folder
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
@@ -49,7 +39,7 @@ HALVES = {"train": 1.0, "test": 0.2}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record_parser(__doc__)
     parser.add_argument("dataset")
     parser.add_argument("--row", action="append", default=[], help="NAME=METHOD FIELD=VALUE …; repeatable")
     parser.add_argument("--table", choices=TABLES, help="the rows of a table of `zero_shot`")
@@ -60,7 +50,6 @@ def main() -> None:
     parser.add_argument("--per-class", type=int, help="number of training images of every class; a fifth as many test")
     parser.add_argument("--resume", action="store_true", help="keep rows of an existing record that are equal")
     parser.add_argument("--runs", type=Path, required=True, help="folder that keeps the runs")
-    parser.add_argument("--out", type=Path, required=True, help="the record to write")
     options = parser.parse_args()
     rows = dict(row.split("=", 1) for row in options.row) or (TABLES[options.table] if options.table else CURVES)
     with tempfile.TemporaryDirectory() as folder:

@@ -26,18 +26,9 @@ import tempfile
 from pathlib import Path
 from typing import Any, get_args
 
+from experiments.recording import is_comparable, mean_and_deviation, provenance, record_parser, write_record
 from experiments.seen_categories import link_first_images
-from experiments.zero_shot import (
-    find_or_create_run,
-    finish_run,
-    is_comparable,
-    is_equal,
-    mean_and_deviation,
-    provenance,
-    read_rows,
-    row_result,
-    write_record,
-)
+from experiments.zero_shot import find_or_create_run, finish_run, is_equal, read_rows, row_result
 from udml_core.cli.commands import parse_settings
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
@@ -114,7 +105,7 @@ def main() -> None:
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record_parser(__doc__)
     parser.add_argument("dataset")
     parser.add_argument("--table", action="append", choices=TABLES, help="a table of the paper; repeatable")
     parser.add_argument("--row", action="append", help="measure only this row of the tables; repeatable")
@@ -131,7 +122,6 @@ def parse_arguments() -> argparse.Namespace:
                         help="a field of SSDML in every row; repeatable")
     parser.add_argument("--runs", type=Path, help="folder that keeps the runs; without it they are temporary")
     parser.add_argument("--resume", action="store_true", help="keep rows of an existing record that are equal")
-    parser.add_argument("--out", type=Path, required=True, help="the record to write")
     return parser.parse_args()
 
 

@@ -13,18 +13,16 @@ the training half's frozen features. Three measures compare the labels:
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from experiments.recording import record_parser, write_record
 from udml_core.base.arrays import Array
-from udml_core.base.files import jsonable
 from udml_core.data import catalog
 from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.data.features import features_of
@@ -43,9 +41,8 @@ PROTOCOL = ("Each seed draws the halves and the random labels; suggestions as on
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record_parser(__doc__)
     parser.add_argument("datasets", nargs="+")
-    parser.add_argument("--out", type=Path, required=True, help="the record to write")
     parser.add_argument("--before", type=int, nargs="+", default=[0, 10],
                         help="numbers of random labels that precede the five")
     options = parser.parse_args()
@@ -63,7 +60,7 @@ def main() -> None:
         record = {"command": "python -m experiments.suggested_labels " + " ".join(sys.argv[1:]), "protocol": PROTOCOL,
                   "labels": LABELS, "seeds": SEEDS, "versions": installed_versions(), "date": time.strftime("%Y-%m-%d"),
                   "datasets": results}
-        options.out.write_text(json.dumps(jsonable(record), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_record(options.out, record)
 
 
 def compare(features: Array, labels: Array, encoder: Encoder, seed: int, before: int) -> dict[str, dict[str, float]]:

@@ -12,19 +12,16 @@ and on features centered at the mean of the training half.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import time
-from pathlib import Path
 from typing import get_args
 
 import numpy as np
 import torch
 from sklearn.cluster import AgglomerativeClustering
 
+from experiments.recording import record_parser, write_record
 from udml_core.base.arrays import Array
-from udml_core.base.files import jsonable
 from udml_core.data import catalog
 from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.data.features import features_of
@@ -38,9 +35,8 @@ NEIGHBORS, ASCENT, EPSILON, GAMMA = 10, 50, 0.65, 100.0
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record_parser(__doc__)
     parser.add_argument("datasets", nargs="+")
-    parser.add_argument("--out", type=Path, required=True, help="the record to write")
     options = parser.parse_args()
     results = {}
     for name in options.datasets:
@@ -61,7 +57,7 @@ def main() -> None:
         record = {"command": "python -m experiments.supervision " + " ".join(sys.argv[1:]),
                   "protocol": "frozen unit features, zero-shot test half; purity and Pearson correlation in percent",
                   "versions": installed_versions(), "date": time.strftime("%Y-%m-%d"), "datasets": results}
-        options.out.write_text(json.dumps(jsonable(record), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_record(options.out, record)
 
 
 def measure_rows(points: Array, labels: Array) -> dict[str, dict[str, float]]:

@@ -17,27 +17,21 @@ paper's ablation, and `--with` adds fields or options to every row:
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import torch
-
+from experiments.recording import device_name, mean_and_deviation, provenance, record_parser, write_record
 from udml_core.base.errors import UserError
-from udml_core.base.files import jsonable, replace_text
 from udml_core.cli.commands import parse_settings
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.numerics.evaluation import headline_measures
-from udml_core.runs import Run, RunRequest, Spec, create_run, installed_versions
-from udml_core.work.jobs import plan, resolve_device, why_not_comparable
+from udml_core.runs import Run, RunRequest, Spec, create_run
+from udml_core.work.jobs import plan, why_not_comparable
 from udml_core.work.workers import train as worker
 
 TABLES = {
@@ -76,7 +70,7 @@ MEASURES = ("recall@1", "recall@2", "recall@4", "recall@8", "map@r", "nmi")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record_parser(__doc__)
     parser.add_argument("dataset")
     parser.add_argument("--row", action="append", default=[],
                         help="NAME=METHOD FIELD=VALUE … @OPTION=VALUE; repeatable")
@@ -84,7 +78,6 @@ def main() -> None:
     parser.add_argument("--with", dest="common", default="", help="fields or @OPTION=VALUE for every row")
     parser.add_argument("--seeds", type=int, default=3, help="number of seeds")
     parser.add_argument("--resume", action="store_true", help="keep rows of an existing record that are equal")
-    parser.add_argument("--out", type=Path, required=True, help="the record to write")
     options = parser.parse_args()
     rows = (TABLES[options.table] if options.table else {}) | dict(row.split("=", 1) for row in options.row)
     if not rows:
@@ -184,11 +177,6 @@ def row_result(row: str, runs: list[dict[str, Any]], spec: Spec, dataset: Datase
             "summary": summarize(runs, measures)}
 
 
-def is_comparable(rows: dict[str, Any]) -> bool:
-    """Return whether every row of a record is comparable with the paper; an empty record is not."""
-    return bool(rows) and all(row["comparable"] for row in rows.values())
-
-
 def is_equal(result: dict[str, Any] | None, row: str, seeds: int) -> bool:
     """Return whether a stored row is this row under this protocol, with at least as many seeds."""
     return (result is not None and result["row"] == row and result.get("protocol") == PROTOCOL
@@ -203,32 +191,11 @@ def read_rows(path: Path) -> dict[str, Any]:
     return {name: row for name, row in rows.items() if row.get("protocol") == PROTOCOL}
 
 
-def write_record(path: Path, record: dict[str, Any]) -> None:
-    """Replace a record; an interrupt leaves the earlier or the new one."""
-    replace_text(path, json.dumps(jsonable(record), indent=1, ensure_ascii=False) + "\n")
-
-
 def build_record(title: str, results: dict[str, Any]) -> dict[str, Any]:
     return provenance("zero_shot") | {
         "dataset": title, "protocol": "zero-shot: train on the first half of the classes by sorted name, test on the "
                                       "second half; percent; [mean, standard deviation] over the seeds",
         "rows": results}
-
-
-def provenance(module: str) -> dict[str, Any]:
-    """Return command, device, versions and date of a module's record."""
-    arguments = " ".join(f'"{argument}"' if " " in argument else argument for argument in sys.argv[1:])
-    return {"command": f"python -m experiments.{module} {arguments}", "device": device_name(resolve_device("auto")),
-            "versions": installed_versions(), "date": time.strftime("%Y-%m-%d")}
-
-
-def device_name(device: str) -> str:
-    """Return the name of a device, as records show it."""
-    return torch.cuda.get_device_name(device) if device != "cpu" else f"CPU, {os.cpu_count()} cores"
-
-
-def mean_and_deviation(values: list[float]) -> list[float]:
-    return [round(statistics.mean(values), 2), round(statistics.stdev(values), 2) if len(values) > 1 else 0.0]
 
 
 if __name__ == "__main__":

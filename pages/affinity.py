@@ -25,7 +25,7 @@ from pages.parts.shell.address import write_address
 from pages.parts.shell.cached import dataset_of
 from pages.parts.shell.interesting import image_in_address
 from pages.parts.shell.run_picker import pick_run
-from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import affinity as views
 from udml_core.runs import Run
@@ -35,8 +35,7 @@ COLLAPSE = "Is the embedding collapsing?"
 MOST_IMAGES = 600  # Around the current image, so that affinities follow the slider
 
 
-@st.fragment
-@show_user_errors()
+@fragment
 def explore(run: Run, dataset: Dataset) -> None:
     """Show γ, the graph around the current image, and the open section."""
     header = header_place()

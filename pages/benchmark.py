@@ -12,8 +12,8 @@ from pages.parts.benchmark.difference import show_difference
 from pages.parts.benchmark.table import COST_CAPTION, GROUP_WORDS, METHOD, RANK, RankedTable, ranked_table, show_cell
 from pages.parts.draw.downloads import Download, share
 from pages.parts.draw.tables import table_behind
-from pages.parts.results.provenance import show_provenance
-from pages.parts.shell.address import choice_from_address, write_address
+from pages.parts.results.table import show_provenance
+from pages.parts.shell.address import choice_from_address, choose_in_box, write_address
 from pages.parts.shell.run_status import METHOD_TITLES
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.numerics.measures import measure_of
@@ -32,15 +32,12 @@ def choose(benchmark: Benchmark) -> tuple[Benchmark, str]:
     measures = benchmark.measures()
     first = FIRST if FIRST in measures else measures[0]
     left, middle, right = st.columns([2, 2, 4])
-    wanted = choice_from_address("measure", measures, first)
-    measure = left.selectbox("Rank by", measures, measures.index(wanted), key="benchmark-measure",
-                             format_func=lambda name: measure_of(name).name)
-    write_address("measure", measure, first)
-    names = [ALL, *benchmark.datasets]
-    wanted = choice_from_address("dataset", names, ALL)
-    name = middle.selectbox("Data set", names, names.index(wanted), key="benchmark-dataset", format_func=lambda name: (
-        "All, by average rank" if name == ALL else benchmark.datasets[name].title))
-    write_address("dataset", name, ALL)
+    with left:
+        measure = choose_in_box("Rank by", "measure", {name: measure_of(name).name for name in measures}, first,
+                                key="benchmark-measure")
+    titles = {ALL: "All, by average rank"} | {name: dataset.title for name, dataset in benchmark.datasets.items()}
+    with middle:
+        name = choose_in_box("Data set", "dataset", titles, ALL, key="benchmark-dataset")
     groups = benchmark.groups()
     asked = st.query_params.get("uses", "").split(".")
     known = [group for group in groups if group.replace(" ", "-") in asked] or groups

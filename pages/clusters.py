@@ -21,7 +21,7 @@ from pages.parts.shell.cached import load_split
 from pages.parts.shell.empty_state import offer_example
 from pages.parts.shell.interesting import current_image, image_in_address
 from pages.parts.shell.run_picker import pick_run
-from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.base.declaration import describe_field
 from udml_core.runs import Run
 from udml_core.runs.analyses import plan_analysis
@@ -52,8 +52,7 @@ def choose_clustering(run: Run) -> Clustering | None:
     return None if graph_id is None else Clustering(run, graph_id, rescaled, epsilon, gamma)
 
 
-@st.fragment
-@show_user_errors()
+@fragment
 def explore(run: Run) -> None:
     """Show ε, the map, and the open section."""
     header = header_place()

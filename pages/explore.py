@@ -20,7 +20,7 @@ from pages.parts.shell.interesting import current_image
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.selection import selection
 from pages.parts.shell.undo import undo_buttons
-from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.runs import Run
 
 PANEL_HEIGHT = 650
@@ -45,8 +45,7 @@ def show_focus(bench: Workbench) -> None:
                       args=(images, bench.focus, step))
 
 
-@st.fragment
-@show_user_errors()
+@fragment
 def explore(run: Run) -> None:
     """Show the map and the panel, which share the current image, the selection and the epoch."""
     dataset = dataset_of(run)

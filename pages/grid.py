@@ -16,12 +16,12 @@ from pages.parts.maps.images import follow_click, pick_clicked, picked_image
 from pages.parts.maps.new_map import new_map_menu
 from pages.parts.maps.panel import side_panel
 from pages.parts.maps.scatter import draw_map
-from pages.parts.shell.address import choice_from_address, write_address
+from pages.parts.shell.address import choose_in_box
 from pages.parts.shell.analyses import frame_words, load_result, request_analysis, show_analysis_progress
 from pages.parts.shell.empty_state import offer_example
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.selection import selection
-from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.runs import Run
 from udml_core.runs.analyses import ImageGrid, analysis_at, plan_analysis
 
@@ -54,15 +54,11 @@ def pick_embedding(run: Run, frames: tuple[str, ...]) -> str:
     default = frames[-1]
     if len({frame_words(frame, run) for frame in frames}) == 1:
         return default  # frozen features are the same before and after
-    wanted = choice_from_address("moment", frames, default)
-    name = st.selectbox("Embedding", frames, frames.index(wanted), key="grid-moment",
-                        format_func=lambda frame: frame_words(frame, run), label_visibility="collapsed", width=180)
-    write_address("moment", name, default)
-    return name
+    return choose_in_box("Embedding", "moment", {frame: frame_words(frame, run) for frame in frames}, default,
+                         key="grid-moment", label_visibility="collapsed", width=180)
 
 
-@st.fragment
-@show_user_errors()
+@fragment
 def explore(run: Run) -> None:
     """Show the toolbar and the grid."""
     header = header_place()

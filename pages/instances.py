@@ -11,12 +11,12 @@ from pages.parts.draw.run_header import run_header
 from pages.parts.instances.chosen import EMBEDDINGS, ChosenImage, as_compared, random_views
 from pages.parts.instances.competition import compete, pick_competitors, show_competitors, softmax_sliders
 from pages.parts.maps.uncertainty import noise
-from pages.parts.shell.address import choice_from_address, number_from_address, write_address
+from pages.parts.shell.address import choose_segment, number_from_address, write_address
 from pages.parts.shell.cached import dataset_of, load_retrieval, load_split
 from pages.parts.shell.epochs import has_record
 from pages.parts.shell.interesting import current_image
 from pages.parts.shell.run_picker import pick_run
-from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.base.arrays import rows_of
 from udml_core.data.splits import Split
 from udml_core.exploration import instances as views
@@ -100,15 +100,11 @@ def pick_representation(has_latent: bool) -> bool:
     """Choose the latent z or the embedding x; the address holds the choice."""
     if not has_latent:
         return False
-    kind = st.segmented_control("Representation", list(REPRESENTATIONS), required=True, key="instance-representation",
-                                default=choice_from_address("representation", list(REPRESENTATIONS), "latent"),
-                                format_func=REPRESENTATIONS.__getitem__) or "latent"
-    write_address("representation", kind, "latent")
-    return kind == "latent"
+    return choose_segment("Representation", "representation", REPRESENTATIONS, "latent",
+                          key="instance-representation") == "latent"
 
 
-@st.fragment
-@show_user_errors()
+@fragment
 def explore(run: Run) -> None:
     """Show the current image, its views and the softmax against other images."""
     dataset, split = dataset_of(run), load_split(run)

@@ -15,15 +15,59 @@ from pages.parts.draw.tables import table_behind
 from pages.parts.labels.assignment import assignment_panel
 from pages.parts.labels.board import MOST_TILES, Board, board_of, tile_to_label
 from pages.parts.labels.graph_view import gamma_slider
-from pages.parts.labels.spread_map import spread_map
+from pages.parts.maps.content import Color
+from pages.parts.maps.frame import UNITS, MapFrame, covering_map, distortion_words
+from pages.parts.maps.scatter import Ring, draw_map
+from pages.parts.shell.address import choose_segment
+from pages.parts.shell.analyses import request_analysis, show_analysis_progress
 from pages.parts.shell.cached import dataset_of
 from pages.parts.shell.run_picker import pick_run
-from pages.parts.shell.selection import selection
-from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.selection import select, selection
+from pages.parts.shell.user_errors import fragment, show_user_errors
+from udml_core.base.arrays import rows_of
 from udml_core.exploration import label_spread as views
 from udml_core.runs import Run
+from udml_core.runs.analyses import plan_analysis
 
 COLUMNS = 3  # classes in a row of the assigned labels
+COLORS = {"class": "Most probable class", "certainty": "Certainty"}
+DEFAULT_COLOR = "class"
+
+
+def spread_map(board: Board) -> None:
+    """Show the map colored by the spread of the labels.
+
+    A click selects or deselects an image.
+    """
+    shown = covering_map(board.run, board.images)
+    if shown is None:
+        st.info("This run has no map of its training images. Compute one to see the labels spread.",
+                icon=":material/lightbulb:")
+        request_analysis(board.run, plan_analysis(kind="pca", scope="all", frames=("final",)), "Compute map",
+                         "labels-map-new")
+        show_analysis_progress(board.run)
+        return
+    by = choose_segment("Color", "show", COLORS, DEFAULT_COLOR, key="labels-color", label_visibility="collapsed")
+    selected = selection(board.dataset)
+    marks = [*(Ring(image) for image in board.labels), *(Ring(image, "next") for image in board.suggested_images[:1])]
+    clicked = draw_map(board.dataset, shown.layout, _color(board, shown, by), f"Map colored by {COLORS[by].lower()}",
+                       "labels-map", marks=marks, height=430)
+    st.caption("Rings mark labeled images; no label reaches the gray images. Click a point to select or deselect it; "
+               "hold Shift and drag to select several.",
+               help=f"The gray images include all images outside the training half. {distortion_words(shown)} {UNITS}")
+    if clicked is not None:
+        select(board.dataset.fingerprint, np.setxor1d(selected.ids, [clicked]))
+        st.rerun(scope="fragment")
+
+
+def _color(board: Board, shown: MapFrame, by: str) -> Color:
+    """Return the colors of the map's points, none outside the training half."""
+    rows = rows_of(board.images, shown.layout.indices)
+    none = "not reached"
+    if by == "class":
+        return Color(by, np.where(rows >= 0, board.ends.best[rows], -1), board.names or ("no class yet",), none=none)
+    percent = 100 * board.ends.certainty
+    return Color(by, np.where(rows >= 0, percent[rows], np.nan), unit=" %", none=none, low=0, high=100)
 
 
 def show_numbers(board: Board) -> None:
@@ -104,8 +148,7 @@ def next_steps(board: Board) -> None:
             board.dataset, images, {"given": np.array(list(board.labels.values()), dtype=object)}))], "labels")
 
 
-@st.fragment
-@show_user_errors()
+@fragment
 def explore(run: Run) -> None:
     """Show everything that changes with a label or γ."""
     dataset = dataset_of(run)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import streamlit as st
 
@@ -20,25 +22,54 @@ from pages.parts.maps.frame import UNITS, MapFrame, show_distortion
 from pages.parts.maps.images import announce_missing, follow_click, pick_clicked, picked_image
 from pages.parts.maps.new_map import new_map_menu
 from pages.parts.maps.panel import side_panel
-from pages.parts.maps.placing import place_images, placed_images
 from pages.parts.maps.scatter import current_ring, draw_map, map_file
 from pages.parts.maps.second_map import changed_neighborhoods, pick_comparison, pick_second_map
 from pages.parts.maps.uncertainty import LABEL, certain_and_uncertain, noise_slider
 from pages.parts.shell.address import number_from_address
-from pages.parts.shell.analyses import frame_words, show_analysis_progress
+from pages.parts.shell.analyses import frame_words, load_result, show_analysis_progress
 from pages.parts.shell.empty_state import offer_example
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.selection import Selection, selection
-from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
+from udml_core.data.sources.listing import ENDINGS
 from udml_core.exploration.clusters import summary
 from udml_core.exploration.map_values import hide_rest
 from udml_core.runs import Run
+from udml_core.runs.analyses import Placed, find_analysis, list_analyses
+from udml_core.work import jobs
 
 MOST_DRAWN = 1_000_000  # points that the browser gets
 CURVES = ("sample map@r", "loss", "neighbor stability")
 HEIGHT = 600  # pixels of the map and of the panel beside it: both end above the fold of a laptop screen
+
+
+def placed_images(shown: MapFrame) -> list[dict[str, Any]]:
+    """List the positions and names of the new images that were placed on a layout."""
+    placed: list[dict[str, Any]] = []
+    for analysis in list_analyses(shown.run, "placed"):
+        spec = analysis.spec()
+        if analysis.is_done() and (spec.source, spec.frame) == (shown.map_id, shown.name):
+            result = load_result(shown.run, analysis.id)
+            assert isinstance(result, Placed)
+            placed += [{"at": position, "word": name}
+                       for position, name in zip(result.positions.tolist(), result.names, strict=True)]
+    return placed
+
+
+def place_images(shown: MapFrame) -> None:
+    """Show the menu that places uploaded images on the map, in the background."""
+    with st.popover("Place new images", icon=":material/add_photo_alternate:"):
+        st.caption(f"This run's model embeds the images and places them on this map of the embedding "
+                   f"({frame_words(shown.name, shown.run)}). The existing points do not move.")
+        files = st.file_uploader("Images", type=sorted(ending[1:] for ending in ENDINGS), accept_multiple_files=True,
+                                 key="place-files")
+        if st.button("Place images", disabled=not files, icon=":material/add_location:", key="place"):
+            with show_user_errors():
+                jobs.place_images(shown.run, find_analysis(shown.run, shown.map_id), shown.name,
+                                  [(file.name, file.getvalue()) for file in files])
+                st.rerun()
 
 
 def map_title(shown: MapFrame) -> str:
@@ -163,8 +194,7 @@ def show_exports(shown: MapFrame, color: Color, selected: Selection) -> None:
                         lambda: image_list(shown.dataset, ids))], "map")
 
 
-@st.fragment
-@show_user_errors()
+@fragment
 def explore(run: Run) -> None:
     """Show the toolbar, the map with its panel, and further views below."""
     header = header_place()

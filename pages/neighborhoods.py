@@ -20,11 +20,11 @@ from pages.parts.neighborhoods.pair import show_pair
 from pages.parts.neighborhoods.proxies import explore_proxies, proxies_of
 from pages.parts.neighborhoods.rankings import show_directions, show_rankings
 from pages.parts.retrieval.own_images import receive_images
-from pages.parts.shell.address import choice_from_address, number_from_address, write_address
+from pages.parts.shell.address import choose_segment, number_from_address, write_address
 from pages.parts.shell.analyses import frame_words
 from pages.parts.shell.cached import dataset_of
 from pages.parts.shell.run_picker import pick_run
-from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.base.arrays import Array
 from udml_core.exploration import neighborhoods as views
 from udml_core.numerics.explanations import LinearNeighborhoods
@@ -34,17 +34,6 @@ from udml_core.runs.search import Which
 EMBEDDING_WORDS: dict[Which, str] = {"final": "after training", "initial": "before training"}
 SECTIONS, PAIR = "neighborhoods-section", "Why similar?"
 CLICK_WORDS = {"second": "make it the second", "first": "make it the first"}
-
-
-def choose_embedding() -> Which:
-    """Choose the embedding before or after training; the address holds it."""
-    default: Which = "final"
-    wanted = choice_from_address("embedding", EMBEDDING_WORDS, default)
-    which = st.segmented_control("Embedding", list(EMBEDDING_WORDS), default=wanted, required=True,
-                                 key="neighborhood-embedding", format_func=EMBEDDING_WORDS.__getitem__,
-                                 label_visibility="collapsed") or default
-    write_address("embedding", which, default)
-    return which
 
 
 def show_first_image(center: Center) -> None:
@@ -61,7 +50,8 @@ def choose_image_and_geometry(run: Run) -> tuple[Center, views.Geometry]:
     toolbar = st.container(horizontal=True, vertical_alignment="center")
     with toolbar:
         first = slot("neighborhood-first")
-        which = choose_embedding()
+        which = choose_segment("Embedding", "embedding", EMBEDDING_WORDS, "final", key="neighborhood-embedding",
+                               label_visibility="collapsed")
         received = []
         if run.spec().encoder.reads_images:
             with st.popover("Own image", icon=":material/add_photo_alternate:"):
@@ -79,8 +69,7 @@ def choose_image_and_geometry(run: Run) -> tuple[Center, views.Geometry]:
     return center, geometry
 
 
-@st.fragment
-@show_user_errors()
+@fragment
 def explore(run: Run) -> None:
     """Show the first image's neighborhood on the map and in space, and the open section."""
     header = header_place()

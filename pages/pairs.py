@@ -12,12 +12,12 @@ from pages.parts.pairs.labeling import explore_labeling
 from pages.parts.pairs.prototypes import explore_prototypes
 from pages.parts.pairs.session import Pair, ask_about
 from pages.parts.pairs.stored import StoredPairs, pair_detail, pair_list, pick_rows, violations
-from pages.parts.shell.address import choice_from_address, indices_from_address, write_address
+from pages.parts.shell.address import choose_segment, indices_from_address
 from pages.parts.shell.cached import dataset_of
 from pages.parts.shell.empty_state import offer_example
 from pages.parts.shell.epochs import epoch_words, has_record, load_record, pick_epoch
 from pages.parts.shell.run_picker import pick_run
-from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import pairs as views
 from udml_core.methods import METHODS
@@ -29,8 +29,7 @@ STORED, PROTOTYPES, LABELING = "learnt", "prototypes", "give"
 VIEWS = {STORED: "Training pairs", PROTOTYPES: "Prototypes", LABELING: "Label pairs"}
 
 
-@st.fragment
-@show_user_errors()
+@fragment
 def explore(run: Run) -> None:
     """Show the sliders, the distances, the current pair and the list of pairs."""
     header = header_place()
@@ -76,11 +75,7 @@ def label_pair(dataset: Dataset, pair: Pair) -> None:
 def pick_view(run: Run) -> str:
     """Choose the view; the address holds the choice."""
     default = STORED if has_record(run, Pairs) else LABELING
-    view = st.segmented_control("View", list(VIEWS), default=choice_from_address("show", VIEWS, default), required=True,
-                                key=f"pairs-show-{default}", format_func=VIEWS.__getitem__,
-                                label_visibility="collapsed") or default
-    write_address("show", view, default)
-    return view
+    return choose_segment("View", "show", VIEWS, default, key=f"pairs-show-{default}", label_visibility="collapsed")
 
 
 def explain_missing(run: Run, view: str) -> None:

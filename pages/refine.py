@@ -4,21 +4,86 @@ import streamlit as st
 
 from pages.parts.draw.run_header import run_header
 from pages.parts.draw.sections import Section, show_sections
-from pages.parts.refine.applying import show_actions
 from pages.parts.refine.cards import choose_recipe
-from pages.parts.refine.distilling import show_distillation
 from pages.parts.refine.live import load_live
 from pages.parts.refine.measures import show_measures, show_protocol, warn_of_fall
 from pages.parts.refine.query import choose_query, current_query, explain_rank, show_query
-from pages.parts.shell.analyses import frame_words, show_analysis_progress
+from pages.parts.shell.analyses import frame_words, load_result, request_analysis, show_analysis_progress
 from pages.parts.shell.run_picker import pick_run
-from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.user_errors import fragment, show_user_errors
+from udml_core.methods.distill import Distill
+from udml_core.numerics.measures import measure_of
+from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
-from udml_core.runs.analyses import REFINED
+from udml_core.runs.analyses import REFINED, Refined, analysis_at, plan_analysis
+from udml_core.runs.tasks import LIVE_STATES
+
+RECORD = "birds100-last"
 
 
-@st.fragment
-@show_user_errors()
+def show_actions(run: Run, recipe: Recipe) -> None:
+    """Show the buttons that apply and copy a recipe, and exact figures once it is applied."""
+    if not recipe.steps:
+        st.info("The recipe has no steps. Switch a step on.", icon=":material/toggle_on:")
+        return
+    spec = plan_analysis(kind="refine", recipe=str(recipe))
+    analysis = analysis_at(run, spec)
+    is_done = analysis.is_done()
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if not is_done and not (analysis.folder.exists() and analysis.status().state in LIVE_STATES):
+            request_analysis(run, spec, "Apply to all images", "refine-apply",
+                             "Compute this refinement exactly for all test images, and keep it with the run.",
+                             primary=True)
+        if is_done:
+            st.page_link("pages/retrieval.py", label="Search the refined embedding", icon=":material/image_search:",
+                         query_params={"run": run.id, "refined": analysis.id})
+        with st.popover("Copy recipe", icon=":material/content_copy:"):
+            show_copies(run, recipe)
+    if is_done:
+        show_exact(run, analysis.id)
+
+
+def show_copies(run: Run, recipe: Recipe) -> None:
+    """Show a recipe as a command and as Python."""
+    st.caption("On the command line")
+    st.code(f"udml refine {run.id} --recipe '{recipe}'", language="bash", wrap_lines=True)
+    st.caption("In Python, on arrays of embeddings" + (" of several views (n, v, d)" if recipe.find("views") else ""))
+    st.code('from udml_core.numerics.refinement import Refiner\n'
+            f'Refiner("{recipe}").fit(gallery, training=training).neighbors(10)', language="python", wrap_lines=True)
+
+
+def show_exact(run: Run, analysis_id: str) -> None:
+    """Show the exact measures of a finished refinement."""
+    result = load_result(run, analysis_id)
+    assert isinstance(result, Refined)
+    figures = ", ".join(f"{measure_of(name).name} {before:.1f} → **{after:.1f}**" for name, (before, after)
+                        in result.measures.items())
+    applied = f"Applied to all {len(result.indices):,} test images ({result.protocol}): {figures}."
+    before, after = (round(value, 1) for value in result.measures.get("recall@1", (0.0, 0.0)))
+    if after < before:
+        st.warning(f"{applied} R@1 falls by {before - after:.1f} points: the nearest image is a miss more often.",
+                   icon=":material/trending_down:")
+    else:
+        st.success(applied, icon=":material/task_alt:")
+
+
+def show_distillation(run: Run) -> None:
+    """Explain distillation and its limits, and offer to train it."""
+    st.markdown(f"A recipe needs several views of each image, the gallery, or both. **{Distill.card.title}** trains "
+                "the encoder so that one view of a new image lies where views, whitening and averages would put it. "
+                "The targets come from the training half without labels. It is inductive: it has seen no test image.")
+    st.caption("It is this project's own method, not a paper's. Its gain is far smaller than the gain of a recipe with "
+               "the gallery; most of it comes from whitening, and more epochs can overfit the training images. The "
+               "record on the page Results says what was measured. Check your own data against the frozen features.")
+    with st.container(horizontal=True, gap="small"):
+        spec = run.spec()
+        st.page_link("pages/train.py", label=f"Train it on {spec.dataset_title}", icon=":material/model_training:",
+                     width="content", query_params={"dataset": spec.dataset, "method": Distill.card.name})
+        st.page_link("pages/results.py", label="What was measured", icon=":material/table_chart:", width="content",
+                     query_params={"record": RECORD})
+
+
+@fragment
 def explore(run: Run) -> None:
     """Show everything that depends on the recipe, and the recipe; on a phone the results come first."""
     results, cards = st.columns([2.4, 1], gap="large")

@@ -9,9 +9,8 @@ import streamlit as st
 from pages.parts.draw.downloads import Download, share
 from pages.parts.draw.figures import curve, curve_names
 from pages.parts.results.charts import chart_by_row, chart_by_width, has_widths
-from pages.parts.results.provenance import show_provenance
-from pages.parts.results.table import table_frame
-from pages.parts.shell.address import choice_from_address, write_address
+from pages.parts.results.table import show_provenance, table_frame
+from pages.parts.shell.address import choose_in_box
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.numerics.measures import curve_of, measure_of
 from udml_core.results import records
@@ -27,11 +26,8 @@ FEWEST_EPOCHS = 3  # Shorter curves are not drawn.
 def choose_experiment() -> Experiment:
     """Choose a record; the address holds its name."""
     findings = {finding.name: finding for finding in records.findings()}
-    default = next(iter(findings))
-    wanted = choice_from_address("record", findings, default)
-    name = st.selectbox("Experiment", list(findings), list(findings).index(wanted), key="results-record",
-                        format_func=lambda name: findings[name].title)
-    write_address("record", name, default)
+    name = choose_in_box("Experiment", "record", findings, next(iter(findings)), key="results-record",
+                         format_func=lambda name: findings[name].title)
     return records.read(findings[name])
 
 

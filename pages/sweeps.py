@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from pages.parts.shell.address import choice_from_address, write_address
+from pages.parts.shell.address import choice_from_address, choose_in_box, choose_segment, write_address
 from pages.parts.shell.run_status import METHOD_TITLES
 from pages.parts.shell.setting_words import setting_title
 from pages.parts.shell.user_errors import show_user_errors
@@ -45,12 +45,10 @@ def choose_sweep(groups: Sequence[Sweep]) -> Sweep:
 def choose_criterion(planned: str | None) -> Measure:
     """Choose the measure that chooses the best combination; the address parameter `by` holds its name."""
     first = planned if planned in CRITERIA else next(iter(CRITERIA))
-    wanted = choice_from_address("by", CRITERIA, first)
-    name = st.selectbox("Choose the best by", list(CRITERIA), list(CRITERIA).index(wanted), width=420,
-                        format_func=lambda name: CRITERIA[name].name,
-                        help="None of these measures reads the test half. A sweep should be judged by the measure that "
-                             "it was planned with.")
-    write_address("by", name, first)
+    titles = {name: measure.name for name, measure in CRITERIA.items()}
+    name = choose_in_box("Choose the best by", "by", titles, first, width=420,
+                         help="None of these measures reads the test half. A sweep should be judged by the measure "
+                              "that it was planned with.")
     return CRITERIA[name]
 
 
@@ -63,9 +61,7 @@ def choose_dataset(found: Sequence[Combination]) -> list[Combination]:
     names = list(dict.fromkeys(one.dataset for one in found))
     if len(names) < 2:
         return list(found)
-    wanted = choice_from_address("data", names, names[0])
-    chosen = st.segmented_control("Data set", names, default=wanted, required=True, format_func=title_of_dataset)
-    write_address("data", chosen, names[0])
+    chosen = choose_segment("Data set", "data", names, names[0], format_func=title_of_dataset)
     return [one for one in found if one.dataset == chosen]
 
 

@@ -6,16 +6,15 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts.draw.form import method_form, option_form
+from pages.parts.draw.form import method_form, option_form, option_key
 from pages.parts.pairs.source import PairChoice, pick_pairs
 from pages.parts.shell.address import write_address
 from pages.parts.shell.cached import load_dataset
 from pages.parts.shell.label_graph import assigned_now
 from pages.parts.shell.run_picker import app_dataset
-from pages.parts.shell.run_status import duration
+from pages.parts.shell.run_status import duration, escaped
 from pages.parts.shell.setting_words import with_titles
 from pages.parts.shell.user_errors import show_user_errors
-from pages.parts.train.measured import show_measured
 from pages.parts.train.preview import show_preview
 from pages.parts.train.settings import (
     begins_with_example,
@@ -33,7 +32,7 @@ from udml_core.data.dataset import TABLE, Dataset
 from udml_core.data.splits import caution_of
 from udml_core.methods import METHODS, Method
 from udml_core.numerics.measures import MAIN_MEASURES
-from udml_core.runs import RunRequest, Spec, form_options, list_runs, runs_folder
+from udml_core.runs import Run, RunRequest, Spec, form_options, list_runs, runs_folder
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
 
@@ -41,6 +40,34 @@ from udml_core.work import jobs
 NEEDS = {"few": "**Needs a few labels.** ", "pairs": "**Needs pairs of images marked as similar or dissimilar.** "}
 SHOWN_DISK = 5e7  # Bytes of new files below which they are not mentioned.
 PROMISES = {"gain": "Its MAP@R should rise through training", "may fall": "Its MAP@R may fall through training"}
+
+
+def show_measured(spec: Spec, dataset: Dataset, settings: jobs.Settings, example: Run | None) -> None:
+    """Say how many test images measure the run, and whether the same images measure an example.
+
+    Args:
+        spec: The planned run.
+        dataset: Its data set.
+        settings: What the form began with.
+        example: An example on the same images; None if there is none.
+    """
+    count = f"{len(spec.halves(dataset).test):,} test images"
+    if example is None:
+        st.caption(f"Evaluated on {count}.")
+        return
+    title = escaped(jobs.example_title(example))
+    if jobs.shares_test_images(spec, example, dataset):
+        features = "" if spec.encoder == example.spec().encoder else " Their features before training differ."
+        st.caption(f"Evaluated on the same {count} as the example {title}, so Compare can show the same queries."
+                   f"{features}")
+        return
+    st.caption(f"Evaluated on {count}. The example {title} has other test images, so Compare cannot show the same "
+               "queries.")
+    split = example.spec().split
+    if spec.split != split:  # else images are excluded
+        key = option_key("split", settings.options)
+        st.button("Train on the example's split", icon=":material/call_merge:", key="train-shared-split",
+                  on_click=lambda: st.session_state.update({key: split}), width="stretch")
 
 
 def choose_dataset() -> Dataset | None:

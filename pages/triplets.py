@@ -19,7 +19,7 @@ from pages.parts.maps.scatter import Ring, draw_map
 from pages.parts.shell.address import write_address
 from pages.parts.shell.epochs import epoch_words, has_record, load_record, pick_epoch
 from pages.parts.shell.run_picker import pick_run
-from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.user_errors import fragment, show_user_errors
 from pages.parts.triplets.browsing import Choice, browse_triplets, open_first_of
 from pages.parts.triplets.detail import show_triangles, show_triplet
 from pages.parts.triplets.regime import show_regime
@@ -42,8 +42,7 @@ def choose_alpha(run: Run) -> float:
                         marks={default: "this run" if has_field else "RPML's default"})
 
 
-@st.fragment
-@show_user_errors()
+@fragment
 def explore(run: Run) -> None:
     """Show α, the triangles of the current triplet, the anchors, and the open section."""
     header = header_place()
@@ -121,14 +120,9 @@ def draw_on_map(stored: StoredTriplets, choice: Choice) -> None:
         st.toast(f"No stored triplet has {stored.dataset.caption(clicked)} as its anchor.")
 
 
-def has_triplets(run: Run) -> bool:
-    """Return whether a run has stored triplets."""
-    return has_record(run, Triplets)
-
-
 st.title("Triplets")
 with show_user_errors():
-    run = pick_run(fits=has_triplets,
+    run = pick_run(fits=lambda run: has_record(run, Triplets),
                    missing="No finished run has triplets; a method that trains with triplets stores them.")
     if run is not None:
         explore(run)

@@ -8,7 +8,6 @@ layouts as the tests do.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
@@ -27,7 +26,7 @@ from pyarrow import parquet
 from sklearn.datasets import load_digits
 
 from experiments.bring.odd import ODD, attempt
-from experiments.zero_shot import provenance
+from experiments.recording import provenance, record_parser
 from tests.data import test_official_lists as lists
 from tests.data import test_official_packed as packed
 from tests.data import test_official_trees as trees
@@ -155,11 +154,10 @@ def open_embeddings(root: Path, count: int, width: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record_parser(__doc__)
     parser.add_argument("--images", type=int, default=5_000, help="images in the dropped archive")
     parser.add_argument("--embeddings", type=int, default=200_000, help="rows of the table of embeddings")
     parser.add_argument("--width", type=int, default=64, help="dimensions of an embedding")
-    parser.add_argument("--out", type=Path, required=True, help="the record to write")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)

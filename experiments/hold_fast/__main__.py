@@ -10,7 +10,6 @@ repeats what broke in it. The exit code is 1 if something broke.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import os
@@ -30,7 +29,7 @@ from typing import Any
 import experiments.hold_fast as package
 from experiments.hold_fast.attempt import Outcome, Part, attempt_once, shared_folder
 from experiments.hold_fast.forked import prepare
-from experiments.zero_shot import provenance
+from experiments.recording import provenance, record_parser, write_record
 
 MEMORY = Path("/dev/shm")
 """A file system in memory, where syncing costs nothing; a killed process loses no more there than on a disk."""
@@ -73,8 +72,8 @@ class Tally:
 
 def main() -> int:
     """Run the campaign and print its table."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.hold_fast", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record_parser(__doc__, required=False)
+    parser.prog = "python -m experiments.hold_fast"
     known = {part.name: part for part in collect_parts()}
     parser.add_argument("--minutes", type=float, default=float("inf"), help="time for all parts together")
     parser.add_argument("--tries", type=int, help="largest number of attempts at each part")
@@ -82,7 +81,6 @@ def main() -> int:
     parser.add_argument("--part", nargs="+", action="extend", choices=sorted(known), help="only these parts")
     parser.add_argument("--goals", action="store_true", help="end each part at its goal of hostile events")
     parser.add_argument("--log", type=Path, help="file of one line an attempt; attempts that held in it count")
-    parser.add_argument("--out", type=Path, help="the record to write")
     options = parser.parse_args()
     if not options.goals and options.tries is None and options.minutes == float("inf"):
         parser.error("give --minutes, --tries or --goals")
@@ -98,7 +96,7 @@ def main() -> int:
     run_campaign(chosen, options.seed, options.minutes * 60, options.tries, options.goals, options.log, tallies)
     print(table(tallies, options.seed))
     if options.out:
-        options.out.write_text(json.dumps(record_of(tallies, options.seed), indent=1) + "\n", encoding="utf-8")
+        write_record(options.out, record_of(tallies, options.seed))
     return int(any(tally.broken for tally in tallies.values()))
 
 

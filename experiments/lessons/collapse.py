@@ -74,6 +74,3 @@ def collapse() -> dict[str, Any]:
             "losses": np.reshape(losses, shape).astype(np.float32),
             "positions": np.reshape(positions, (*shape, len(rows), 2)).astype(np.uint8),
             "rates": list(RATES), "steps": list(STEPS), "alpha": ALPHA}
-
-
-FILES = {"collapse": collapse}

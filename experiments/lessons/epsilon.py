@@ -31,6 +31,3 @@ def _steps(ascent: Ascent, classes: Array) -> dict[str, Any]:
     return {"rows": rows.astype(np.int16), "columns": columns.astype(np.int16),
             "relevancy": relevancy.astype(np.float32), "positions": ascent.positions.astype(np.float32),
             "classes": classes.astype(np.uint8)}
-
-
-FILES = {"digits": digits, "epsilon": epsilon}

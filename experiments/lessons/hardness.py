@@ -46,6 +46,3 @@ def hardness() -> dict[str, Any]:
     return {"rows": rows.astype(np.int16), "classes": classes.astype(np.uint8), "labels": labels.astype(np.uint8),
             "triplets": triplets[np.random.default_rng(0).permutation(len(triplets))].astype(np.int16),
             "projection": components.astype(np.float32)}
-
-
-FILES = {"hardness": hardness}

@@ -30,6 +30,3 @@ def instances() -> dict[str, Any]:
     views = [augmentation(images, generator)[:, 0].reshape(len(rows), 64) / 15 for _view in range(2)]
     return {"views": torch.cat(views).round().clamp(0, 16).numpy().astype(np.uint8),
             "classes": drawn["classes"][rows]}
-
-
-FILES = {"instances": instances}

@@ -62,6 +62,3 @@ def maps() -> dict[str, Any]:
             key: {"positions": positions.astype(np.float32)} | quality(points, positions.astype(np.float32))
             for key, positions in layouts.items()}}
     return content
-
-
-FILES = {"maps": maps}

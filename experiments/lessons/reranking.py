@@ -41,6 +41,3 @@ def reranking() -> dict[str, Any]:
     before = mean("average:k=0")
     return {name: np.stack([before, *(mean(recipe.format(k)) for k in range(1, MOST_NEIGHBORS + 1))]).astype(np.float32)
             for name, recipe in RECIPES.items()}
-
-
-FILES = {"reranking": reranking}

@@ -32,6 +32,3 @@ def seeds() -> dict[str, Any]:
     """Return Recall@1 of ten runs of A, and of ten runs of B in each comparison."""
     runs = {name: np.array([recall(method, seed) for seed in SEEDS_B], np.float32) for name, method in OTHERS.items()}
     return {"a": np.array([recall(FIRST, seed) for seed in SEEDS_A], np.float32), "b": runs}
-
-
-FILES = {"seeds": seeds}

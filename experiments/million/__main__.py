@@ -19,7 +19,7 @@ from typing import Any
 
 from experiments.million.pages import open_pages
 from experiments.million.steps import STEPS, execute, run_id
-from experiments.zero_shot import provenance
+from experiments.recording import provenance, record_parser
 from udml_core.base.files import jsonable, read_json, replace_text
 
 SIZES = (100_000, 1_000_000)
@@ -49,11 +49,10 @@ def measure(root: Path, rows: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record_parser(__doc__, required=False)
     parser.add_argument("--folder", type=Path, required=True, help="folder of tables, runs and figures; 5 GB")
     parser.add_argument("--rows", type=int, action="append", help=f"rows of a table; repeatable; default {SIZES}")
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
-    parser.add_argument("--out", type=Path, help="the record to write")
     options = parser.parse_args()
     root, sizes = options.folder.resolve(), options.rows or SIZES
     if options.step:

@@ -12,7 +12,6 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.refine.cards import with_step
-from pages.parts.refine.distilling import RECORD
 from pages.parts.refine.query import moved, positions
 from pages.parts.retrieval.own_images import OwnImage
 from pages.parts.shell.interesting import interesting_queries
@@ -109,8 +108,8 @@ def test_distillation_is_offered_with_the_runs_data_and_its_record(plain_run: Ru
     assert "it has seen no test image" in texts(test)
     links = {link.proto.label: link.proto for link in test.get("page_link")}
     assert "dataset=digits&method=distill" in links["Train it on Digits"].query_string
-    assert links["What was measured"].query_string == f"record={RECORD}"
-    assert (FOLDER / f"{RECORD}.json").exists()
+    assert links["What was measured"].query_string == "record=birds100-last"
+    assert (FOLDER / "birds100-last.json").exists()
 
 
 def test_the_first_sight_refines_the_newest_run_and_a_query_improves(plain_run: Run, run: Run) -> None:

@@ -10,9 +10,11 @@ import pytest
 from playwright.sync_api import Page
 from sklearn.metrics import mutual_info_score, normalized_mutual_info_score
 
-from experiments.lessons.measures import ROWS, first_clusters, first_ranking
+from experiments.lessons.measures import ROWS
+from udml_core.base.arrays import Array
 from udml_core.data import catalog
-from udml_core.numerics.evaluation import nmi, recall_at_k
+from udml_core.exploration.lessons import digits_vectors
+from udml_core.numerics.evaluation import kmeans_clusters, nmi, rankings, recall_at_k
 from udml_core.numerics.refinement.measures import retrieval_measures
 
 pytestmark = pytest.mark.browser
@@ -20,6 +22,17 @@ pytestmark = pytest.mark.browser
 ALL = "n => n"
 LABELS = catalog.load("digits").labels[list(ROWS)]
 SHUFFLED = np.random.default_rng(4).permutation(10).tolist()
+
+
+def first_ranking() -> Array:
+    """Return the ten images by their distance to the query, numbered from 0."""
+    order: Array = next(rankings(digits_vectors()[list(ROWS)], len(ROWS) - 1))[1][0] - 1
+    return order
+
+
+def first_clusters() -> Array:
+    """Return the k-means clusters of the query and the ten images."""
+    return kmeans_clusters(digits_vectors()[list(ROWS)], 3)
 
 
 def recall_of_query(order: list[int], k: int) -> float:

@@ -24,7 +24,7 @@ from ..shell.cached import dataset_of, load_split
 from ..shell.epochs import epoch_at, load_record
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import run_title
-from ..shell.user_errors import show_user_errors
+from ..shell.user_errors import fragment
 
 Half = Literal["training half", "test half", "all images"]
 MOST_IMAGES = 1000
@@ -150,8 +150,7 @@ def similarity_words(runs: Sequence[Run]) -> str:
                     "A separation on the training half alone is overfitting.")
 
 
-@st.fragment
-@show_user_errors()
+@fragment
 def explore_similarities(runs: Sequence[Run]) -> None:
     """Show the similarities of one or two runs at an epoch."""
     runs = [run for run in runs if run.epoch_numbers()]

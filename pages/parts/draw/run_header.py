@@ -33,7 +33,7 @@ def run_header(run: Run, embedding: str | None = None, place: DeltaGenerator | N
     spec = run.spec()
     parts = [_part("Data set", spec.dataset_title, spec.dataset_title),
              _part("Method", method_title(run), title_of(spec)), *_measures(run),
-             _part("Embedding", embedding or _kept(run))]
+             _part("Embedding", embedding or frame_words("final", run))]
     with place or header_place():
         st.html(f'<div class="run-header">{"".join(parts)}</div>')
 
@@ -49,10 +49,6 @@ def _measures(run: Run) -> list[str]:
                   f"{of.help} Before training → after training; frozen: the features without training.",
                   f"frozen {of.text(frozen[of.key])}" if frozen.get(of.key) is not None else "")
             for of in measured]
-
-
-def _kept(run: Run) -> str:
-    return frame_words("final", run)
 
 
 def _part(name: str, text: str, hint: str = "", more: str = "") -> str:

@@ -20,7 +20,7 @@ from ..draw.gallery import clicked_tile, gallery, mark_of, tile_of
 from ..draw.palette import CLASSES, color_legend, percent
 from ..draw.sections import Section, show_sections
 from ..draw.slider import field_slider
-from ..shell.address import choice_from_address, write_address
+from ..shell.address import choose_segment, write_address
 from ..shell.run_status import hyperparameters
 from .chosen import EMBEDDINGS, ChosenImage, other_images
 from .competitors import (
@@ -92,10 +92,7 @@ def pick_competitors(run: Run) -> int:
     Returns:
         The size of the random batch; 0 for all images of the image's half.
     """
-    group = st.segmented_control("Competitors", list(GROUPS), required=True, key="instance-among",
-                                 default=choice_from_address("among", list(GROUPS), "batch"),
-                                 format_func=GROUPS.__getitem__) or "batch"
-    write_address("among", group, "batch")
+    group = choose_segment("Competitors", "among", GROUPS, "batch", key="instance-among")
     return int(hyperparameters(run).get("batch", describe_field(PSLR, "batch").default)) if group == "batch" else 0
 
 

@@ -21,7 +21,7 @@ from udml_core.runs.search import FROZEN
 
 from ..draw.gallery import Mark
 from ..draw.slider import field_slider
-from ..shell.address import choice_from_address, write_address
+from ..shell.address import choose_segment
 from ..shell.analyses import frame_words
 from ..shell.cached import load_split
 from ..shell.empty_state import offer_example
@@ -129,11 +129,8 @@ def pick_source(run: Run, dataset: Dataset) -> str | None:
     if not choices:
         offer_labeling(run)
         return None
-    source = st.segmented_control("Graph and labels", choices, required=True, format_func=SOURCES.__getitem__,
-                                  default=choice_from_address("source", choices, choices[0]),
-                                  key=f"affinity-source-{run.id}") or choices[0]
-    write_address("source", source, choices[0])
-    return source
+    return choose_segment("Graph and labels", "source", choices, choices[0], format_func=SOURCES.__getitem__,
+                          key=f"affinity-source-{run.id}")
 
 
 def pick_graph_epoch(run: Run) -> int:

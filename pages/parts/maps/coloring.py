@@ -19,7 +19,7 @@ from udml_core.methods.shared.authority_method import AuthorityMethod
 from udml_core.numerics.explanations import Clusters, Triplets, Uncertainty
 from udml_core.runs import Run
 
-from ..shell.address import choice_from_address, write_address
+from ..shell.address import choose_in_box
 from ..shell.cached import load_split
 from ..shell.epochs import has_record, load_record
 from ..shell.run_hash import RUN_HASH
@@ -51,12 +51,9 @@ def pick_color(shown: MapFrame, label: str, width: int, key: str = "choose-color
         key: The widget's key.
     """
     choices = colorings(shown)
-    default = next(iter(choices))
-    wanted = choice_from_address("color", list(choices), default)
-    chosen = st.selectbox(label, list(choices), list(choices).index(wanted), key=key, width=width,
-                          label_visibility="collapsed", icon=":material/palette:",
-                          format_func=lambda name: COLOR_WORDS.get(name, name))
-    write_address("color", chosen, default)
+    chosen = choose_in_box(label, "color", choices, next(iter(choices)), key=key, width=width,
+                           label_visibility="collapsed", icon=":material/palette:",
+                           format_func=lambda name: COLOR_WORDS.get(name, name))
     return choices[chosen]()
 
 
@@ -85,8 +82,9 @@ def colorings(shown: MapFrame) -> dict[str, Callable[[], Color]]:
     if shown.epoch is not None or has_record(shown.run, Clusters):
         choices["cluster"] = lambda: _cluster_color(shown)
     if shown.epoch is not None or shown.name in ("initial", "final"):  # of other embeddings none is stored
-        choices["density"] = lambda: _density_color(shown)
-        choices["outlier score"] = lambda: _outlier_color(shown)
+        choices["density"] = lambda: _without_extremes("density", density(_distances(shown.run, shown.map_id, frame)))
+        choices["outlier score"] = lambda: _without_extremes("outlier score", outlier_score(
+            _distances(shown.run, shown.map_id, frame), shown.neighbors))
     if np.isfinite(projection.continuity[frame]).all():
         choices["trustworthiness"] = lambda: _percent("trustworthiness", projection.trustworthiness[frame])
         choices["continuity"] = lambda: _percent("continuity", projection.continuity[frame])
@@ -140,15 +138,6 @@ def _distances(run: Run, map_id: str, frame: int) -> Array:
         return neighbor_distances(run.epoch_sample(shown.epoch), shown.neighbors)
     embeddings = run.embeddings("initial" if shown.name == "initial" else "final")
     return neighbor_distances(embeddings[shown.projection.indices], shown.neighbors)
-
-
-def _density_color(shown: MapFrame) -> Color:
-    return _without_extremes("density", density(_distances(shown.run, shown.map_id, shown.frame)))
-
-
-def _outlier_color(shown: MapFrame) -> Color:
-    return _without_extremes("outlier score", outlier_score(_distances(shown.run, shown.map_id, shown.frame),
-                                                            shown.neighbors))
 
 
 def _without_extremes(label: str, values: Array) -> Color:

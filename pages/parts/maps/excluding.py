@@ -47,11 +47,6 @@ def exclude_button(dataset: Dataset, ids: Array, key: str) -> None:
               args=(dataset, ids), help="Hide the selected images and fit the window to the rest.")
 
 
-def show_all_images() -> None:
-    """Exclude no image any longer."""
-    write_address(PARAMETER, "")
-
-
 def show_excluded(dataset: Dataset, indices: Array, key: str) -> None:
     """Say how many images of a map are excluded from view, with a button that shows them.
 
@@ -64,7 +59,8 @@ def show_excluded(dataset: Dataset, indices: Array, key: str) -> None:
     if count:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption(f"{count:,} images excluded from view")
-            st.button("Show all", key=f"{key}-all", type="tertiary", on_click=show_all_images)
+            st.button("Show all", key=f"{key}-all", type="tertiary", on_click=write_address,
+                      args=(PARAMETER, ""))
 
 
 def visible_images(indices: Array, excluded: Array) -> Array:

@@ -40,15 +40,11 @@ def new_map_menu(run: Run) -> None:
         with show_user_errors():
             spec = plan_analysis(kind=kind, scope=scope, frames=frames, **values)
             if st.button("Compute map", icon=":material/play_arrow:", key="new-compute", type="primary",
-                         on_click=_close_menu,
+                         on_click=st.session_state.update, args=({MENU: False},),
                          help="The map is computed in the background, shown when it is ready, and kept with the run."):
                 jobs.analyse(run, spec)
                 st.session_state[REQUESTED] = (run.id, analysis_at(run, spec).id)
                 st.rerun()
-
-
-def _close_menu() -> None:
-    st.session_state[MENU] = False
 
 
 def _scopes(frames: tuple[str, ...]) -> list[Scope]:

@@ -8,7 +8,7 @@ from udml_core.exploration.map_values import neighborhood_change
 from udml_core.runs import Run
 
 from ..draw.gallery import gallery, tile_of
-from ..shell.address import choice_from_address, write_address
+from ..shell.address import choose_in_box
 from ..shell.run_picker import pick_run
 from .choosing import pick_map, pick_map_frame
 from .frame import MapFrame
@@ -25,11 +25,8 @@ def pick_comparison(embeddings: int, width: int) -> str:
         width: Width in pixels.
     """
     offered = [name for name in COMPARISONS if name != "frame" or embeddings > 1]
-    wanted = choice_from_address("compare", offered, "")
-    comparison = st.selectbox("Compare with", offered, offered.index(wanted), format_func=COMPARISONS.__getitem__,
-                              key="choose-compare", label_visibility="collapsed", width=width)
-    write_address("compare", comparison)
-    return comparison
+    return choose_in_box("Compare with", "compare", offered, "", format_func=COMPARISONS.__getitem__,
+                         key="choose-compare", label_visibility="collapsed", width=width)
 
 
 def pick_second_map(comparison: str, shown: MapFrame) -> MapFrame | None:

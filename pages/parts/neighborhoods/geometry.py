@@ -14,7 +14,7 @@ from udml_core.methods.plm import PLM
 from udml_core.runs import Run
 
 from ..draw.slider import field_slider
-from ..shell.address import choice_from_address, write_address
+from ..shell.address import choice_from_address, choose_segment, write_address
 
 NOTES = {"candidates": "nearest images that may enter", "flat": "higher admits more",
          "threshold": "higher admits fewer", "n_alpha": "decay of s across it",
@@ -68,10 +68,7 @@ def _choose_admission(own: Mapping[str, Any]) -> tuple[bool, Through]:
 
 def _choose_through(default: Through) -> Through:
     """Choose what a linear neighborhood passes through; the address holds it."""
-    through = st.segmented_control(
-        "Linear neighborhood through", list(THROUGH_WORDS), required=True, key="geometry-through",
-        default=choice_from_address("through", THROUGH_WORDS, default), format_func=THROUGH_WORDS.__getitem__,
+    return choose_segment(
+        "Linear neighborhood through", "through", THROUGH_WORDS, default, key="geometry-through",
         help="Quality is the share of the squared distance from the image, or from the origin of the embedding, that "
-             "lies in the neighborhood; through the origin, one image fewer is a member without a test.") or default
-    write_address("through", through, default)
-    return through
+             "lies in the neighborhood; through the origin, one image fewer is a member without a test.")

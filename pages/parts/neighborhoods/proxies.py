@@ -19,7 +19,7 @@ from ..shell.address import number_from_address, write_address
 from ..shell.cached import dataset_of
 from ..shell.run_hash import RUN_HASH
 from ..shell.setting_words import setting_title
-from ..shell.user_errors import show_user_errors
+from ..shell.user_errors import fragment
 from .center import set_images
 from .rankings import SIDES, direction_images
 
@@ -42,8 +42,7 @@ def _nearest_images(run: Run) -> Array:
     return views.nearest_to_proxies(proxies, run.embeddings("final"), NEAREST)
 
 
-@st.fragment
-@show_user_errors()
+@fragment
 def explore_proxies(run: Run) -> None:
     """Show all proxies, and the current proxy with its nearest images."""
     dataset, proxies, nearest = dataset_of(run), proxies_of(run), _nearest_images(run)

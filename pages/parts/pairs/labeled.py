@@ -13,7 +13,7 @@ from udml_core.data.given.pairs import PairSet
 from udml_core.exploration import pairs as views
 
 from ..draw.gallery import pair_gallery
-from ..shell.address import choice_from_address, write_address
+from ..shell.address import choose_segment
 from .session import ask_about
 
 MOST_PAIRS, MOST_CHAINS, ROW = 60, 6, 12
@@ -31,11 +31,9 @@ def labeled_pairs(dataset: Dataset, labeled: PairSet) -> None:
     if dataset.labels is not None:
         against_classes = np.flatnonzero(views.class_contradictions(labeled.pairs, labeled.same, dataset.labels))
     counts = {"all": len(labeled), "classes": len(against_classes), "others": len(contradicting)}
-    choices = [name for name in LISTS if name != "classes" or dataset.labels is not None]
-    titles = {name: f"{LISTS[name]}: {counts[name]:,}" for name in choices}
-    shown = st.segmented_control("Show", choices, default=choice_from_address("given", choices, "all"), required=True,
-                                 key="giving-list", format_func=titles.__getitem__) or "all"
-    write_address("given", shown, "all")
+    titles = {name: f"{title}: {counts[name]:,}" for name, title in LISTS.items()
+              if name != "classes" or dataset.labels is not None}
+    shown = choose_segment("Show", "given", titles, "all", key="giving-list")
     if shown == "others":
         for position in contradicting[:MOST_CHAINS].tolist():
             _chain(dataset, labeled, position)

@@ -25,7 +25,7 @@ from ..shell.address import join_indices, write_address
 from ..shell.cached import dataset_of, load_split
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import UNSEEN
-from ..shell.user_errors import show_user_errors
+from ..shell.user_errors import fragment
 from .hinge import Hinge, hinge_sliders
 from .labeled import labeled_pairs
 from .session import Pair, answer, answer_word, labeling_session, skip, undo
@@ -37,8 +37,7 @@ MOST_IMAGES = 5_000
 """Maximum number of training images whose pairs are candidates."""
 
 
-@st.fragment
-@show_user_errors()
+@fragment
 def explore_labeling(run: Run) -> None:
     """Show the pair to label, the progress and the labeled pairs."""
     dataset = dataset_of(run)

@@ -23,7 +23,7 @@ from ..draw.tables import table_behind
 from ..shell.address import number_from_address, write_address
 from ..shell.cached import dataset_of, load_split
 from ..shell.epochs import load_record
-from ..shell.user_errors import show_user_errors
+from ..shell.user_errors import fragment
 
 MOST_SIMILAR = 24
 SIDE = 168
@@ -35,8 +35,7 @@ KERNELS = {"chi2": ("χ²", "saturates"), "intersection": ("Smoothed intersectio
 """Title of each kernel, and how its response to one feature behaves."""
 
 
-@st.fragment
-@show_user_errors()
+@fragment
 def explore_prototypes(run: Run) -> None:
     """Show all prototypes, the current prototype and the kernel."""
     record, dataset = load_record(run, run.kept_epoch(), Prototypes), dataset_of(run)

@@ -9,7 +9,7 @@ import streamlit as st
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.pairs import PairLog, PairSet, parse_pairs
 
-from ..shell.address import choice_from_address, write_address
+from ..shell.address import choose_segment
 
 LABELS, GIVEN, FILE = "labels", "given", "file"
 WORDS = {LABELS: "Drawn from labels", GIVEN: "Labeled in the app", FILE: "From a CSV file"}
@@ -33,10 +33,8 @@ def pick_pairs(dataset: Dataset) -> PairChoice | None:
         The choice; None, with instructions, if the source has no pairs yet.
     """
     sources = list(WORDS) if dataset.labels is not None else [GIVEN, FILE]
-    source = st.segmented_control("Pairs", sources, default=choice_from_address("pairs", sources, sources[0]),
-                                  required=True, key=f"pairs-source-{len(sources)}",
-                                  format_func=WORDS.__getitem__) or sources[0]
-    write_address("pairs", source, sources[0])
+    source = choose_segment("Pairs", "pairs", sources, sources[0], key=f"pairs-source-{len(sources)}",
+                            format_func=WORDS.__getitem__)
     if source == LABELS:
         return PairChoice()
     pairs = _labeled_pairs(dataset) if source == GIVEN else _uploaded_pairs(dataset)

@@ -16,7 +16,7 @@ from udml_core.runs import Run
 
 from ..draw.gallery import pair_gallery
 from ..draw.palette import change_style, percent, points
-from ..shell.address import choice_from_address, join_indices, write_address
+from ..shell.address import choose_segment, join_indices, write_address
 from ..shell.cached import load_split
 from .hinge import Hinge
 from .session import answer_word
@@ -89,12 +89,8 @@ def pick_rows(stored: StoredPairs, arguments: Array) -> Array:
         Rows of the pairs, the largest loss first.
     """
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        by = st.segmented_control("List", list(ORDERS), default=choice_from_address("by", ORDERS, "hardest"),
-                                  required=True, key="pairs-by", format_func=ORDERS.__getitem__) or "hardest"
-        kind = st.segmented_control("Kind", list(KINDS), default=choice_from_address("kind", KINDS, "both"),
-                                    required=True, key="pairs-kind", format_func=KINDS.__getitem__) or "both"
-    write_address("by", by, "hardest")
-    write_address("kind", kind, "both")
+        by = choose_segment("List", "by", ORDERS, "hardest", key="pairs-by")
+        kind = choose_segment("Kind", "kind", KINDS, "both", key="pairs-kind")
     rows = np.argsort(-arguments, kind="stable")
     if by == "contradictory":
         rows = rows[np.isin(rows, stored.contradictory)]

@@ -1,8 +1,11 @@
-"""A record's table as text."""
+"""A record's table as text, and how it was measured."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
+import streamlit as st
 
 from udml_core.numerics.measures import measure_of
 from udml_core.results.records import Spread, Table
@@ -37,3 +40,13 @@ def value_text(value: Spread | None, measure: str) -> str:
     if measure in WHOLE_NUMBERS or measure_of(measure).digits == 0 or abs(mean) >= 1000:
         return f"{mean:,.0f}"
     return f"{mean:.1f} ± {deviation:.1f}" if deviation >= 0.05 else f"{mean:.1f}"
+
+
+def show_provenance(provenance: Mapping[str, str]) -> None:
+    """Show the command, protocol, device and versions of a measurement."""
+    with st.expander("How was it measured?", icon=":material/terminal:"):
+        for name, value in provenance.items():
+            if name == "command":
+                st.code(value, language="bash", wrap_lines=True)
+            else:
+                st.markdown(f"**{name.capitalize()}**: {value}")

@@ -20,7 +20,7 @@ from udml_core.runs.search import Gallery, Retrieval
 
 from ..data.columns import value_widgets
 from ..maps.coloring import training_clusters
-from ..shell.address import choice_from_address, indices_from_address, join_indices, write_address
+from ..shell.address import choose_segment, indices_from_address, join_indices, write_address
 from ..shell.analyses import load_indices, load_result
 from ..shell.cached import load_split
 
@@ -68,11 +68,9 @@ def choose_filter(retrieval: Retrieval, query_images: Sequence[int]) -> Filter:
     k = st.slider("Number of results", 5, 50, 10, key="k", bind="query-params")
     gallery: Gallery = "all"
     if retrieval.split.name != "all":
-        gallery = st.segmented_control(
-            "Search in", GALLERIES, default=choice_from_address("gallery", GALLERIES, "all"), required=True,
-            key="search-in", format_func=GALLERY_WORDS.__getitem__,
-            help="Evaluation always uses the test half alone, whatever is searched here.") or "all"
-        write_address("gallery", gallery, "all")
+        gallery = choose_segment("Search in", "gallery", GALLERIES, "all", key="search-in",
+                                 format_func=GALLERY_WORDS.__getitem__,
+                                 help="Evaluation always uses the test half alone, whatever is searched here.")
     classes = _choose_classes(retrieval.dataset)
     in_clusters = _choose_clusters(retrieval, query_images)
     if in_clusters is not None and gallery == "test":

@@ -14,7 +14,7 @@ from udml_core.runs import Run
 from udml_core.runs.verdict import Rank, Standing, best_runs, standing, verdict
 
 from ..draw.palette import points
-from ..shell.address import choice_from_address, write_address
+from ..shell.address import choose_in_box, write_address
 from ..shell.run_groups import PARTS, by_group, group_column, group_of, group_words
 from ..shell.run_status import SUPERVISION, method_title, run_titles
 
@@ -44,10 +44,8 @@ def choose_dataset(runs: Sequence[Run]) -> list[Run]:
     titles = {run.spec().dataset: run.spec().dataset_title for run in runs}
     if len(titles) < 2:
         return list(runs)
-    wanted = choice_from_address("data", list(titles), "")
-    chosen = st.selectbox("Data set", ["", *titles], ["", *titles].index(wanted), key="runs-data", width=260,
-                          format_func=lambda name: titles.get(name, ALL), label_visibility="collapsed")
-    write_address("data", chosen)
+    chosen = choose_in_box("Data set", "data", {"": ALL} | titles, "", key="runs-data", width=260,
+                           label_visibility="collapsed")
     return [run for run in runs if chosen in ("", run.spec().dataset)]
 
 

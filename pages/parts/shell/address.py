@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
@@ -35,6 +35,36 @@ def choice_from_address(parameter: str, choices: Iterable[Choice], default: Choi
     """Return the choice that the address names, or the default."""
     wanted = st.query_params.get(parameter)
     return next((choice for choice in choices if choice == wanted), default)
+
+
+def choose_segment(label: str, parameter: str, choices: Iterable[Choice], default: Choice, **options: Any) -> Choice:
+    """Choose with a segmented control; the address holds the choice.
+
+    Args:
+        label: Label of the widget.
+        parameter: The parameter in the address, which leaves the default out.
+        choices: The choices; a mapping gives their titles.
+        default: The choice without a parameter.
+        options: Further options of the widget.
+    """
+    wanted = choice_from_address(parameter, choices, default)
+    chosen = st.segmented_control(label, list(choices), default=wanted, required=True,
+                                  **_titles(choices) | options) or default
+    write_address(parameter, chosen, default)
+    return chosen
+
+
+def choose_in_box(label: str, parameter: str, choices: Iterable[Choice], default: Choice, **options: Any) -> Choice:
+    """Choose with a select box; the address holds the choice, as `choose_segment` describes."""
+    names = list(choices)
+    chosen: Choice = st.selectbox(label, names, names.index(choice_from_address(parameter, names, default)),
+                                  **_titles(choices) | options)
+    write_address(parameter, chosen, default)
+    return chosen
+
+
+def _titles(choices: Iterable[Choice]) -> dict[str, Any]:
+    return {"format_func": choices.__getitem__} if isinstance(choices, Mapping) else {}
 
 
 def number_from_address(parameter: str, default: float, low: float = -math.inf, high: float = math.inf) -> float:

@@ -6,10 +6,4 @@ from collections.abc import Callable
 
 from udml_core.runs import Run
 
-
-def run_identity(run: Run) -> str:
-    """Return a key that identifies a run."""
-    return str(run.folder)
-
-
-RUN_HASH: dict[str | type, Callable[[Run], str]] = {Run: run_identity}
+RUN_HASH: dict[str | type, Callable[[Run], str]] = {Run: lambda run: str(run.folder)}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import streamlit as st
 
 from udml_core.base.errors import UserError
 
 from .setting_words import with_titles
+
+Draw = TypeVar("Draw", bound=Callable[..., Any])
 
 
 @contextmanager
@@ -19,6 +22,11 @@ def show_user_errors() -> Iterator[None]:
         yield
     except UserError as error:
         st.error(with_titles(str(error)), icon=":material/error:")
+
+
+def fragment(draw: Draw) -> Draw:
+    """Let a function run again alone, as Streamlit's fragments do, and show its user errors where it draws."""
+    return st.fragment(show_user_errors()(draw))
 
 
 @contextmanager
