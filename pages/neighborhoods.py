@@ -21,7 +21,6 @@ from pages.parts.neighborhoods.proxies import explore_proxies, proxies_of
 from pages.parts.neighborhoods.rankings import show_directions, show_rankings
 from pages.parts.retrieval.own_images import receive_images
 from pages.parts.shell.address import choice_from_address, number_from_address, write_address
-from pages.parts.shell.analyses import frame_words
 from pages.parts.shell.cached import dataset_of
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import show_user_errors
@@ -29,9 +28,8 @@ from udml_core.base.arrays import Array
 from udml_core.exploration import neighborhoods as views
 from udml_core.numerics.explanations import LinearNeighborhoods
 from udml_core.runs import Run
-from udml_core.runs.search import Which
+from udml_core.runs.search import TRAINED, Which, frame_words
 
-EMBEDDING_WORDS: dict[Which, str] = {"final": "after training", "initial": "before training"}
 SECTIONS, PAIR = "neighborhoods-section", "Why similar?"
 CLICK_WORDS = {"second": "make it the second", "first": "make it the first"}
 
@@ -39,9 +37,8 @@ CLICK_WORDS = {"second": "make it the second", "first": "make it the first"}
 def choose_embedding() -> Which:
     """Choose the embedding before or after training; the address holds it."""
     default: Which = "final"
-    wanted = choice_from_address("embedding", EMBEDDING_WORDS, default)
-    which = st.segmented_control("Embedding", list(EMBEDDING_WORDS), default=wanted, required=True,
-                                 key="neighborhood-embedding", format_func=EMBEDDING_WORDS.__getitem__,
+    which = st.segmented_control("Embedding", TRAINED[::-1], required=True, key="neighborhood-embedding",
+                                 default=choice_from_address("embedding", TRAINED, default), format_func=frame_words,
                                  label_visibility="collapsed") or default
     write_address("embedding", which, default)
     return which

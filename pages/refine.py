@@ -10,11 +10,12 @@ from pages.parts.refine.distilling import show_distillation
 from pages.parts.refine.live import load_live
 from pages.parts.refine.measures import show_measures, show_protocol, warn_of_fall
 from pages.parts.refine.query import choose_query, current_query, explain_rank, show_query
-from pages.parts.shell.analyses import frame_words, show_analysis_progress
+from pages.parts.shell.analyses import show_analysis_progress
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.runs import Run
 from udml_core.runs.analyses import REFINED
+from udml_core.runs.search import frame_words
 
 
 @st.fragment

@@ -10,8 +10,8 @@ import streamlit as st
 from udml_core.base.arrays import rows_of
 from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.runs.analyses import REFINED
+from udml_core.runs.search import frame_words
 
-from ..shell.analyses import frame_words
 from ..shell.cached import load_retrieval
 from ..shell.epoch_images import epoch_images
 from .workbench import DeepLink, Workbench, explain, link

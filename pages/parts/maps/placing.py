@@ -8,9 +8,10 @@ import streamlit as st
 
 from udml_core.data.sources.listing import ENDINGS
 from udml_core.runs.analyses import Placed, find_analysis, list_analyses
+from udml_core.runs.search import frame_words
 from udml_core.work import jobs
 
-from ..shell.analyses import frame_words, load_result
+from ..shell.analyses import load_result
 from ..shell.user_errors import show_user_errors
 from .frame import MapFrame
 

@@ -10,14 +10,13 @@ import streamlit as st
 
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
-from udml_core.runs.search import DISTANCE, Hit, Query, Retrieval
+from udml_core.runs.search import DISTANCE, Hit, Query, Retrieval, epoch_words
 from udml_core.work.exporting import embeddings_file, images_file, model_archive
 
 from ..draw.downloads import Download, share, table_file
 from ..draw.gallery import Mark, Tile, gallery, mark_of, tile_of
 from ..draw.palette import HITS, color_legend
 from ..shell.address import write_address
-from ..shell.epochs import epoch_words
 from ..shell.pools import among
 from ..shell.run_status import escaped
 from .embeddings import Column
