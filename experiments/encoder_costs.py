@@ -29,7 +29,7 @@ from udml_core.base.files import jsonable
 from udml_core.data import catalog
 from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of, pixels_of
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods import Setting, find_method
 from udml_core.numerics.sampling import generator
 

@@ -8,8 +8,8 @@ from pages.parts.refine.applying import show_actions
 from pages.parts.refine.cards import choose_recipe
 from pages.parts.refine.distilling import show_distillation
 from pages.parts.refine.live import load_live
-from pages.parts.refine.measures import show_measures, show_protocol, warn_of_fall
 from pages.parts.refine.query import choose_query, current_query, explain_rank, show_query
+from pages.parts.refine.recipe_effect import show_measures, show_protocol, warn_of_fall
 from pages.parts.shell.analyses import show_analysis_progress
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import show_user_errors

@@ -26,7 +26,7 @@ from udml_core.exploration import density
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis, AnalysisSpec, create_analysis, list_analyses, plan_analysis
 from udml_core.runs.search import Frames
-from udml_core.work.jobs import maps
+from udml_core.work.jobs import follow_ups
 from udml_core.work.workers.analyse import keep
 
 EPOCHS = ("0", "1", "2")
@@ -288,17 +288,17 @@ def test_curves_are_drawn_when_their_part_is_opened(run: Run) -> None:
 def test_interrupted_maps_are_offered_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Path] = []
     monkeypatch.setattr("udml_core.work.jobs.start_maps", started.append)
-    maps.want_maps(run)
+    follow_ups.want_maps(run)
     test = opened("map", run=run.id)
     assert "were interrupted" in texts(test)
     test.button(key=f"maps-{run.id}").click().run()
     assert started == [run.folder.parent]
     test.button(key=f"no-maps-{run.id}").click().run()
     assert "were interrupted" not in texts(test)
-    assert not maps.wants_maps(run)
+    assert not follow_ups.wants_maps(run)
 
 
 def test_maps_that_follow_are_announced_in_one_line(run: Run) -> None:
-    maps.want_maps(run)
-    with maps.mapper_lock(run.folder.parent).acquire():
+    follow_ups.want_maps(run)
+    with follow_ups.mapper_lock(run.folder.parent).acquire():
         assert "UMAP, its grid and t-SNE follow in the background" in texts(opened("map", run=run.id))

@@ -13,7 +13,7 @@ from sklearn.metrics import mutual_info_score, normalized_mutual_info_score
 from experiments.lessons.measures import ROWS, first_clusters, first_ranking
 from udml_core.data import catalog
 from udml_core.numerics.evaluation import nmi, recall_at_k
-from udml_core.numerics.refinement.measures import retrieval_measures
+from udml_core.numerics.refinement.ranking_measures import retrieval_measures
 
 pytestmark = pytest.mark.browser
 
