@@ -26,7 +26,7 @@ from experiments.recording import provenance, record_parser, write_record
 from udml_core.data import catalog
 from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of, pixels_of
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods import Setting, find_method
 from udml_core.numerics.sampling import generator
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from experiments.recording import provenance, record_parser, write_record
 from tests.benchmarks.measure import medians
 from udml_core.data.encoders import Encoder, EncoderSpec
-from udml_core.data.training import training_data
+from udml_core.data.training_data import training_data
 from udml_core.methods import Setting, find_method
 from udml_core.methods.shared.instance import InstanceMethod, _Training
 from udml_core.methods.shared.training import random_views

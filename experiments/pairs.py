@@ -32,9 +32,9 @@ from udml_core.base.arrays import Array
 from udml_core.data import catalog
 from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.data.features import features_of
-from udml_core.data.given.pairs import MOST_PAIRS, PairSet
+from udml_core.data.given.pair_sets import MOST_PAIRS, PairSet
 from udml_core.data.splits import make_split
-from udml_core.data.training import TrainingData, training_data
+from udml_core.data.training_data import TrainingData, training_data
 from udml_core.methods import Embedder, Method, Setting
 from udml_core.methods.closed_form import PCA, Frozen
 from udml_core.methods.ml_kml import KML, ML

@@ -39,7 +39,7 @@ from udml_core.data.refinement_views import average_features, views_of_step
 from udml_core.data.splits import make_split
 from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement.linear import unit_rows
-from udml_core.numerics.refinement.measures import retrieval_measures
+from udml_core.numerics.refinement.ranking_measures import retrieval_measures
 from udml_core.numerics.refinement.recipe import Average, Expand, Recipe, Views, make_step
 
 QUERIES, SEEDS, DEEPEST = 600, 3, 1000

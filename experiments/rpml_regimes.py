@@ -28,7 +28,7 @@ from udml_core.data import catalog
 from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.data.features import features_of
 from udml_core.data.splits import make_split
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.exploration import triplets as views
 from udml_core.methods import Setting
 from udml_core.methods.rpml import RPML

@@ -26,7 +26,7 @@ from udml_core.base.arrays import Array
 from udml_core.data import catalog
 from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.data.features import features_of
-from udml_core.data.training import training_data
+from udml_core.data.training_data import training_data
 from udml_core.exploration import label_spread
 from udml_core.methods import Setting
 from udml_core.methods.ssdml import SSDML

@@ -7,8 +7,8 @@ import streamlit as st
 from pages.parts.compare.choosing import FEWEST, choose_compared, share_images
 from pages.parts.compare.classes import show_classes
 from pages.parts.compare.matched_maps import show_maps
-from pages.parts.compare.measures import MOST_RANKED, show_measures, show_settings
 from pages.parts.compare.queries import show_same_query, show_wins
+from pages.parts.compare.seed_means import MOST_RANKED, show_measures, show_settings
 from pages.parts.curves.run_curves import show_curves
 from pages.parts.shell.address import address_decides, choice_from_address, note_address, note_click, write_address
 from pages.parts.shell.empty_state import offer_example

@@ -14,7 +14,7 @@ from pages.parts.maps.coloring import pick_color
 from pages.parts.maps.excluding import PARAMETER as EXCLUDED
 from pages.parts.maps.images import announce_missing, follow_click
 from pages.parts.maps.layouts import pick_any_layout
-from pages.parts.shell.analyses import frame_words, show_analysis_progress
+from pages.parts.shell.analyses import show_analysis_progress
 from pages.parts.shell.cached import dataset_of, load_retrieval
 from pages.parts.shell.interesting import current_image
 from pages.parts.shell.run_picker import pick_run
@@ -22,6 +22,7 @@ from pages.parts.shell.selection import selection
 from pages.parts.shell.undo import undo_buttons
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.runs import Run
+from udml_core.runs.search import frame_words
 
 PANEL_HEIGHT = 650
 

@@ -17,13 +17,14 @@ from pages.parts.maps.new_map import new_map_menu
 from pages.parts.maps.panel import side_panel
 from pages.parts.maps.scatter import draw_map
 from pages.parts.shell.address import choose_in_box
-from pages.parts.shell.analyses import frame_words, load_result, request_analysis, show_analysis_progress
+from pages.parts.shell.analyses import load_result, request_analysis, show_analysis_progress
 from pages.parts.shell.empty_state import offer_example
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.selection import selection
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.runs import Run
 from udml_core.runs.analyses import ImageGrid, analysis_at, plan_analysis
+from udml_core.runs.search import frame_words
 
 HEIGHT = 600
 

@@ -8,7 +8,7 @@ from PIL import Image
 
 from pages.parts.draw.pictures import picture
 from pages.parts.draw.run_header import run_header
-from pages.parts.instances.chosen import EMBEDDINGS, ChosenImage, as_compared, random_views
+from pages.parts.instances.chosen import ChosenImage, as_compared, random_views
 from pages.parts.instances.competition import compete, pick_competitors, show_competitors, softmax_sliders
 from pages.parts.maps.uncertainty import noise
 from pages.parts.shell.address import choose_segment, number_from_address, write_address
@@ -23,7 +23,7 @@ from udml_core.exploration import instances as views
 from udml_core.methods import Method
 from udml_core.numerics.explanations import LatentLayer, Uncertainty
 from udml_core.runs import Run
-from udml_core.runs.search import FROZEN, Which
+from udml_core.runs.search import FROZEN, TRAINED, Which
 
 LARGEST_DRAW = 2**31
 SIDE = 104  # pixels of a view
@@ -118,7 +118,7 @@ def explore(run: Run) -> None:
     with controls:
         softmax = softmax_sliders(run)
     embeddings = random_views(run, index, current.draw)[1]
-    cosines = {which: views.agreement(as_compared(run, embeddings[which], which, latent)) for which in EMBEDDINGS}
+    cosines = {which: views.agreement(as_compared(run, embeddings[which], which, latent)) for which in TRAINED}
     left, right = st.columns([2, 3], gap="medium")
     with left:
         show_image(current)

@@ -26,7 +26,7 @@ from pages.parts.maps.scatter import current_ring, draw_map, map_file
 from pages.parts.maps.second_map import changed_neighborhoods, pick_comparison, pick_second_map
 from pages.parts.maps.uncertainty import LABEL, certain_and_uncertain, noise_slider
 from pages.parts.shell.address import number_from_address
-from pages.parts.shell.analyses import frame_words, load_result, show_analysis_progress
+from pages.parts.shell.analyses import load_result, show_analysis_progress
 from pages.parts.shell.empty_state import offer_example
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.selection import Selection, selection
@@ -38,6 +38,7 @@ from udml_core.exploration.clusters import summary
 from udml_core.exploration.map_values import hide_rest
 from udml_core.runs import Run
 from udml_core.runs.analyses import Placed, find_analysis, list_analyses
+from udml_core.runs.search import frame_words
 from udml_core.work import jobs
 
 MOST_DRAWN = 1_000_000  # points that the browser gets

@@ -21,7 +21,6 @@ from pages.parts.neighborhoods.proxies import explore_proxies, proxies_of
 from pages.parts.neighborhoods.rankings import show_directions, show_rankings
 from pages.parts.retrieval.own_images import receive_images
 from pages.parts.shell.address import choose_segment, number_from_address, write_address
-from pages.parts.shell.analyses import frame_words
 from pages.parts.shell.cached import dataset_of
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import fragment, show_user_errors
@@ -29,9 +28,8 @@ from udml_core.base.arrays import Array
 from udml_core.exploration import neighborhoods as views
 from udml_core.numerics.explanations import LinearNeighborhoods
 from udml_core.runs import Run
-from udml_core.runs.search import Which
+from udml_core.runs.search import TRAINED, frame_words
 
-EMBEDDING_WORDS: dict[Which, str] = {"final": "after training", "initial": "before training"}
 SECTIONS, PAIR = "neighborhoods-section", "Why similar?"
 CLICK_WORDS = {"second": "make it the second", "first": "make it the first"}
 
@@ -50,8 +48,8 @@ def choose_image_and_geometry(run: Run) -> tuple[Center, views.Geometry]:
     toolbar = st.container(horizontal=True, vertical_alignment="center")
     with toolbar:
         first = slot("neighborhood-first")
-        which = choose_segment("Embedding", "embedding", EMBEDDING_WORDS, "final", key="neighborhood-embedding",
-                               label_visibility="collapsed")
+        which = choose_segment("Embedding", "embedding", TRAINED[::-1], "final", format_func=frame_words,
+                               key="neighborhood-embedding", label_visibility="collapsed")
         received = []
         if run.spec().encoder.reads_images:
             with st.popover("Own image", icon=":material/add_photo_alternate:"):

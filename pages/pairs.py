@@ -15,7 +15,7 @@ from pages.parts.pairs.stored import StoredPairs, pair_detail, pair_list, pick_r
 from pages.parts.shell.address import choose_segment, indices_from_address
 from pages.parts.shell.cached import dataset_of
 from pages.parts.shell.empty_state import offer_example
-from pages.parts.shell.epochs import epoch_words, has_record, load_record, pick_epoch
+from pages.parts.shell.epochs import has_record, load_record, pick_epoch
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.data.dataset import Dataset
@@ -24,6 +24,7 @@ from udml_core.methods import METHODS
 from udml_core.methods.nml import NML
 from udml_core.numerics.explanations import Pairs, Prototypes
 from udml_core.runs import Run
+from udml_core.runs.search import epoch_words
 
 STORED, PROTOTYPES, LABELING = "learnt", "prototypes", "give"
 VIEWS = {STORED: "Training pairs", PROTOTYPES: "Prototypes", LABELING: "Label pairs"}

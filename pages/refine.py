@@ -6,9 +6,9 @@ from pages.parts.draw.run_header import run_header
 from pages.parts.draw.sections import Section, show_sections
 from pages.parts.refine.cards import choose_recipe
 from pages.parts.refine.live import load_live
-from pages.parts.refine.measures import show_measures, show_protocol, warn_of_fall
 from pages.parts.refine.query import choose_query, current_query, explain_rank, show_query
-from pages.parts.shell.analyses import frame_words, load_result, request_analysis, show_analysis_progress
+from pages.parts.refine.recipe_effect import show_measures, show_protocol, warn_of_fall
+from pages.parts.shell.analyses import load_result, request_analysis, show_analysis_progress
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.methods.distill import Distill
@@ -16,6 +16,7 @@ from udml_core.numerics.measures import measure_of
 from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
 from udml_core.runs.analyses import REFINED, Refined, analysis_at, plan_analysis
+from udml_core.runs.search import frame_words
 from udml_core.runs.tasks import LIVE_STATES
 
 RECORD = "birds100-last"

@@ -15,7 +15,7 @@ from pages.parts.retrieval.query import (
     set_query,
     show_query,
 )
-from pages.parts.retrieval.rankings import SIDE, Ranking, rank_images, share_results, show_epochs, show_rankings
+from pages.parts.retrieval.rankings import SIDE, SearchResult, rank_images, share_results, show_epochs, show_rankings
 from pages.parts.retrieval.samples import (
     choose_class,
     pick,
@@ -52,7 +52,7 @@ def search(retrieval: Retrieval) -> None:
         image_size("image-size", SIDE)
     with st.container(key="retrieval-query"):
         show_query_row(retrieval, query, strip)
-    rankings: list[Ranking] = []
+    rankings: list[SearchResult] = []
     if query.images("add"):
         rankings = rank_images(columns, query, search_filter)
     elif len(query):
@@ -83,7 +83,7 @@ def show_query_row(retrieval: Retrieval, query: PageQuery, strip: Strip) -> None
             receive_query_images(query)
 
 
-def show_single_query(retrieval: Retrieval, index: int, rankings: list[Ranking], gallery: Gallery) -> None:
+def show_single_query(retrieval: Retrieval, index: int, rankings: list[SearchResult], gallery: Gallery) -> None:
     """Show a link to the page Neighborhoods, and the nearest image by epoch."""
     final = next((ranking.hits for ranking in rankings if ranking.column.name == "final" and ranking.hits), [])
     with st.container(horizontal=True):

@@ -17,7 +17,7 @@ from pages.parts.maps.coloring import colorings
 from pages.parts.maps.frame import UNITS, covering_map, show_distortion
 from pages.parts.maps.scatter import Ring, draw_map
 from pages.parts.shell.address import write_address
-from pages.parts.shell.epochs import epoch_words, has_record, load_record, pick_epoch
+from pages.parts.shell.epochs import has_record, load_record, pick_epoch
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from pages.parts.triplets.browsing import Choice, browse_triplets, open_first_of
@@ -30,6 +30,7 @@ from udml_core.exploration import triplets as views
 from udml_core.methods.rpml import RPML
 from udml_core.numerics.explanations import Triplets
 from udml_core.runs import Run
+from udml_core.runs.search import epoch_words
 
 
 def choose_alpha(run: Run) -> float:

@@ -18,7 +18,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from udml_core.data import catalog
-from udml_core.data.given.pairs import PairSet
+from udml_core.data.given.pair_sets import PairSet
 from udml_core.data.sources.fashion_mnist import FashionMini
 from udml_core.runs import Run, RunRequest, Spec, create_run
 from udml_core.runs.tasks import Task

@@ -24,9 +24,9 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.data.encoders import Encoder, EncoderSpec
-from udml_core.data.given.pairs import MOST_PAIRS, PairSet
+from udml_core.data.given.pair_sets import MOST_PAIRS, PairSet
 from udml_core.data.label_budget import check_labels
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods import Embedder, Epoch, Method, Setting, names_of
 from udml_core.numerics.sampling import generator, label_pairs
 

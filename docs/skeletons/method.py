@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import torch
 
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.embedder import Embedder, Head
 from udml_core.methods.fields import Dimension

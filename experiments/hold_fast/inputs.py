@@ -28,7 +28,7 @@ from udml_core.base.errors import UserError
 from udml_core.cli import commands as cli
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, read_user_image
-from udml_core.data.given.pairs import parse_pairs
+from udml_core.data.given.pair_sets import parse_pairs
 from udml_core.data.thumbnails import make_thumbnail
 from udml_core.methods import METHODS as ALL_METHODS
 from udml_core.runs import RunRequest, list_runs

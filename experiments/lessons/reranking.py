@@ -10,7 +10,7 @@ from udml_core.base.arrays import Array
 from udml_core.data import catalog
 from udml_core.exploration.lessons import digits_vectors
 from udml_core.numerics.refinement import Refiner
-from udml_core.numerics.refinement.measures import retrieval_measures
+from udml_core.numerics.refinement.ranking_measures import retrieval_measures
 
 PER_CLASS, GALLERIES, MOST_NEIGHBORS = 12, 10, 20
 RECIPES = {"averaged": "average:k={}", "averaged_twice": "average:k={},times=2", "reranked": "rerank:k1={}"}

@@ -22,7 +22,7 @@ from udml_core.runs import create_run, list_runs, runs_folder
 from udml_core.runs.analyses import create_analysis, plan_analysis
 from udml_core.work.jobs import auditing as auditing_jobs
 from udml_core.work.jobs.auditing import audit_import, find_auditing, start_auditing
-from udml_core.work.jobs.maps import next_map, wants_audit
+from udml_core.work.jobs.follow_ups import next_map, wants_audit
 from udml_core.work.workers import analyse as analysis_worker
 from udml_core.work.workers import train as worker
 

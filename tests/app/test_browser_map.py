@@ -124,7 +124,7 @@ def _export_the_map(page: Page, browser: Browser, file: Path) -> None:
 
 
 def test_umap_appears_by_itself_and_the_lasso_lists_its_images_beside_the_map(page: Page, app: App) -> None:
-    """The test takes the worker's place, and PCA's layout is the result; tests/work/test_maps.py computes UMAP."""
+    """PCA's layout stands in for the worker's result; tests/work/test_follow_ups.py computes UMAP."""
     run = app.trained(fields={"dimension": 16, "epochs": 3})
     (pca,) = list_analyses(run, "pca")
     umap = create_analysis(run, plan_analysis(kind="umap"))

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.app.conftest import App
 from tests.app.test_browser import settle
 from udml_core.data import catalog
-from udml_core.data.given.pairs import PairLog, PairSet
+from udml_core.data.given.pair_sets import PairLog, PairSet
 from udml_core.runs import Run
 
 pytestmark = pytest.mark.browser

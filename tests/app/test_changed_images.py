@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pages.parts.compare.measures import gap_interval
+from pages.parts.compare.seed_means import gap_interval
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core.runs import Run

@@ -12,8 +12,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.compare.classes import class_means
-from pages.parts.compare.measures import gap_interval
 from pages.parts.compare.queries import FEW_ROWS, HITS_IN_ROW, won_tiles
+from pages.parts.compare.seed_means import gap_interval
 from pages.parts.shell.cached import load_retrieval
 from tests.app.opening import opened, texts
 from tests.app.test_run_picker import go, shown

@@ -24,7 +24,7 @@ from udml_core.data.splits import fixed_sample, make_split
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
 from udml_core.runs.analyses import plan_analysis
 from udml_core.runs.baselines import baselines_of
-from udml_core.work.jobs.maps import wants_audit
+from udml_core.work.jobs.follow_ups import wants_audit
 from udml_core.work.workers.analyse import keep
 
 pytestmark = pytest.mark.usefixtures("own_places")

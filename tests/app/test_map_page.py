@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.maps.coloring import colorings
+from pages.parts.maps.coloring import _distances, colorings
 from pages.parts.maps.content import Color, Layout
 from pages.parts.maps.excluding import without_excluded
 from pages.parts.maps.frame import load_map
+from pages.parts.maps.panel import _neighbors
 from pages.parts.maps.spreading import SPREAD
 from pages.parts.shell.cached import load_split
 from tests.app.opening import opened, texts
@@ -24,7 +25,8 @@ from udml_core.data.given.log import log_path_of
 from udml_core.exploration import density
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis, AnalysisSpec, create_analysis, list_analyses, plan_analysis
-from udml_core.work.jobs import maps
+from udml_core.runs.search import Frames
+from udml_core.work.jobs import follow_ups
 from udml_core.work.workers.analyse import keep
 
 EPOCHS = ("0", "1", "2")
@@ -127,6 +129,7 @@ def test_the_menu_closes_after_starting_and_the_started_map_is_shown(run: Run, m
 
 def test_two_layouts_of_one_map_start_at_different_embeddings(run: Run) -> None:
     for address, expected in (({}, (2, 0)), ({"frame": "0"}, (0, 2)), ({"frame": "1"}, (1, 0)),
+                              ({"frame": "0.6"}, (1, 0)), ({"frame": "1.5"}, (2, 0)),
                               ({"frame": "1", "frame2": "1"}, (1, 1))):
         test = opened("map", run=run.id, map=epochs_map(run), compare="frame", **address)
         assert not test.exception
@@ -154,6 +157,35 @@ def test_the_panel_offers_actions_for_the_selection_and_the_neighbors_of_the_ima
     assert "3.7.11" in query
     assert [tile["id"] for tile in components(test, "gallery")[0]["tiles"]["list"]] == [3, 7, 11]
     assert "its 10 nearest neighbors, after training" in texts(test)
+
+
+def test_the_panel_of_a_large_map_searches_the_embedding_that_the_map_shows(
+        run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    refinement = keep(run, plan_analysis(kind="refine", recipe="whiten:k=4+average:k=4"), _no_report)
+    spec = plan_analysis(kind="pca", scope="test", frames=("final", refinement.id))
+    shown = [load_map(run, keep(run, spec, _no_report).id, frame) for frame in (0, 1)]
+    images, current = shown[0].projection.indices, int(shown[0].projection.indices[9])
+    monkeypatch.setattr("pages.parts.maps.frame.LARGE", 100)
+    found = [_neighbors(each, current) for each in shown]
+    for neighbors, rows in zip(found, (run.embeddings("final")[images], refinement.refined().embedding), strict=True):
+        near = images[np.argsort(-(rows / np.linalg.norm(rows, axis=1, keepdims=True) @ rows[9]))]
+        half = [image for image in neighbors if image in images]
+        assert half == [image for image in near if image != current][:len(half)]
+        assert len(half) > 1
+    assert found[0] != found[1]
+    assert np.isin(found[1], images).all(), "the refinement has the test half only"
+
+
+@pytest.mark.parametrize("name", ["frozen", "initial", "refined"])
+def test_density_is_measured_in_the_embedding_that_the_map_shows(name: str, run: Run) -> None:
+    scope = "test" if name == "refined" else "all"
+    if name == "refined":
+        name = keep(run, plan_analysis(kind="refine", recipe="whiten:k=4+average:k=4"), _no_report).id
+    shown = load_map(run, keep(run, plan_analysis(kind="pca", scope=scope, frames=(name,)), _no_report).id)
+    images = shown.projection.indices
+    rows = Frames(run, run.dataset).frame(name).take(images)
+    expected = np.linalg.norm(rows[:, None] - rows[shown.neighbors], axis=2)
+    np.testing.assert_allclose(_distances(run, shown.map_id, 0), expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("page", ["map", "grid"])
@@ -256,17 +288,17 @@ def test_curves_are_drawn_when_their_part_is_opened(run: Run) -> None:
 def test_interrupted_maps_are_offered_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Path] = []
     monkeypatch.setattr("udml_core.work.jobs.start_maps", started.append)
-    maps.want_maps(run)
+    follow_ups.want_maps(run)
     test = opened("map", run=run.id)
     assert "were interrupted" in texts(test)
     test.button(key=f"maps-{run.id}").click().run()
     assert started == [run.folder.parent]
     test.button(key=f"no-maps-{run.id}").click().run()
     assert "were interrupted" not in texts(test)
-    assert not maps.wants_maps(run)
+    assert not follow_ups.wants_maps(run)
 
 
 def test_maps_that_follow_are_announced_in_one_line(run: Run) -> None:
-    maps.want_maps(run)
-    with maps.mapper_lock(run.folder.parent).acquire():
+    follow_ups.want_maps(run)
+    with follow_ups.mapper_lock(run.folder.parent).acquire():
         assert "UMAP, its grid and t-SNE follow in the background" in texts(opened("map", run=run.id))

@@ -110,7 +110,7 @@ def test_a_failed_run_shows_its_reason_and_can_be_resumed(failed: Run) -> None:
 def test_a_finished_run_shows_its_evaluation_beside_frozen_features_and_pca(done: Run) -> None:
     test = opened("runs", run=done.id)
     table = next(table.value for table in test.dataframe if "PCA (centered)" in table.value.columns)
-    assert list(table.columns) == ["Before training", "Frozen", "PCA (centered)", "After training"]
+    assert list(table.columns) == ["Before training", "Frozen features", "PCA (centered)", "After training"]
     assert float(table.loc["R@1", "After training"].removesuffix(" %")) > 90
 
 

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core.data.given.log import log_path_of
-from udml_core.data.given.pairs import PairLog
+from udml_core.data.given.pair_sets import PairLog
 from udml_core.data.splits import make_split
 from udml_core.exploration import pairs as views
 from udml_core.numerics.explanations import Pairs

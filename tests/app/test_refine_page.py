@@ -19,7 +19,7 @@ from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core.data.splits import make_split
 from udml_core.numerics.refinement import Recipe, Refiner, make_step
-from udml_core.numerics.refinement.measures import retrieval_measures
+from udml_core.numerics.refinement.ranking_measures import retrieval_measures
 from udml_core.results.records import FOLDER
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at, plan_analysis

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.compare.measures import measure_table, setting_text, table_html
 from pages.parts.compare.queries import disputed_queries
+from pages.parts.compare.seed_means import measure_table, setting_text, table_html
 from pages.parts.curves.run_curves import common_baselines, shown_rows
 from pages.parts.draw.figures import line_style
 from pages.parts.draw.palette import points

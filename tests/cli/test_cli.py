@@ -25,7 +25,7 @@ from udml_core.base.errors import UserError
 from udml_core.cli import commands as cli
 from udml_core.cli.options import takes_options
 from udml_core.data import catalog
-from udml_core.data.given.pairs import PairLog
+from udml_core.data.given.pair_sets import PairLog
 from udml_core.data.splits import make_split
 from udml_core.methods import METHODS
 from udml_core.methods.rpml import RPML

@@ -20,10 +20,10 @@ from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import embed_pixels, features_of, pixels_of, views_of
-from udml_core.data.given.pairs import PairSet
+from udml_core.data.given.pair_sets import PairSet
 from udml_core.data.label_budget import drawn_labels
 from udml_core.data.splits import make_split
-from udml_core.data.training import TrainingData, UndeclaredLabelsError, training_data
+from udml_core.data.training_data import TrainingData, UndeclaredLabelsError, training_data
 from udml_core.methods import METHODS, Embedder, Epoch, Method, Setting, find_method
 from udml_core.numerics.evaluation import map_at_r
 from udml_core.numerics.measures import CURVES

@@ -14,7 +14,7 @@ from udml_core.base.declaration import describe
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.features import features_path
-from udml_core.data.given.pairs import PairSet
+from udml_core.data.given.pair_sets import PairSet
 from udml_core.methods import METHODS, Method
 from udml_core.runs import RunRequest, Spec, create_run
 from udml_core.work import jobs

@@ -15,7 +15,7 @@ from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assign, assigned_labels, undo
 from udml_core.data.given.log import log_path_of
-from udml_core.data.given.pairs import PairLog
+from udml_core.data.given.pair_sets import PairLog
 from udml_core.data.sources.fashion_mnist import FashionMini
 
 

@@ -10,7 +10,7 @@ import pytest
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.given.log import log_path_of
-from udml_core.data.given.pairs import PairLog, PairSet, parse_pairs, read_pairs, write_pairs
+from udml_core.data.given.pair_sets import PairLog, PairSet, parse_pairs, read_pairs, write_pairs
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from udml_core.exploration.refining import (
     votes_for,
 )
 from udml_core.numerics.refinement import Recipe, Refiner
-from udml_core.numerics.refinement.measures import label_free_measures, retrieval_measures
+from udml_core.numerics.refinement.ranking_measures import label_free_measures, retrieval_measures
 
 RECIPES = ["", "whiten", "whiten:covariance=images,shrinkage=0.3", "average:k=7", "average:k=6,times=3,alpha=2",
            "whiten:k=4+average:k=5,times=2+reduce:dimension=6", "reduce:dimension=5+expand:k=4,alpha=1",

@@ -15,7 +15,7 @@ from udml_core.base.arrays import Array
 from udml_core.data import catalog
 from udml_core.exploration.lessons import digits_vectors
 from udml_core.numerics.evaluation import kmeans_clusters, nmi, rankings, recall_at_k
-from udml_core.numerics.refinement.measures import retrieval_measures
+from udml_core.numerics.refinement.ranking_measures import retrieval_measures
 
 pytestmark = pytest.mark.browser
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import conv2d, interpolate, max_pool2d
 
 from udml_core.data.encoders import Encoder, EncoderSpec
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods import Setting
 from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.numerics.sampling import generator

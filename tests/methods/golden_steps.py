@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d, max_pool2d
 
 from udml_core.data.encoders import Encoder, EncoderSpec
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods import Epoch, Method, Setting
 from udml_core.methods.fields import BatchNorm
 

@@ -16,7 +16,7 @@ from udml_core.data import catalog
 from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import embed_pixels, pixels_of
 from udml_core.data.splits import make_split
-from udml_core.data.training import TrainingData, training_data
+from udml_core.data.training_data import TrainingData, training_data
 from udml_core.methods import Epoch, Method, Setting
 from udml_core.methods.closed_form import PCA, Frozen, Whiten
 from udml_core.methods.rpml import RPML, SRPML

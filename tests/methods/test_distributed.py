@@ -23,7 +23,7 @@ from tests.methods.golden_steps import CLASSES, IMAGES, double_precision, tiny_d
 from tests.methods.test_instance_methods import training_setup
 from udml_core.base.arrays import Array, Integers
 from udml_core.data.augmentation import CROPS
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods import METHODS, Epoch, Method, Setting, plm, ssdml
 from udml_core.methods.anchor_neighborhoods import AND
 from udml_core.methods.barlow_twins import BarlowTwins

@@ -23,7 +23,7 @@ from tests.methods.golden_instance import (
     unit,
 )
 from udml_core.data.augmentation import CROPS, DISTORTIONS
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods import Setting
 from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.methods.simclr import SimCLR

@@ -28,7 +28,7 @@ from tests.methods.golden_steps import (
     unit,
 )
 from udml_core.data.augmentation import Augmentation
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods import Setting
 from udml_core.methods.fields import BatchNorm, CenteredBeginning
 from udml_core.methods.plm import PLM

@@ -26,7 +26,7 @@ from tests.methods.golden_instance import (
     small_images,
     unit,
 )
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods import Setting
 from udml_core.methods.deepcluster import DeepCluster
 from udml_core.methods.exemplar import Exemplar

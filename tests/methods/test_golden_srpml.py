@@ -30,7 +30,7 @@ from tests.methods.golden_steps import (
     trainable,
 )
 from udml_core.data.augmentation import Augmentation
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods import Setting
 from udml_core.methods.fields import BatchNorm
 from udml_core.methods.rpml import SRPML

@@ -30,7 +30,7 @@ from tests.methods.golden_steps import (
     tiny_setting,
     trainable,
 )
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods import Setting
 from udml_core.methods.fields import BatchNorm
 from udml_core.methods.ssdml import SSDML

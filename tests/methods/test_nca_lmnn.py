@@ -11,7 +11,7 @@ from tests.methods.test_nml import halves, setting
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.splits import make_split
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods import Epoch, Method
 from udml_core.methods.closed_form import PCA
 from udml_core.methods.embedder import unit

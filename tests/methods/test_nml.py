@@ -15,9 +15,9 @@ from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import embed_pixels, pixels_of
-from udml_core.data.given.pairs import PairSet
+from udml_core.data.given.pair_sets import PairSet
 from udml_core.data.splits import make_split
-from udml_core.data.training import TrainingData, UndeclaredLabelsError
+from udml_core.data.training_data import TrainingData, UndeclaredLabelsError
 from udml_core.methods import Embedder, Epoch, Head, Method, Setting, is_normalized
 from udml_core.methods.embedder import KernelHead, histograms
 from udml_core.methods.ml_kml import KML, ML

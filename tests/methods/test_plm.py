@@ -14,7 +14,7 @@ from udml_core.data.augmentation import Augmentation
 from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of, views_of
 from udml_core.data.splits import make_split
-from udml_core.data.training import TrainingData, training_data
+from udml_core.data.training_data import TrainingData, training_data
 from udml_core.methods import Epoch, Setting
 from udml_core.methods.embedder import unit
 from udml_core.methods.plm import PLM, _Proxies

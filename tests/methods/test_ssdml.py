@@ -19,7 +19,7 @@ from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of, pixels_of
 from udml_core.data.label_budget import drawn_labels
 from udml_core.data.splits import make_split
-from udml_core.data.training import TrainingData, training_data
+from udml_core.data.training_data import TrainingData, training_data
 from udml_core.methods import METHODS, Epoch, Setting, find_method
 from udml_core.methods.embedder import unit
 from udml_core.methods.rpml import SRPML

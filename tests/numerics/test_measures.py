@@ -10,12 +10,12 @@ import pytest
 
 from pages.parts.draw.figures import HIDDEN
 from pages.parts.draw.tables import EVALUATION_ROWS
-from pages.parts.refine.measures import SHOWN
+from pages.parts.refine.recipe_effect import SHOWN
 from udml_core.base.paths import ASSETS
 from udml_core.methods import METHODS
 from udml_core.numerics.evaluation import evaluate
 from udml_core.numerics.measures import CURVES, MEASURES, Better, Measure, curve_of, measure_of
-from udml_core.numerics.refinement.measures import label_free_measures, retrieval_measures
+from udml_core.numerics.refinement.ranking_measures import label_free_measures, retrieval_measures
 from udml_core.results import benchmark, records
 from udml_core.runs import example_runs
 from udml_core.work.jobs.presets import KINDS, read_preset

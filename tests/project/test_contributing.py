@@ -20,7 +20,7 @@ from sklearn.datasets import load_digits
 from tests.project.documents import ROOT, blocks
 from udml_core.base.declaration import describe
 from udml_core.data.encoders import Encoder, choose_spec
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Setting
 from udml_core.methods.embedder import unit
 

@@ -19,7 +19,7 @@ from tests.running import spec, worked
 from udml_core import __version__
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
-from udml_core.data.given.pairs import PairSet
+from udml_core.data.given.pair_sets import PairSet
 from udml_core.data.splits import make_split
 from udml_core.methods.ml_kml import KML, ML
 from udml_core.methods.nml import NML

@@ -36,7 +36,7 @@ from udml_core.runs.notes import Notes
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.runs.trash import delete_run
 from udml_core.work import jobs
-from udml_core.work.jobs.maps import want_maps
+from udml_core.work.jobs.follow_ups import want_maps
 from udml_core.work.workers import analyse as analysis_worker
 from udml_core.work.workers import train as training_worker
 

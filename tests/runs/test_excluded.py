@@ -101,6 +101,11 @@ def test_maps_and_refinements_of_all_images_leave_out_the_excluded(digits: Datas
     for request in ({"kind": "pca", "frames": ("final",)}, {"kind": "refine", "recipe": "average:k=3"}):
         analysis = analysis_worker.keep(run, plan_analysis(scope="all", **request), lambda _share, _step: None)
         np.testing.assert_array_equal(analysis.indices(), kept)
+    search = Retrieval(run)
+    for gallery, words in (("all", "1,795 of 1,797 images searched (training half included)"),
+                           ("test", f"{len(search.split.test):,} of 1,797 images searched (test half)")):
+        assert search.describe_searched("final", gallery) == words  # type: ignore[arg-type]
+        assert search.describe_searched(analysis.id, gallery) == words  # type: ignore[arg-type]
 
 
 def test_an_interrupted_run_keeps_its_list_when_the_list_changes(

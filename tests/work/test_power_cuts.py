@@ -16,7 +16,7 @@ from udml_core.base.errors import UserError
 from udml_core.base.files import read_array, read_arrays, replace_array, replace_arrays
 from udml_core.data import catalog
 from udml_core.data.dataset import read_user_image
-from udml_core.data.given.pairs import read_pairs
+from udml_core.data.given.pair_sets import read_pairs
 from udml_core.runs import create_run
 from udml_core.runs.analyses import list_analyses
 from udml_core.runs.baselines import BASELINES_FILE, read_baselines
@@ -177,8 +177,8 @@ def test_a_users_file_that_never_ends_gives_a_message(source: str, tmp_path: Pat
 def test_a_file_of_pairs_has_a_largest_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "pairs.csv"
     path.write_text("first,second,same\n0,1,1\n")
-    monkeypatch.setattr("udml_core.data.given.pairs.MOST_BYTES", path.stat().st_size - 1)
+    monkeypatch.setattr("udml_core.data.given.pair_sets.MOST_BYTES", path.stat().st_size - 1)
     with pytest.raises(UserError, match="it has 24 bytes, and at most 23 are read"):
         read_pairs(path, catalog.load("digits"))
-    monkeypatch.setattr("udml_core.data.given.pairs.MOST_BYTES", path.stat().st_size)
+    monkeypatch.setattr("udml_core.data.given.pair_sets.MOST_BYTES", path.stat().st_size)
     assert len(read_pairs(path, catalog.load("digits"))) == 1

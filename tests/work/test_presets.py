@@ -12,7 +12,7 @@ from tests.running import spec as plan_digits
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import ArrayImages, Dataset
-from udml_core.data.given.pairs import PairSet
+from udml_core.data.given.pair_sets import PairSet
 from udml_core.methods import METHODS, find_method
 from udml_core.numerics.evaluation import evaluate
 from udml_core.runs import ExclusionList, RunRequest, Spec

@@ -52,7 +52,7 @@ from udml_core.runs.tasks import ADVICE, LIVE_STATES
 
 if TYPE_CHECKING:
     from udml_core.data.dataset import Dataset
-    from udml_core.data.given.pairs import PairSet
+    from udml_core.data.given.pair_sets import PairSet
     from udml_core.runs import Run
 
 LONGEST_NUMBER = 20
@@ -158,7 +158,7 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
     An interrupt stops the run; its finished epochs stay.
     """
     from udml_core.data import catalog
-    from udml_core.data.given.pairs import MOST_PAIRS
+    from udml_core.data.given.pair_sets import MOST_PAIRS
     from udml_core.data.splits import caution_of
     from udml_core.runs import RunRequest
     from udml_core.runs.engines import gpus_of
@@ -202,7 +202,7 @@ def _is_given(context: typer.Context, name: str) -> bool:
 
 def _pairs_of(dataset: Dataset, pairs_file: Path | None, given_pairs: bool) -> PairSet | None:
     """Read the pairs of a file or the pairs given in the app; None without either."""
-    from udml_core.data.given.pairs import PairLog, read_pairs
+    from udml_core.data.given.pair_sets import PairLog, read_pairs
 
     if pairs_file and given_pairs:
         raise UserError("Pairs come either from a file or from the app. Remove --pairs-file or --given-pairs.")
@@ -474,10 +474,10 @@ def analyse_work(folder: Path, background: bool = False) -> None:
 @app.command(name="map-work", hidden=True)
 def map_work(folder: Path) -> None:
     """Compute the maps that runs in a folder want. A run's worker starts this when it has finished."""
-    from udml_core.work.workers import maps
+    from udml_core.work.workers import follow_up
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    maps.work(folder.resolve())
+    follow_up.work(folder.resolve())
 
 
 @app.command()

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from udml_core.base.arrays import Array
-from udml_core.data.given.pairs import pair_keys
+from udml_core.data.given.pair_sets import pair_keys
 from udml_core.numerics.losses.kernels import Linear
 from udml_core.numerics.losses.pair_hinge import PairHinge
 from udml_core.numerics.neighbors import nearest

@@ -18,7 +18,7 @@ from udml_core.base.declaration import Options
 from udml_core.base.errors import UserError
 from udml_core.data.augmentation import CROPS, Augmentation
 from udml_core.data.encoders import Encoder, EncoderSpec, Precision
-from udml_core.data.training import Supervision, TrainingData
+from udml_core.data.training_data import Supervision, TrainingData
 from udml_core.methods.embedder import Embedder
 from udml_core.methods.fields import Part
 from udml_core.numerics.explanations import Explanation

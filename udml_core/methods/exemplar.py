@@ -36,7 +36,7 @@ from torch import Tensor
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
 from udml_core.data.augmentation import TRANSFORMATIONS, Augmentation
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.shared.classifier import (
     Classifier,

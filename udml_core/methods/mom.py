@@ -50,7 +50,7 @@ from torch import Tensor
 from udml_core.base.arrays import Array, Booleans, Floats, Integers
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.embedder import unit
 from udml_core.methods.fields import GraphNeighbors

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.embedder import KernelHead, histograms
 from udml_core.methods.shared.pair_method import PAPER, PairMethod, PairProblem, check_margin, steps_seconds

@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from udml_core.data.augmentation import Augmentation, QuarterTurns, quarter_turns
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.shared.classifier import Classifier, Sharpness, random_weights
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from udml_core.base.declaration import Shown
 from udml_core.data.encoders import EncoderSpec, check_divisible
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Card, Epoch, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.fields import BatchNorm, Dampening, KeptViews, LearningRate, Momentum, Trains, WeightDecay

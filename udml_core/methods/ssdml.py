@@ -18,7 +18,7 @@ from torch import Tensor
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
 from udml_core.data.encoders import EncoderSpec
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, Head, unit
 from udml_core.methods.fields import (

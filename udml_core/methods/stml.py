@@ -40,7 +40,7 @@ from torch import Tensor, nn
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
 from udml_core.data.encoders import Encoder, Precision
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.embedder import unit
 from udml_core.methods.fields import Part

@@ -31,7 +31,7 @@ from torch import Tensor
 
 from udml_core.base.declaration import Shown
 from udml_core.data.augmentation import CROPS, DISTORTIONS, Augmentation
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.fields import Temperature
 from udml_core.methods.shared.contrastive import HiddenWidth, ProjectedWidth, Projection, ProjectionHead

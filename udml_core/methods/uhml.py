@@ -40,7 +40,7 @@ from torch import Tensor
 from udml_core.base.arrays import Array
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.shared.distributed import agree
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective

@@ -39,7 +39,7 @@ from udml_core.base.files import (
 )
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.given.pairs import PairSet
+from udml_core.data.given.pair_sets import PairSet
 from udml_core.data.splits import fixed_sample
 from udml_core.methods import Embedder, find_method, is_normalized
 from udml_core.numerics.explanations import RECORDS, Explanation, axes_of, to_arrays

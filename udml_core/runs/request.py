@@ -13,7 +13,7 @@ from pydantic import Field
 from udml_core.base.declaration import Options, Shown, describe
 from udml_core.data.encoders import BACKBONES, DEFAULT_BACKBONE, Pooling, Precision
 from udml_core.data.encoders.encoder import LARGEST, SMALLEST
-from udml_core.data.given.pairs import MOST_PAIRS
+from udml_core.data.given.pair_sets import MOST_PAIRS
 from udml_core.data.label_budget import PER_CLASS, PER_SMALL_CLASS, SMALL_CLASS, LabelSource
 from udml_core.data.splits import VALIDATION_SHARE, Select, SplitName
 

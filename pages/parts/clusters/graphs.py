@@ -15,10 +15,10 @@ from udml_core.runs.analyses import (
     list_analyses,
     plan_analysis,
 )
-from udml_core.runs.search import finished_refinements
+from udml_core.runs.search import finished_refinements, frame_words
 
 from ..shell.address import choice_from_address, write_address
-from ..shell.analyses import frame_words, request_analysis
+from ..shell.analyses import request_analysis
 
 
 def has_graph(run: Run) -> bool:

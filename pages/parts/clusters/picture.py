@@ -7,12 +7,12 @@ import streamlit as st
 
 from udml_core.base.arrays import rows_of
 from udml_core.runs.analyses import find_analysis
+from udml_core.runs.search import SCOPE_WORDS, frame_words
 
 from ..draw.palette import percent
 from ..maps.content import Color, Layout
 from ..maps.frame import UNITS, MapFrame, distortion_words
 from ..maps.scatter import Ring, draw_map
-from ..shell.analyses import SCOPE_WORDS, frame_words
 from .ascent import show_moved_count
 from .clustering import Clustering
 

@@ -15,7 +15,7 @@ from udml_core.runs import Run
 from ..draw.figures import GRAY, draw, line_style
 from ..draw.tables import table_behind
 from ..shell.cached import load_retrieval, progress_bar
-from .measures import MOST_RANKED
+from .seed_means import MOST_RANKED
 
 MOST_CLASSES = 16
 """Classes in the chart."""

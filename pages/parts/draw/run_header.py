@@ -9,9 +9,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run
-from udml_core.runs.search import FROZEN
+from udml_core.runs.search import FROZEN, frame_words
 
-from ..shell.analyses import frame_words
 from ..shell.run_status import method_title, title_of
 from .sections import slot
 

@@ -9,9 +9,9 @@ import streamlit as st
 
 from udml_core.base.declaration import Described
 from udml_core.runs import Run
+from udml_core.runs.search import epoch_words
 
 from ..shell.address import number_from_address, write_address
-from ..shell.epochs import epoch_words
 from .transport import component
 
 HTML = """<div class="slider"><label></label>
@@ -102,6 +102,6 @@ def pick_epoch_cursor(runs: Sequence[Run], key: str) -> float:
         ends = {epoch_words(run, last) for run in runs}
         end = ends.pop() if len(ends) == 1 else f"epoch {last}"
         position = live_slider("Epoch", 0, last, position, 1, f"{key}-{last}", play=True,
-                               marks={0.0: "before training", float(last): end})
+                               marks={0.0: epoch_words(runs[0], 0), float(last): end})
         write_address("moment", f"{position:g}", f"{last:g}")
     return position

@@ -16,14 +16,13 @@ from ..pairs.stored import StoredPairs
 from ..shell.address import join_indices, number_from_address, write_address
 from ..shell.run_status import hyperparameters
 from ..triplets.detail import verdict
-from ..triplets.stored import ROLES, StoredTriplets
+from ..triplets.stored import ROLES, STAGES, StoredTriplets
 from ..triplets.triangle import describe_triangle, triangle
 from .workbench import DeepLink, Workbench, explain, link, say_stand_in
 
 MOST, HEIGHT = 6, 310
 """Most listed triplets of an anchor, and the height of the drawing in pixels: the panel shows all of it."""
 MOST_PAIRS = 20
-STAGES = {"initial": "Before training", "loss": "During training", "final": "After training"}
 
 
 def show_triplets(bench: Workbench) -> DeepLink:
@@ -43,9 +42,7 @@ def show_triplets(bench: Workbench) -> DeepLink:
     images = stored.images[:, triplet].tolist()
     stage = st.segmented_control("Triangle", list(STAGES), default="loss", required=True, key="explore-triangle",
                                  format_func=STAGES.__getitem__, label_visibility="collapsed") or "loss"
-    shape, position = (stored.shape, triplet) if stage == "loss" else (
-        views.shape_in(bench.run.embeddings("initial" if stage == "initial" else "final"), *map(np.array, (
-            [images[0]], [images[1]], [images[2]]))), 0)
+    shape, position = stored.shape_at(stage, triplet)
     angle = float(shape.angle[position])
     st.image(triangle(views.corners(shape, position), alpha, angle, page_colors(),
                       [bench.dataset.images[index] for index in images], HEIGHT),

@@ -9,9 +9,10 @@ from udml_core.exploration.instances import softmax
 from udml_core.methods.pslr import PSLR
 from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.numerics.explanations import LatentLayer, Uncertainty
+from udml_core.runs.search import TRAINED, frame_words
 
 from ..draw.palette import percent
-from ..instances.chosen import EMBEDDINGS, other_images
+from ..instances.chosen import other_images
 from ..maps.uncertainty import noise
 from ..shell.epochs import has_record
 from ..shell.run_status import hyperparameters
@@ -33,7 +34,8 @@ def show_instance(bench: Workbench) -> DeepLink:
             "The share of image j is e^(cos(i, j)/τ) divided by the sum over all other images of the half. The number "
             "of effective competitors is e to the entropy of the shares.")
     latent = has_record(bench.run, LatentLayer)
-    for which, words in EMBEDDINGS.items():
+    for which in TRAINED:
+        words = frame_words(which)
         others = other_images(bench.run, bench.focus, which, latent, 0, 0)
         # Without the image's other view only the shares among the competitors have a meaning.
         shares = softmax(others.cosines, -1.0, temperature, 1.0)

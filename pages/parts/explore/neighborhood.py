@@ -9,7 +9,7 @@ from udml_core.base.declaration import describe_field
 from udml_core.exploration import neighborhoods as views
 from udml_core.methods.plm import PLM
 from udml_core.runs import Run
-from udml_core.runs.search import Which
+from udml_core.runs.search import Which, frame_words
 
 from ..shell.run_status import hyperparameters
 from .workbench import DeepLink, Workbench, explain, link
@@ -38,11 +38,10 @@ def show_neighborhood(bench: Workbench) -> DeepLink:
             f"a flat of {geometry.flat} dimensions: a line, plane or larger subspace through the image. "
             "s = (s'(i, j) + s'(j, i)) / 2 with s' = (1 + o/2)^−Nα · (1 + p)^−Nβ, where o is the distance across the "
             "flat and p along it (PLM eq. 2–5).")
-    when = "before training" if which == "initial" else "after training"
     for word, wanted in (("Members", True), ("Rejected", False)):
         images = [index for index, is_member in zip(candidates, admitted, strict=True) if is_member == wanted]
         if images:
-            st.markdown(f"**{word}: {len(images)}** of {len(candidates)} candidates, {when}")
+            st.markdown(f"**{word}: {len(images)}** of {len(candidates)} candidates, {frame_words(which)}")
             bench.tiles([bench.tile(index, f"s {similar[index]:.3f}" if index in similar else "") for index in images],
                         f"{word} of the linear neighborhood", f"neighborhood-{word.lower()}")
     if bench.frame.isdecimal() and bench.frame not in ("0", str(bench.run.kept_epoch())):

@@ -10,8 +10,8 @@ import streamlit as st
 from udml_core.base.arrays import rows_of
 from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.runs.analyses import REFINED
+from udml_core.runs.search import frame_words
 
-from ..shell.analyses import frame_words
 from ..shell.cached import load_retrieval
 from ..shell.epoch_images import epoch_images
 from .workbench import DeepLink, Workbench, explain, link
@@ -20,7 +20,7 @@ COUNT = 10
 
 
 @dataclass(frozen=True)
-class Ranking:
+class NearestImages:
     """The nearest images of the current image in one embedding.
 
     Attributes:
@@ -77,21 +77,21 @@ def show_neighbors(bench: Workbench) -> DeepLink:
     return link("retrieval", bench, add=bench.focus, gallery="all")
 
 
-def _ranking(bench: Workbench, frame: str) -> Ranking:
+def _ranking(bench: Workbench, frame: str) -> NearestImages:
     """Search all images in an embedding, or the test half in a refined one."""
     hits = load_retrieval(bench.run).search_item(bench.focus, COUNT, frame)
-    return Ranking(frame_words(frame, bench.run), [hit.index for hit in hits], [hit.shown for hit in hits],
-                   None if any(hit.correct is None for hit in hits) else [bool(hit.correct) for hit in hits],
-                   "distance" if any(hit.similarity is None for hit in hits) else "cosine similarity")
+    return NearestImages(frame_words(frame, bench.run), [hit.index for hit in hits], [hit.shown for hit in hits],
+                         None if any(hit.correct is None for hit in hits) else [bool(hit.correct) for hit in hits],
+                         "distance" if any(hit.similarity is None for hit in hits) else "cosine similarity")
 
 
-def _epoch_ranking(bench: Workbench, epoch: int) -> Ranking:
+def _epoch_ranking(bench: Workbench, epoch: int) -> NearestImages:
     """Search the images that every epoch has, in the embedding of one epoch."""
     images = epoch_images(bench.run)
     indices, points = images.indices, images.embedding(epoch)
     row = int(rows_of(indices, bench.focus))
     rows = nearest_rows(points, row, COUNT)
     labels = bench.dataset.labels
-    return Ranking(frame_words(str(epoch), bench.run), indices[rows].tolist(),
-                   np.linalg.norm(points[rows] - points[row], axis=1).tolist(),
-                   None if labels is None else (labels[indices[rows]] == labels[bench.focus]).tolist())
+    return NearestImages(frame_words(str(epoch), bench.run), indices[rows].tolist(),
+                         np.linalg.norm(points[rows] - points[row], axis=1).tolist(),
+                         None if labels is None else (labels[indices[rows]] == labels[bench.focus]).tolist())

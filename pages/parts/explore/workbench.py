@@ -16,10 +16,10 @@ from udml_core.data.splits import Split
 from udml_core.exploration.focus import stand_in
 from udml_core.numerics.explanations import Explanation
 from udml_core.runs import Run
+from udml_core.runs.search import frame_words
 
 from ..draw.gallery import Tile, gallery, mark_of, tile_of
 from ..shell.address import write_address
-from ..shell.analyses import frame_words
 from ..shell.cached import load_split
 from ..shell.epochs import epochs_with
 from ..shell.interesting import interesting_queries

@@ -16,12 +16,12 @@ from udml_core.exploration.instrument import Instrument, make_instrument
 from udml_core.runs import Run
 from udml_core.runs.analyses import KINDS, MAPS, list_analyses
 from udml_core.runs.baselines import JUDGED
+from udml_core.runs.search import epoch_words
 
 from ..draw.thumbnails import own_sheet
 from ..draw.transport import Message, component
 from ..shell.analyses import load_projection
 from ..shell.cached import dataset_of, load_split
-from ..shell.epochs import epoch_words
 from ..shell.focus import carry_image, choose_image, current_elsewhere, remember_frame
 from ..shell.interesting import interesting_queries
 from ..shell.pools import among_sample

@@ -12,13 +12,11 @@ from udml_core.data.splits import Split
 from udml_core.exploration import instances as views
 from udml_core.numerics.explanations import LatentLayer
 from udml_core.runs import Run
-from udml_core.runs.search import Which
+from udml_core.runs.search import TRAINED, Which
 
 from ..shell.cached import dataset_of, load_retrieval, load_split
 from ..shell.epochs import load_record
 from ..shell.run_hash import RUN_HASH
-
-EMBEDDINGS: dict[Which, str] = {"initial": "before training", "final": "after training"}
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ def random_views(run: Run, index: int, draw: int) -> tuple[Array, dict[Which, Ar
     retrieval = load_retrieval(run)
     augmentation = retrieval.spec.build_method().augmentation
     pixels = views.two_views(retrieval.prepared(retrieval.dataset.images[index]), augmentation, draw)
-    return pixels, {which: retrieval.embed_prepared(pixels, which) for which in EMBEDDINGS}
+    return pixels, {which: retrieval.embed_prepared(pixels, which) for which in TRAINED}
 
 
 @st.cache_resource(max_entries=64, show_spinner="Comparing with other images …", hash_funcs=RUN_HASH)

@@ -14,7 +14,7 @@ from udml_core.base.declaration import describe_field
 from udml_core.exploration import instances as views
 from udml_core.methods.pslr import PSLR
 from udml_core.runs import Run
-from udml_core.runs.search import Which
+from udml_core.runs.search import TRAINED, Which, frame_words
 
 from ..draw.gallery import clicked_tile, gallery, mark_of, tile_of
 from ..draw.palette import CLASSES, color_legend, percent
@@ -22,7 +22,7 @@ from ..draw.sections import Section, show_sections
 from ..draw.slider import field_slider
 from ..shell.address import choose_segment, write_address
 from ..shell.run_status import hyperparameters
-from .chosen import EMBEDDINGS, ChosenImage, other_images
+from .chosen import ChosenImage, other_images
 from .competitors import (
     Competition,
     competition_summary,
@@ -101,10 +101,11 @@ def _competitions(current: ChosenImage, cosines: dict[Which, float], latent: boo
     """Return the softmax at τ and η before and after training."""
     labels = current.dataset.labels
     competitions: dict[Which, Competition] = {}
-    for which, words in EMBEDDINGS.items():
+    for which in TRAINED:
         others = other_images(current.run, current.index, which, latent, batch, current.draw if batch else 0)
         same = None if labels is None else labels[others.indices] == labels[current.index]
-        competitions[which] = Competition(words, others, views.softmax(others.cosines, cosines[which], *softmax), same)
+        shares = views.softmax(others.cosines, cosines[which], *softmax)
+        competitions[which] = Competition(frame_words(which), others, shares, same)
     return competitions
 
 
@@ -130,7 +131,7 @@ def strongest_competitors(current: ChosenImage, competition: Competition, which:
     Returns:
         The index of the image that was just clicked, or None.
     """
-    title = f"Strongest competitors {EMBEDDINGS[which]}"
+    title = f"Strongest competitors {frame_words(which)}"
     st.markdown(f"**{title}**")
     images = competition.others.indices[:MOST_TILES].tolist()
     tiles = [tile_of(current.dataset, index, mark_of(current.dataset, index, current.index), percent(share))

@@ -17,12 +17,11 @@ from udml_core.exploration import label_spread as spreading
 from udml_core.methods.ssdml import SSDML
 from udml_core.numerics.explanations import Affinities
 from udml_core.runs import Run
-from udml_core.runs.search import FROZEN
+from udml_core.runs.search import FROZEN, frame_words
 
 from ..draw.gallery import Mark
 from ..draw.slider import field_slider
 from ..shell.address import choose_segment
-from ..shell.analyses import frame_words
 from ..shell.cached import load_split
 from ..shell.empty_state import offer_example
 from ..shell.epochs import epochs_with, load_record, pick_epoch

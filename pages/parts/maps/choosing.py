@@ -9,10 +9,11 @@ import streamlit as st
 
 from udml_core.runs import Run
 from udml_core.runs.analyses import MAPS, AnalysisSpec, list_analyses
+from udml_core.runs.search import frame_words
 
 from ..draw.slider import live_slider
 from ..shell.address import choice_from_address, number_from_address, write_address
-from ..shell.analyses import frame_words, short_title
+from ..shell.analyses import short_title
 from ..shell.focus import carried_frame, remember_frame
 from .frame import MapFrame, load_map
 
@@ -142,7 +143,7 @@ def pick_frame(run: Run, frames: Sequence[str], start: int, label: str, key: str
         buttons: Key of the buttons that take the place of the slider between two embeddings; always a slider if empty.
     """
     last = len(frames) - 1
-    position = int(number_from_address(parameter, start, 0, last))
+    position = round(number_from_address(parameter, start, 0, last))
     words = [frame_words(frame, run) for frame in frames]
     if last == 1 and buttons:
         st.session_state[buttons] = position

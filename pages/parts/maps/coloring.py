@@ -20,7 +20,7 @@ from udml_core.numerics.explanations import Clusters, Triplets, Uncertainty
 from udml_core.runs import Run
 
 from ..shell.address import choose_in_box
-from ..shell.cached import load_split
+from ..shell.cached import load_retrieval, load_split
 from ..shell.epochs import has_record, load_record
 from ..shell.run_hash import RUN_HASH
 from .columns import column_color, uploaded_columns
@@ -134,10 +134,8 @@ def _cluster_color(shown: MapFrame) -> Color:
 def _distances(run: Run, map_id: str, frame: int) -> Array:
     """Return the distances (m, k) from each image of a layout to its nearest neighbors."""
     shown = load_map(run, map_id, frame)
-    if shown.epoch is not None:
-        return neighbor_distances(run.epoch_sample(shown.epoch), shown.neighbors)
-    embeddings = run.embeddings("initial" if shown.name == "initial" else "final")
-    return neighbor_distances(embeddings[shown.projection.indices], shown.neighbors)
+    vectors = load_retrieval(run).frames.vectors(shown.name, shown.projection.indices)
+    return neighbor_distances(vectors, shown.neighbors)
 
 
 def _without_extremes(label: str, values: Array) -> Color:

@@ -15,11 +15,11 @@ from udml_core.runs.analyses import (
     plan_analysis,
 )
 from udml_core.runs.analyses.kinds.tsne import TSNE
-from udml_core.runs.search import finished_refinements
+from udml_core.runs.search import FROZEN, SCOPE_WORDS, TRAINED, finished_refinements
 from udml_core.work import jobs
 
 from ..draw.form import field_widget
-from ..shell.analyses import SCOPE_WORDS
+from ..shell.analyses import frames_words
 from ..shell.user_errors import show_user_errors
 from .choosing import REQUESTED
 
@@ -56,11 +56,9 @@ def _scopes(frames: tuple[str, ...]) -> list[Scope]:
 
 def _pick_embeddings(run: Run) -> tuple[str, ...]:
     """Choose the embeddings to lay out."""
-    epochs = [str(number) for number in run.epoch_numbers()]
-    choices: dict[str, tuple[str, ...]] = {"before and after training": ("initial", "final"),
-                                           "after training": ("final",), "frozen features": ("frozen",)}
-    if len(epochs) > 1:
-        choices["every epoch"] = tuple(epochs)
+    epochs = tuple(map(str, run.epoch_numbers()))
+    stored: list[tuple[str, ...]] = [TRAINED, ("final",), (FROZEN,), *([epochs] if len(epochs) > 1 else [])]
+    choices = {frames_words(frames): frames for frames in stored}
     choices |= {f"after training and refined by {analysis.spec().recipe}": ("final", analysis.id)
                 for analysis in finished_refinements(run)}
     return choices[st.selectbox("Embeddings", list(choices), key="new-frames",

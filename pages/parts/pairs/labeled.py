@@ -9,7 +9,7 @@ import streamlit as st
 
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.pairs import PairSet
+from udml_core.data.given.pair_sets import PairSet
 from udml_core.exploration import pairs as views
 
 from ..draw.gallery import pair_gallery

@@ -12,7 +12,7 @@ import streamlit as st
 
 from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.pairs import PairLog, PairSet, write_pairs
+from udml_core.data.given.pair_sets import PairLog, PairSet, write_pairs
 from udml_core.exploration import pairs as views
 from udml_core.methods import find_method
 from udml_core.methods.nml import NML

@@ -9,7 +9,7 @@ import streamlit as st
 
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.pairs import PairLog
+from udml_core.data.given.pair_sets import PairLog
 
 from ..shell.address import indices_from_address
 from ..shell.user_errors import show_user_errors

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.pairs import PairLog, PairSet, parse_pairs
+from udml_core.data.given.pair_sets import PairLog, PairSet, parse_pairs
 
 from ..shell.address import choose_segment
 

@@ -12,7 +12,7 @@ from udml_core.base.arrays import Array
 from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.failures import Atlas, History, Pair, hit_since, last_hit
-from udml_core.runs.search import Retrieval, Which
+from udml_core.runs.search import TRAINED, Retrieval, Which, frame_words
 
 from ..draw.downloads import Download, share, table_file
 from ..draw.gallery import gallery, image_size, tile_of
@@ -22,7 +22,6 @@ from ..shell.address import choice_from_address, write_address
 from ..shell.cached import progress_bar
 from .confused_pairs import choose_pair
 
-EMBEDDING_WORDS: dict[Which, str] = {"final": "after training", "initial": "before training"}
 MOST_QUERIES = 300
 SIDE, CELL, HEIGHT = 120, 160, 400
 """Width of an image at first, the pixels that are sent, and the height above which a gallery scrolls."""
@@ -59,8 +58,8 @@ def _choose_embedding(retrieval: Retrieval) -> Which:
     if not retrieval.is_changed:
         return "final"
     which: Which = st.segmented_control(
-        "Misses", list(EMBEDDING_WORDS), default=choice_from_address("misses", EMBEDDING_WORDS, "final"), required=True,
-        format_func=EMBEDDING_WORDS.__getitem__, key="failures-which") or "final"
+        "Misses", TRAINED[::-1], default=choice_from_address("misses", TRAINED, "final"), required=True,
+        format_func=frame_words, key="failures-which") or "final"
     write_address("misses", which, "final")
     return which
 
@@ -71,7 +70,7 @@ def _load(retrieval: Retrieval) -> tuple[dict[Which, Atlas], History]:
     A progress bar appears the first time.
     """
     with progress_bar() as report:
-        return {which: retrieval.atlas(which, report) for which in EMBEDDING_WORDS}, retrieval.history(report)
+        return {which: retrieval.atlas(which, report) for which in TRAINED[::-1]}, retrieval.history(report)
 
 
 def _show_numbers(atlases: dict[Which, Atlas], is_changed: bool) -> None:

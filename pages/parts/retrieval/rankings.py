@@ -10,14 +10,13 @@ import streamlit as st
 
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
-from udml_core.runs.search import DISTANCE, Hit, Query, Retrieval
+from udml_core.runs.search import DISTANCE, Hit, Query, Retrieval, epoch_words
 from udml_core.work.exporting import embeddings_file, images_file, model_archive
 
 from ..draw.downloads import Download, share, table_file
 from ..draw.gallery import Mark, Tile, gallery, mark_of, tile_of
 from ..draw.palette import HITS, color_legend
 from ..shell.address import write_address
-from ..shell.epochs import epoch_words
 from ..shell.pools import among
 from ..shell.run_status import escaped
 from .embeddings import Column
@@ -36,7 +35,7 @@ white-space: nowrap; overflow: hidden; text-overflow: ellipsis; } }</style>"""
 
 
 @dataclass(frozen=True)
-class Ranking:
+class SearchResult:
     """The results of a search in one embedding.
 
     Attributes:
@@ -60,12 +59,12 @@ class Ranking:
         return f"{measure}, {'small' if measure == DISTANCE else 'large'} is near"
 
 
-def rank_images(columns: Sequence[Column], query: PageQuery, search_filter: Filter) -> list[Ranking]:
+def rank_images(columns: Sequence[Column], query: PageQuery, search_filter: Filter) -> list[SearchResult]:
     """Search with the same query in every column's embedding."""
     return [_rank(column, query, search_filter) for column in columns]
 
 
-def _rank(column: Column, query: PageQuery, search_filter: Filter) -> Ranking:
+def _rank(column: Column, query: PageQuery, search_filter: Filter) -> SearchResult:
     gallery, allowed = search_filter.gallery, search_filter.allowed
     retrieval, name = column.retrieval, column.frame.name
     searched = retrieval.describe_searched(name, gallery, allowed)
@@ -73,9 +72,9 @@ def _rank(column: Column, query: PageQuery, search_filter: Filter) -> Ranking:
     pool = among(int(mask.sum()), retrieval.split, len(mask))
     try:
         hits = retrieval.search(_query_in(column, query), search_filter.k, name, gallery, allowed)
-        return Ranking(column, hits, pool, searched)
+        return SearchResult(column, hits, pool, searched)
     except UserError as error:
-        return Ranking(column, [], pool, searched, str(error))
+        return SearchResult(column, [], pool, searched, str(error))
 
 
 def _query_in(column: Column, query: PageQuery) -> Query:
@@ -91,7 +90,7 @@ def _query_in(column: Column, query: PageQuery) -> Query:
     return Query(vectors("add"), vectors("subtract"))
 
 
-def show_rankings(retrieval: Retrieval, rankings: Sequence[Ranking], on_pick: Callable[[int], None]) -> None:
+def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pick: Callable[[int], None]) -> None:
     """Show the rankings side by side.
 
     Args:
@@ -108,7 +107,7 @@ def show_rankings(retrieval: Retrieval, rankings: Sequence[Ranking], on_pick: Ca
     st.caption(_explain(rankings))
 
 
-def _show_ranking(retrieval: Retrieval, ranking: Ranking, separator: str, on_pick: Callable[[int], None]) -> None:
+def _show_ranking(retrieval: Retrieval, ranking: SearchResult, separator: str, on_pick: Callable[[int], None]) -> None:
     column, hits = ranking.column, ranking.hits
     known = [hit.correct for hit in hits if hit.correct is not None]
     score = f"{separator}{sum(known)} of {len(known)} hits {ranking.pool}" if known else ""
@@ -131,13 +130,13 @@ def _show_ranking(retrieval: Retrieval, ranking: Ranking, separator: str, on_pic
         st.caption(ranking.searched)
 
 
-def _explain(rankings: Sequence[Ranking]) -> str:
+def _explain(rankings: Sequence[SearchResult]) -> str:
     scales = " Distances of different embeddings have different scales." if len(rankings) > 1 else ""
     measured = " R@1 and MAP@R use the test half alone." if _are_judged(rankings) else ""
     return f"Click an image to search with it.{scales}{measured}"
 
 
-def _are_judged(rankings: Sequence[Ranking]) -> bool:
+def _are_judged(rankings: Sequence[SearchResult]) -> bool:
     """Return whether a hit is known to be of the query's class or of another."""
     return any(hit.correct is not None for ranking in rankings for hit in ranking.hits)
 
@@ -166,7 +165,7 @@ def show_epochs(retrieval: Retrieval, index: int, on_pick: Callable[[int], None]
             on_pick=on_pick)
 
 
-def share_results(retrieval: Retrieval, rankings: Sequence[Ranking]) -> None:
+def share_results(retrieval: Retrieval, rankings: Sequence[SearchResult]) -> None:
     """Show a menu with the run's files and the results of the search."""
     hits = [(ranking.column.words, hit) for ranking in rankings for hit in ranking.hits]
     columns = {"embedding": np.array([words for words, _ in hits]), "rank": np.array([hit.rank for _, hit in hits]),

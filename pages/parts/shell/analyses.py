@@ -10,7 +10,6 @@ import streamlit as st
 
 from udml_core.runs import Run
 from udml_core.runs.analyses import (
-    REFINED,
     Analysis,
     AnalysisSpec,
     OnMap,
@@ -19,30 +18,13 @@ from udml_core.runs.analyses import (
     list_analyses,
     plan_analysis,
 )
-from udml_core.runs.search import FROZEN
+from udml_core.runs.search import SCOPE_WORDS, TRAINED, frame_words
 from udml_core.runs.tasks import ADVICE, LIVE_STATES
 from udml_core.work import jobs
 
-from .epochs import epoch_words
 from .run_hash import RUN_HASH
 from .run_status import duration
 from .user_errors import show_user_errors
-
-SCOPE_WORDS = {"all": "all images", "test": "test half", "train": "training half", "sample": "fixed sample"}
-
-
-def frame_words(frame: str, run: Run | None = None) -> str:
-    """Return the name of an embedding, such as `after training`; with a run, also for the epoch that it keeps.
-
-    Frozen features are not trained, so that their embedding has one name.
-    """
-    if run is not None and run.spec().method == FROZEN and not frame.startswith(REFINED):
-        frame = FROZEN
-    if run is not None and frame.isdecimal():
-        return epoch_words(run, int(frame))
-    names = {"initial": "before training", "0": "before training", "final": "after training",
-             FROZEN: "frozen features"}
-    return "refined" if frame.startswith(REFINED) else names.get(frame, f"epoch {frame}")
 
 
 def title_of_analysis(spec: AnalysisSpec) -> str:
@@ -50,7 +32,7 @@ def title_of_analysis(spec: AnalysisSpec) -> str:
     kind = spec.build_kind()
     if isinstance(kind, OnMap):
         return f"{kind.title} of {kind.source}, {frame_words(kind.frame)}"
-    parts = kind.title, SCOPE_WORDS[spec.scope], _frames_words(spec), kind.setting_words
+    parts = kind.title, SCOPE_WORDS[spec.scope], frames_words(spec.frames), kind.setting_words
     return " · ".join(part for part in parts if part)
 
 
@@ -61,12 +43,15 @@ def short_title(spec: AnalysisSpec) -> str:
         return f"{kind.title}, {frame_words(kind.frame)}"
     default = plan_analysis(kind=spec.kind)
     parts = [kind.title, SCOPE_WORDS[spec.scope] if spec.scope != default.scope else "",
-             _frames_words(spec) if spec.frames != default.frames else "", *kind.difference_words]
+             frames_words(spec.frames) if spec.frames != default.frames else "", *kind.difference_words]
     return " · ".join(part for part in parts if part)
 
 
-def _frames_words(spec: AnalysisSpec) -> str:
-    return "every epoch" if len(spec.frames) > 2 else " and ".join(map(frame_words, spec.frames))
+def frames_words(frames: tuple[str, ...]) -> str:
+    """Return the names of an analysis's embeddings in words, such as `before and after training`."""
+    if frames == TRAINED:
+        return "before and after training"
+    return "every epoch" if len(frames) > 2 else " and ".join(map(frame_words, frames))
 
 
 def load_result(run: Run, analysis_id: str) -> object:

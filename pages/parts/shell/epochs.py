@@ -38,11 +38,6 @@ def _epochs_with(run: Run, kind: str, most: int) -> list[int]:
             if any(type(record).__name__ == kind for record in run.explanations(number))]
 
 
-def epoch_words(run: Run, epoch: int) -> str:
-    """Return the name of an epoch's embedding, as on every page: before training, epoch 3, or after training."""
-    return "before training" if not epoch else "after training" if epoch == run.kept_epoch() else f"epoch {epoch}"
-
-
 def pick_epoch(run: Run, kind: type[Explanation], on_change: Callable[[], None] | None = None) -> int:
     """Choose an epoch that has a record of a kind, at first the last epoch.
 

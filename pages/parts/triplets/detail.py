@@ -10,7 +10,7 @@ from udml_core.exploration import triplets as views
 from ..draw.gallery import gallery, tile_of
 from ..draw.palette import color_legend
 from ..shell.run_picker import open_search
-from .stored import ROLES, StoredTriplets
+from .stored import ROLES, STAGES, StoredTriplets
 from .triangle import draw_triangle
 
 
@@ -80,12 +80,9 @@ def show_triangles(stored: StoredTriplets, triplet: int, alpha: float) -> None:
         triplet: Position of the triplet.
         alpha: The upper bound of the angle in degrees.
     """
-    rows = stored.images[:, triplet, None]
-    images = [stored.dataset.images[index] for index in rows[:, 0].tolist()]
-    stages = [("Before training", views.shape_in(stored.run.embeddings("initial"), *rows), 0),
-              ("During training", stored.shape, triplet),
-              ("After training", views.shape_in(stored.run.embeddings("final"), *rows), 0)]
-    for column, (title, shape, position) in zip(st.columns(3), stages, strict=True):
+    images = [stored.dataset.images[index] for index in stored.images[:, triplet].tolist()]
+    for column, (stage, title) in zip(st.columns(3), STAGES.items(), strict=True):
+        shape, position = stored.shape_at(stage, triplet)
         with column:
             draw_triangle(views.corners(shape, position), alpha, float(shape.angle[position]), title,
                           f"triplet-{title.split()[0].lower()}", images)

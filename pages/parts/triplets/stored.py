@@ -12,11 +12,15 @@ from udml_core.data.dataset import Dataset
 from udml_core.exploration import triplets as views
 from udml_core.numerics.explanations import Triplets
 from udml_core.runs import Run
+from udml_core.runs.search import frame_words
 
 from ..draw.gallery import Mark
 from ..shell.cached import dataset_of, load_split
 
 ROLES: tuple[Mark, Mark, Mark] = ("anchor", "positive", "negative")
+STAGES = {"initial": frame_words("initial").capitalize(), "loss": "During training",
+          "final": frame_words("final").capitalize()}
+"""When a triangle is drawn: in the embedding before or after training, or in the projection that the loss compares."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,13 @@ class StoredTriplets:
     def shape(self) -> views.Shape:
         """The triangles in the space of the loss."""
         return views.recorded_shape(self.record)
+
+    def shape_at(self, stage: str, triplet: int) -> tuple[views.Shape, int]:
+        """Return triangles at one of `STAGES`, and the position of a triplet's triangle among them."""
+        if stage == "loss":
+            return self.shape, triplet
+        rows = self.images[:, triplet, None]
+        return views.shape_in(self.run.embeddings("initial" if stage == "initial" else "final"), *rows), 0
 
     @cached_property
     def images(self) -> Array:

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.data.encoders import Encoder, EncoderSpec
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods import Setting
 from udml_core.methods.closed_form import Whiten
 from udml_core.numerics.refinement import Refiner

@@ -12,7 +12,7 @@ from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement import search as search_module
 from udml_core.numerics.refinement.averaging import mean_with
 from udml_core.numerics.refinement.linear import unit_rows, whitening
-from udml_core.numerics.refinement.measures import retrieval_measures
+from udml_core.numerics.refinement.ranking_measures import retrieval_measures
 from udml_core.numerics.refinement.search import nearest_unit
 
 RECIPE = "whiten+average:k=20,times=2,alpha=3"

@@ -26,7 +26,7 @@ from udml_core.runs.engines.submission import private_folder
 from udml_core.runs.tasks import STARTING_SECONDS, Status
 from udml_core.work import jobs
 from udml_core.work.jobs import dispatch, launch
-from udml_core.work.jobs.maps import is_busy
+from udml_core.work.jobs.follow_ups import is_busy
 from udml_core.work.sweeps import make_sweep, resume_sweep, start_sweep
 
 SLURM = EngineRequest(engine="slurm")

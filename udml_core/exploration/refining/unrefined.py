@@ -8,7 +8,7 @@ import numpy as np
 
 from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.numerics.neighbors import nearest
-from udml_core.numerics.refinement.measures import label_free_measures
+from udml_core.numerics.refinement.ranking_measures import label_free_measures
 
 NEIGHBORS = 10
 """Number of neighbors in the label-free measures."""

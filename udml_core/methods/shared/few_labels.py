@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from udml_core.base.errors import UserError
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Method, Setting, State
 from udml_core.methods.fields import BatchNorm, Part
 from udml_core.methods.shared.distributed import average_gradients

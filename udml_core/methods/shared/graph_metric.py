@@ -17,7 +17,7 @@ from torch import Tensor
 from udml_core.base.arrays import Array
 from udml_core.base.declaration import Shown
 from udml_core.data.encoders import EncoderSpec
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Epoch, Method, Setting, State
 from udml_core.methods.fields import (
     BatchNorm,

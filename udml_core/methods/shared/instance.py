@@ -18,7 +18,7 @@ from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
 from udml_core.data.augmentation import COLORS, CROPS, Augmentation
 from udml_core.data.encoders import EncoderSpec
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import AnyHead, Embedder
 from udml_core.methods.fields import (

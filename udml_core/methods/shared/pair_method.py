@@ -17,7 +17,7 @@ from torch import Tensor
 
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Epoch, Method, Setting, State
 from udml_core.methods.embedder import Embedder, Head, KernelHead
 from udml_core.methods.fields import Epochs, PairDimension

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from udml_core.base.arrays import Array
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Epoch, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, Head
 from udml_core.methods.shared.few_labels import Partitions

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from udml_core.base.errors import UserError
 from udml_core.data.encoders import EncoderSpec, check_divisible, needs_batches
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Method, Setting
 from udml_core.methods.closed_form import check_directions, principal_directions
 from udml_core.methods.embedder import unit

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from udml_core.data.augmentation import CROPS, Augmentation
 from udml_core.data.encoders import Encoder, Precision
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Setting, State
 from udml_core.methods.embedder import AnyHead, Embedder, Head, unit
 from udml_core.methods.fields import BatchNorm, Part

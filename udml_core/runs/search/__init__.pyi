@@ -2,6 +2,7 @@ from .frame import DISTANCE as DISTANCE
 from .frame import Frame as Frame
 from .frames import Frames as Frames
 from .names import FROZEN as FROZEN
+from .names import SCOPE_WORDS as SCOPE_WORDS
 from .names import TRAINED as TRAINED
 from .names import Which as Which
 from .names import epoch_words as epoch_words

@@ -23,8 +23,8 @@ from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.runs import Run
 from udml_core.runs.analyses import REFINED, Analysis, find_analysis
 from udml_core.runs.search.frame import Frame, StoredIndex
-from udml_core.runs.search.names import FROZEN, Which
-from udml_core.runs.search.refined import PARTS, RefinedIndex, describe_refinement, stored_features_path
+from udml_core.runs.search.names import FROZEN, SCOPE_WORDS, Which
+from udml_core.runs.search.refined import RefinedIndex, describe_refinement, stored_features_path
 
 
 class Frames:
@@ -161,9 +161,9 @@ def _refined(frames: Frames, analysis: Analysis, _ticket: float) -> Frame:
     """Return the embedding of a finished refinement, opened once; again if it was computed again."""
     run, spec, result = frames.run, analysis.spec(), analysis.refined()
     index = RefinedIndex(run, spec, result, frames._dataset, partial(frames.frame, spec.frames[0]))
-    is_whole = len(result.indices) == len(run.embeddings("final"))
+    is_whole = spec.scope == "all" or len(result.indices) == len(run.embeddings("final"))
     return Frame(run, analysis.id, result.embedding, result.indices,
-                 "" if is_whole else f"{PARTS[spec.scope]}, which the refinement covers", lambda: index,
+                 "" if is_whole else f"{SCOPE_WORDS[spec.scope]}, which the refinement covers", lambda: index,
                  partial(frames.embedder, analysis.id), describe_refinement(Recipe.parse(spec.recipe), result))
 
 

@@ -1,10 +1,10 @@
-"""The names of a run's embeddings, and the names in words."""
+"""The names of a run's embeddings, and the words for them and for the images of an analysis."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from udml_core.runs.analyses import REFINED
+from udml_core.runs.analyses import REFINED, Scope
 
 if TYPE_CHECKING:
     from udml_core.runs import Run
@@ -13,6 +13,8 @@ Which = Literal["initial", "final"]
 TRAINED: tuple[Which, ...] = ("initial", "final")
 FROZEN = "frozen"
 WORDS = {FROZEN: "frozen features", "initial": "before training", "0": "before training", "final": "after training"}
+SCOPE_WORDS: dict[Scope, str] = {"all": "all images", "test": "test half", "train": "training half",
+                               "sample": "fixed sample"}
 
 
 def frame_words(name: str, run: Run | None = None) -> str:

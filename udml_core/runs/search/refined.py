@@ -29,10 +29,6 @@ from udml_core.runs.search.query import Query
 if TYPE_CHECKING:
     from udml_core.numerics.refinement import Ranking, Refiner
 
-PARTS: dict[Scope, str] = {"all": "", "test": "test half", "train": "training half",
-                           "sample": "fixed sample of the test half"}
-"""The images of a refinement in words, by its scope."""
-
 
 def finished_refinements(run: Run, scope: Scope = "test") -> list[Analysis]:
     """List the finished refinements of a run's final embedding of a half, newest first."""

@@ -18,7 +18,7 @@ from udml_core.numerics.evaluation import average_precisions
 from udml_core.runs import Run
 from udml_core.runs.search.frame import Frame
 from udml_core.runs.search.frames import Frames
-from udml_core.runs.search.names import TRAINED, Which
+from udml_core.runs.search.names import TRAINED, Which, frame_words
 from udml_core.runs.search.query import Gallery, Hit, Query
 from udml_core.runs.tasks import ADVICE
 
@@ -193,7 +193,7 @@ class Retrieval:
                             f"{self.dataset.without_labels}. Sort the images into one subfolder for each class.")
         if which not in self._atlases:
             test = self.split.test
-            phase = f"searching with every test image, {'before' if which == 'initial' else 'after'} training"
+            phase = f"searching with every test image, {frame_words(which)}"
             self._atlases[which] = failure_atlas(self.frame(which).take(test), test, self.dataset.labels[test],
                                                  lambda share: report(share, phase))
         return self._atlases[which]

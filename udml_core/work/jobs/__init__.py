@@ -9,9 +9,9 @@ from udml_core.work.jobs.example_settings import (
     find_example,
     shares_test_images,
 )
+from udml_core.work.jobs.follow_ups import are_maps_coming, wants_maps, withdraw_maps
 from udml_core.work.jobs.launch import ensure_dispatcher, resume, start_maps, stop, submit, wake
 from udml_core.work.jobs.links import FIELDS, OPTIONS, link_of, read_fields, read_options, write_fields, write_option
-from udml_core.work.jobs.maps import are_maps_coming, wants_maps, withdraw_maps
 from udml_core.work.jobs.planning import IMAGE_OPTIONS, caution_of_processes, encoder_of, plan, plan_continuation
 from udml_core.work.jobs.presets import Preset, departures, find_preset, image_kind, why_not_comparable
 from udml_core.work.jobs.queue import (

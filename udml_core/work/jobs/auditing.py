@@ -14,8 +14,8 @@ from udml_core.runs.analyses import Analysis, analysis_at
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.analysis_request import analyse
 from udml_core.work.jobs.browse import find_browsing, submit_features
+from udml_core.work.jobs.follow_ups import AUDIT, MOST_MAPPED, are_maps_on, want_audit, wants_audit
 from udml_core.work.jobs.launch import start_maps
-from udml_core.work.jobs.maps import AUDIT, MOST_MAPPED, are_maps_on, want_audit, wants_audit
 from udml_core.work.jobs.planning import encoder_of
 
 

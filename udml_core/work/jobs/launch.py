@@ -21,13 +21,13 @@ from typing import Literal
 import psutil
 
 from udml_core.base.errors import UserError
-from udml_core.data.given.pairs import PairSet
+from udml_core.data.given.pair_sets import PairSet
 from udml_core.runs import Run, Spec, create_run, list_runs
 from udml_core.runs.analyses import Analysis
 from udml_core.runs.engines import EngineRequest, cancel, check_engine, forget_owner, hand_over, read_owner
 from udml_core.runs.tasks import ADVICE, LIVE_STATES, Status, Task
 from udml_core.work.jobs import dispatch
-from udml_core.work.jobs.maps import are_maps_on, is_busy, next_map, want_maps
+from udml_core.work.jobs.follow_ups import are_maps_on, is_busy, next_map, want_maps
 from udml_core.work.jobs.queue import device_lock, leave_place
 
 PATIENCE = 3.0

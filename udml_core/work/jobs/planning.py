@@ -18,7 +18,7 @@ from udml_core.data.encoders.encoder import SMALLEST
 from udml_core.data.features import features_path
 from udml_core.data.given.exclusions import excluded_names, indices_of
 from udml_core.data.given.labels import assigned_labels
-from udml_core.data.given.pairs import PairSet
+from udml_core.data.given.pair_sets import PairSet
 from udml_core.data.label_budget import check_labels, default_per_class, default_select
 from udml_core.data.splits import VALIDATION_SHARE, Select, Split, default_split, make_split
 from udml_core.methods import Method, find_method, names_of

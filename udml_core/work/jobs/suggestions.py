@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.pairs import PairSet
+from udml_core.data.given.pair_sets import PairSet
 from udml_core.methods import Method, find_method
 from udml_core.runs import RunRequest
 from udml_core.work.jobs.estimate import estimate

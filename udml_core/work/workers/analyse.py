@@ -27,7 +27,7 @@ from udml_core.runs.analyses import (
 from udml_core.runs.search import Frames, view_embeddings
 from udml_core.runs.tasks import Status
 from udml_core.work.workers.execute import Reporter, execute
-from udml_core.work.workers.maps import yielding
+from udml_core.work.workers.follow_up import yielding
 
 LEAST = 10
 """Smallest number of images for which neighborhoods, and therefore maps, are meaningful."""

@@ -11,7 +11,7 @@ import torch
 from udml_core.base.arrays import LARGE, Array, Booleans, Integers
 from udml_core.data.dataset import Report
 from udml_core.data.splits import fixed_sample
-from udml_core.data.training import training_data
+from udml_core.data.training_data import training_data
 from udml_core.methods import Embedder, Setting
 from udml_core.methods.closed_form import PCA
 from udml_core.numerics.evaluation import evaluate, headline_measures, knn_accuracy, linear_accuracy, neighbor_stability

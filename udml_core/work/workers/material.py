@@ -27,10 +27,10 @@ from udml_core.data.features import (
     views_of,
     views_path,
 )
-from udml_core.data.given.pairs import PairSet
+from udml_core.data.given.pair_sets import PairSet
 from udml_core.data.speed import record_speed
 from udml_core.data.splits import Split, fixed_sample
-from udml_core.data.training import TrainingData, training_data
+from udml_core.data.training_data import TrainingData, training_data
 from udml_core.methods import Embedder
 from udml_core.numerics.sampling import generator, label_pairs
 from udml_core.runs import Run

@@ -25,7 +25,7 @@ from udml_core.data.dataset import Report
 from udml_core.data.speed import record_speed
 from udml_core.data.splits import fixed_sample
 from udml_core.data.thumbnails import make_sheets
-from udml_core.data.training import TrainingData
+from udml_core.data.training_data import TrainingData
 from udml_core.methods import Embedder, Epoch, Method, Setting, State, names_of
 from udml_core.methods.shared.distributed import agree_on_number
 from udml_core.numerics.evaluation import effective_rank, knn_accuracy, map_at_r, neighbor_stability, recall_at_k

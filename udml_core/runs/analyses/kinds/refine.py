@@ -87,7 +87,7 @@ class Refinement(OfOneFrame):
         """Refine the embedding of a scope; whitening and reduction are fitted on the training half."""
         from udml_core.numerics.neighbors import nearest
         from udml_core.numerics.refinement import Refiner
-        from udml_core.numerics.refinement.measures import label_free_measures, retrieval_measures
+        from udml_core.numerics.refinement.ranking_measures import label_free_measures, retrieval_measures
 
         recipe = Recipe.parse(self.recipe)
         indices, (frame,) = material.indices(self.scope), self.frames

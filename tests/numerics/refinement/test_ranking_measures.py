@@ -7,7 +7,7 @@ import pytest
 
 from udml_core.numerics.evaluation import map_at_r, neighbor_stability, recall_at_k
 from udml_core.numerics.neighbors import nearest
-from udml_core.numerics.refinement.measures import label_free_measures, retrieval_measures
+from udml_core.numerics.refinement.ranking_measures import label_free_measures, retrieval_measures
 
 
 def test_inside_the_gallery_the_measures_equal_the_evaluation_of_the_embedding() -> None:

@@ -12,7 +12,7 @@ import torch
 from udml_core.base.arrays import Array
 from udml_core.data import catalog
 from udml_core.data.splits import make_split
-from udml_core.data.training import TrainingData, UndeclaredLabelsError, training_data
+from udml_core.data.training_data import TrainingData, UndeclaredLabelsError, training_data
 
 Mapped = tuple[Array, Array, Array, Array]
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from udml_core.base.arrays import Array, Integers
-from udml_core.data.given.pairs import PairSet
+from udml_core.data.given.pair_sets import PairSet
 
 Supervision = Literal["none", "few", "pairs", "all"]
 

@@ -16,9 +16,9 @@ from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import Analysis, analysis_at, create_analysis, list_analyses, plan_analysis
 from udml_core.runs.tasks import Status
 from udml_core.work import jobs
-from udml_core.work.jobs import maps
+from udml_core.work.jobs import follow_ups
 from udml_core.work.workers import analyse as analysis_worker
-from udml_core.work.workers import maps as worker
+from udml_core.work.workers import follow_up as worker
 
 FIELDS = {"dimension": 16, "epochs": 1, "steps": 2}
 
@@ -32,7 +32,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def run(finished: Run, tmp_path: Path) -> Run:
     """A finished run that wants maps."""
     run = Run(Path(shutil.copytree(finished.folder, tmp_path / "runs" / finished.id)))
-    jobs.maps.want_maps(run)
+    jobs.follow_ups.want_maps(run)
     return run
 
 
@@ -80,11 +80,11 @@ def test_a_map_that_fails_is_not_repeated_and_only_its_grid_is_missing(run: Run,
 def test_runs_without_the_wish_and_runs_of_other_sizes_get_no_maps(
         run: Run, launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
     root = run.folder.parent
-    monkeypatch.setattr(maps, "MOST_MAPPED", 1796)
-    assert maps.next_map(root) is None
-    monkeypatch.setattr(maps, "MOST_MAPPED", 1797)
-    jobs.maps.want_maps(run)
-    assert maps.next_map(root) == (run, plan_analysis(kind="umap"))
+    monkeypatch.setattr(follow_ups, "MOST_MAPPED", 1796)
+    assert follow_ups.next_map(root) is None
+    monkeypatch.setattr(follow_ups, "MOST_MAPPED", 1797)
+    jobs.follow_ups.want_maps(run)
+    assert follow_ups.next_map(root) == (run, plan_analysis(kind="umap"))
     jobs.withdraw_maps(run)
     worker.work(root)
     assert launched.order == []
@@ -93,11 +93,11 @@ def test_runs_without_the_wish_and_runs_of_other_sizes_get_no_maps(
 def test_the_newest_finished_run_is_first_and_unfinished_runs_wait(run: Run) -> None:
     root = run.folder.parent
     newer = Run(Path(shutil.copytree(run.folder, root / f"9{run.id[1:]}")))
-    following = maps.next_map(root)
+    following = follow_ups.next_map(root)
     assert following is not None
     assert following[0] == newer
     newer.write_status(Status(state="stopped"))
-    following = maps.next_map(root)
+    following = follow_ups.next_map(root)
     assert following is not None
     assert following[0] == run
     assert jobs.wants_maps(newer)
@@ -106,8 +106,8 @@ def test_the_newest_finished_run_is_first_and_unfinished_runs_wait(run: Run) -> 
 def test_a_map_that_a_user_requested_meanwhile_is_awaited(run: Run, launched: Launched) -> None:
     requested = create_analysis(run, plan_analysis(kind="umap"))
     with requested.lock().acquire():
-        assert maps.is_busy(run.folder.parent, run)
-        assert not maps.is_busy(run.folder.parent)
+        assert follow_ups.is_busy(run.folder.parent, run)
+        assert not follow_ups.is_busy(run.folder.parent)
     requested.write_status(Status(state="failed"))
     worker.work(run.folder.parent)
     assert launched.order == ["tsne"]
@@ -153,7 +153,7 @@ def test_a_map_in_progress_pauses_while_a_run_waits(run: Run, monkeypatch: pytes
 def test_a_second_process_leaves_the_work_to_the_first(
         run: Run, launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "HANDOVER", 0.05)
-    with maps.mapper_lock(run.folder.parent).acquire():
+    with follow_ups.mapper_lock(run.folder.parent).acquire():
         worker.work(run.folder.parent)
         assert jobs.are_maps_coming(run)
     assert launched.order == []

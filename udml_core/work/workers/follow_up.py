@@ -13,8 +13,8 @@ from filelock import Timeout
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Report
 from udml_core.runs.analyses import Analysis, create_analysis
+from udml_core.work.jobs.follow_ups import is_busy, mapper_lock, next_map, withdraw_audit, withdraw_maps
 from udml_core.work.jobs.launch import start_in_background
-from udml_core.work.jobs.maps import is_busy, mapper_lock, next_map, withdraw_audit, withdraw_maps
 from udml_core.work.workers.execute import Reporter
 
 INTERVAL = 1.0
