@@ -17,7 +17,14 @@ from torch import Tensor
 from udml_core.base.declaration import Options
 from udml_core.base.errors import UserError
 from udml_core.data.augmentation import CROPS, Augmentation
-from udml_core.data.encoders import Encoder, EncoderSpec, Precision
+from udml_core.data.encoders import (
+    Encoder,
+    EncoderSpec,
+    Precision,
+    check_divisible,
+    check_trainable,
+    needs_batches,
+)
 from udml_core.data.training import Supervision, TrainingData
 from udml_core.methods.embedder import Embedder
 from udml_core.methods.fields import Part
@@ -150,8 +157,11 @@ class Method(Options, ABC):
 
     @property
     def cached_views(self) -> int:
-        """The number of views of each image that are cached for the head or the last blocks; 0 without random views."""
-        return 0
+        """The number of views of each image that are cached for the head or the last blocks; 0 without random views.
+
+        By default the field `kept_views` decides.
+        """
+        return int(getattr(self, "kept_views", 0))
 
     @property
     def views_needed(self) -> int:
@@ -247,11 +257,22 @@ class Method(Options, ABC):
         """
 
     def check_encoder(self, encoder: EncoderSpec) -> None:
-        """Reject an encoder that the method cannot train with its fields.
+        """Reject an encoder that the method cannot train with its fields `trains` and `batch_norm`.
 
         Raises:
-            UserError: The message names the field and the fix.
+            UserError: The encoder has nothing to train, has no last blocks, or trains from scratch with frozen
+                statistics. The message names the field and the fix.
         """
+        if not self.trains_encoder:
+            return
+        check_trainable(encoder)
+        if self.trained_part == "last":
+            check_divisible(encoder)
+        batch_norm = getattr(self, "batch_norm", "batch")
+        if batch_norm != "batch" and needs_batches(encoder):
+            raise UserError(f"{type(self).__name__}.batch_norm must be 'batch' because {encoder.backbone} trains from "
+                            f"scratch and has no learned statistics to keep, got '{batch_norm}'. Set the field "
+                            "'batch_norm' to 'batch'.")
 
     def check_features(self, features: Tensor) -> None:
         """Reject features that the method cannot learn from, if they are known before a run starts.

@@ -35,14 +35,13 @@ from torch.nn.functional import cross_entropy
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
 from udml_core.data.augmentation import CROPS
-from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training import TrainingData
 from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.closed_form import principal_directions
 from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.fields import BatchNorm, BatchSize, Dimension, Epochs, KeptViews, LearningRate, Trains
 from udml_core.methods.shared.distributed import agree, gather_rows, own_part, read_ahead, replicate
-from udml_core.methods.shared.projection import check_encoder_training, check_projection, network_with_head
+from udml_core.methods.shared.projection import check_projection, network_with_head
 from udml_core.methods.shared.training import (
     EMBEDDED,
     encode,
@@ -150,13 +149,6 @@ class Distill(Method):
     batch_norm: BatchNorm = "frozen"
     """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics, if encoder
     layers are trained."""
-
-    def check_encoder(self, encoder: EncoderSpec) -> None:
-        check_encoder_training(self, self.batch_norm, encoder)
-
-    @property
-    def cached_views(self) -> int:
-        return self.kept_views
 
     @property
     def shares_batches(self) -> bool:

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
 from udml_core.data.augmentation import CROPS
-from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training import TrainingData
 from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, unit
@@ -28,7 +27,7 @@ from udml_core.methods.shared.distributed import (
     read_ahead,
     replicate,
 )
-from udml_core.methods.shared.projection import check_encoder_training, check_projection, first_network
+from udml_core.methods.shared.projection import check_projection, first_network
 from udml_core.methods.shared.training import (
     Network,
     embed_jointly,
@@ -168,9 +167,6 @@ class PLM(Method):
     batch_norm: BatchNorm = "batch"
     """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics, if encoder
     layers are trained."""
-
-    def check_encoder(self, encoder: EncoderSpec) -> None:
-        check_encoder_training(self, self.batch_norm, encoder)
 
     @property
     def cached_views(self) -> int:

@@ -16,14 +16,13 @@ from pydantic import Field
 from torch import Tensor
 
 from udml_core.base.declaration import Shown
-from udml_core.data.encoders import EncoderSpec, check_divisible
+from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training import TrainingData
 from udml_core.methods.base import Card, Epoch, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.fields import BatchNorm, Dampening, KeptViews, LearningRate, Momentum, Trains, WeightDecay
 from udml_core.methods.shared.authority_method import AuthorityMethod
 from udml_core.methods.shared.distributed import agree, agree_on_search
-from udml_core.methods.shared.projection import check_batch_norm
 from udml_core.methods.shared.training import EncoderInTraining, SGDRates, rows_at
 from udml_core.numerics.geometry import ConjugateGradient, Point
 from udml_core.numerics.losses.angular import (
@@ -219,9 +218,8 @@ class SRPML(AuthorityMethod):
         return True
 
     def check_encoder(self, encoder: EncoderSpec) -> None:
-        if self.trains == "last" and encoder.trainable:
-            check_divisible(encoder)
-        check_batch_norm(self, self.batch_norm, encoder)
+        if encoder.trainable:  # otherwise only the projection learns
+            super().check_encoder(encoder)
 
     @property
     def learns_from_vectors(self) -> bool:

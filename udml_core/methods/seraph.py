@@ -13,7 +13,6 @@ from pydantic import Field
 from torch import Tensor
 
 from udml_core.base.declaration import Shown
-from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training import TrainingData
 from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.fields import (
@@ -37,7 +36,6 @@ from udml_core.methods.shared.pair_metric import (
     alternation_seconds,
     some_pairs,
 )
-from udml_core.methods.shared.projection import check_encoder_training
 from udml_core.methods.shared.training import SGDRates
 from udml_core.numerics.losses.mahalanobis import Report, entropy_metric, pair_entropy
 
@@ -127,9 +125,6 @@ class SERAPH(Method):
         distances = width * min(size * (size + width), 2 * MOST_PAIRS * width)
         step = 1e-10 * distances + 4e-10 * width**3
         return alternation_seconds(self.trains_encoder, size, width, image_seconds) + self.steps * step
-
-    def check_encoder(self, encoder: EncoderSpec) -> None:
-        check_encoder_training(self, self.batch_norm, encoder)
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay)

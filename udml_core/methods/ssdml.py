@@ -17,7 +17,6 @@ from torch import Tensor
 
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
-from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training import TrainingData
 from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, Head, unit
@@ -45,7 +44,7 @@ from udml_core.methods.shared.few_labels import (
     encoder_in_training,
     pretrain_encoder,
 )
-from udml_core.methods.shared.projection import check_encoder_training, check_projection, first_projection
+from udml_core.methods.shared.projection import check_projection, first_projection
 from udml_core.methods.shared.training import EncoderInTraining, SGDRates, rows_at
 from udml_core.numerics.explanations import Affinities, Explanation
 from udml_core.numerics.geometry import ConjugateGradient, Euclidean, Grassmann, Manifold
@@ -188,9 +187,6 @@ class SSDML(Method):
         if not self.trains_encoder and not self.steps:
             raise UserError(f"{type(self).__name__} with steps=0 on frozen features learns nothing. Raise the field "
                             "'steps', or set 'trains' to 'last' or 'all'.")
-
-    def check_encoder(self, encoder: EncoderSpec) -> None:
-        check_encoder_training(self, self.batch_norm, encoder)
 
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
         return Embedder(setting.encoder, Head(self._first_projection(data, setting), normalized=self.unit_length))

@@ -14,7 +14,6 @@ from pydantic import Field
 from torch import Tensor
 
 from udml_core.base.declaration import Shown
-from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training import TrainingData
 from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder
@@ -31,7 +30,7 @@ from udml_core.methods.fields import (
     WeightDecay,
 )
 from udml_core.methods.shared.few_labels import PAPER
-from udml_core.methods.shared.projection import check_encoder_training, check_projection, first_network
+from udml_core.methods.shared.projection import check_projection, first_network
 from udml_core.methods.shared.training import (
     Network,
     follow_batches,
@@ -91,9 +90,6 @@ class LabeledOnly(Method):
 
     def check(self, images: int, width: int | None) -> None:
         check_projection(type(self).__name__, self.dimension, self.beginning, images, width)
-
-    def check_encoder(self, encoder: EncoderSpec) -> None:
-        check_encoder_training(self, self.batch_norm, encoder)
 
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
         return self._first_network(data, setting).embedder(setting.encoder)

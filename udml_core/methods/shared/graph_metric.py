@@ -16,7 +16,6 @@ from torch import Tensor
 
 from udml_core.base.arrays import Array
 from udml_core.base.declaration import Shown
-from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training import TrainingData
 from udml_core.methods.base import Epoch, Method, Setting, State
 from udml_core.methods.fields import (
@@ -33,7 +32,6 @@ from udml_core.methods.fields import (
 )
 from udml_core.methods.shared.few_labels import Partitions, check_neighbors, encoder_in_training
 from udml_core.methods.shared.pair_metric import LearnedMetric, WeightedGraph, alternate, alternation_seconds
-from udml_core.methods.shared.projection import check_encoder_training
 from udml_core.methods.shared.training import SGDRates
 from udml_core.numerics.losses.mahalanobis import Report
 from udml_core.numerics.neighbors import nearest
@@ -108,9 +106,6 @@ class GraphMetric(Method):
 
     def check(self, images: int, width: int | None) -> None:
         check_neighbors(type(self).__name__, self.n_neighbors, images)
-
-    def check_encoder(self, encoder: EncoderSpec) -> None:
-        check_encoder_training(self, self.batch_norm, encoder)
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         self.check(*data.features.shape)

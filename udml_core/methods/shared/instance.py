@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
 from udml_core.data.augmentation import COLORS, CROPS, Augmentation
-from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training import TrainingData
 from udml_core.methods.base import Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import AnyHead, Embedder
@@ -42,7 +41,7 @@ from udml_core.methods.shared.distributed import (
     replicate,
     without_averaging,
 )
-from udml_core.methods.shared.projection import check_encoder_training, check_projection, first_network
+from udml_core.methods.shared.projection import check_projection, first_network
 from udml_core.methods.shared.training import (
     Network,
     follow_batches,
@@ -162,13 +161,6 @@ class InstanceMethod(Method, ABC):
     batch_norm: BatchNorm = "frozen"
     """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics. From
     scratch, use 'batch'."""
-
-    def check_encoder(self, encoder: EncoderSpec) -> None:
-        check_encoder_training(self, self.batch_norm, encoder)
-
-    @property
-    def cached_views(self) -> int:
-        return self.kept_views
 
     @property
     def shares_batches(self) -> bool:
