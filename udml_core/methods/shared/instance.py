@@ -105,6 +105,9 @@ class InstanceMethod(Method, ABC):
     views: ClassVar[int] = 2
     """Number of views of each image in a batch."""
 
+    colored: ClassVar[Augmentation] = COLORS
+    """The augmentation of the views if `colors` is on."""
+
     dimension: Dimension = 128
     """Dimension of the embedding."""
 
@@ -156,7 +159,7 @@ class InstanceMethod(Method, ABC):
 
     @property
     def augmentation(self) -> Augmentation:
-        return COLORS if self.colors else CROPS
+        return self.colored if self.colors else CROPS
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         steps = images / self.batch * (0.003 + 2e-9 * self.views * self.batch * width * self.dimension)
