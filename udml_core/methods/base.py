@@ -121,6 +121,8 @@ class Method(Options, ABC):
         main_fields: The fields that matter most, in the order of forms, at most `MOST_MAIN`; by default the first ones.
         fields_when_continued: The fields that a continued run may change; empty if the method cannot continue.
         needs_different_images: Whether `fit` fails if all images are the same.
+        shares_batches: Whether several processes can work on one batch.
+        clusters_by_ascent: Whether the method clusters by authority ascent, at its fields ε and γ.
     """
 
     card: ClassVar[Card]
@@ -128,6 +130,8 @@ class Method(Options, ABC):
     main_fields: ClassVar[tuple[str, ...]] = ()
     fields_when_continued: ClassVar[tuple[str, ...]] = ()
     needs_different_images: ClassVar[bool] = False
+    shares_batches: ClassVar[bool] = False
+    clusters_by_ascent: ClassVar[bool] = False
 
     @classmethod
     def form_fields(cls) -> tuple[list[str], list[str]]:
@@ -185,11 +189,6 @@ class Method(Options, ABC):
         return self.trained_part == "all" and self.cached_views > 0
 
     @property
-    def shares_batches(self) -> bool:
-        """Whether several processes can work on one batch."""
-        return False
-
-    @property
     def continues_with_pairs(self) -> bool:
         """Whether a finished run can continue with further pairs."""
         return bool(self.fields_when_continued)
@@ -198,11 +197,6 @@ class Method(Options, ABC):
     def continues_on_new_vectors(self) -> bool:
         """Whether further pairs may contain vectors that earlier epochs did not contain."""
         return self.continues_with_pairs
-
-    @property
-    def clusters_by_ascent(self) -> bool:
-        """Whether the method clusters by authority ascent, at its fields ε and γ."""
-        return False
 
     @property
     def augmentation(self) -> Augmentation:

@@ -86,6 +86,7 @@ class Distill(Method):
         source=("Measured once on birds at 112 pixels: MAP@R 33.2 with frozen features, 34.4 at the whitened start and "
                 "35.0 after two epochs. Most of the gain of refinement is not reproduced by a single view."))
 
+    shares_batches: ClassVar[bool] = True
     main_fields: ClassVar[tuple[str, ...]] = ("averaged", "times", "dimension", "trains", "epochs", "learning_rate")
 
     dimension: Dimension = 512
@@ -137,10 +138,6 @@ class Distill(Method):
     batch_norm: BatchNorm = "frozen"
     """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics, if encoder
     layers are trained."""
-
-    @property
-    def shares_batches(self) -> bool:
-        return True
 
     @property
     def views_needed(self) -> int:

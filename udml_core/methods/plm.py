@@ -65,6 +65,7 @@ class PLM(Method):
                 "has little to gain; see the record 'Methods without labels on birds' on the page "
                 "Results."))
 
+    shares_batches: ClassVar[bool] = True
     main_fields: ClassVar[tuple[str, ...]] = ("flat", "threshold", "dimension", "trains", "epochs", "learning_rate")
 
     dimension: Dimension = 128
@@ -153,10 +154,6 @@ class PLM(Method):
     @property
     def cached_views(self) -> int:
         return self.views
-
-    @property
-    def shares_batches(self) -> bool:
-        return True
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         batches = images / self.batch

@@ -167,6 +167,7 @@ class SRPML(AuthorityMethod):
                 "encoder with random weights it may fall; see the record 'sRPML on birds, "
                 "encoder trained' on the page Results."))
 
+    shares_batches: ClassVar[bool] = True
     main_fields: ClassVar[tuple[str, ...]] = ("alpha", "epsilon", "n_neighbors", "dimension", "trains", "epochs")
 
     trains: Trains = "all"
@@ -212,10 +213,6 @@ class SRPML(AuthorityMethod):
     @property
     def cached_views(self) -> int:
         return self.kept_views if self.crops and self.trains_encoder else 0
-
-    @property
-    def shares_batches(self) -> bool:
-        return True
 
     def check_encoder(self, encoder: EncoderSpec) -> None:
         if encoder.trainable:  # otherwise only the projection learns

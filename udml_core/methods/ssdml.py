@@ -88,6 +88,7 @@ class SSDML(Method):
         promise="may fall",
         source="Paper, table 1: the best epoch is above Initial on every data set.")
 
+    shares_batches: ClassVar[bool] = True
     main_fields: ClassVar[tuple[str, ...]] = ("alpha", "n_neighbors", "dimension", "trains", "epochs", "learning_rate")
 
     trains: Trains = "head"
@@ -163,10 +164,6 @@ class SSDML(Method):
     def epochs_planned(self) -> int:
         # Without a network that moves the features there is nothing to alternate with, and L is learned once.
         return self.epochs if self.trains_encoder or self.alternation == "batch" else 1
-
-    @property
-    def shares_batches(self) -> bool:
-        return True
 
     @property
     def partitions(self) -> Partitions:

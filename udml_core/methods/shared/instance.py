@@ -102,6 +102,7 @@ class InstanceMethod(Method, ABC):
     linear head as in every other method.
     """
 
+    shares_batches: ClassVar[bool] = True
     views: ClassVar[int] = 2
     """Number of views of each image in a batch."""
 
@@ -152,10 +153,6 @@ class InstanceMethod(Method, ABC):
     batch_norm: BatchNorm = "frozen"
     """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics. From
     scratch, use 'batch'."""
-
-    @property
-    def shares_batches(self) -> bool:
-        return True
 
     @property
     def augmentation(self) -> Augmentation:
