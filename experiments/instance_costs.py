@@ -24,7 +24,7 @@ from tests.benchmarks.measure import medians
 from udml_core.data.encoders import Encoder, EncoderSpec
 from udml_core.data.training_data import training_data
 from udml_core.methods import Setting, find_method
-from udml_core.methods.shared.instance import InstanceMethod, _Training
+from udml_core.methods.shared.instance import InstanceLoop, InstanceMethod
 from udml_core.methods.shared.training import random_views
 from udml_core.numerics.sampling import generator
 
@@ -45,7 +45,7 @@ def costs(name: str, backbone: str, size: int, batch: int, device: str, repetiti
     method = find_method(name).make(FIELDS | METHODS[name] | {"batch": batch})
     assert isinstance(method, InstanceMethod)
     data = training_data(features, None, torch.arange(images).numpy(), "none", pixels)
-    training = _Training(method, data, Setting(0, torch.device(device), encoder), None)
+    training = InstanceLoop(method, data, Setting(0, torch.device(device), encoder), None)
     training.network.train()
     random, rows = generator(0, 2), torch.arange(batch)
     read = training._read(rows).to(device)
@@ -75,7 +75,7 @@ def costs(name: str, backbone: str, size: int, batch: int, device: str, repetiti
             "taken_per_second": len(prepared) / seconds["step"]}
 
 
-def draw_views(training: _Training, read: Tensor, random: torch.Generator) -> Tensor:
+def draw_views(training: InstanceLoop, read: Tensor, random: torch.Generator) -> Tensor:
     return random_views(read, training.method.views, random, training.method.augmentation)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC
+
 import pytest
 
-from udml_core.base.declaration import describe
+from udml_core.base.declaration import Options, describe
 from udml_core.methods import METHODS, Method
 
 every_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.card.name)
@@ -15,15 +17,22 @@ def lineage(method: type[Method]) -> list[type[Method]]:
     return [part for part in method.__mro__ if issubclass(part, Method) and part is not Method]
 
 
+def mixins(method: type[Method]) -> list[type[Options]]:
+    """Return the bases that are no methods: fields, and what follows from them alone."""
+    return [part for part in method.__mro__ if issubclass(part, Options) and not issubclass(part, Method)
+            and part is not Options]
+
+
 @every_method
 def test_a_method_has_at_most_two_levels_of_inheritance(method: type[Method]) -> None:
     assert len(lineage(method)) <= 2, " → ".join(part.__name__ for part in reversed(lineage(method)))
+    assert all(set(part.__bases__) <= {Options, ABC} for part in mixins(method)), mixins(method)
 
 
 @every_method
 def test_no_field_is_declared_again_by_a_subclass(method: type[Method]) -> None:
     declared: dict[str, str] = {}
-    for part in reversed(lineage(method)):
+    for part in [*mixins(method), *reversed(lineage(method))]:
         fields = set(vars(part).get("__annotations__", {})) & set(part.model_fields)
         again = {name: (declared[name], part.__name__) for name in fields & set(declared)}
         assert not again, f"declared twice: {again}"

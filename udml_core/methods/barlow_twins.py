@@ -30,7 +30,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from udml_core.base.declaration import Shown
-from udml_core.data.augmentation import CROPS, DISTORTIONS, Augmentation
+from udml_core.data.augmentation import DISTORTIONS, Augmentation
 from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.shared.contrastive import HiddenWidth, ProjectedWidth
@@ -60,6 +60,7 @@ class BarlowTwins(InstanceMethod):
         source=("The paper trains a ResNet-50 on ImageNet from scratch for 1,000 epochs. A head on frozen features "
                 "starts at PCA and has little to gain."))
 
+    colored: ClassVar[Augmentation] = DISTORTIONS
     main_fields: ClassVar[tuple[str, ...]] = ("redundancy", "projected", "dimension", "trains", "epochs",
                                               "learning_rate")
 
@@ -72,10 +73,6 @@ class BarlowTwins(InstanceMethod):
 
     projected: ProjectedWidth = 512
     """Dimension of the projections that the loss compares. The paper uses 8,192."""
-
-    @property
-    def augmentation(self) -> Augmentation:
-        return DISTORTIONS if self.colors else CROPS
 
     def objective(self, network: Network, data: TrainingData, setting: Setting) -> Objective:
         return _Correlation(self, setting.seed).to(setting.device)

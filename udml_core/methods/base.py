@@ -17,7 +17,14 @@ from torch import Tensor
 from udml_core.base.declaration import Options
 from udml_core.base.errors import UserError
 from udml_core.data.augmentation import CROPS, Augmentation
-from udml_core.data.encoders import Encoder, EncoderSpec, Precision
+from udml_core.data.encoders import (
+    Encoder,
+    EncoderSpec,
+    Precision,
+    check_divisible,
+    check_trainable,
+    needs_batches,
+)
 from udml_core.data.training_data import Supervision, TrainingData
 from udml_core.methods.embedder import Embedder
 from udml_core.methods.fields import Part
@@ -114,6 +121,8 @@ class Method(Options, ABC):
         main_fields: The fields that matter most, in the order of forms, at most `MOST_MAIN`; by default the first ones.
         fields_when_continued: The fields that a continued run may change; empty if the method cannot continue.
         needs_different_images: Whether `fit` fails if all images are the same.
+        shares_batches: Whether several processes can work on one batch.
+        clusters_by_ascent: Whether the method clusters by authority ascent, at its fields ε and γ.
     """
 
     card: ClassVar[Card]
@@ -121,6 +130,8 @@ class Method(Options, ABC):
     main_fields: ClassVar[tuple[str, ...]] = ()
     fields_when_continued: ClassVar[tuple[str, ...]] = ()
     needs_different_images: ClassVar[bool] = False
+    shares_batches: ClassVar[bool] = False
+    clusters_by_ascent: ClassVar[bool] = False
 
     @classmethod
     def form_fields(cls) -> tuple[list[str], list[str]]:
@@ -150,8 +161,11 @@ class Method(Options, ABC):
 
     @property
     def cached_views(self) -> int:
-        """The number of views of each image that are cached for the head or the last blocks; 0 without random views."""
-        return 0
+        """The number of views of each image that are cached for the head or the last blocks; 0 without random views.
+
+        By default the field `kept_views` decides.
+        """
+        return int(getattr(self, "kept_views", 0))
 
     @property
     def views_needed(self) -> int:
@@ -175,11 +189,6 @@ class Method(Options, ABC):
         return self.trained_part == "all" and self.cached_views > 0
 
     @property
-    def shares_batches(self) -> bool:
-        """Whether several processes can work on one batch."""
-        return False
-
-    @property
     def continues_with_pairs(self) -> bool:
         """Whether a finished run can continue with further pairs."""
         return bool(self.fields_when_continued)
@@ -188,11 +197,6 @@ class Method(Options, ABC):
     def continues_on_new_vectors(self) -> bool:
         """Whether further pairs may contain vectors that earlier epochs did not contain."""
         return self.continues_with_pairs
-
-    @property
-    def clusters_by_ascent(self) -> bool:
-        """Whether the method clusters by authority ascent, at its fields ε and γ."""
-        return False
 
     @property
     def augmentation(self) -> Augmentation:
@@ -247,11 +251,22 @@ class Method(Options, ABC):
         """
 
     def check_encoder(self, encoder: EncoderSpec) -> None:
-        """Reject an encoder that the method cannot train with its fields.
+        """Reject an encoder that the method cannot train with its fields `trains` and `batch_norm`.
 
         Raises:
-            UserError: The message names the field and the fix.
+            UserError: The encoder has nothing to train, has no last blocks, or trains from scratch with frozen
+                statistics. The message names the field and the fix.
         """
+        if not self.trains_encoder:
+            return
+        check_trainable(encoder)
+        if self.trained_part == "last":
+            check_divisible(encoder)
+        batch_norm = getattr(self, "batch_norm", "batch")
+        if batch_norm != "batch" and needs_batches(encoder):
+            raise UserError(f"{type(self).__name__}.batch_norm must be 'batch' because {encoder.backbone} trains from "
+                            f"scratch and has no learned statistics to keep, got '{batch_norm}'. Set the field "
+                            "'batch_norm' to 'batch'.")
 
     def check_features(self, features: Tensor) -> None:
         """Reject features that the method cannot learn from, if they are known before a run starts.

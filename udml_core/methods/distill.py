@@ -24,7 +24,7 @@ Knowledge in a Neural Network", 2015).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, ClassVar, NamedTuple
 
 import torch
@@ -34,32 +34,19 @@ from torch.nn.functional import cross_entropy
 
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
-from udml_core.data.augmentation import CROPS
-from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training_data import TrainingData
-from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
+from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.closed_form import principal_directions
 from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.fields import BatchNorm, BatchSize, Dimension, Epochs, KeptViews, LearningRate, Trains
-from udml_core.methods.shared.distributed import agree, gather_rows, own_part, read_ahead, replicate
-from udml_core.methods.shared.projection import check_encoder_training, check_projection, network_with_head
-from udml_core.methods.shared.training import (
-    EMBEDDED,
-    encode,
-    follow_batches,
-    load_module,
-    load_optimizer,
-    module_state,
-    optimizer_state,
-    pinned,
-    random_views,
-    trained_parameters,
-    view_inputs,
-)
+from udml_core.methods.shared.distributed import agree, gather_rows
+from udml_core.methods.shared.epoch_loop import EpochLoop
+from udml_core.methods.shared.projection import check_projection, network_with_head
+from udml_core.methods.shared.training import EMBEDDED, encode, trained_parameters, view_inputs
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement.averaging import average_neighbors
 from udml_core.numerics.refinement.linear import unit_rows, whitening
-from udml_core.numerics.sampling import generator, neighbor_batches
+from udml_core.numerics.sampling import neighbor_batches
 
 
 class Targets(NamedTuple):
@@ -99,6 +86,7 @@ class Distill(Method):
         source=("Measured once on birds at 112 pixels: MAP@R 33.2 with frozen features, 34.4 at the whitened start and "
                 "35.0 after two epochs. Most of the gain of refinement is not reproduced by a single view."))
 
+    shares_batches: ClassVar[bool] = True
     main_fields: ClassVar[tuple[str, ...]] = ("averaged", "times", "dimension", "trains", "epochs", "learning_rate")
 
     dimension: Dimension = 512
@@ -151,17 +139,6 @@ class Distill(Method):
     """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics, if encoder
     layers are trained."""
 
-    def check_encoder(self, encoder: EncoderSpec) -> None:
-        check_encoder_training(self, self.batch_norm, encoder)
-
-    @property
-    def cached_views(self) -> int:
-        return self.kept_views
-
-    @property
-    def shares_batches(self) -> bool:
-        return True
-
     @property
     def views_needed(self) -> int:
         return 0 if self.trains == "last" else self.kept_views - 1  # the targets need views whatever is trained
@@ -186,10 +163,7 @@ class Distill(Method):
         return network_with_head(self, setting, targets.weight, targets.bias).embedder(setting.encoder)
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
-        training = _Training(self, data, setting, start)
-        for epoch in range(training.done + 1, self.epochs + 1):
-            curves = training.run_epoch(epoch)
-            yield Epoch(epoch, curves, training.network.embedder(setting.encoder), (), training.state(epoch))
+        yield from _Student(self, data, setting, start).run()
 
     def targets(self, data: TrainingData, setting: Setting) -> Targets:
         """Return the whitening head and the targets, from the frozen encoder."""
@@ -221,61 +195,31 @@ class Distill(Method):
         return torch.cat(parts)
 
 
-class _Training:
-    """The student and Adam."""
+class _Student(EpochLoop):
+    """The student, its targets, and Adam."""
+
+    whole = True
 
     def __init__(self, method: Distill, data: TrainingData, setting: Setting, start: State | None) -> None:
-        self.method, self.data, self.setting = method, data, setting
-        self.targets = method.targets(data, setting)
+        self.method, self.targets = method, method.targets(data, setting)
         agree(self.targets)
-        self.network = network_with_head(method, setting, self.targets.weight, self.targets.bias)
-        self._named = trained_parameters(self.network)
-        self._adam = torch.optim.Adam([parameter for _, parameter in self._named], lr=method.learning_rate)
-        self.done = 0
-        if start is not None:
-            self.done = int(start["epoch"])
-            load_module("network", self.network, start)
-            load_optimizer(self._adam, self._named, start)
-        self._replica = replicate(self.network)
+        network = network_with_head(method, setting, self.targets.weight, self.targets.bias)
+        named = trained_parameters(network)
+        adam = torch.optim.Adam([parameter for _, parameter in named], lr=method.learning_rate)
+        super().__init__(method, data, setting, start, network, adam, {"network": network}, named)
 
-    def run_epoch(self, epoch: int) -> dict[str, float]:
-        """Train for one epoch and return its curves."""
-        method, setting = self.method, self.setting
-        random = generator(setting.seed, epoch)
-        size = min(method.batch, len(self.data))
+    def _batches(self, epoch: int, random: torch.Generator) -> Iterable[Tensor]:
+        size = min(self.method.batch, len(self.data))
         # A repeated image would be its own nearest neighbor in the softmax.
-        batches = [batch.unique() for batch in neighbor_batches(self.targets.neighbors, size, random)]
-        follow_batches(self.network, method.batch_norm == "batch")
-        curves = []
-        for position, (batch, inputs) in enumerate(read_ahead(self._read, batches), 1):
-            views = random_views(inputs.to(setting.device, non_blocking=True), 1, random,
-                                 CROPS if method.crops_images else None, len(batch), own_part(batch)[1],
-                                 setting.encoder.spec.size)
-            curves.append(self._step(views, batch.to(setting.device)))
-            setting.report(position / len(batches))
-        self.network.eval()
-        agree(self.network.buffers())
-        return mean_curves(curves)
+        return [batch.unique() for batch in neighbor_batches(self.targets.neighbors, size, random)]
 
-    def state(self, epoch: int) -> dict[str, Tensor]:
-        """Return everything needed to continue after an epoch."""
-        return ({"epoch": torch.tensor(epoch)} | module_state("network", self.network)
-                | optimizer_state(self._adam, self._named))
-
-    def _read(self, batch: Tensor) -> Tensor:
-        """Read this process's part of a batch: images, or cached features or activations of their views."""
-        rows, _ = own_part(batch)
-        return pinned(view_inputs(self.method.trained_part, self.data, rows, whole=True), self.setting.device)
-
-    def _step(self, views: Tensor, batch: Tensor) -> dict[str, float]:
-        method, targets = self.method, self.targets
-        rows = gather_rows(self._replica(views), 1, len(batch))
-        neighborhood = neighborhood_loss(rows, targets.refined[batch], method.temperature)
-        regression = (1 - (rows * targets.whitened[batch]).sum(1)).mean()
+    def _step(self, batch: Tensor, inputs: Tensor, random: torch.Generator) -> dict[str, float]:
+        method, targets, own = self.method, self.targets, batch.to(self.setting.device)
+        rows = gather_rows(self._replica(self._views(inputs, 1, batch, random)), 1, len(batch))
+        neighborhood = neighborhood_loss(rows, targets.refined[own], method.temperature)
+        regression = (1 - (rows * targets.whitened[own]).sum(1)).mean()
         loss = neighborhood + method.regression * regression
-        self._adam.zero_grad(set_to_none=True)
-        loss.backward()
-        self._adam.step()
+        self._descend(loss)
         return {"loss": loss.item(), "neighborhood loss": neighborhood.item(), "regression loss": regression.item()}
 
 

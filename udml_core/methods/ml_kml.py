@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from udml_core.base.declaration import Shown
+from udml_core.base.declaration import Options, Shown
 from udml_core.base.errors import UserError
 from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Card, Setting
@@ -27,7 +27,31 @@ Margin = Annotated[float, Field(ge=0, le=100), Shown(symbol="m", step=0.1, high=
 RowRate = Annotated[float, Field(gt=0, le=1000), Shown(low=1e-4, high=1.0, logarithmic=True)]
 
 
-class ML(PairMethod):
+class LinearRows(Options):
+    """The fields of a linear projection of points, its loss and the unit of its learning rate."""
+
+    bias: Bias = 1.0
+    """Squared distance that separates similar from dissimilar pairs."""
+
+    margin: Margin = 1.0
+    """Distance that each pair must keep from the bias; at most the bias."""
+
+    learning_rate: RowRate = 0.01
+    """Learning rate for each pair, divided by the mean squared length of the points."""
+
+    beginning: Beginning = "pca"
+    """Initial projection: the principal components, or a random subspace as in the paper. Both are scaled so that the
+    median squared distance of pairs is the bias."""
+
+    def _linear_problem(self, points: Tensor) -> PairProblem:
+        return PairProblem(points, PairHinge(Linear(), self.bias, self.margin), self.learning_rate)
+
+    def _rate_unit(self, problem: PairProblem, first: Tensor) -> float:
+        # With the inverse mean squared length of the points, a step changes distances equally for points of any length.
+        return 1 / float(problem.points.square().sum(1).mean().clamp_min(1e-12))
+
+
+class ML(LinearRows, PairMethod):
     """Linear metric learning on unit features.
 
     min_L Σ max(0, m − y(b − ‖L(x_i−x_j)‖²)) with m = b = 1.
@@ -48,19 +72,6 @@ class ML(PairMethod):
         promise="may fall",
         source="NML's paper uses it as a baseline and promises no gain.")
 
-    bias: Bias = 1.0
-    """Squared distance that separates similar from dissimilar pairs."""
-
-    margin: Margin = 1.0
-    """Distance that each pair must keep from the bias; at most the bias."""
-
-    learning_rate: RowRate = 0.01
-    """Learning rate for each pair, divided by the mean squared length of the points."""
-
-    beginning: Beginning = "pca"
-    """Initial projection: the principal components, or a random subspace as in the paper. Both are scaled so that the
-    median squared distance of pairs is the bias."""
-
     def check(self, images: int, width: int | None) -> None:
         check_margin(type(self).__name__, self.margin, self.bias)
         check_projection(type(self).__name__, self.dimension, self.beginning, images, width)
@@ -71,19 +82,16 @@ class ML(PairMethod):
     def _problem(self, data: TrainingData, setting: Setting) -> PairProblem:
         points = unit(data.features.to(setting.device))
         self.check(*points.shape)
-        return PairProblem(points, PairHinge(Linear(), self.bias, self.margin), self.learning_rate)
+        return self._linear_problem(points)
 
     def _first_rows(self, problem: PairProblem, data: TrainingData, seed: int) -> Tensor:
         return _scaled_projection(problem, data, self.dimension, self.beginning, seed)
-
-    def _rate_unit(self, problem: PairProblem, first: Tensor) -> float:
-        return _inverse_squared_length(problem.points)
 
     def _head(self, rows: Tensor, data: TrainingData) -> Head:
         return Head(rows.mT.contiguous(), normalized=False)
 
 
-class KML(PairMethod):
+class KML(LinearRows, PairMethod):
     """The kernelized form of ML: ‖A(K_i − K_j)‖².
 
     K_i is the column of the χ² kernel matrix of image i.
@@ -108,19 +116,6 @@ class KML(PairMethod):
         supervision="pairs",
         promise="may fall",
         source="Paper, in words: about as good as NML at many times the cost.")
-
-    bias: Bias = 1.0
-    """Squared distance that separates similar from dissimilar pairs."""
-
-    margin: Margin = 1.0
-    """Distance that each pair must keep from the bias; at most the bias."""
-
-    learning_rate: RowRate = 0.01
-    """Learning rate for each pair, divided by the mean squared length of the points."""
-
-    beginning: Beginning = "pca"
-    """Initial projection: the principal components, or a random subspace as in the paper. Both are scaled so that the
-    median squared distance of pairs is the bias."""
 
     @property
     def positive_only(self) -> bool:
@@ -149,17 +144,13 @@ class KML(PairMethod):
         points = self._histograms(data, setting.device)
         self.check(len(points), points.shape[1])
         values = kernel_of("chi2", 1.0, points.shape[1]).values(points, points)
-        hinge = PairHinge(Linear(), self.bias, self.margin)
-        return PairProblem(values - values.mean(0), hinge, self.learning_rate)
+        return self._linear_problem(values - values.mean(0))
 
     def _histograms(self, data: TrainingData, device: torch.device) -> Tensor:
         return histograms(data.features.to(device))
 
     def _first_rows(self, problem: PairProblem, data: TrainingData, seed: int) -> Tensor:
         return _scaled_projection(problem, data, self.dimension, self.beginning, seed)
-
-    def _rate_unit(self, problem: PairProblem, first: Tensor) -> float:
-        return _inverse_squared_length(problem.points)
 
     def _head(self, rows: Tensor, data: TrainingData) -> KernelHead:
         return KernelHead(self._histograms(data, rows.device), "chi2", 1.0, weight=rows.mT.contiguous())
@@ -172,11 +163,3 @@ def _scaled_projection(problem: PairProblem, data: TrainingData, dimension: int,
     pairs = data.pairs[0].to(problem.points.device)
     median = problem.hinge.squared(problem.points, rows, pairs).median()
     return rows * (problem.hinge.bias / median.clamp_min(1e-12)).sqrt()
-
-
-def _inverse_squared_length(points: Tensor) -> float:
-    """Return 1 / mean ‖x‖².
-
-    With this factor a step changes distances equally for points of any length.
-    """
-    return 1 / float(points.square().sum(1).mean().clamp_min(1e-12))

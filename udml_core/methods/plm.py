@@ -5,7 +5,8 @@ S. Bhatnagar, N. Ahuja, "Piecewise-Linear Manifolds for Deep Metric Learning"; e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -14,34 +15,14 @@ from torch import Tensor, nn
 
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
-from udml_core.data.augmentation import CROPS
-from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training_data import TrainingData
-from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
+from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.fields import BatchNorm, CenteredBeginning, Dimension, Epochs, KeptViews, Trains
-from udml_core.methods.shared.distributed import (
-    agree,
-    average_gradients,
-    gather_rows,
-    own_part,
-    read_ahead,
-    replicate,
-)
-from udml_core.methods.shared.projection import check_encoder_training, check_projection, first_network
-from udml_core.methods.shared.training import (
-    Network,
-    embed_jointly,
-    follow_batches,
-    load_module,
-    load_optimizer,
-    module_state,
-    optimizer_state,
-    pinned,
-    random_views,
-    trained_parameters,
-    view_inputs,
-)
+from udml_core.methods.shared.distributed import agree, gather_rows
+from udml_core.methods.shared.epoch_loop import EpochLoop
+from udml_core.methods.shared.projection import check_projection, first_network
+from udml_core.methods.shared.training import Network, embed_jointly, trained_parameters
 from udml_core.numerics.explanations import Proxies
 from udml_core.numerics.graph import Through, linear_neighborhoods, linear_neighborhoods_at
 from udml_core.numerics.losses.piecewise import SimilarityKind, piecewise_loss
@@ -84,6 +65,7 @@ class PLM(Method):
                 "has little to gain; see the record 'Methods without labels on birds' on the page "
                 "Results."))
 
+    shares_batches: ClassVar[bool] = True
     main_fields: ClassVar[tuple[str, ...]] = ("flat", "threshold", "dimension", "trains", "epochs", "learning_rate")
 
     dimension: Dimension = 128
@@ -169,16 +151,9 @@ class PLM(Method):
     """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics, if encoder
     layers are trained."""
 
-    def check_encoder(self, encoder: EncoderSpec) -> None:
-        check_encoder_training(self, self.batch_norm, encoder)
-
     @property
     def cached_views(self) -> int:
         return self.views
-
-    @property
-    def shares_batches(self) -> bool:
-        return True
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         batches = images / self.batch
@@ -203,11 +178,7 @@ class PLM(Method):
         return self._network(data, setting).embedder(setting.encoder)
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
-        training = _Training(self, data, setting, start)
-        for epoch in range(training.done + 1, self.epochs + 1):
-            curves = training.run_epoch(epoch)
-            yield Epoch(epoch, curves | training.proxies.spread(), training.student.embedder(setting.encoder),
-                        training.proxies.explained(), training.state(epoch))
+        yield from _Student(self, data, setting, start).run()
 
     def _network(self, data: TrainingData, setting: Setting) -> Network:
         return first_network(self, data, setting, self.dimension, self.beginning)
@@ -232,63 +203,38 @@ class PLM(Method):
                                                through=self.through).basis
 
 
-class _Training:
+class _Student(EpochLoop):
     """The student, its moving average (the teacher), the proxies, and Adam."""
 
     def __init__(self, method: PLM, data: TrainingData, setting: Setting, start: State | None) -> None:
-        self.method, self.data, self.setting = method, data, setting
-        self.student = method._network(data, setting)
-        self._replica = replicate(self.student)
-        self.teacher = self.student.momentum_copy()
-        points = embed_jointly(self.student, data, setting.device)
+        student = method._network(data, setting)
+        agree([*student.parameters(), *student.buffers()])
+        self.method, self.teacher, self.whole = method, student.momentum_copy(), method.whole_view
+        points = embed_jointly(student, data, setting.device)
         self.proxies = _Proxies(*method._first_proxies(points, setting.seed)).to(setting.device)
+        named = [(f"student.{name}", parameter) for name, parameter in trained_parameters(student)]
         groups: list[dict[str, Any]] = [
-            {"params": [parameter for _, parameter in trained_parameters(self.student)]},
+            {"params": [parameter for _, parameter in named]},
             {"params": [*self.proxies.parameters()], "lr": method.learning_rate * method.proxy_rate}]
-        self._adam = torch.optim.Adam(groups, lr=method.learning_rate)
-        self._named = [*((f"student.{name}", parameter) for name, parameter in trained_parameters(self.student)),
-                       *self.proxies.named_parameters()]
-        self._modules = (("student", self.student), ("teacher", self.teacher), ("proxies", self.proxies))
-        self.done = 0
-        if start is not None:
-            self.done = int(start["epoch"])
-            for name, module in self._modules:
-                load_module(name, module, start)
-            load_optimizer(self._adam, self._named, start)
+        super().__init__(method, data, setting, start, student, torch.optim.Adam(groups, lr=method.learning_rate),
+                         {"student": student, "teacher": self.teacher, "proxies": self.proxies},
+                         [*named, *self.proxies.named_parameters()])
         agree(self.proxies.parameters())
 
-    def run_epoch(self, epoch: int) -> dict[str, float]:
-        """Train for one epoch and return its curves."""
-        method, setting = self.method, self.setting
-        random = generator(setting.seed, epoch)
-        points = embed_jointly(self.student, self.data, setting.device)
-        neighbors = torch.from_numpy(nearest(points.cpu().numpy(), method.group - 1)[1])
+    def _batches(self, epoch: int, random: torch.Generator) -> Iterable[Tensor]:
+        points = embed_jointly(self.network, self.data, self.setting.device)
+        neighbors = torch.from_numpy(nearest(points.cpu().numpy(), self.method.group - 1)[1])
         agree([neighbors])
-        follow_batches(self.student, method.batch_norm == "batch")
-        batches = list(neighbor_batches(neighbors, min(method.batch, len(self.data)), random))
-        curves = []
-        for position, (batch, inputs) in enumerate(read_ahead(self._read, batches), 1):
-            views = self._views(inputs.to(setting.device, non_blocking=True), batch, random)
-            curves.append(self._step(views, len(batch)))
-            setting.report(position / len(batches))
-        self.student.eval()
-        return mean_curves(curves)
+        return neighbor_batches(neighbors, min(self.method.batch, len(self.data)), random)
 
-    def state(self, epoch: int) -> dict[str, Tensor]:
-        """Return everything needed to continue after an epoch."""
-        state = {"epoch": torch.tensor(epoch)} | optimizer_state(self._adam, self._named)
-        for name, module in self._modules:
-            state |= module_state(name, module)
-        return state
+    def _result(self, epoch: int, curves: dict[str, float]) -> Epoch:
+        result = super()._result(epoch, curves | self.proxies.spread())
+        return replace(result, explanations=self.proxies.explained())
 
-    def _step(self, views: Tensor, images: int) -> dict[str, float]:
-        """Take one step on a batch (section 3.6.4).
-
-        Args:
-            views: Two views of every image in this process's part, (2s, …), the second views below the first.
-            images: Number m of images in the whole batch.
-        """
-        method = self.method
+    def _step(self, batch: Tensor, inputs: Tensor, random: torch.Generator) -> dict[str, float]:
+        """Take one step on two views of every image of a batch (section 3.6.4)."""
+        method, images = self.method, len(batch)
+        views = self._views(inputs, 2, batch, random)
         # No gradient flows into the teacher: it provides fixed neighborhoods and similarities, and moves only as the
         # average of the student. Otherwise the student could lower its loss by changing its own targets.
         with torch.no_grad():
@@ -302,30 +248,15 @@ class _Training:
         loss = piecewise_loss(embeddings, targets, neighborhoods, self.proxies.places, self.proxies.directions,
                               n_alpha=method.n_alpha, n_beta=method.n_beta, scale=method.scale, kind=method.similarity,
                               similarity_gradient=method.similarity_gradient)
-        self._adam.zero_grad(set_to_none=True)
-        loss.total.backward()
-        average_gradients(self.proxies.parameters())
-        self._adam.step()
+        self._descend(loss.total, self.proxies.parameters())
         # Adam's step leaves the set of orthonormal directions; distances along a neighborhood need them orthonormal.
         self.proxies.straighten()
         if method.batch_norm == "batch":
             # Each process normalized its own part of the batch. The teacher must be the same in all processes.
-            agree(self.student.buffers())
-        self.teacher.follow(self.student, method.momentum)
+            agree(self.network.buffers())
+        self.teacher.follow(self.network, method.momentum)
         return {"loss": loss.total.item(), "point loss": loss.point.item(), "proxy loss": loss.proxy.item(),
                 "neighborhood loss": loss.neighborhood.item(), "admitted": neighborhoods.members.float().mean().item()}
-
-    def _read(self, batch: Tensor) -> Tensor:
-        """Read this process's part of a batch: images, or cached features or activations of their views."""
-        rows, _ = own_part(batch)
-        inputs = view_inputs(self.method.trained_part, self.data, rows, self.method.whole_view)
-        return pinned(inputs, self.setting.device)
-
-    def _views(self, inputs: Tensor, batch: Tensor, random: torch.Generator) -> Tensor:
-        """Return two random views of every image in this process's part of a batch."""
-        crops, side = CROPS if self.method.crops_images else None, self.setting.encoder.spec.size
-        return random_views(inputs, 2, random, crops, len(batch), own_part(batch)[1], side)
-
 
 class _Proxies(nn.Module):
     """Learned proxies.

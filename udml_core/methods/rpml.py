@@ -16,14 +16,13 @@ from pydantic import Field
 from torch import Tensor
 
 from udml_core.base.declaration import Shown
-from udml_core.data.encoders import EncoderSpec, check_divisible
+from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Card, Epoch, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.fields import BatchNorm, Dampening, KeptViews, LearningRate, Momentum, Trains, WeightDecay
 from udml_core.methods.shared.authority_method import AuthorityMethod
 from udml_core.methods.shared.distributed import agree, agree_on_search
-from udml_core.methods.shared.projection import check_batch_norm
 from udml_core.methods.shared.training import EncoderInTraining, SGDRates, rows_at
 from udml_core.numerics.geometry import ConjugateGradient, Point
 from udml_core.numerics.losses.angular import (
@@ -168,6 +167,7 @@ class SRPML(AuthorityMethod):
                 "encoder with random weights it may fall; see the record 'sRPML on birds, "
                 "encoder trained' on the page Results."))
 
+    shares_batches: ClassVar[bool] = True
     main_fields: ClassVar[tuple[str, ...]] = ("alpha", "epsilon", "n_neighbors", "dimension", "trains", "epochs")
 
     trains: Trains = "all"
@@ -214,14 +214,9 @@ class SRPML(AuthorityMethod):
     def cached_views(self) -> int:
         return self.kept_views if self.crops and self.trains_encoder else 0
 
-    @property
-    def shares_batches(self) -> bool:
-        return True
-
     def check_encoder(self, encoder: EncoderSpec) -> None:
-        if self.trains == "last" and encoder.trainable:
-            check_divisible(encoder)
-        check_batch_norm(self, self.batch_norm, encoder)
+        if encoder.trainable:  # otherwise only the projection learns
+            super().check_encoder(encoder)
 
     @property
     def learns_from_vectors(self) -> bool:

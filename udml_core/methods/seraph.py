@@ -5,7 +5,6 @@ It is a baseline of SSDML.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
 import torch
@@ -13,36 +12,14 @@ from pydantic import Field
 from torch import Tensor
 
 from udml_core.base.declaration import Shown
-from udml_core.data.encoders import EncoderSpec
-from udml_core.data.training_data import TrainingData
-from udml_core.methods.base import Card, Epoch, Method, Setting, State
-from udml_core.methods.fields import (
-    BatchNorm,
-    BatchSize,
-    Epochs,
-    GraphNeighbors,
-    LearningRate,
-    Momentum,
-    Partition,
-    PartitionEpochs,
-    Trains,
-    WeightDecay,
-)
-from udml_core.methods.shared.few_labels import PAPER, Partitions, encoder_in_training
-from udml_core.methods.shared.pair_metric import (
-    MOST_PAIRS,
-    LearnedMetric,
-    WeightedGraph,
-    alternate,
-    alternation_seconds,
-    some_pairs,
-)
-from udml_core.methods.shared.projection import check_encoder_training
-from udml_core.methods.shared.training import SGDRates
+from udml_core.methods.base import Card
+from udml_core.methods.fields import GraphNeighbors
+from udml_core.methods.shared.few_labels import PAPER
+from udml_core.methods.shared.pair_metric import MOST_PAIRS, LearnedMetric, PairMetric, WeightedGraph, some_pairs
 from udml_core.numerics.losses.mahalanobis import Report, entropy_metric, pair_entropy
 
 
-class SERAPH(Method):
+class SERAPH(PairMetric):
     """Entropy regularized metric learning (G. Niu et al., Neural Computation 2014).
 
     max Σ_labeled log p(y_ij) + μ Σ_unlabeled Σ_y p log p − λ tr M with p(y) = 1/(1+exp(y(δ²−η))), made deep by SSDML's
@@ -63,37 +40,7 @@ class SERAPH(Method):
         supervision="few",
         promise="may fall",
         source="Paper, table 1: R@1 rises over Initial on every data set.")
-    rank_shows_collapse: ClassVar[bool] = False  # M itself changes the effective rank with every partition
-
     main_fields: ClassVar[tuple[str, ...]] = ("n_neighbors", "threshold", "trains", "epochs", "batch", "learning_rate")
-
-    trains: Trains = "head"
-    """Train only the metric on frozen features, or the encoder's last blocks or all layers with it."""
-
-    epochs: Epochs = 10
-    """Passes over the partition, if the encoder is trained. SSDML's paper takes at most 50 and keeps the best."""
-
-    batch: BatchSize = 100
-    """Pairs of each kind in a batch."""
-
-    learning_rate: LearningRate = 1e-4
-    """Learning rate of SGD on the encoder."""
-
-    momentum: Momentum = 0.9
-    """Momentum of SGD."""
-
-    weight_decay: WeightDecay = 0.0
-    """Weight decay of SGD; the paper prints none."""
-
-    batch_norm: BatchNorm = "frozen"
-    """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics. From
-    scratch, use 'batch'."""
-
-    partition: Partition = 9000
-    """Unlabeled images in a partition; 0 takes all of them."""
-
-    partition_epochs: PartitionEpochs = 10
-    """Epochs with one partition before the next is drawn."""
 
     n_neighbors: GraphNeighbors = 10
     """Number of random images that each image is paired with; these pairs count as unlabeled."""
@@ -113,28 +60,11 @@ class SERAPH(Method):
     steps: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=200, label="Projected-gradient steps")] = 50
     """Projected-gradient steps on M in each partition."""
 
-    @property
-    def epochs_planned(self) -> int:
-        return self.epochs if self.trains_encoder else 1
-
-    @property
-    def partitions(self) -> Partitions:
-        """The partitions' size and length."""
-        return Partitions(self.partition, self.partition_epochs)
-
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         size = self.partitions.most_images(images)
         distances = width * min(size * (size + width), 2 * MOST_PAIRS * width)
         step = 1e-10 * distances + 4e-10 * width**3
-        return alternation_seconds(self.trains_encoder, size, width, image_seconds) + self.steps * step
-
-    def check_encoder(self, encoder: EncoderSpec) -> None:
-        check_encoder_training(self, self.batch_norm, encoder)
-
-    def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
-        rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay)
-        network = encoder_in_training(self, data, setting, rates, self.batch_norm, start)
-        yield from alternate(self, network, self.partitions, self.epochs_planned, self.batch, data, setting, start)
+        return super().expected_seconds(images, width, image_seconds) + self.steps * step
 
     def build_graph(self, features: Tensor, labels: Tensor, random: torch.Generator) -> WeightedGraph:
         """Pair each point with random others.

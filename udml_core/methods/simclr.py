@@ -25,7 +25,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from udml_core.data.augmentation import CROPS, DISTORTIONS, Augmentation
+from udml_core.data.augmentation import DISTORTIONS, Augmentation
 from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.fields import Temperature
@@ -55,6 +55,7 @@ class SimCLR(InstanceMethod):
         source=("The paper trains large encoders from scratch in batches of thousands of images. A head on frozen "
                 "features starts at PCA and has little to gain."))
 
+    colored: ClassVar[Augmentation] = DISTORTIONS
     main_fields: ClassVar[tuple[str, ...]] = ("temperature", "projection", "dimension", "trains", "epochs",
                                               "learning_rate")
 
@@ -71,10 +72,6 @@ class SimCLR(InstanceMethod):
 
     projected: ProjectedWidth = 128
     """Dimension of the projections that the loss compares."""
-
-    @property
-    def augmentation(self) -> Augmentation:
-        return DISTORTIONS if self.colors else CROPS
 
     def objective(self, network: Network, data: TrainingData, setting: Setting) -> Objective:
         return _Contrast(self, setting.seed).to(setting.device)

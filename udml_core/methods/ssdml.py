@@ -17,7 +17,6 @@ from torch import Tensor
 
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
-from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, Head, unit
@@ -45,7 +44,7 @@ from udml_core.methods.shared.few_labels import (
     encoder_in_training,
     pretrain_encoder,
 )
-from udml_core.methods.shared.projection import check_encoder_training, check_projection, first_projection
+from udml_core.methods.shared.projection import check_projection, first_projection
 from udml_core.methods.shared.training import EncoderInTraining, SGDRates, rows_at
 from udml_core.numerics.explanations import Affinities, Explanation
 from udml_core.numerics.geometry import ConjugateGradient, Euclidean, Grassmann, Manifold
@@ -89,6 +88,7 @@ class SSDML(Method):
         promise="may fall",
         source="Paper, table 1: the best epoch is above Initial on every data set.")
 
+    shares_batches: ClassVar[bool] = True
     main_fields: ClassVar[tuple[str, ...]] = ("alpha", "n_neighbors", "dimension", "trains", "epochs", "learning_rate")
 
     trains: Trains = "head"
@@ -166,10 +166,6 @@ class SSDML(Method):
         return self.epochs if self.trains_encoder or self.alternation == "batch" else 1
 
     @property
-    def shares_batches(self) -> bool:
-        return True
-
-    @property
     def partitions(self) -> Partitions:
         """The partitions' size and length."""
         return Partitions(self.partition, self.partition_epochs)
@@ -188,9 +184,6 @@ class SSDML(Method):
         if not self.trains_encoder and not self.steps:
             raise UserError(f"{type(self).__name__} with steps=0 on frozen features learns nothing. Raise the field "
                             "'steps', or set 'trains' to 'last' or 'all'.")
-
-    def check_encoder(self, encoder: EncoderSpec) -> None:
-        check_encoder_training(self, self.batch_norm, encoder)
 
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
         return Embedder(setting.encoder, Head(self._first_projection(data, setting), normalized=self.unit_length))

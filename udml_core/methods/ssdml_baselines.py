@@ -22,6 +22,7 @@ from udml_core.methods.shared.graph_metric import GraphMetric
 from udml_core.methods.shared.pair_metric import (
     MOST_PAIRS,
     LearnedMetric,
+    PairMetric,
     WeightedGraph,
     divide_by_density,
     heat_kernel,
@@ -42,7 +43,7 @@ ITML_PAIRS = 500
 """Largest number of labeled pairs of each kind for ITML, which visits the pairs one by one."""
 
 
-class LRML(GraphMetric):
+class LRML(GraphMetric, PairMetric):
     """Laplacian regularized metric learning (S. Hoi, W. Liu, S. Chang, TOMM 2010).
 
     min γs·tr(MS) − γd·tr(MD) + β·tr(MR) over M ⪰ 0, log|M| ≥ 0, where S, D and R are the mean outer products over
@@ -70,7 +71,7 @@ class LRML(GraphMetric):
         return _laplacian(self, graph, random)
 
 
-class ISDML(GraphMetric):
+class ISDML(GraphMetric, PairMetric):
     """Intrinsic semi-supervised distance metric learning, approximated.
 
     S. Ying et al., "Manifold Preserving: An Intrinsic Approach for Semisupervised Distance Metric Learning", 2017.
@@ -100,7 +101,7 @@ class ISDML(GraphMetric):
         return _laplacian(self, graph, random)
 
 
-class APLLR(GraphMetric):
+class APLLR(GraphMetric, PairMetric):
     """Affinity propagation with a log-likelihood ratio prior.
 
     U. Dutta, C. Chandra Sekhar 2018.
@@ -136,7 +137,7 @@ class APLLR(GraphMetric):
         return LearnedMetric(metric, self.weight_dissimilar, {"prior rank": float(rank)})
 
 
-class APIT(GraphMetric):
+class APIT(GraphMetric, PairMetric):
     """Affinity propagation with an information-theoretic prior.
 
     U. Dutta, C. Chandra Sekhar 2018.

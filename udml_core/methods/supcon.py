@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 
 from udml_core.base.declaration import Shown
-from udml_core.data.augmentation import CROPS, DISTORTIONS, Augmentation
+from udml_core.data.augmentation import DISTORTIONS, Augmentation
 from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.fields import Temperature
@@ -59,6 +59,7 @@ class SupCon(InstanceMethod):
         source=("Paper, table 2: 96.0 % accuracy on CIFAR-10 against 93.6 % for SimCLR, for classes seen in training. "
                 "Labels of the training classes need not help classes that are not among them."))
 
+    colored: ClassVar[Augmentation] = DISTORTIONS
     main_fields: ClassVar[tuple[str, ...]] = ("temperature", "form", "projection", "dimension", "trains", "epochs")
 
     temperature: Temperature = 0.1
@@ -76,10 +77,6 @@ class SupCon(InstanceMethod):
 
     projected: ProjectedWidth = 128
     """Dimension of the projections that the loss compares."""
-
-    @property
-    def augmentation(self) -> Augmentation:
-        return DISTORTIONS if self.colors else CROPS
 
     def objective(self, network: Network, data: TrainingData, setting: Setting) -> Objective:
         return _ClassContrast(self, data.labels, setting.seed).to(setting.device)

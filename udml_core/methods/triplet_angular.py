@@ -6,7 +6,7 @@ These references show what unlabeled images contribute.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, ClassVar
 
 import torch
@@ -14,9 +14,8 @@ from pydantic import Field
 from torch import Tensor
 
 from udml_core.base.declaration import Shown
-from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training_data import TrainingData
-from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
+from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.embedder import Embedder
 from udml_core.methods.fields import (
     Angle,
@@ -30,21 +29,12 @@ from udml_core.methods.fields import (
     Trains,
     WeightDecay,
 )
+from udml_core.methods.shared.epoch_loop import EpochLoop
 from udml_core.methods.shared.few_labels import PAPER
-from udml_core.methods.shared.projection import check_encoder_training, check_projection, first_network
-from udml_core.methods.shared.training import (
-    Network,
-    follow_batches,
-    load_module,
-    load_optimizer,
-    module_state,
-    optimizer_state,
-    rows_at,
-    trained_parameters,
-    whole_inputs,
-)
+from udml_core.methods.shared.projection import check_projection, first_network
+from udml_core.methods.shared.training import Network, rows_at, trained_parameters, whole_inputs
 from udml_core.numerics.losses.angular import angular_loss, triplet_loss
-from udml_core.numerics.sampling import cluster_triplets, generator
+from udml_core.numerics.sampling import cluster_triplets
 
 
 class LabeledOnly(Method):
@@ -92,50 +82,11 @@ class LabeledOnly(Method):
     def check(self, images: int, width: int | None) -> None:
         check_projection(type(self).__name__, self.dimension, self.beginning, images, width)
 
-    def check_encoder(self, encoder: EncoderSpec) -> None:
-        check_encoder_training(self, self.batch_norm, encoder)
-
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
         return self._first_network(data, setting).embedder(setting.encoder)
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
-        network = self._first_network(data, setting)
-        named = trained_parameters(network)
-        sgd = torch.optim.SGD([parameter for _, parameter in named], lr=self.learning_rate, momentum=self.momentum,
-                              weight_decay=self.weight_decay)
-        done = 0
-        if start is not None:
-            done = int(start["epoch"])
-            load_module("network", network, start)
-            load_optimizer(sgd, named, start)
-        labeled = torch.nonzero(data.labels >= 0).squeeze(1)
-        classes = data.labels[labeled].unique(return_inverse=True)[1]
-        for epoch in range(done + 1, self.epochs + 1):
-            random = generator(setting.seed, epoch)
-            triplets = labeled[cluster_triplets(classes, self.per_anchor, self.MOST_TRIPLETS, random)]
-            batches = triplets[torch.randperm(len(triplets), generator=random)].split(self.batch)
-            follow_batches(network, self.batch_norm == "batch")
-            losses = []
-            for position, batch in enumerate(batches, 1):
-                losses.append({"loss": self._step(network, sgd, batch, data, setting)})
-                setting.report(position / len(batches))
-            network.eval()
-            state = ({"epoch": torch.tensor(epoch)} | module_state("network", network)
-                     | optimizer_state(sgd, named))
-            yield Epoch(epoch, mean_curves(losses), network.embedder(setting.encoder), (), state)
-
-    def _step(self, network: Network, sgd: torch.optim.SGD, batch: Tensor, data: TrainingData,
-              setting: Setting) -> float:
-        """Take one step of SGD on a batch of triplets (t, 3) and return its mean loss."""
-        images, local = torch.unique(batch, return_inverse=True)
-        inputs = whole_inputs(network.part, data, images)
-        embeddings = network(inputs.to(setting.device))
-        triplet = (rows_at(embeddings, part) for part in local.to(setting.device).unbind(1))
-        loss = self._loss(*triplet) / len(batch)
-        sgd.zero_grad(set_to_none=True)
-        loss.backward()
-        sgd.step()
-        return loss.item()
+        yield from _LabeledTriplets(self, data, setting, start).run()
 
     def _first_network(self, data: TrainingData, setting: Setting) -> Network:
         return first_network(self, data, setting, self.dimension, self.beginning)
@@ -143,6 +94,35 @@ class LabeledOnly(Method):
     @abstractmethod
     def _loss(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Return the sum of the losses of a batch's triplets of unit embeddings (t, l)."""
+
+
+class _LabeledTriplets(EpochLoop):
+    """The network, SGD, and the labeled images."""
+
+    def __init__(self, method: LabeledOnly, data: TrainingData, setting: Setting, start: State | None) -> None:
+        self.method, network = method, method._first_network(data, setting)
+        named = trained_parameters(network)
+        sgd = torch.optim.SGD([parameter for _, parameter in named], lr=method.learning_rate, momentum=method.momentum,
+                              weight_decay=method.weight_decay)
+        super().__init__(method, data, setting, start, network, sgd, {"network": network}, named)
+        self._labeled = torch.nonzero(data.labels >= 0).squeeze(1)
+        self._classes = data.labels[self._labeled].unique(return_inverse=True)[1]
+
+    def _batches(self, epoch: int, random: torch.Generator) -> Iterable[Tensor]:
+        method = self.method
+        triplets = self._labeled[cluster_triplets(self._classes, method.per_anchor, method.MOST_TRIPLETS, random)]
+        return triplets[torch.randperm(len(triplets), generator=random)].split(method.batch)
+
+    def _read(self, batch: Tensor) -> Tensor:
+        return whole_inputs(self.network.part, self.data, batch.unique())
+
+    def _step(self, batch: Tensor, inputs: Tensor, random: torch.Generator) -> dict[str, float]:
+        """Take one step of SGD on triplets (t, 3)."""
+        embeddings, local = self.network(inputs), batch.unique(return_inverse=True)[1]
+        triplet = (rows_at(embeddings, part) for part in local.to(self.setting.device).unbind(1))
+        loss = self.method._loss(*triplet) / len(batch)
+        self._descend(loss)
+        return {"loss": loss.item()}
 
 
 class Triplet(LabeledOnly):

@@ -11,6 +11,7 @@ from udml_core.data.encoders.encoder import (
     check_compiler,
     check_divisible,
     check_reads_images,
+    check_trainable,
     choose_spec,
     feature_width,
     image_seconds,
@@ -21,5 +22,4 @@ from udml_core.data.encoders.pooling import Pooling
 
 __all__ = ["BACKBONES", "DEFAULT_BACKBONE", "Encoder", "EncoderSpec", "Pooling", "Precision",
            "activation_bytes", "check_backbone", "check_compiler", "check_divisible", "check_reads_images",
-           "choose_spec", "feature_width",
-           "image_seconds", "late_share", "needs_batches"]
+           "check_trainable", "choose_spec", "feature_width", "image_seconds", "late_share", "needs_batches"]

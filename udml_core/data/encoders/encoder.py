@@ -343,6 +343,17 @@ def check_compiler(device: str) -> None:
                         "option off.")
 
 
+def check_trainable(spec: EncoderSpec) -> None:
+    """Reject a backbone without parameters.
+
+    Raises:
+        UserError: The encoder has nothing to train.
+    """
+    if not spec.trainable:
+        raise UserError(f"The backbone '{spec.backbone}' has nothing to train. Set the field 'trains' to 'head', or "
+                        "choose another backbone.")
+
+
 def check_divisible(spec: EncoderSpec) -> None:
     """Check that the last blocks of a backbone can be trained alone.
 

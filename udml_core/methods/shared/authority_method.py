@@ -34,6 +34,7 @@ class AuthorityMethod(Method):
     """Pseudo-labels, triplet weight, search space and initial point of RPML and sRPML."""
 
     needs_different_images: ClassVar[bool] = True
+    clusters_by_ascent: ClassVar[bool] = True
 
     alpha: Angle = 45.0
     """Upper bound on the angle at the negative (eq. 8). A smaller angle requires more distant negatives."""
@@ -63,10 +64,6 @@ class AuthorityMethod(Method):
 
     epochs: Epochs = 10
     """Epochs; each draws new triplets."""
-
-    @property
-    def clusters_by_ascent(self) -> bool:
-        return True
 
     def check(self, images: int, width: int | None) -> None:
         if images < FEWEST_IMAGES:

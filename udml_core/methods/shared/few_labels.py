@@ -12,11 +12,11 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from udml_core.base.errors import UserError
+from udml_core.data.encoders import check_trainable
 from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Method, Setting, State
 from udml_core.methods.fields import BatchNorm, Part
 from udml_core.methods.shared.distributed import average_gradients
-from udml_core.methods.shared.projection import check_trainable
 from udml_core.methods.shared.training import EncoderInTraining, SGDRates
 from udml_core.numerics.sampling import generator
 

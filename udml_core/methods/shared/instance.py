@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
 import torch
@@ -17,9 +18,8 @@ from torch import Tensor, nn
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
 from udml_core.data.augmentation import COLORS, CROPS, Augmentation
-from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training_data import TrainingData
-from udml_core.methods.base import Epoch, Method, Setting, State, mean_curves
+from udml_core.methods.base import Epoch, Method, Setting, State
 from udml_core.methods.embedder import AnyHead, Embedder
 from udml_core.methods.fields import (
     BatchNorm,
@@ -38,25 +38,12 @@ from udml_core.methods.shared.distributed import (
     gather_rows,
     is_first,
     own_part,
-    read_ahead,
-    replicate,
     without_averaging,
 )
-from udml_core.methods.shared.projection import check_encoder_training, check_projection, first_network
-from udml_core.methods.shared.training import (
-    Network,
-    follow_batches,
-    load_module,
-    load_optimizer,
-    module_state,
-    optimizer_state,
-    pinned,
-    random_views,
-    trained_parameters,
-    view_inputs,
-)
+from udml_core.methods.shared.epoch_loop import EpochLoop
+from udml_core.methods.shared.projection import check_projection, first_network
+from udml_core.methods.shared.training import Network, random_views, trained_parameters
 from udml_core.numerics.explanations import Explanation
-from udml_core.numerics.sampling import generator
 
 Curves = dict[str, Tensor]
 
@@ -115,8 +102,12 @@ class InstanceMethod(Method, ABC):
     linear head as in every other method.
     """
 
+    shares_batches: ClassVar[bool] = True
     views: ClassVar[int] = 2
     """Number of views of each image in a batch."""
+
+    colored: ClassVar[Augmentation] = COLORS
+    """The augmentation of the views if `colors` is on."""
 
     dimension: Dimension = 128
     """Dimension of the embedding."""
@@ -163,20 +154,9 @@ class InstanceMethod(Method, ABC):
     """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics. From
     scratch, use 'batch'."""
 
-    def check_encoder(self, encoder: EncoderSpec) -> None:
-        check_encoder_training(self, self.batch_norm, encoder)
-
-    @property
-    def cached_views(self) -> int:
-        return self.kept_views
-
-    @property
-    def shares_batches(self) -> bool:
-        return True
-
     @property
     def augmentation(self) -> Augmentation:
-        return COLORS if self.colors else CROPS
+        return self.colored if self.colors else CROPS
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         steps = images / self.batch * (0.003 + 2e-9 * self.views * self.batch * width * self.dimension)
@@ -214,68 +194,38 @@ class InstanceMethod(Method, ABC):
         """Return the objective before the first epoch, on the device."""
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
-        training = _Training(self, data, setting, start)
-        for epoch in range(training.done + 1, self.epochs + 1):
-            curves = training.run_epoch(epoch)
-            network, objective = training.network, training.objective
-            yield Epoch(epoch, curves, network.embedder(setting.encoder, objective.head(network.weight)),
-                        objective.explained(network, data) if is_first() else (), training.state(epoch))
+        yield from InstanceLoop(self, data, setting, start).run()
 
     def _network(self, data: TrainingData, setting: Setting) -> Network:
         return first_network(self, data, setting, self.dimension, self.beginning)
 
 
-class _Training:
+class InstanceLoop(EpochLoop):
     """The network, the objective, and the optimizer of both."""
 
     def __init__(self, method: InstanceMethod, data: TrainingData, setting: Setting, start: State | None) -> None:
-        self.method, self.data, self.setting = method, data, setting
-        self.network = method._network(data, setting)
-        self.objective = method.objective(self.network, data, setting)
-        self._modules: Mapping[str, nn.Module] = {"network": self.network, "objective": self.objective}
-        self._named = [(f"{name}.{key}", parameter) for name, module in self._modules.items()
-                       for key, parameter in trained_parameters(module)]
-        self._optimizer = method.optimizer([parameter for _, parameter in self._named])
-        self.done = 0
-        if start is not None:
-            self.done = int(start["epoch"])
-            for name, module in self._modules.items():
-                load_module(name, module, start)
-            load_optimizer(self._optimizer, self._named, start)
+        network = method._network(data, setting)
+        self.method, self.objective = method, method.objective(network, data, setting)
+        modules = {"network": network, "objective": self.objective}
+        named = [(f"{name}.{key}", parameter) for name, module in modules.items()
+                 for key, parameter in trained_parameters(module)]
+        optimizer = method.optimizer([parameter for _, parameter in named])
+        super().__init__(method, data, setting, start, network, optimizer, modules, named)
         agree(self.objective.buffers())
-        self._replica = replicate(self.network)
 
-    def run_epoch(self, epoch: int) -> dict[str, float]:
-        """Train for one epoch and return its curves."""
-        method, setting = self.method, self.setting
-        random = generator(setting.seed, epoch)
+    def _batches(self, epoch: int, random: torch.Generator) -> Iterable[Tensor]:
+        method = self.method
         for group in self._optimizer.param_groups:
             group["lr"] = method.rate(epoch)
         self.objective.begin(self.network, self.data)
         for parameter in self.objective.restarted:
             self._optimizer.state.pop(parameter, None)
-        size = min(method.batch, len(self.data))
-        batches = list(self.objective.batches(len(self.data), size, random))
-        follow_batches(self.network, method.batch_norm == "batch")
-        curves = []
-        for position, (batch, inputs) in enumerate(read_ahead(self._read, batches), 1):
-            curves.append(self._step(batch, inputs.to(setting.device, non_blocking=True), random))
-            setting.report(position / len(batches))
-        self.network.eval()
-        agree(self.network.buffers())
-        return mean_curves([{name: float(value) for name, value in values.items()} for values in curves])
+        return self.objective.batches(len(self.data), min(method.batch, len(self.data)), random)
 
-    def state(self, epoch: int) -> dict[str, Tensor]:
-        """Return everything needed to continue after an epoch."""
-        state = {"epoch": torch.tensor(epoch)} | optimizer_state(self._optimizer, self._named)
-        for name, module in self._modules.items():
-            state |= module_state(name, module)
-        return state
-
-    def _read(self, batch: Tensor) -> Tensor:
-        """Read this process's part of a batch: images, or cached features of views."""
-        rows, _ = own_part(batch)
-        return pinned(view_inputs(self.method.trained_part, self.data, rows), self.setting.device)
+    def _result(self, epoch: int, curves: dict[str, float]) -> Epoch:
+        embedder = self.network.embedder(self.setting.encoder, self.objective.head(self.network.weight))
+        explained = self.objective.explained(self.network, self.data) if is_first() else ()
+        return replace(super()._result(epoch, curves), embedder=embedder, explanations=explained)
 
     def _step(self, batch: Tensor, inputs: Tensor, random: torch.Generator) -> Curves:
         """Take one step on the whole batch's loss and return the curves."""

@@ -9,9 +9,10 @@ are embedded by M^½z without normalization, so that Euclidean distances between
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -19,10 +20,21 @@ from torch import Tensor
 
 from udml_core.base.arrays import Array
 from udml_core.data.training_data import TrainingData
-from udml_core.methods.base import Epoch, Setting, State, mean_curves
+from udml_core.methods.base import Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, Head
-from udml_core.methods.shared.few_labels import Partitions
-from udml_core.methods.shared.training import EncoderInTraining, rows_at
+from udml_core.methods.fields import (
+    BatchNorm,
+    BatchSize,
+    Epochs,
+    LearningRate,
+    Momentum,
+    Partition,
+    PartitionEpochs,
+    Trains,
+    WeightDecay,
+)
+from udml_core.methods.shared.few_labels import Partitions, encoder_in_training
+from udml_core.methods.shared.training import EncoderInTraining, SGDRates, rows_at
 from udml_core.numerics.losses.mahalanobis import Pairs, Report, ignore_progress, labeled_pairs, matrix_root, scatter
 from udml_core.numerics.sampling import generator, label_pairs, weighted_edges
 
@@ -74,9 +86,58 @@ class LearnedMetric:
     curves: dict[str, float] = field(default_factory=dict)
 
 
-class PairMetric(Protocol):
-    """A method's part of the alternation: its graph, its metric and its loss."""
+class PairMetric(Method):
+    """Training of a Mahalanobis metric and the network in turn.
 
+    With frozen features there is nothing to alternate with, and M is learned once. The effective rank shows no collapse
+    for these methods, because M itself changes it with every partition.
+    """
+
+    rank_shows_collapse: ClassVar[bool] = False
+
+    trains: Trains = "head"
+    """Train only the metric on frozen features, or the encoder's last blocks or all layers with it."""
+
+    epochs: Epochs = 10
+    """Passes over the partition, if the encoder is trained. SSDML's paper takes at most 50 and keeps the best."""
+
+    batch: BatchSize = 100
+    """Pairs of each kind in a batch."""
+
+    learning_rate: LearningRate = 1e-4
+    """Learning rate of SGD on the encoder."""
+
+    momentum: Momentum = 0.9
+    """Momentum of SGD."""
+
+    weight_decay: WeightDecay = 0.0
+    """Weight decay of SGD; the paper prints none."""
+
+    batch_norm: BatchNorm = "frozen"
+    """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics. From
+    scratch, use 'batch'."""
+
+    partition: Partition = 9000
+    """Unlabeled images in a partition; 0 takes all of them."""
+
+    partition_epochs: PartitionEpochs = 10
+    """Epochs with one partition before the next is drawn."""
+
+    @property
+    def epochs_planned(self) -> int:
+        return self.epochs if self.trains_encoder else 1
+
+    @property
+    def partitions(self) -> Partitions:
+        """The partitions' size and length."""
+        return Partitions(self.partition, self.partition_epochs)
+
+    def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
+        size = self.partitions.most_images(images)
+        network = 9 * size * image_seconds if self.trains_encoder else 0.0
+        return 1 + 1e-9 * size**2 + 1e-9 * width**3 + network
+
+    @abstractmethod
     def build_graph(self, features: Tensor, labels: Tensor, random: torch.Generator) -> WeightedGraph:
         """Connect each point of a partition with others.
 
@@ -86,9 +147,11 @@ class PairMetric(Protocol):
             random: Random stream of the epoch.
         """
 
+    @abstractmethod
     def learn_metric(self, graph: WeightedGraph, random: torch.Generator, report: Report) -> LearnedMetric:
         """Learn M on a partition's features."""
 
+    @abstractmethod
     def network_loss(self, similar: Tensor, dissimilar: Tensor, edges: Tensor, weight_dissimilar: float) -> Tensor:
         """Return the loss () of a batch with M fixed.
 
@@ -99,47 +162,37 @@ class PairMetric(Protocol):
             weight_dissimilar: The weight γd that the metric used.
         """
 
-
-def alternate(method: PairMetric, network: EncoderInTraining, partitions: Partitions, epochs: int, batch: int,
-              data: TrainingData, setting: Setting, start: State | None) -> Iterator[Epoch]:
-    """Train the metric and the network in turn and yield after every epoch.
-
-    Args:
-        method: Graph, metric and loss.
-        network: The encoder and its SGD; without training it gives the cached features.
-        partitions: Size and length of the partitions.
-        epochs: Total number of epochs.
-        batch: Number of pairs of each kind in a batch.
-        data: Training half with few labels.
-        setting: Seed, device and encoder.
-        start: State of an earlier epoch to continue after.
-    """
-    done = int(start["epoch"]) if start is not None else 0
-    learned = dict(start) if start is not None else {}
-    for epoch in range(done + 1, epochs + 1):
-        random = generator(setting.seed, epoch)
-        metric_curves: dict[str, float] = {}
-        # M is learned once a partition and not once an epoch: it is a full-batch problem on all of the partition's
-        # features, and the network needs several epochs to move them noticeably.
-        if partitions.begin_with(epoch):
-            points = partitions.draw(data.labels, setting.seed, epoch)
-            graph = method.build_graph(network.embed(points).cpu().double(), data.labels[points], random)
-            metric = method.learn_metric(graph, random, ignore_progress if network.trains else setting.report)
-            metric_curves = metric.curves
-            learned = {"points": points, "neighbors": points[graph.neighbors], "weights": graph.weights.float(),
-                    "root": matrix_root(metric.matrix).float(), "dissimilar": torch.tensor(metric.weight_dissimilar)}
-        root = learned["root"].to(setting.device)
-        losses = list(_train_network(method, network, learned, batch, data, setting, random)) if network.trains else []
-        embedder = Embedder(network.snapshot(), Head(root, normalized=False), trained=network.trains)
-        state = learned | network.state() | {"epoch": torch.tensor(epoch)}
-        yield Epoch(epoch, mean_curves(losses) | metric_curves, embedder, (), state)
+    def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
+        self.check(*data.features.shape)
+        rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay)
+        network = encoder_in_training(self, data, setting, rates, self.batch_norm, start)
+        done = int(start["epoch"]) if start is not None else 0
+        learned = dict(start) if start is not None else {}
+        for epoch in range(done + 1, self.epochs_planned + 1):
+            random = generator(setting.seed, epoch)
+            metric_curves: dict[str, float] = {}
+            # M is learned once a partition and not once an epoch: it is a full-batch problem on all of the partition's
+            # features, and the network needs several epochs to move them noticeably.
+            if self.partitions.begin_with(epoch):
+                points = self.partitions.draw(data.labels, setting.seed, epoch)
+                graph = self.build_graph(network.embed(points).cpu().double(), data.labels[points], random)
+                metric = self.learn_metric(graph, random, ignore_progress if network.trains else setting.report)
+                metric_curves = metric.curves
+                learned = {"points": points, "neighbors": points[graph.neighbors], "weights": graph.weights.float(),
+                           "root": matrix_root(metric.matrix).float(),
+                           "dissimilar": torch.tensor(metric.weight_dissimilar)}
+            losses = list(_train_network(self, network, learned, data, setting, random)) if network.trains else []
+            head = Head(learned["root"].to(setting.device), normalized=False)
+            state = learned | network.state() | {"epoch": torch.tensor(epoch)}
+            yield Epoch(epoch, mean_curves(losses) | metric_curves,
+                        Embedder(network.snapshot(), head, trained=network.trains), (), state)
 
 
-def _train_network(method: PairMetric, network: EncoderInTraining, learned: State, batch: int, data: TrainingData,
-                   setting: Setting, random: torch.Generator) -> Iterator[dict[str, float]]:
+def _train_network(method: PairMetric, network: EncoderInTraining, learned: State, data: TrainingData, setting: Setting,
+                   random: torch.Generator) -> Iterator[dict[str, float]]:
     """Train the network for one epoch with M fixed and yield the curves of each batch."""
     root = learned["root"].to(setting.device)
-    for position, (*pairs, counts) in enumerate(_batches(learned, data.labels, batch, random), 1):
+    for position, (*pairs, counts) in enumerate(_batches(learned, data.labels, method.batch, random), 1):
         images, local = torch.unique(torch.cat(pairs), return_inverse=True)
         parts = local.to(setting.device).split([len(part) for part in pairs])
         mapped = network.features(images) @ root
@@ -148,7 +201,7 @@ def _train_network(method: PairMetric, network: EncoderInTraining, learned: Stat
         loss = method.network_loss(similar, dissimilar, counts.to(setting.device) * edges, float(learned["dissimilar"]))
         network.step(loss)
         yield {"loss": loss.item()}
-        setting.report(min(1.0, position * batch / len(learned["points"])))
+        setting.report(min(1.0, position * method.batch / len(learned["points"])))
 
 
 def _batches(learned: State, labels: Tensor, size: int, random: torch.Generator) -> Iterator[tuple[Tensor, ...]]:
@@ -165,19 +218,6 @@ def _batches(learned: State, labels: Tensor, size: int, random: torch.Generator)
     for rows in torch.randperm(len(edges), generator=random).split(size):
         similar, dissimilar = (part[torch.randint(len(part), (size,), generator=random)] for part in labeled)
         yield similar, dissimilar, edges[rows], counts[rows]
-
-
-def alternation_seconds(trains_encoder: bool, images: int, width: int, image_seconds: float) -> float:
-    """Estimate the time of one epoch of `alternate`.
-
-    Args:
-        trains_encoder: Whether the network is trained.
-        images: Number of images in a partition.
-        width: Dimension d of the features.
-        image_seconds: Time of one forward pass of one image.
-    """
-    network = 9 * images * image_seconds if trains_encoder else 0.0
-    return 1 + 1e-9 * images**2 + 1e-9 * width**3 + network
 
 
 def some_pairs(labels: Tensor, most: int, random: torch.Generator) -> Pairs:

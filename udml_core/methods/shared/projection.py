@@ -1,19 +1,16 @@
-"""The initial projection, and checks of the encoder below it.
-
-Both serve the methods that learn a projection.
-"""
+"""The initial projection of the methods that learn one."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
 from udml_core.base.errors import UserError
-from udml_core.data.encoders import EncoderSpec, check_divisible, needs_batches
+from udml_core.data.encoders import check_trainable
 from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Method, Setting
 from udml_core.methods.closed_form import check_directions, principal_directions
 from udml_core.methods.embedder import unit
-from udml_core.methods.fields import BatchNorm, Beginning, CenteredBeginning
+from udml_core.methods.fields import Beginning, CenteredBeginning
 from udml_core.methods.shared.training import Network, freeze_batch_norm
 from udml_core.numerics.geometry import Grassmann
 
@@ -78,44 +75,6 @@ def first_head(rows: Tensor, dimension: int, beginning: CenteredBeginning, seed:
     mean = rows.mean(0)
     weight = principal_directions(rows, dimension, mean)
     return weight, -(mean @ weight)
-
-
-def check_trainable(encoder: EncoderSpec) -> None:
-    """Reject a backbone without parameters.
-
-    Raises:
-        UserError: The encoder has nothing to train.
-    """
-    if not encoder.trainable:
-        raise UserError(f"The backbone '{encoder.backbone}' has nothing to train. Set the field "
-                        "'trains' to 'head', or choose another backbone.")
-
-
-def check_batch_norm(method: Method, batch_norm: BatchNorm, encoder: EncoderSpec) -> None:
-    """Reject batch-normalization statistics that are kept but were never learned.
-
-    Raises:
-        UserError: The encoder trains from scratch with frozen statistics.
-    """
-    if method.trains_encoder and batch_norm != "batch" and needs_batches(encoder):
-        raise UserError(f"{type(method).__name__}.batch_norm must be 'batch' because {encoder.backbone} trains from "
-                        f"scratch and has no learned statistics to keep, got '{batch_norm}'. Set the field "
-                        "'batch_norm' to 'batch'.")
-
-
-def check_encoder_training(method: Method, batch_norm: BatchNorm, encoder: EncoderSpec) -> None:
-    """Reject an encoder that the method cannot train.
-
-    The fields `trains` and `batch_norm` decide.
-
-    Raises:
-        UserError: The encoder has nothing to train, or trains from scratch with frozen statistics.
-    """
-    if method.trains_encoder:
-        check_trainable(encoder)
-    if method.trained_part == "last":
-        check_divisible(encoder)
-    check_batch_norm(method, batch_norm, encoder)
 
 
 def first_network(method: Method, data: TrainingData, setting: Setting, dimension: int,
