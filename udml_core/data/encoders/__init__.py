@@ -19,7 +19,6 @@ from udml_core.data.encoders.encoder import (
 )
 from udml_core.data.encoders.pooling import Pooling
 
-__all__ = ["BACKBONES", "DEFAULT_BACKBONE", "Encoder", "EncoderSpec", "Pooling", "Precision",
-           "activation_bytes", "check_backbone", "check_compiler", "check_divisible", "check_reads_images",
-           "choose_spec", "feature_width",
+__all__ = ["BACKBONES", "DEFAULT_BACKBONE", "Encoder", "EncoderSpec", "Pooling", "Precision", "activation_bytes",
+           "check_backbone", "check_compiler", "check_divisible", "check_reads_images", "choose_spec", "feature_width",
            "image_seconds", "late_share", "needs_batches"]
