@@ -38,6 +38,12 @@ def spec(method: str = "rpml", dataset: str = "digits", split: Any = "seen", **r
     return jobs.plan(RunRequest.make(request), catalog.load(dataset), pairs)
 
 
+def repeat_request(run: Run) -> RunRequest:
+    """Return a request that trains an equal run again."""
+    values = {name: getattr(run.spec(), name) for name in RunRequest.model_fields}
+    return RunRequest.model_validate(values | {"device": "auto"}, strict=False)
+
+
 def trained(root: Path, **request: Any) -> Run:
     """Execute a new run in this process, for tests of training itself."""
     run = create_run(spec(**request), root, request.get("pairs"))

@@ -22,7 +22,6 @@ from udml_core.work.workers import train as worker
 
 SPELLS = 3
 """Spells of trouble in one attempt."""
-DAY = 86_400.0
 
 
 def fail_writes(random: np.random.Generator, run: Run, operations: int, number: int) -> None:

@@ -18,7 +18,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.sources.folder import Folder
 from udml_core.data.sources.official.boxed import Cub
 from udml_core.data.sources.official.layout import Layout
-from udml_core.data.sources.official.registry import MOST_BESIDE
+from udml_core.data.sources.opening import MOST_BESIDE
 from udml_core.data.splits import make_split
 
 

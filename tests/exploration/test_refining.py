@@ -10,13 +10,13 @@ from udml_core.exploration.refining import (
     LiveGallery,
     RefinedGallery,
     choose_queries,
-    count_hits,
     evenly_spaced,
-    main_components,
     measure,
     seen_images,
     votes_for,
 )
+from udml_core.exploration.refining.effects import count_hits
+from udml_core.exploration.refining.stages import main_components
 from udml_core.numerics.refinement import Recipe, Refiner
 from udml_core.numerics.refinement.ranking_measures import label_free_measures, retrieval_measures
 

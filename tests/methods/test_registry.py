@@ -7,12 +7,14 @@ import pkgutil
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 from udml_core import methods
 from udml_core.base.errors import UserError
 from udml_core.methods import METHODS, Method, find_method
+from udml_core.methods.registry import declared_in
 from udml_core.methods.rpml import RPML
 
 ORDER = ["rpml", "srpml", "plm", "ssdml", "lrml", "seraph", "isdml", "apllr", "apit", "triplet", "angular", "nml",
@@ -50,3 +52,14 @@ def test_a_name_loads_the_file_of_its_method_only() -> None:
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     files = {method.__module__ for method in METHODS} & set(loaded)
     assert files == {"udml_core.methods.barlow_twins", "udml_core.methods.closed_form"}, "heads start with PCA"
+
+
+@pytest.mark.parametrize(("first", "second", "message"), [
+    ('card: ClassVar[Card] = Card(name="a"', 'card: ClassVar[Card] = Card(name="a"', "'a' of a method in two.py"),
+    ('card: ClassVar[Card] = Card(name="a"', 'card: ClassVar[Card] = Card(title="b"', "two.py must begin so"),
+    ('card = Card(name="a"', 'card: ClassVar[Card] = Card(name="b"', "one.py must begin so")])
+def test_a_card_that_cannot_be_found_is_refused(first: str, second: str, message: str, tmp_path: Path) -> None:
+    for name, card in (("one", first), ("two", second)):
+        (tmp_path / f"{name}.py").write_text(f"class {name.title()}(Method):\n    {card})\n", encoding="utf-8")
+    with pytest.raises(TypeError, match=message):
+        declared_in(tmp_path)

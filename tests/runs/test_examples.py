@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from experiments.make_examples import EXAMPLES_TO_MAKE, LARGEST, size_of
-from tests.running import worked
+from tests.running import repeat_request, worked
 from udml_core.base.errors import UserError
 from udml_core.base.paths import EXAMPLES
 from udml_core.cli import commands as cli
@@ -27,7 +27,6 @@ from udml_core.runs import (
     hide_examples,
     list_runs,
     own_copy,
-    repeat_request,
     show_examples,
 )
 from udml_core.runs.analyses import Analysis, find_analysis, list_analyses, plan_analysis

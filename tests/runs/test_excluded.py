@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.running import spec
+from tests.running import repeat_request, spec
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
@@ -17,7 +17,7 @@ from udml_core.data.given.exclusions import digest_of, exclude, undo
 from udml_core.data.splits import SPLITS, SplitName, make_split
 from udml_core.methods.rpml import RPML
 from udml_core.numerics.evaluation import map_at_r, recall_at_k
-from udml_core.runs import Run, RunRequest, Spec, create_run, repeat_request
+from udml_core.runs import Run, RunRequest, Spec, create_run
 from udml_core.runs.analyses import plan_analysis
 from udml_core.runs.command import command_limits
 from udml_core.runs.comparison import differing_settings, settings_of

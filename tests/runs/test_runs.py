@@ -17,6 +17,7 @@ from pydantic import Field
 
 from tests.running import spec
 from udml_core import __version__
+from udml_core.base import files
 from udml_core.base.errors import UserError
 from udml_core.base.files import replace_text
 from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder, choose_spec
@@ -26,7 +27,7 @@ from udml_core.methods.registry import declared
 from udml_core.methods.rpml import RPML
 from udml_core.methods.ssdml import SSDML
 from udml_core.numerics.explanations import Clusters, Triplets
-from udml_core.runs import Run, Spec, create_run, find_run, folder, list_runs
+from udml_core.runs import Run, Spec, create_run, find_run, list_runs
 from udml_core.runs.notes import Notes
 from udml_core.runs.tasks import Status
 from udml_core.work import jobs
@@ -167,7 +168,7 @@ def spec_reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
             reads.append(path)
         return read_bytes(path)
 
-    folder._read_spec.cache_clear()
+    files._parse_record.cache_clear()
     monkeypatch.setattr(Path, "read_bytes", read)
     return reads
 
@@ -189,7 +190,7 @@ def test_finding_a_run_by_its_id_reads_one_spec_of_three_hundred(run: Run, monke
 def test_an_unchanged_status_is_parsed_once_and_a_replaced_one_again(
         run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[Path] = []
-    monkeypatch.setattr("udml_core.runs.tasks.read_regular", lambda path: reads.append(path) or path.read_bytes())
+    monkeypatch.setattr("udml_core.base.files.read_regular", lambda path: reads.append(path) or path.read_bytes())
     run.write_status(Status(state="done", ticket=1.0))
     assert run.stored_status() == run.stored_status() == Status(state="done", ticket=1.0)
     assert len(reads) == 1
@@ -253,8 +254,7 @@ def test_only_the_lock_shows_that_a_worker_lives(run: Run) -> None:
 def test_an_unchanged_evaluation_and_notes_are_parsed_once_and_callers_get_their_own_copy(
         run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[Path] = []
-    for module in ("udml_core.base.files", "udml_core.runs.notes"):
-        monkeypatch.setattr(f"{module}.read_regular", lambda path: reads.append(path) or path.read_bytes())
+    monkeypatch.setattr("udml_core.base.files.read_regular", lambda path: reads.append(path) or path.read_bytes())
     run.write_evaluation({"final": {"recall@1": 50.0}})
     run.write_notes(Notes.make("first"))
     for _ in range(3):

@@ -35,10 +35,10 @@ def test_a_quick_run_halves_the_epochs_until_a_minute_is_enough() -> None:
     def seconds(fields: Mapping[str, Any]) -> float:
         return 25.0 * fields.get("epochs", 0)
 
-    assert jobs.quick_fields(find_method("srpml"), seconds) == {"trains": "head", "kept_views": 2, "epochs": 2}
-    assert jobs.quick_fields(find_method("pca"), seconds) == {}
-    assert jobs.quick_fields(find_method("rpml"), lambda _: 999.0) == {"epochs": 1}
-    assert jobs.quick_fields(find_method("rpml"), lambda _: 1.0) == {}
+    assert suggestions.quick_fields(find_method("srpml"), seconds) == {"trains": "head", "kept_views": 2, "epochs": 2}
+    assert suggestions.quick_fields(find_method("pca"), seconds) == {}
+    assert suggestions.quick_fields(find_method("rpml"), lambda _: 999.0) == {"epochs": 1}
+    assert suggestions.quick_fields(find_method("rpml"), lambda _: 1.0) == {}
 
 
 def test_best_settings_are_allowed_and_rest_on_records() -> None:

@@ -11,8 +11,9 @@ import os
 import threading
 import zlib
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
@@ -20,6 +21,10 @@ import numpy as np
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+Record = TypeVar("Record", bound="BaseModel")
 READ_ERRORS = (OSError, ValueError, TypeError, AttributeError, KeyError, EOFError, MemoryError, NotImplementedError,
                BadZipFile, zlib.error)
 """What NumPy raises for files that are not arrays, are damaged, or name an impossible shape."""
@@ -213,6 +218,21 @@ def read_json(path: Path) -> Any:
         ValueError: It is not JSON.
     """
     return parse_json(read_regular(path))
+
+
+def read_record(model: type[Record], path: Path) -> Record:
+    """Read a JSON file as a record, parsed once, because lists of runs need it at every step; again when replaced.
+
+    Raises:
+        OSError: There is no such regular file.
+        ValueError: It does not describe the record.
+    """
+    return cast(Record, _parse_record(model, path, *version_of(path)))
+
+
+@lru_cache(maxsize=8192)
+def _parse_record(model: type[BaseModel], path: Path, *_version: int) -> BaseModel:
+    return model.model_validate_json(read_regular(path))
 
 
 def parse_json(text: str | bytes) -> Any:

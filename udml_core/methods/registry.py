@@ -21,17 +21,32 @@ if TYPE_CHECKING:  # the base of all methods loads torch
     """All methods in the order of their cards; the first use loads all files."""
 
 _METHOD = re.compile(r'class (\w+)\(.*?^    card: ClassVar\[Card\] = Card\(\s*name="([^"]+)"', re.DOTALL | re.MULTILINE)
+_CARD = re.compile(r"^    card\b[^=\n]*= Card\(", re.MULTILINE)
 
 
 @cache
 def declared() -> dict[str, tuple[str, str]]:
     """Return the module and the class of each method by the method's name."""
-    found = {}
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    return declared_in(Path(__file__).parent)
+
+
+def declared_in(folder: Path) -> dict[str, tuple[str, str]]:
+    """Return the module and the class of each method of a folder's files by the method's name.
+
+    Raises:
+        TypeError: A card does not begin with its name, or two methods have one name.
+    """
+    methods: dict[str, tuple[str, str]] = {}
+    for path in sorted(folder.glob("*.py")):
         for block in re.split(r"^(?=class )", path.read_text(encoding="utf-8"), flags=re.MULTILINE):
-            if match := _METHOD.match(block):
-                found[match[2]] = (f"{__package__}.{path.stem}", match[1])
-    return found
+            match = _METHOD.match(block)
+            if match is None and _CARD.search(block):
+                raise TypeError(f'A card in {path.name} must begin so: card: ClassVar[Card] = Card(name="…"')
+            if match and match[2] in methods:
+                raise TypeError(f"The name '{match[2]}' of a method in {path.name} is taken by {methods[match[2]][0]}.")
+            if match:
+                methods[match[2]] = (f"{__package__}.{path.stem}", match[1])
+    return methods
 
 
 def find_method(name: str) -> type[Method]:

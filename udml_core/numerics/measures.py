@@ -65,7 +65,6 @@ _RANK = ("A higher rank uses more directions of the embedding. It prefers wide e
          "dimensions.")
 _SAMPLE, _VALIDATION = "on a sample of the test half", "Measured on labeled images{} of the training half that no run "\
                                                        "trains on."
-_PAIRS = "images that k-means puts into one cluster"
 
 
 def _recall(k: int) -> str:

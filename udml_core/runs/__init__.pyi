@@ -2,7 +2,6 @@ from .examples import are_examples_shown as are_examples_shown
 from .examples import example_runs as example_runs
 from .examples import hide_examples as hide_examples
 from .examples import own_copy as own_copy
-from .examples import repeat_request as repeat_request
 from .examples import show_examples as show_examples
 from .finding import find_run as find_run
 from .finding import list_runs as list_runs

@@ -13,7 +13,6 @@ from pathlib import Path
 from udml_core.base import paths
 from udml_core.base.errors import UserError
 from udml_core.runs.folder import PRIVATE, Run
-from udml_core.runs.request import RunRequest
 
 HIDDEN = ".examples-hidden"
 """File in a folder of runs that hides the examples."""
@@ -85,18 +84,3 @@ def own_copy(run: Run, root: Path) -> Run:
                             f"runs {root} cannot be written: {error}. Choose another folder with --runs or "
                             "UDML_RUNS.") from error
     return copy
-
-
-def repeat_request(run: Run) -> RunRequest:
-    """Return a request that trains an equal run again.
-
-    Plan it with the run's data set, and with `run.pairs()` if the run was started with given pairs.
-
-    Raises:
-        UserError: The run continues another run, so its request alone does not repeat it.
-    """
-    spec = run.spec()
-    if spec.starts_from is not None:
-        raise UserError(f"{run.id} continues {spec.starts_from} and cannot be repeated alone. Continue that run again.")
-    values = {name: getattr(spec, name) for name in RunRequest.model_fields}
-    return RunRequest.model_validate(values | {"device": "auto"}, strict=False)

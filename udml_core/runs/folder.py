@@ -30,7 +30,6 @@ from udml_core.base.files import (
     read_array,
     read_arrays,
     read_json,
-    read_regular,
     replace_array,
     replace_arrays,
     replace_bytes,
@@ -71,11 +70,7 @@ class Run(Task):
         Raises:
             UserError: The file is missing or damaged.
         """
-        path = self.folder / "spec.json"
-        try:
-            return _read_spec(path, *version_of(path))
-        except (OSError, ValueError) as error:
-            raise UserError(f"{path} must describe a run, but could not be read: {error}") from error
+        return self.read_spec(Spec, "a run")
 
     def dataset(self, report: Report = lambda _share, _what: None) -> Dataset:
         """Load the run's data set.
@@ -484,15 +479,6 @@ def _earlier_run(root: Path, run_id: str) -> Run:
     """Return the run that another run in `root` continues; it may be an example."""
     own, example = Run(root / run_id), Run(paths.EXAMPLES / run_id)
     return own if own.has_spec() or not example.has_spec() else example
-
-
-@lru_cache(maxsize=1024)
-def _read_spec(path: Path, *_version: int) -> Spec:
-    """Parse a spec once, because lists of runs and every step of a slider need it.
-
-    A replaced file is parsed again.
-    """
-    return Spec.model_validate_json(read_regular(path))
 
 
 @lru_cache(maxsize=1024)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from udml_core.base.errors import UserError
-from udml_core.base.files import read_regular, replace_text, version_of
+from udml_core.base.files import read_record, replace_text
 
 NOTES_FILE = "notes.json"
 LONGEST_NAME, LONGEST_NOTE, LONGEST_TAG, MOST_TAGS = 120, 4000, 40, 12
@@ -57,18 +56,12 @@ def read_notes(folder: Path) -> Notes:
     """
     path = folder / NOTES_FILE
     try:
-        return _read_notes(path, *version_of(path))
+        return read_record(Notes, path).model_copy(update={"problem": ""})
     except FileNotFoundError:
         return Notes()
     except (OSError, ValueError):
         return Notes(problem=f"The name, note and tags in {path} could not be read and are ignored. Enter them again; "
                              "saving replaces the file.")
-
-
-@lru_cache(maxsize=1024)
-def _read_notes(path: Path, *_version: int) -> Notes:
-    """Parse notes once, because lists of runs need them; a replaced file is parsed again."""
-    return Notes.model_validate_json(read_regular(path)).model_copy(update={"problem": ""})
 
 
 def write_notes(folder: Path, notes: Notes) -> None:

@@ -9,7 +9,6 @@ import json
 import os
 import time
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from udml_core.base import paths
 from udml_core.base.errors import UserError
-from udml_core.base.files import read_regular, replace_text, version_of
+from udml_core.base.files import Record, read_record, read_regular, replace_text
 from udml_core.runs.engines import Owner, job_of, read_owner
 
 State = Literal["waiting", "running", "done", "failed", "stopped", "interrupted"]
@@ -114,6 +113,18 @@ class Task:
         """
         return (self.folder / "spec.json").exists()
 
+    def read_spec(self, model: type[Record], title: str) -> Record:
+        """Read the spec as a record; `title` names the task in an error.
+
+        Raises:
+            UserError: The file is missing or damaged.
+        """
+        path = self.folder / "spec.json"
+        try:
+            return read_record(model, path)
+        except (OSError, ValueError) as error:
+            raise UserError(f"{path} must describe {title}, but could not be read: {error}") from error
+
     @property
     def is_example(self) -> bool:
         """Whether the task belongs to a run that came with the app and can only be read."""
@@ -133,9 +144,8 @@ class Task:
 
     def stored_status(self) -> Status:
         """Return the last written status, without checking that a worker is alive."""
-        path = self.folder / "status.json"
         try:
-            return _read_status(path, *version_of(path))
+            return read_record(Status, self.folder / "status.json")
         except (OSError, ValueError):
             return Status(state="interrupted", message="The status file could not be read.")
 
@@ -265,12 +275,6 @@ def _is_held(lock: FileLock) -> bool:
         return True
     except OSError:
         return False
-
-
-@lru_cache(maxsize=4096)
-def _read_status(path: Path, *_version: int) -> Status:
-    """Parse a status once, because pages look at the statuses of all runs; a replaced file is parsed again."""
-    return Status.model_validate_json(read_regular(path))
 
 
 def _tail(path: Path, lines: int) -> str:

@@ -1,19 +1,33 @@
-"""Which data set a folder holds: an official layout, images with a table, or a plain folder of images."""
+"""The data set in a folder: an official layout, images with a table, or a plain folder of images."""
 
 from __future__ import annotations
 
 import os
 import re
+from itertools import islice
 from pathlib import Path
 
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.paths import may_read
 from udml_core.data.sources.folder import Folder
 from udml_core.data.sources.levels import split_level
+from udml_core.data.sources.listing import is_hidden
 from udml_core.data.sources.located import Located
 from udml_core.data.sources.metadata import MetadataFolder, tables_of
-from udml_core.data.sources.official.registry import detect
+from udml_core.data.sources.official.boxed import Cars, Cub
+from udml_core.data.sources.official.flowers import Flowers
+from udml_core.data.sources.official.layout import Layout
+from udml_core.data.sources.official.packed import Cifar10Batches, Cifar100, Stl10
+from udml_core.data.sources.official.products import InShop, OnlineProducts
+from udml_core.data.sources.official.trees import FlickrMaterials, LeedsButterflies, Omniglot, Scene15, Voc2007
 
+LAYOUTS: tuple[type[Layout], ...] = (Cub, Cars, OnlineProducts, InShop, Stl10, Cifar10Batches, Cifar100, Flowers,
+                                     FlickrMaterials, Scene15, LeedsButterflies, Omniglot, Voc2007)
+
+MOST_BESIDE = 200
+"""Largest number of entries of a folder whose only subfolder can be an official layout."""
+DEEPEST = 3
+"""Number of only subfolders, each in the one before, that can have an official layout."""
 _OPTION = re.compile(r"^(.+)#(?:(crop|part)=([^#/\\]{1,100})|(label)=(.{1,1000}))$")
 """An option after a name. A label is the name of a column, which can have any letters."""
 
@@ -53,7 +67,7 @@ def open_folder(path: Path, suffix: str = "", name: str | None = None, title: st
     if level is not None:
         return Folder(path, name, title, level)
     if may_read(path) and os.path.isdir(path):
-        layout = detect(path)
+        layout = _detect(path)
         if layout is not None:
             # The name stays the path that was asked for, so that it is remembered once.
             return layout[0](layout[1], name or str(path.expanduser().resolve()), option)
@@ -63,3 +77,45 @@ def open_folder(path: Path, suffix: str = "", name: str | None = None, title: st
         raise UserError(f"Only official data sets and folders with metadata.csv have options, got {quoted(suffix)} for "
                         f"{path}. Leave it out.")
     return Folder(path, name, title)
+
+
+def _detect(path: Path) -> tuple[type[Layout], Path] | None:
+    """Return the official layout of a folder, or of its only subfolder, and so on `DEEPEST` levels down.
+
+    Archives often have such subfolders: PASCAL VOC has VOCdevkit/VOC2007.
+
+    Returns:
+        The layout and the folder that has it; None if there is none.
+    """
+    folder: Path | None = path
+    for _ in range(DEEPEST + 1):
+        if folder is None:
+            break
+        layout = next((layout for layout in LAYOUTS if _matches(layout, folder)), None)
+        if layout is not None:
+            return layout, folder
+        folder = _only_subfolder(folder)
+    return None
+
+
+def _matches(layout: type[Layout], folder: Path) -> bool:
+    try:
+        return layout.matches(folder)
+    except OSError:  # a folder that may not be searched, or a disconnected disk
+        return False
+
+
+def _only_subfolder(path: Path) -> Path | None:
+    """Return the only subfolder of a folder with at most `MOST_BESIDE` entries.
+
+    The limit saves reading a large folder of images each time that the data sets are listed.
+    """
+    try:
+        with os.scandir(path) as entries:
+            first = list(islice(entries, MOST_BESIDE + 1))
+            folders = [entry.path for entry in first if entry.is_dir() and not is_hidden(entry.name)]
+    except OSError:
+        return None
+    if len(first) > MOST_BESIDE:
+        return None
+    return Path(folders[0]) if len(folders) == 1 and may_read(Path(folders[0])) else None

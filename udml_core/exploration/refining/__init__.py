@@ -6,20 +6,11 @@ and averages them by a sparse product. Measures use an evenly spaced sample of q
 the whole gallery. `udml_core.numerics.refinement.Refiner` computes the same steps without these shortcuts.
 """
 
-from udml_core.exploration.refining.effects import (
-    SHOWN,
-    choose_queries,
-    count_hits,
-    measure,
-    recall_change,
-    seen_images,
-)
+from udml_core.exploration.refining.effects import SHOWN, choose_queries, measure, recall_change, seen_images
 from udml_core.exploration.refining.live import MOST_IMAGES, MOST_TRAINING, LiveGallery
 from udml_core.exploration.refining.refined import RefinedGallery
-from udml_core.exploration.refining.stages import main_components
-from udml_core.exploration.refining.unrefined import NEIGHBORS, UnrefinedGallery, evenly_spaced
-from udml_core.exploration.refining.votes import Votes, votes_for, voting_step
+from udml_core.exploration.refining.unrefined import evenly_spaced
+from udml_core.exploration.refining.votes import votes_for, voting_step
 
-__all__ = ["MOST_IMAGES", "MOST_TRAINING", "NEIGHBORS", "SHOWN", "LiveGallery", "RefinedGallery", "UnrefinedGallery",
-           "Votes", "choose_queries", "count_hits", "evenly_spaced", "main_components", "measure", "recall_change",
-           "seen_images", "votes_for", "voting_step"]
+__all__ = ["MOST_IMAGES", "MOST_TRAINING", "SHOWN", "LiveGallery", "RefinedGallery", "choose_queries", "evenly_spaced",
+           "measure", "recall_change", "seen_images", "votes_for", "voting_step"]

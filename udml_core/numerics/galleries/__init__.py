@@ -9,15 +9,5 @@
 from udml_core.numerics.galleries.build import build_gallery
 from udml_core.numerics.galleries.changes import add_vectors, rebuild_advice, remove_vectors
 from udml_core.numerics.galleries.gallery import StoredGallery
-from udml_core.numerics.galleries.manifest import GalleryKind, Manifest, Recall
 
-__all__ = [
-           "GalleryKind",
-           "Manifest",
-           "Recall",
-           "StoredGallery",
-           "add_vectors",
-           "build_gallery",
-           "rebuild_advice",
-           "remove_vectors",
-]
+__all__ = ["StoredGallery", "add_vectors", "build_gallery", "rebuild_advice", "remove_vectors"]

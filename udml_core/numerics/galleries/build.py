@@ -13,7 +13,6 @@ from udml_core.base.errors import UserError
 from udml_core.numerics.galleries import storage
 from udml_core.numerics.galleries.checks import check_shape, checked_ids, finite_rows
 from udml_core.numerics.galleries.gallery import StoredGallery
-from udml_core.numerics.galleries.locking import writing
 from udml_core.numerics.galleries.manifest import NAME, GalleryKind, Manifest, Shard, read_manifest, write_manifest
 from udml_core.numerics.galleries.recall import tune
 from udml_core.numerics.neighbors import EXACT_UP_TO
@@ -72,7 +71,7 @@ def build_gallery(vectors: Array, folder: Path | str, report: Report = ignore_pr
     if not len(vectors):
         raise UserError("A gallery needs at least one vector; got none.")
     ids = np.arange(len(vectors)) if ids is None else checked_ids(ids, len(vectors))
-    with writing(folder, create=True):
+    with storage.writing(folder, create=True):
         manifest = _begin(vectors, folder, ids, kind, report)
         if manifest.finished:
             return StoredGallery.open(folder)

@@ -17,7 +17,6 @@ from udml_core.base.files import replace_array
 from udml_core.numerics.galleries import storage
 from udml_core.numerics.galleries.checks import checked_ids, checked_vectors
 from udml_core.numerics.galleries.gallery import StoredGallery
-from udml_core.numerics.galleries.locking import writing
 from udml_core.numerics.galleries.manifest import Manifest, Shard, write_manifest
 from udml_core.numerics.galleries.recall import tune
 from udml_core.numerics.neighbors.centers import Report, ignore_progress
@@ -44,7 +43,7 @@ def add_vectors(folder: Path | str, ids: Array, vectors: Array, report: Report =
         UserError: An id is taken, or the vectors are unsuitable.
     """
     folder = Path(folder)
-    with writing(folder):
+    with storage.writing(folder):
         gallery = StoredGallery.open(folder)
         manifest = gallery.manifest
         vectors = checked_vectors(vectors, manifest.dimension, "vectors")
@@ -78,7 +77,7 @@ def remove_vectors(folder: Path | str, ids: Array, report: Report = ignore_progr
         UserError: An id is not in the gallery.
     """
     folder = Path(folder)
-    with writing(folder):
+    with storage.writing(folder):
         gallery = StoredGallery.open(folder)
         manifest = gallery.manifest
         ids = checked_ids(np.asarray(ids), len(ids))

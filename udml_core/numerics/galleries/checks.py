@@ -8,7 +8,6 @@ from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.base.errors import UserError, counted
 
 LARGEST_ID = 2**31 - 1
-CHECKED_ROWS = 65_536
 
 
 def check_shape(vectors: Array, dimension: int | None = None, name: str = "vectors") -> None:

@@ -1,20 +1,24 @@
-"""Reading and writing the arrays of a gallery."""
+"""Reading and writing the arrays of a gallery, one writer at a time."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from filelock import FileLock, Timeout
 
 from udml_core.base.arrays import Array, Integers, misfit
 from udml_core.base.errors import UserError
 from udml_core.base.files import publish_folder, read_array, replace_array
-from udml_core.numerics.galleries.manifest import Manifest, Shard
+from udml_core.numerics.galleries.manifest import NAME, Manifest, Shard, read_manifest
 from udml_core.numerics.neighbors.lists import MappedLists, Quantizer, write_lists
 
 READ_ROWS = 65_536
+LOCK = "lock"
 QUANTIZER = {"centers": "float lists l", "rotation": "float l d", "codebooks": "float codes 256 part"}
 
 
@@ -165,3 +169,30 @@ def _read(path: Path) -> Array:
 
 def _damaged(path: Path, problem: str) -> UserError:
     return UserError(f"{path} does not belong to this gallery: {problem}. Build the gallery again.")
+
+
+@contextmanager
+def writing(folder: Path, create: bool = False) -> Iterator[None]:
+    """Hold the lock of a gallery's folder.
+
+    Args:
+        folder: The folder.
+        create: Whether the folder may be new; it must then be empty, or hold a gallery.
+
+    Raises:
+        UserError: Another process writes to it, it holds other files, or it is not a gallery.
+    """
+    if create:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise UserError(f"{folder} is not a folder. Choose another name.") from None
+        if not (folder / NAME).exists() and not (folder / LOCK).exists() and any(folder.iterdir()):
+            raise UserError(f"{folder} holds other files. Choose a new or an empty folder.")
+    else:
+        read_manifest(folder)  # no lock is written into a folder that is not a gallery
+    try:
+        with FileLock(folder / LOCK, timeout=0):
+            yield
+    except Timeout:
+        raise UserError(f"Another process changes the gallery {folder}. Wait until it has finished.") from None

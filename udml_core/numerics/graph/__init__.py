@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any
 from udml_core.numerics.graph.authority import AuthorityGraph
 from udml_core.numerics.graph.linear_neighborhoods import Through, linear_neighborhoods, linear_neighborhoods_at
 from udml_core.numerics.graph.mutual_neighbors import mutual_pairs
-from udml_core.numerics.graph.propagation import Propagation, propagate, propagate_affinities
+from udml_core.numerics.graph.propagation import propagate, propagate_affinities
 from udml_core.numerics.graph.random_walk import walk_similarity
 
 if TYPE_CHECKING:
     from udml_core.numerics.graph.authority_shift import AuthorityShift
 
-__all__ = ["AuthorityGraph", "AuthorityShift", "Propagation", "Through", "linear_neighborhoods",
-           "linear_neighborhoods_at", "mutual_pairs", "propagate", "propagate_affinities", "walk_similarity"]
+__all__ = ["AuthorityGraph", "AuthorityShift", "Through", "linear_neighborhoods", "linear_neighborhoods_at",
+           "mutual_pairs", "propagate", "propagate_affinities", "walk_similarity"]
 
 
 def __getattr__(name: str) -> Any:

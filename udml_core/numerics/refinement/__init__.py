@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from udml_core.numerics.refinement.recipe import STEPS, Recipe, Step, make_step
 
 if TYPE_CHECKING:
-    from udml_core.numerics.refinement.refiner import Protocol, Ranking, Refiner
+    from udml_core.numerics.refinement.refiner import Ranking, Refiner
 
-__all__ = ["STEPS", "Protocol", "Ranking", "Recipe", "Refiner", "Step", "make_step"]
+__all__ = ["STEPS", "Ranking", "Recipe", "Refiner", "Step", "make_step"]
 
 
 def __getattr__(name: str) -> Any:
     """Import the numerics at their first use; the command line needs the recipes only."""
-    if name in ("Protocol", "Ranking", "Refiner"):
+    if name in ("Ranking", "Refiner"):
         from udml_core.numerics.refinement import refiner
 
         return getattr(refiner, name)

@@ -35,6 +35,10 @@ class Step(Options):
     role: ClassVar[Role] = "rows"
     sees: ClassVar[Seen] = "fitted"
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.message_prefix = f"{cls.name}: "
+
     def __str__(self) -> str:
         """Return the step as a recipe names it, with the options that differ from their defaults."""
         values = {name: value for name, value in self.model_dump().items()
@@ -46,7 +50,6 @@ class Step(Options):
 class Views(Step):
     """Average the features of several views of each image."""
 
-    message_prefix: ClassVar[str | None] = "views: "
     name: ClassVar[str] = "views"
     title: ClassVar[str] = "Test-time views"
     idea: ClassVar[str] = "Average the features of the image, its mirror image and center crops before unit length."
@@ -64,7 +67,6 @@ class Views(Step):
 class Whiten(Step):
     """Whiten the embedding."""
 
-    message_prefix: ClassVar[str | None] = "whiten: "
     name: ClassVar[str] = "whiten"
     title: ClassVar[str] = "Whitening"
     idea: ClassVar[str] = "Shrink the directions in which mutual neighbors differ, or the directions of large variance."
@@ -84,7 +86,6 @@ class Whiten(Step):
 class Average(Step):
     """Average each gallery image with its neighbors."""
 
-    message_prefix: ClassVar[str | None] = "average: "
     name: ClassVar[str] = "average"
     title: ClassVar[str] = "Neighbor averaging"
     idea: ClassVar[str] = "Replace each gallery embedding by the weighted mean of itself and its k nearest neighbors."
@@ -105,7 +106,6 @@ class Average(Step):
 class Reduce(Step):
     """Project on principal components."""
 
-    message_prefix: ClassVar[str | None] = "reduce: "
     name: ClassVar[str] = "reduce"
     title: ClassVar[str] = "Reduction"
     idea: ClassVar[str] = "Project on the principal components."
@@ -118,7 +118,6 @@ class Reduce(Step):
 class Expand(Step):
     """Expand queries."""
 
-    message_prefix: ClassVar[str | None] = "expand: "
     name: ClassVar[str] = "expand"
     title: ClassVar[str] = "Query expansion"
     idea: ClassVar[str] = "Replace each query by the weighted mean of itself and its k nearest gallery images."
@@ -137,7 +136,6 @@ class Expand(Step):
 class Rerank(Step):
     """Re-rank by common reciprocal neighbors."""
 
-    message_prefix: ClassVar[str | None] = "rerank: "
     name: ClassVar[str] = "rerank"
     title: ClassVar[str] = "k-reciprocal re-ranking"
     idea: ClassVar[str] = "Rank by the Jaccard distance of the sets of reciprocal neighbors."
@@ -162,7 +160,6 @@ class Rerank(Step):
 class Diffuse(Step):
     """Rank by diffusion."""
 
-    message_prefix: ClassVar[str | None] = "diffuse: "
     name: ClassVar[str] = "diffuse"
     title: ClassVar[str] = "Diffusion"
     idea: ClassVar[str] = "Rank by a random walk with restart on the graph of mutual neighbors."

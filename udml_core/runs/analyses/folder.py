@@ -10,13 +10,12 @@ import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from udml_core.base.arrays import Array, misfit
 from udml_core.base.errors import UserError, quoted
-from udml_core.base.files import publish_folder, read_arrays, read_regular, replace_arrays, version_of
+from udml_core.base.files import publish_folder, read_arrays, replace_arrays
 from udml_core.runs.analyses.kinds import MAPS
 from udml_core.runs.analyses.kinds.refine import Refined
 from udml_core.runs.analyses.map_kind import Projection
@@ -48,11 +47,7 @@ class Analysis(Task):
         Raises:
             UserError: The file is missing or damaged.
         """
-        path = self.folder / "spec.json"
-        try:
-            return _read_spec(path, *version_of(path))
-        except (OSError, ValueError) as error:
-            raise UserError(f"{path} must describe an analysis, but could not be read: {error}") from error
+        return self.read_spec(AnalysisSpec, "an analysis")
 
     @property
     def images_folder(self) -> Path:
@@ -201,15 +196,6 @@ def find_analysis(run: Run, text: str) -> Analysis:
         raise UserError(f"'{text}' is the beginning of {len(matches)} analysis ids: "
                         f"{', '.join(analysis.id for analysis in matches[:4])}. Give more of the id.")
     raise UserError(f"The run {run.id} has no analysis {quoted(text)}. `udml analyses {run.id}` lists its analyses.")
-
-
-@lru_cache(maxsize=1024)
-def _read_spec(path: Path, *_version: int) -> AnalysisSpec:
-    """Parse a spec once, because every movement of a cursor lists the analyses of a run several times.
-
-    A replaced file is parsed again.
-    """
-    return AnalysisSpec.model_validate_json(read_regular(path))
 
 
 def _is_readable(analysis: Analysis) -> bool:

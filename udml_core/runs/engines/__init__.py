@@ -7,9 +7,9 @@ lock.
 """
 
 from udml_core.runs.engines.owner import Owner, read_owner
-from udml_core.runs.engines.request import ENGINES, EngineRequest, gpus_of
+from udml_core.runs.engines.request import EngineRequest, gpus_of
 from udml_core.runs.engines.states import cancel, job_of
 from udml_core.runs.engines.submission import check_engine, forget_owner, hand_over, remove_submission
 
-__all__ = ["ENGINES", "EngineRequest", "Owner", "cancel", "check_engine", "forget_owner", "gpus_of",
-           "hand_over", "job_of", "read_owner", "remove_submission"]
+__all__ = ["EngineRequest", "Owner", "cancel", "check_engine", "forget_owner", "gpus_of", "hand_over", "job_of",
+           "read_owner", "remove_submission"]

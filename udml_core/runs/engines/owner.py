@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import getpass
 import time
-from functools import lru_cache
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from udml_core.base.files import read_regular, replace_text, version_of
+from udml_core.base.files import read_record, replace_text
 from udml_core.runs.engines.request import EngineRequest
 
 FILE = "engine.json"
@@ -41,14 +40,7 @@ class Owner(BaseModel):
 
 def read_owner(folder: Path) -> Owner | None:
     """Return the engine that a run was handed to; None if the queue of this machine starts it."""
-    path = folder / FILE
     try:
-        return _read(path, *version_of(path))
+        return read_record(Owner, folder / FILE)
     except (OSError, ValidationError):
         return None
-
-
-@lru_cache(maxsize=4096)
-def _read(path: Path, *_version: int) -> Owner:
-    """Parse the file once: lists of runs need it at every step."""
-    return Owner.model_validate_json(read_regular(path))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -10,8 +10,6 @@ from udml_core.base.declaration import Options
 from udml_core.base.errors import UserError
 
 EngineName = Literal["slurm", "submitit-local"]
-ENGINES: tuple[str, ...] = ("local", *get_args(EngineName))
-"""The queue of this machine, and the engines that a run can be handed to."""
 MOST_MINUTES = 60 * 24 * 30
 Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.,:&|*\[\]+-]{1,200}$")]
 """A value of `sbatch` without spaces and line breaks, so that it cannot add lines to the script."""

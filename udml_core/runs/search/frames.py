@@ -164,7 +164,8 @@ def _refined(frames: Frames, analysis: Analysis, _ticket: float) -> Frame:
     is_whole = spec.scope == "all" or len(result.indices) == len(run.embeddings("final"))
     return Frame(run, analysis.id, result.embedding, result.indices,
                  "" if is_whole else f"{SCOPE_WORDS[spec.scope]}, which the refinement covers", lambda: index,
-                 partial(frames.embedder, analysis.id), describe_refinement(Recipe.parse(spec.recipe), result))
+                 partial(frames.embedder, analysis.id),
+                 describe_refinement(Recipe.parse(spec.recipe), result, spec.scope))
 
 
 def _with_rows(rows: Array, count: int, what: str) -> Array:

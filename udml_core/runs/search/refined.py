@@ -49,11 +49,11 @@ def outside_recipe(recipe: Recipe) -> Recipe:
     return Recipe(steps)
 
 
-def describe_refinement(recipe: Recipe, result: Refined) -> str:
-    """Describe a refinement of the test half and what it means for queries from outside."""
-    how = ("are expanded by their nearest test images and change" if outside_recipe(recipe).find("queries")
-           else "change")
-    return (f"recipe `{recipe}` on the {len(result.indices):,} test images ({result.protocol}). Own images and queries "
+def describe_refinement(recipe: Recipe, result: Refined, scope: Scope) -> str:
+    """Describe a refinement and what it means for queries from outside."""
+    images = {"test": "test images", "train": "training images"}.get(scope, "images")
+    how = f"are expanded by their nearest {images} and change" if outside_recipe(recipe).find("queries") else "change"
+    return (f"recipe `{recipe}` on the {len(result.indices):,} {images} ({result.protocol}). Own images and queries "
             f"of several images {how} nothing in the gallery.")
 
 

@@ -4,7 +4,6 @@ from udml_core.work.exporting.mirrors import mirror
 from udml_core.work.exporting.model import export_model, model_archive
 from udml_core.work.exporting.run_files import export
 from udml_core.work.exporting.shards import export_shards
-from udml_core.work.exporting.tables import TABLES, embeddings_file, images_file, write_embeddings, write_images
+from udml_core.work.exporting.tables import embeddings_file, images_file
 
-__all__ = ["TABLES", "embeddings_file", "export", "export_model", "export_shards", "images_file", "mirror",
-           "model_archive", "write_embeddings", "write_images"]
+__all__ = ["embeddings_file", "export", "export_model", "export_shards", "images_file", "mirror", "model_archive"]

@@ -1,7 +1,7 @@
 """Background work: plan a request, estimate it, queue it, start and stop it."""
 
-from udml_core.work.jobs.analysis_request import MOST_PLACED, analyse, place_images
-from udml_core.work.jobs.estimate import Estimate, estimate
+from udml_core.work.jobs.analysis_request import analyse, place_images
+from udml_core.work.jobs.estimate import estimate
 from udml_core.work.jobs.example_settings import (
     example_settings,
     example_title,
@@ -13,7 +13,7 @@ from udml_core.work.jobs.follow_ups import are_maps_coming, wants_maps, withdraw
 from udml_core.work.jobs.launch import ensure_dispatcher, resume, start_maps, stop, submit, wake
 from udml_core.work.jobs.links import FIELDS, OPTIONS, link_of, read_fields, read_options, write_fields, write_option
 from udml_core.work.jobs.planning import IMAGE_OPTIONS, caution_of_processes, encoder_of, plan, plan_continuation
-from udml_core.work.jobs.presets import Preset, departures, find_preset, image_kind, why_not_comparable
+from udml_core.work.jobs.presets import departures, find_preset, image_kind, why_not_comparable
 from udml_core.work.jobs.queue import (
     device_lock,
     devices_of,
@@ -34,16 +34,14 @@ from udml_core.work.jobs.suggestions import (
     best_settings,
     expected_seconds,
     favored_method,
-    quick_fields,
     quick_settings,
 )
 
-__all__ = ["FIELDS", "FIRST_RUN", "IMAGE_OPTIONS", "MOST_PLACED", "OPTIONS", "QUICK_SECONDS", "Estimate", "Preset",
-           "Settings", "analyse", "apply_suggestion", "are_maps_coming", "best_settings", "caution_of_processes",
-           "departures", "device_lock", "devices_of", "encoder_of", "engine_of", "ensure_dispatcher", "estimate",
-           "example_settings", "example_title", "examples_on", "expected_seconds", "favored_method", "find_example",
-           "find_preset", "image_kind", "link_of", "move", "other_free_gpus", "place_images", "place_in_queue", "plan",
-           "plan_continuation", "queue_position", "queue_positions", "quick_fields", "quick_settings", "read_fields",
-           "read_options", "resolve_device", "resume", "shares_test_images", "start_maps", "stop", "submit",
-           "waiting_analyses", "waiting_runs", "wake", "wants_maps", "why_not_comparable", "withdraw_maps",
-           "write_fields", "write_option"]
+__all__ = ["FIELDS", "FIRST_RUN", "IMAGE_OPTIONS", "OPTIONS", "QUICK_SECONDS", "Settings", "analyse",
+           "apply_suggestion", "are_maps_coming", "best_settings", "caution_of_processes", "departures", "device_lock",
+           "devices_of", "encoder_of", "engine_of", "ensure_dispatcher", "estimate", "example_settings",
+           "example_title", "examples_on", "expected_seconds", "favored_method", "find_example", "find_preset",
+           "image_kind", "link_of", "move", "other_free_gpus", "place_images", "place_in_queue", "plan",
+           "plan_continuation", "queue_position", "queue_positions", "quick_settings", "read_fields", "read_options",
+           "resolve_device", "resume", "shares_test_images", "start_maps", "stop", "submit", "waiting_analyses",
+           "waiting_runs", "wake", "wants_maps", "why_not_comparable", "withdraw_maps", "write_fields", "write_option"]
