@@ -89,7 +89,7 @@ def run(clone: Path) -> str:
 
 
 def test_every_example_is_copied() -> None:
-    examples = (ROOT / "docs" / "skeletons").iterdir()
+    examples = [path for path in (ROOT / "docs" / "skeletons").iterdir() if path.is_file()]
     assert sorted(source for source, _ in COPIES) == sorted(str(path.relative_to(ROOT)) for path in examples)
 
 
