@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -21,14 +21,13 @@ from udml_core.runs.search import frame_words
 from ..draw.gallery import Tile, gallery, mark_of, tile_of
 from ..shell.address import write_address
 from ..shell.cached import load_split
-from ..shell.epochs import epochs_with
+from ..shell.epochs import Record, epochs_with, load_record
 from ..shell.interesting import interesting_queries
 from ..shell.run_hash import RUN_HASH
 
 PARAMETER = "picked"
 SIDE = 70
 """Least width of a tile: five fit beside each other in the panel at 1400 pixels."""
-Record = TypeVar("Record", bound=Explanation)
 
 
 @dataclass(frozen=True)
@@ -104,9 +103,7 @@ class Workbench:
                 shared=side == SIDE)
 
 
-@st.cache_resource(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
-def _record(run: Run, epoch: int, kind: type[Record]) -> Record | None:
-    return next((record for record in run.explanations(epoch) if isinstance(record, kind)), None)
+_record = st.cache_resource(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)(load_record)
 
 
 def interesting_images(run: Run) -> list[int]:
