@@ -1,0 +1,152 @@
+"""The second opinion: laws, its error against the bootstrap and in simulation, and what it refuses."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+from udml_core.base.errors import UserError
+from udml_core.numerics import second_opinion as module
+from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.refinement.linear import unit_rows
+from udml_core.numerics.second_opinion import Interval, Judge, Opinion, paired_difference, second_opinion, vote
+
+CLASSES, EACH = 12, 25
+
+
+def world(seed: int, spread: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
+    """Return what the judged encoder and what the judge sees of the same images, each with its own noise."""
+    rng = np.random.default_rng(seed)
+    content = np.repeat(rng.normal(size=(CLASSES, 16)), EACH, axis=0) + spread * rng.normal(size=(CLASSES * EACH, 16))
+    views = [content @ rng.normal(size=(16, 24)) + rng.normal(size=(CLASSES * EACH, 24)) for _ in range(2)]
+    return unit_rows(views[0]), unit_rows(views[1])
+
+
+def noisy(rows: np.ndarray, size: float, seed: int = 9) -> np.ndarray:
+    return unit_rows(rows + size * np.random.default_rng(seed).normal(size=rows.shape) / np.sqrt(rows.shape[1]))
+
+
+def intervals(opinion: Opinion) -> tuple[Interval, Interval]:
+    return opinion.first_results, opinion.groups
+
+
+@pytest.mark.parametrize("count", [20, 21, 60, 300])
+def test_an_embedding_beside_itself_cannot_be_told_apart(count: int) -> None:
+    embedding, features = (rows[:count] for rows in world(0))
+    for interval in intervals(second_opinion(Judge.of(features), embedding, embedding)):
+        assert interval.verdict == "cannot tell"
+        assert interval.difference == 0
+        assert interval.error < 1e-12
+
+
+def test_noise_is_worse_in_order_of_its_size_and_its_removal_better() -> None:
+    embedding, features = world(1)
+    judge = Judge.of(features)
+    sizes = (0.0, 0.5, 1.0, 2.0, 4.0)
+    for name in ("first_results", "groups"):
+        gains = [getattr(second_opinion(judge, embedding, noisy(embedding, size)), name) for size in sizes]
+        assert [gain.difference for gain in gains] == sorted((gain.difference for gain in gains), reverse=True)
+        assert [gain.verdict for gain in gains[2:]] == ["worse"] * 3
+        back = getattr(second_opinion(judge, noisy(embedding, 2.0), embedding), name)
+        assert back.verdict == "better"
+        assert back.difference == pytest.approx(-gains[3].difference)
+        assert back.error == pytest.approx(gains[3].error)
+
+
+def test_the_order_of_the_images_and_rotations_change_nothing() -> None:
+    embedding, features = world(2)
+    worse = noisy(embedding, 0.7)
+    rng = np.random.default_rng(3)
+    order = rng.permutation(len(embedding))
+    rotation = np.linalg.qr(rng.normal(size=(24, 24)))[0]
+    plain = second_opinion(Judge.of(features), embedding, worse)
+    turned = second_opinion(Judge.of((features @ rotation)[order]), (embedding @ rotation)[order], worse[order])
+    for before, after in zip(intervals(plain), intervals(turned), strict=True):
+        assert after.difference == pytest.approx(before.difference, abs=1e-4)
+        assert after.error == pytest.approx(before.error, rel=1e-2)
+
+
+def test_whitened_first_results_and_averaged_groups_are_the_mean_cosines_of_the_definition() -> None:
+    embedding, features = world(4)
+    judge, after = Judge.of(features), noisy(embedding, 1.0)
+    opinion = second_opinion(judge, embedding, after, group=30)
+    for interval, rows, count in ((opinion.first_results, judge.whitened, 10), (opinion.groups, judge.refined, 30)):
+        for value, judged in ((interval.before, embedding), (interval.after, after)):
+            results = nearest(judged, count)[1]
+            cosines = [np.mean([rows[query] @ rows[other] for other in results[query]]) for query in range(len(rows))]
+            assert value == pytest.approx(float(np.mean(cosines)), abs=1e-5)
+
+
+def test_the_error_is_that_of_the_bootstrap_over_images() -> None:
+    embedding, features = world(5)
+    judge, queries = Judge.of(features), np.arange(CLASSES * EACH)
+    before, after = nearest(embedding, 10)[1], nearest(noisy(embedding, 1.0), 10)[1]
+    interval = paired_difference(judge.whitened, queries, before, after)
+    cosines = judge.whitened @ judge.whitened.T
+    rng, draws = np.random.default_rng(6), []
+    for _ in range(2000):
+        weights = rng.exponential(size=len(queries))  # the Bayesian bootstrap
+        means = [(cosines[queries[:, None], results] * weights[results]).sum(axis=1) / weights[results].sum(axis=1)
+                 for results in (before, after)]
+        draws.append(np.average(means[1] - means[0], weights=weights))
+    assert interval.error == pytest.approx(np.std(draws), rel=0.1)
+    over_queries = np.std(means[1] - means[0]) / np.sqrt(len(queries))
+    assert interval.error > 1.1 * over_queries  # images that are results of many count as often
+
+
+def test_the_interval_covers_the_difference_of_the_population() -> None:
+    """Collections are drawn from one population, and the truth is the mean over them."""
+    opinions = []
+    for seed in range(120):
+        rng = np.random.default_rng(seed + 1000)
+        content = rng.normal(size=(150, 8))
+        features, embedding = (unit_rows(content + 0.6 * rng.normal(size=content.shape)) for _ in range(2))
+        after = noisy(embedding, 0.8, seed)
+        queries = np.arange(len(content))
+        opinions.append(paired_difference(features, queries, nearest(embedding, 10)[1], nearest(after, 10)[1]))
+    truth = np.mean([opinion.difference for opinion in opinions])
+    covered = np.mean([opinion.low <= truth <= opinion.high for opinion in opinions])
+    assert covered >= 0.9
+
+
+def test_equally_noisy_embeddings_are_rarely_called_better_or_worse() -> None:
+    verdicts = []
+    for seed in range(60):
+        embedding, features = world(seed + 50, spread=0.8)
+        rankings = [nearest(noisy(embedding, 0.8, seed + draw), 10)[1] for draw in (0, 500)]
+        verdicts.append(paired_difference(features, np.arange(len(features)), *rankings).verdict)
+    assert verdicts.count("cannot tell") >= 54
+
+
+def test_an_embedding_may_not_judge_itself_even_rotated() -> None:
+    embedding, features = world(7)
+    rotation = np.linalg.qr(np.random.default_rng(8).normal(size=(24, 24)))[0]
+    for judged in ((features, embedding), (embedding, features), (3 * features @ rotation, embedding)):
+        with pytest.raises(UserError, match="took no part"):
+            second_opinion(Judge.of(features), *judged)
+
+
+def test_other_images_and_too_few_images_are_refused() -> None:
+    embedding, features = world(7)
+    with pytest.raises(UserError, match="same images"):
+        second_opinion(Judge.of(features), embedding, embedding[1:])
+    with pytest.raises(UserError, match="at least 20"):
+        second_opinion(Judge.of(features[:19]), embedding[:19], noisy(embedding, 1)[:19])
+
+
+def test_no_function_receives_labels() -> None:
+    functions = [function for _, function in inspect.getmembers(module, inspect.isfunction)
+                 if function.__module__ == module.__name__]
+    assert len(functions) >= 5
+    for function in (*functions, Judge.of):
+        assert not {name for name in inspect.signature(function).parameters if "label" in name or "class" in name}
+
+
+def test_judges_vote_by_weight_and_a_tie_decides_nothing() -> None:
+    better, worse, unclear = Interval(0.2, 0.3, 0.01), Interval(0.3, 0.2, 0.01), Interval(0.2, 0.21, 0.02)
+    assert vote([better, better, worse]) == "better"
+    assert vote([worse, worse, unclear]) == "worse"
+    assert vote([better, worse]) == vote([better, unclear]) == vote([]) == "cannot tell"
+    assert vote([better, worse], [1.0, 0.4]) == "better"

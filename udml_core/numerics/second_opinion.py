@@ -1,0 +1,215 @@
+"""A second opinion: two embeddings compared without labels, by an encoder that took no part in either.
+
+The judge looks at the results of the same queries in both embeddings. In its own features, the cosine between a query
+and its results tells which embedding found the more similar images. Two questions differ: whether the first results
+are right, which whitened features answer, and whether the whole group of a query comes first, which features answer
+that are also averaged over neighbors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from udml_core.base.arrays import Array, Floats, Integers
+from udml_core.base.errors import UserError
+from udml_core.numerics.refinement import Refiner
+from udml_core.numerics.refinement.linear import unit_rows
+from udml_core.numerics.refinement.search import nearest_others
+
+Verdict = Literal["better", "worse", "cannot tell"]
+FIRST, GROUP = 10, 60
+"""Number of results that the judge looks at for "first results" and for "groups"."""
+WHITENED, REFINED = "whiten", "whiten+average:k=20,times=2,alpha=3"
+"""The recipes of a judge's features, fitted on the judged images."""
+QUERIES = 10_000
+"""Largest number of queries, evenly spaced over the images."""
+ERRORS = 1.96
+"""Half the width of an interval, in standard errors."""
+SAMPLE, SAME = 200, 1e-3
+"""A judge whose cosines between 200 images are all this close to an embedding's is that embedding."""
+CHUNK = 2048
+LEAST = 20
+"""Smallest number of images on which an interval is meaningful."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """An encoder's features, prepared to judge.
+
+    Attributes:
+        features: Unit rows (n, d) as the encoder returns them.
+        whitened: Unit rows (n, d) for first results.
+        refined: Unit rows (n, d) for groups.
+    """
+
+    features: Floats
+    whitened: Floats
+    refined: Floats
+
+    @classmethod
+    def of(cls, features: Array) -> Judge:
+        """Prepare an encoder's features (n, d) of the judged images."""
+        rows = unit_rows(features)
+        whitened, refined = (np.asarray(Refiner(recipe).fit(rows).transform(rows), np.float32)
+                             for recipe in (WHITENED, REFINED))
+        return cls(rows, whitened, refined)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A paired difference of means over queries.
+
+    Attributes:
+        before: Mean cosine between a query and its results in the first embedding.
+        after: The same in the second embedding.
+        error: Standard error of the difference over images: each counts as a query and as a result of others.
+    """
+
+    before: float
+    after: float
+    error: float
+
+    @property
+    def difference(self) -> float:
+        """The gain of the second embedding."""
+        return self.after - self.before
+
+    @property
+    def low(self) -> float:
+        """Lower end of the 95 % interval of the difference."""
+        return self.difference - ERRORS * self.error
+
+    @property
+    def high(self) -> float:
+        """Upper end of the 95 % interval of the difference."""
+        return self.difference + ERRORS * self.error
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the second embedding is better; nothing can be told while the interval holds 0."""
+        if self.low > 0:
+            return "better"
+        return "worse" if self.high < 0 else "cannot tell"
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What a judge says of a second embedding, compared with a first.
+
+    Attributes:
+        first_results: The difference over the first results; it follows Recall@1.
+        groups: The difference over whole groups; it follows MAP@R.
+    """
+
+    first_results: Interval
+    groups: Interval
+
+
+def second_opinion(judge: Judge, before: Array, after: Array, group: int = GROUP) -> Opinion:
+    """Compare two embeddings of the same images by the features of an encoder that took no part.
+
+    Args:
+        judge: The judge's features of the n images.
+        before: Embedding (n, d) to compare with.
+        after: Embedding (n, e) that is judged.
+        group: Number of results of a group.
+
+    Returns:
+        The opinion on `after`.
+
+    Raises:
+        UserError: The judge has the cosines of one of the embeddings, the numbers of images differ, or there are too
+            few images.
+    """
+    count = len(judge.features)
+    if not count == len(before) == len(after):
+        raise UserError(f"A second opinion compares the same images; got {count:,} of the judge, {len(before):,} and "
+                        f"{len(after):,}.")
+    if count < LEAST:
+        raise UserError(f"A second opinion needs at least {LEAST} images, got {count}.")
+    embeddings = [unit_rows(before), unit_rows(after)]
+    if any(is_same(judge.features, rows) for rows in embeddings):
+        raise UserError("The judge's features are the judged embedding. Choose an encoder that took no part in it.")
+    queries = np.unique(np.linspace(0, count - 1, min(count, QUERIES)).astype(np.int64))
+    rankings = [nearest_others(rows, min(group, count - 1), queries)[1] for rows in embeddings]
+    return judge_rankings(judge, queries, *rankings)
+
+
+def judge_rankings(judge: Judge, queries: Integers, before: Integers, after: Integers) -> Opinion:
+    """Compare two rankings of the same queries, as `second_opinion` compares embeddings.
+
+    Args:
+        judge: The judge's features of the n images.
+        queries: Indices (q,) of the queries.
+        before: Indices (q, k) of the results to compare with, nearest first and without the query.
+        after: Indices (q, k) of the judged results.
+
+    Returns:
+        The opinion on `after`: of its first 10 results, and of all k.
+    """
+    return Opinion(paired_difference(judge.whitened, queries, before[:, :FIRST], after[:, :FIRST]),
+                   paired_difference(judge.refined, queries, before, after))
+
+
+def paired_difference(rows: Array, queries: Integers, before: Integers, after: Integers) -> Interval:
+    """Return the difference of two rankings in mean cosine, with an error that respects shared results.
+
+    With a weight w_i of each image, the value is Σ_q w_q (a_q − b_q) / Σ_q w_q, where a_q = Σ_j w_j s_qj / Σ_j w_j over
+    the results j of q. Its derivative by w_i at equal weights says how much image i, as a query and as a result of all
+    others, moves the value; the sum of the squared derivatives is the variance of the bootstrap over images, without
+    drawing (the infinitesimal jackknife). An error over queries alone would miss that hubs are results of many.
+
+    Args:
+        rows: Unit rows (n, d) of the judge.
+        queries: Indices (q,), each once.
+        before: Indices (q, k).
+        after: Indices (q, k).
+
+    References:
+        B. Efron, "The Jackknife, the Bootstrap and Other Resampling Plans", SIAM 1982, section 6.
+    """
+    influence, means = np.zeros(len(rows)), []
+    for results, sign in ((before, -1.0), (after, 1.0)):
+        cosines = result_cosines(rows, queries, results)
+        per_query = cosines.mean(axis=1)
+        influence[queries] += sign * (per_query - per_query.mean())
+        influence += np.bincount(results.ravel(), (sign / results.shape[1] * (cosines - per_query[:, None])).ravel(),
+                                 len(rows))
+        means.append(float(per_query.mean()))
+    error = float(np.sqrt((influence**2).sum())) / len(queries)
+    return Interval(means[0], means[1], error)
+
+
+def result_cosines(rows: Array, queries: Integers, results: Integers) -> Array:
+    """Return the cosines (q, k) float64 between queries and their results."""
+    cosines = np.empty(results.shape)
+    for start in range(0, len(queries), CHUNK):
+        part = slice(start, start + CHUNK)
+        cosines[part] = np.einsum("qd,qkd->qk", rows[queries[part]], rows[results[part]], optimize=True)
+    return cosines
+
+
+def is_same(features: Array, embedding: Array) -> bool:
+    """Return whether two sets of unit rows are equal up to a rotation, by the cosines between evenly spaced rows."""
+    sample = np.unique(np.linspace(0, len(features) - 1, min(len(features), SAMPLE)).astype(np.int64))
+    grams = [rows[sample] @ rows[sample].T for rows in (features, embedding)]
+    return bool(np.abs(grams[0] - grams[1]).max() < SAME)
+
+
+def vote(intervals: Sequence[Interval], weights: Sequence[float] | None = None) -> Verdict:
+    """Return the verdict of several judges: that of more than half of the weight, otherwise "cannot tell".
+
+    Args:
+        intervals: The same difference, as each judge sees it.
+        weights: What each judge counts, at least 0; equal by default.
+    """
+    counts = [1.0] * len(intervals) if weights is None else list(weights)
+    for verdict in ("better", "worse"):
+        if sum(count for interval, count in zip(intervals, counts, strict=True)
+               if interval.verdict == verdict) > sum(counts) / 2:
+            return verdict
+    return "cannot tell"
