@@ -30,9 +30,10 @@ def test_a_slider_changes_the_ranking_and_a_click_explains_an_image(page: Page, 
     expect(after).to_have_count(24)
     settle(page)
     before = after.evaluate_all("tiles => tiles.map(tile => tile.dataset.id)")
-    page.get_by_role("slider", name=re.compile("^Neighbors")).focus()
-    for _ in range(12):
-        page.keyboard.press("ArrowRight")
+    slider = page.get_by_role("slider", name=re.compile("^Neighbors"))
+    for position in range(6, 18):
+        slider.press("ArrowRight")
+        expect(slider).to_have_value(str(position))
     page.wait_for_url(re.compile("average%3Ak%3D17|average:k=17|average:k%3D17"))
     settle(page)
     expect(page.get_by_text("by the mean of 18 images")).to_be_visible()

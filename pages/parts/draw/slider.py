@@ -42,13 +42,8 @@ def live_slider(label: str, low: float, high: float, value: float, step: float, 
         words: The name of each step, shown in place of the number; the slider then takes one line.
     """
     memory = f"{key}-given"
-    given, before, revision = st.session_state.get(memory, (None, value, 0))
-    current = before
-    answer: dict[str, Any] | None = getattr(st.session_state.get(key), "value", None)
-    if answer and answer["revision"] > revision:
-        current, revision = float(answer["value"]), int(answer["revision"])
-    if value not in (given, before, current):  # the page asks for another position than the reported one
-        current, revision = value, revision + 1
+    current, revision = position_after(st.session_state.get(memory), value,
+                                       getattr(st.session_state.get(key), "value", None))
     current = min(max(current, low), high)
     st.session_state[memory] = (value, current, revision)
     header = {"label": label, "low": low, "high": high, "step": step, "value": current, "unit": unit, "play": play,
@@ -56,6 +51,22 @@ def live_slider(label: str, low: float, high: float, value: float, step: float, 
               "words": None if words is None else list(words), "revision": revision}
     component("slider", HTML)(data=header, key=key, on_value_change=lambda: None)
     return current
+
+
+def position_after(memory: tuple[float, float, int] | None, value: float, answer: Mapping[str, Any] | None
+                   ) -> tuple[float, int]:
+    """Return a slider's position and its revision.
+
+    Args:
+        memory: The value that was passed last, and position and revision then; None at first.
+        value: The value that is passed now.
+        answer: The browser's last report.
+    """
+    given, position, revision = memory or (value, value, 0)
+    # A new movement wins: a slow browser still sends the address, and so the value, of an earlier position with it.
+    if answer and answer["revision"] > revision:
+        return float(answer["value"]), int(answer["revision"])
+    return (position, revision) if value in (given, position) else (value, revision + 1)
 
 
 def field_slider(field: Described, key: str, default: float | None = None, note: str = "", play: bool = False,
