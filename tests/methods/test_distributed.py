@@ -46,7 +46,7 @@ from udml_core.methods.ssdml import SSDML
 from udml_core.methods.stml import STML
 from udml_core.methods.supcon import SupCon
 from udml_core.methods.uhml import UHML
-from udml_core.numerics.geometry.conjugate_gradient import ConjugateGradient, Objective, Progress
+from udml_core.numerics.geometry.conjugate_gradient import ConjugateGradient, DescentProgress, ManifoldFunction
 
 FIELDS: dict[str, Any] = {"dimension": 8, "epochs": 1, "batch": 300, "trains": "all", "learning_rate": 0.01}
 INSTANCE: dict[str, tuple[type[InstanceMethod], dict[str, Any]]] = {
@@ -141,7 +141,7 @@ def spoiled(setting: Setting) -> Iterator[None]:
     nearest, triplets, targets = plm.nearest, ssdml.affinity_triplets, Distill.targets
     clusters, point, distances = SRPML._clusters, SRPML._first_point, SRPML._mining_distances
 
-    def worse_step(self: ConjugateGradient, objective: Objective, progress: Progress) -> Progress:
+    def worse_step(self: ConjugateGradient, objective: ManifoldFunction, progress: DescentProgress) -> DescentProgress:
         after = step(self, objective, progress)
         return replace(after, point=tuple(part * 1.01 for part in after.point), step=after.step * 2)
 

@@ -13,7 +13,7 @@ from tests.methods.test_ssdml import training_setup
 from udml_core.methods import find_method
 from udml_core.methods.embedder import unit
 from udml_core.methods.shared import pair_metric
-from udml_core.numerics.losses.mahalanobis import Pairs, labeled_pairs
+from udml_core.numerics.losses.mahalanobis import LabeledPairs, labeled_pairs
 from udml_core.numerics.sampling import generator, weighted_edges
 
 DEEP: dict[str, Any] = {"trains": "all", "partition": 0, "partition_epochs": 2, "epochs": 2, "batch": 300}
@@ -46,7 +46,7 @@ def test_seraph_pairs_every_image_with_others_and_never_with_itself() -> None:
         assert set(others) == set(range(6)) - {image}
 
 
-def _kinds(labels: Tensor, pairs: Pairs) -> list[bool]:
+def _kinds(labels: Tensor, pairs: LabeledPairs) -> list[bool]:
     """Return for each part whether its pairs share a label.
 
     All pairs of a part share a label, or none does.

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from udml_core.numerics.geometry import ConjugateGradient, Euclidean, Evaluation, Grassmann, Manifold, Point, Product
-from udml_core.numerics.geometry.conjugate_gradient import MAX_HALVINGS, Objective, Progress
+from udml_core.numerics.geometry.conjugate_gradient import MAX_HALVINGS, DescentProgress, ManifoldFunction
 from udml_core.numerics.losses.angular import WeightedAngular
 
 ITERATIONS = 16
@@ -34,7 +34,7 @@ class KnownEvaluation(Evaluation):
 
 
 @dataclass
-class Rayleigh(Objective):
+class Rayleigh(ManifoldFunction):
     """−½ tr(XᵀAX), smallest on the span of the leading eigenvectors of A (d, d).
 
     A is symmetric.
@@ -58,7 +58,7 @@ class Problem:
 
     manifold: Manifold
     theirs: pymanopt.manifolds.manifold.Manifold
-    objective: Objective
+    objective: ManifoldFunction
     start: Point
 
 
@@ -94,7 +94,7 @@ PROBLEMS = [dominant_subspace, probabilistic_angular]
 every_problem = pytest.mark.parametrize("problem", [make() for make in PROBLEMS], ids=[m.__name__ for m in PROBLEMS])
 
 
-def ours(problem: Problem, iterations: int, start: Progress | None = None) -> list[Progress]:
+def ours(problem: Problem, iterations: int, start: DescentProgress | None = None) -> list[DescentProgress]:
     """Return the start and every iterate of this project."""
     solver = ConjugateGradient(problem.manifold)
     path = [start or solver.start(problem.objective, problem.start)]
@@ -138,7 +138,7 @@ def test_iterates_equal_those_of_pymanopt(problem: Problem) -> None:
 def test_resuming_is_bit_equal(problem: Problem, interrupted_after: int) -> None:
     whole = ours(problem, 9)
     stored = whole[interrupted_after]
-    copied = Progress(*(tuple(part.clone() for part in parts)
+    copied = DescentProgress(*(tuple(part.clone() for part in parts)
                         for parts in (stored.point, stored.gradient, stored.direction)), stored.step, stored.value)
     resumed = ours(problem, 9 - interrupted_after, copied)
     for first, second in zip(whole[interrupted_after:], resumed, strict=True):

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from udml_core.numerics.losses.mahalanobis import (
     Bounds,
-    Pairs,
+    LabeledPairs,
     close_metric,
     entropy_metric,
     information_theoretic_prior,
@@ -166,7 +166,7 @@ def test_the_likelihood_ratio_prior_adds_a_thousandth_of_the_mean_eigenvalue() -
 def test_itml_minimizes_its_divergence_with_slack() -> None:
     values, labels = points(20)
     all_pairs = labeled_pairs(labels)
-    pairs = Pairs(all_pairs.similar[:5], all_pairs.dissimilar[:5])
+    pairs = LabeledPairs(all_pairs.similar[:5], all_pairs.dissimilar[:5])
     bounds, slack = Bounds(1.0, 12.0), 2.0
     metric = information_theoretic_prior(values, pairs, bounds, slack, cycles=3000)
     difference = [values[part[:, 0]] - values[part[:, 1]] for part in pairs]

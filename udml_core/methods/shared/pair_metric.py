@@ -35,7 +35,14 @@ from udml_core.methods.fields import (
 )
 from udml_core.methods.shared.few_labels import Partitions, encoder_in_training
 from udml_core.methods.shared.training import EncoderInTraining, SGDRates, rows_at
-from udml_core.numerics.losses.mahalanobis import Pairs, Report, ignore_progress, labeled_pairs, matrix_root, scatter
+from udml_core.numerics.losses.mahalanobis import (
+    LabeledPairs,
+    Report,
+    ignore_progress,
+    labeled_pairs,
+    matrix_root,
+    scatter,
+)
 from udml_core.numerics.sampling import generator, label_pairs, weighted_edges
 
 MOST_PAIRS = 20_000
@@ -220,7 +227,7 @@ def _batches(learned: State, labels: Tensor, size: int, random: torch.Generator)
         yield similar, dissimilar, edges[rows], counts[rows]
 
 
-def some_pairs(labels: Tensor, most: int, random: torch.Generator) -> Pairs:
+def some_pairs(labels: Tensor, most: int, random: torch.Generator) -> LabeledPairs:
     """Return labeled pairs, at most `most` of each kind.
 
     All pairs are enumerated and thinned at random; if the labels have too many pairs, pairs are sampled instead.
@@ -233,8 +240,8 @@ def some_pairs(labels: Tensor, most: int, random: torch.Generator) -> Pairs:
     labeled = torch.nonzero(labels >= 0).squeeze(1)
     if len(labeled) * (len(labeled) - 1) // 2 > LISTED:
         pairs, same = label_pairs(labels[labeled], 2 * most, random)
-        return Pairs(labeled[pairs[same]], labeled[pairs[~same]])
-    return Pairs(*(part[torch.randperm(len(part), generator=random)[:most]] for part in labeled_pairs(labels)))
+        return LabeledPairs(labeled[pairs[same]], labeled[pairs[~same]])
+    return LabeledPairs(*(part[torch.randperm(len(part), generator=random)[:most]] for part in labeled_pairs(labels)))
 
 
 def heat_kernel(squared: Array) -> Array:

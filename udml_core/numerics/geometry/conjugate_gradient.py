@@ -32,7 +32,7 @@ class Evaluation(ABC):
 
 
 @dataclass(frozen=True)
-class Progress:
+class DescentProgress:
     """Everything that the next step depends on.
 
     Resuming an optimization exactly takes all of it.
@@ -52,7 +52,7 @@ class Progress:
     value: float
 
 
-class Objective(ABC):
+class ManifoldFunction(ABC):
     """A smooth function on a manifold."""
 
     @abstractmethod
@@ -73,13 +73,13 @@ class ConjugateGradient:
     def __init__(self, manifold: Manifold) -> None:
         self.manifold = manifold
 
-    def start(self, objective: Objective, point: Point, step: float = 0.0) -> Progress:
+    def start(self, objective: ManifoldFunction, point: Point, step: float = 0.0) -> DescentProgress:
         """Begin at a point, with the direction of steepest descent."""
         evaluation = objective(point)
         gradient = self.manifold.gradient(point, evaluation.gradient())
-        return Progress(point, gradient, _negative(gradient), step, evaluation.value)
+        return DescentProgress(point, gradient, _negative(gradient), step, evaluation.value)
 
-    def step(self, objective: Objective, progress: Progress) -> Progress:
+    def step(self, objective: ManifoldFunction, progress: DescentProgress) -> DescentProgress:
         """Take one step: a line search along the direction, then the next direction.
 
         Returns:
@@ -100,9 +100,9 @@ class ConjugateGradient:
             return replace(progress, direction=_negative(progress.gradient), step=next_step)
         gradient = self.manifold.gradient(point, evaluation.gradient())
         direction = self._next_direction(progress, point, gradient)
-        return Progress(point, gradient, direction, next_step, evaluation.value)
+        return DescentProgress(point, gradient, direction, next_step, evaluation.value)
 
-    def _search(self, objective: Objective, progress: Progress,
+    def _search(self, objective: ManifoldFunction, progress: DescentProgress,
                 slope: float) -> tuple[Point, Evaluation | None, float]:
         """Halve the remembered step length until the decrease is sufficient.
 
@@ -127,7 +127,7 @@ class ConjugateGradient:
             return point, evaluation, 2 * trial
         return progress.point, None, 2 * trial
 
-    def _next_direction(self, progress: Progress, point: Point, gradient: Point) -> Point:
+    def _next_direction(self, progress: DescentProgress, point: Point, gradient: Point) -> Point:
         manifold = self.manifold
         # The old gradient and direction lie in the tangent space of the old point. Differences and inner products are
         # defined within one tangent space only, so both are transported to the new point first.

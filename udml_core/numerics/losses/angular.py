@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from udml_core.numerics.explanations import Triplets
 from udml_core.numerics.geometry import Evaluation, Point
-from udml_core.numerics.geometry.conjugate_gradient import Objective
+from udml_core.numerics.geometry.conjugate_gradient import ManifoldFunction
 
 Weight = Literal["bilinear", "concatenated"]
 Scale = Literal["mean", "sum", "relative"]
@@ -103,7 +103,7 @@ def weighted_angular_loss(anchor: Tensor, positive: Tensor, negative: Tensor, pa
     return _softplus(w * _softplus(z)).sum()
 
 
-class _Triplets(Objective):
+class _Triplets(ManifoldFunction):
     """Points and fixed triplets of these points.
 
     Args:

@@ -24,7 +24,7 @@ def ignore_progress(share: float) -> None:
     """Ignore the progress."""
 
 
-class Pairs(NamedTuple):
+class LabeledPairs(NamedTuple):
     """Labeled pairs.
 
     Attributes:
@@ -48,7 +48,7 @@ class Bounds(NamedTuple):
     dissimilar: float
 
 
-def labeled_pairs(labels: Tensor) -> Pairs:
+def labeled_pairs(labels: Tensor) -> LabeledPairs:
     """List all pairs i < j of labeled points.
 
     The labels are (n,), with −1 for unlabeled points.
@@ -57,7 +57,7 @@ def labeled_pairs(labels: Tensor) -> Pairs:
     first, second = torch.triu_indices(len(labeled), len(labeled), 1).unbind(0)
     same = labels[labeled[first]] == labels[labeled[second]]
     pairs = torch.stack([labeled[first], labeled[second]], dim=1)
-    return Pairs(pairs[same], pairs[~same])
+    return LabeledPairs(pairs[same], pairs[~same])
 
 
 def scatter(points: Tensor, pairs: Tensor, weights: Tensor | None = None) -> Tensor:
@@ -143,7 +143,7 @@ def likelihood_ratio_prior(similar: Tensor, dissimilar: Tensor) -> tuple[Tensor,
     return (vectors * (positive + ridge)) @ vectors.mT, int(torch.linalg.matrix_rank(similar, hermitian=True))
 
 
-def information_theoretic_prior(points: Tensor, pairs: Pairs, bounds: Bounds, slack: float = 1.0,
+def information_theoretic_prior(points: Tensor, pairs: LabeledPairs, bounds: Bounds, slack: float = 1.0,
                                 cycles: int = 10, report: Report = ignore_progress) -> Tensor:
     """Compute ITML's metric, whose pairs keep their bounds up to slack.
 

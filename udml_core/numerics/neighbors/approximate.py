@@ -184,6 +184,6 @@ def _choose_probes(search: _Search, sample: Integers, report: Report) -> tuple[i
         probes = min(2 * probes, most)
 
 
-def recall_of(found: Integers, exact: Integers) -> float:
-    """Return the share of the indices of each row of `exact` (q, k) that the same row of `found` (q, m) has."""
-    return float(np.mean([np.isin(truth, row).mean() for truth, row in zip(exact, found, strict=True)]))
+def recall_of(neighbors: Integers, exact: Integers) -> float:
+    """Return the share of the indices of each row of `exact` (q, k) that the same row of `neighbors` (q, m) has."""
+    return float(np.mean([np.isin(truth, row).mean() for truth, row in zip(exact, neighbors, strict=True)]))
