@@ -6,11 +6,10 @@ A method is its hyper-parameters and its algorithm, `fit`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -75,11 +74,6 @@ class Epoch:
     embedder: Embedder
     explanations: tuple[Explanation, ...]
     state: State
-
-
-def mean_curves(batches: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Average the curves of an epoch's batches."""
-    return {name: float(np.mean([batch[name] for batch in batches])) for name in (batches[0] if batches else ())}
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from udml_core.methods.closed_form import principal_directions
 from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.fields import BatchNorm, BatchSize, Dimension, Epochs, KeptViews, LearningRate, Trains
 from udml_core.methods.shared.distributed import agree, gather_rows
-from udml_core.methods.shared.epoch_loop import EpochLoop
+from udml_core.methods.shared.epoch_loop import NetworkLoop
 from udml_core.methods.shared.projection import check_projection, network_with_head
 from udml_core.methods.shared.training import EMBEDDED, encode, trained_parameters, view_inputs
 from udml_core.numerics.neighbors import nearest
@@ -195,13 +195,13 @@ class Distill(Method):
         return torch.cat(parts)
 
 
-class _Student(EpochLoop):
+class _Student(NetworkLoop[Distill]):
     """The student, its targets, and Adam."""
 
     whole = True
 
     def __init__(self, method: Distill, data: TrainingData, setting: Setting, start: State | None) -> None:
-        self.method, self.targets = method, method.targets(data, setting)
+        self.targets = method.targets(data, setting)
         agree(self.targets)
         network = network_with_head(method, setting, self.targets.weight, self.targets.bias)
         named = trained_parameters(network)

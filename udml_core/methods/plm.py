@@ -6,7 +6,6 @@ S. Bhatnagar, N. Ahuja, "Piecewise-Linear Manifolds for Deep Metric Learning"; e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -20,7 +19,7 @@ from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.fields import BatchNorm, CenteredBeginning, Dimension, Epochs, KeptViews, Trains
 from udml_core.methods.shared.distributed import agree, gather_rows
-from udml_core.methods.shared.epoch_loop import EpochLoop
+from udml_core.methods.shared.epoch_loop import NetworkLoop
 from udml_core.methods.shared.projection import check_projection, first_network
 from udml_core.methods.shared.training import Network, embed_jointly, trained_parameters
 from udml_core.numerics.explanations import Proxies
@@ -203,13 +202,13 @@ class PLM(Method):
                                                through=self.through).basis
 
 
-class _Student(EpochLoop):
+class _Student(NetworkLoop[PLM]):
     """The student, its moving average (the teacher), the proxies, and Adam."""
 
     def __init__(self, method: PLM, data: TrainingData, setting: Setting, start: State | None) -> None:
         student = method._network(data, setting)
         agree([*student.parameters(), *student.buffers()])
-        self.method, self.teacher, self.whole = method, student.momentum_copy(), method.whole_view
+        self.teacher, self.whole = student.momentum_copy(), method.whole_view
         points = embed_jointly(student, data, setting.device)
         self.proxies = _Proxies(*method._first_proxies(points, setting.seed)).to(setting.device)
         named = [(f"student.{name}", parameter) for name, parameter in trained_parameters(student)]
@@ -227,9 +226,10 @@ class _Student(EpochLoop):
         agree([neighbors])
         return neighbor_batches(neighbors, min(self.method.batch, len(self.data)), random)
 
-    def _result(self, epoch: int, curves: dict[str, float]) -> Epoch:
-        result = super()._result(epoch, curves | self.proxies.spread())
-        return replace(result, explanations=self.proxies.explained())
+    def _train(self, epoch: int, random: torch.Generator) -> dict[str, float]:
+        curves = super()._train(epoch, random)
+        self.explained += self.proxies.explained()
+        return curves | self.proxies.spread()
 
     def _step(self, batch: Tensor, inputs: Tensor, random: torch.Generator) -> dict[str, float]:
         """Take one step on two views of every image of a batch (section 3.6.4)."""

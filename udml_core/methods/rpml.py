@@ -18,13 +18,12 @@ from torch import Tensor
 from udml_core.base.declaration import Shown
 from udml_core.data.encoders import EncoderSpec
 from udml_core.data.training_data import TrainingData
-from udml_core.methods.base import Card, Epoch, Setting, State, mean_curves
-from udml_core.methods.embedder import Embedder, unit
+from udml_core.methods.base import Card, Epoch, Setting, State
 from udml_core.methods.fields import BatchNorm, Dampening, KeptViews, LearningRate, Momentum, Trains, WeightDecay
-from udml_core.methods.shared.authority_method import AuthorityMethod
-from udml_core.methods.shared.distributed import agree, agree_on_search
-from udml_core.methods.shared.training import EncoderInTraining, SGDRates, rows_at
-from udml_core.numerics.geometry import ConjugateGradient, Point
+from udml_core.methods.shared.authority_method import AuthorityLoop, AuthorityMethod
+from udml_core.methods.shared.distributed import agree
+from udml_core.methods.shared.epoch_loop import StepCurves
+from udml_core.methods.shared.training import rows_at
 from udml_core.numerics.losses.angular import (
     WeightedAngular,
     WeightedAngularEvaluation,
@@ -32,7 +31,7 @@ from udml_core.numerics.losses.angular import (
     triplets_used,
     weighted_angular_loss,
 )
-from udml_core.numerics.sampling import cluster_triplets, generator, pair_batches, semi_hard_triplets
+from udml_core.numerics.sampling import cluster_triplets, pair_batches, semi_hard_triplets
 
 PAPER = ("U. K. Dutta, M. Harandi, C. Chandra Sekhar: A Probabilistic Approach for Learning Embeddings "
          "without Supervision.")
@@ -92,24 +91,7 @@ class RPML(AuthorityMethod):
         return self.dimension * (self.steps * (2e-10 * images * width + 1.5e-8 * triplets) + 1e-8 * mined)
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
-        done, point, step, labels, explained = self._resume(data, setting, start)
-        rows = unit(data.features.to(setting.device))
-        optimizer = ConjugateGradient(self._manifold(rows.shape[1]))
-        for epoch in range(done + 1, self.epochs + 1):
-            triplets = self._triplets(rows @ point[1], labels, generator(setting.seed, epoch))
-            objective = WeightedAngular(rows, triplets.to(setting.device), self.alpha, self.weight)
-            # New triplets are a new objective: its first direction must be its own negative gradient, so conjugate
-            # gradient restarts. The length of the last step carries over, as the new objective has a similar scale.
-            progress = optimizer.start(objective, point, step)
-            for position in range(self.steps):
-                progress = optimizer.step(objective, progress)
-                setting.report((position + 1) / self.steps)
-            point, step = progress.point, progress.step
-            last = objective(point)
-            used = triplets_used(triplets, [last.measures()])
-            embedder = Embedder(setting.encoder, self._head(point))
-            yield Epoch(epoch, _curves(last), embedder, (*explained, used), self._state(epoch, point, step, labels))
-            explained = ()
+        yield from _FullBatch(self, data, setting, start).run()
 
     def _triplets(self, projected: Tensor, labels: Tensor, random: torch.Generator) -> Tensor:
         """Draw the triplets (t, 3) of an epoch.
@@ -228,33 +210,7 @@ class SRPML(AuthorityMethod):
         return network + batches * self.steps * 1e-9 * self.batch * width * self.dimension
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
-        done, point, step, labels, explained = self._resume(data, setting, start)
-        agree([*point, labels])
-        rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay, self.dampening)
-        network = EncoderInTraining(data, setting, rates if self.trains_encoder else None, self.batch_norm, start,
-                                    self.trained_part)
-        optimizer = ConjugateGradient(self._manifold(data.features.shape[1]))
-        batches = max(1, int((torch.bincount(labels)[labels] > 1).sum()) // max(1, self.batch // 2))
-        for epoch in range(done + 1, self.epochs + 1):
-            random = generator(setting.seed, epoch)
-            curves, mined, measures = [], [], []
-            for position, batch in enumerate(pair_batches(labels, self.batch, random), 1):
-                features = network.features(batch, random if self.crops else None)
-                distances = self._mining_distances(features.detach(), point[1]).cpu()
-                agree([distances])
-                triplets = semi_hard_triplets(distances, labels[batch], self.margin, random)
-                if not len(triplets):
-                    continue
-                point, step, last = self._learn(network, features, triplets.to(setting.device), optimizer, point, step)
-                curves.append(_curves(last))
-                mined.append(batch[triplets])
-                measures.append(last.measures())
-                setting.report(min(1.0, position / batches))
-            embedder = Embedder(network.snapshot(), self._head(point), trained=network.trains)
-            state = self._state(epoch, point, step, labels) | network.state()
-            used = (triplets_used(torch.cat(mined), measures),) if mined else ()
-            yield Epoch(epoch, mean_curves(curves), embedder, (*explained, *used), state)
-            explained = ()
+        yield from _SmallBatches(self, data, setting, start).run()
 
     def _mining_distances(self, features: Tensor, projection: Tensor) -> Tensor:
         """Return the distances (b, b) by which negatives are semi-hard, of unit features (b, d) and L (d, l)."""
@@ -262,32 +218,61 @@ class SRPML(AuthorityMethod):
             return torch.cdist(features, features)
         return torch.cdist(features @ projection, features @ projection).square()
 
-    def _learn(self, network: EncoderInTraining, features: Tensor, triplets: Tensor, optimizer: ConjugateGradient,
-               point: Point, step: float) -> tuple[Point, float, WeightedAngularEvaluation]:
+
+class _FullBatch(AuthorityLoop[RPML]):
+    """One search in each epoch, on triplets of all images."""
+
+    def _steps(self, epoch: int, random: torch.Generator) -> Iterator[StepCurves]:
+        method, search = self.method, self.search
+        rows = self.network.features(torch.arange(len(self.data)))
+        triplets = method._triplets(rows @ search.point[1], self.labels, random)
+        function = WeightedAngular(rows, triplets.to(rows.device), method.alpha, method.weight)
+        search.minimize(function, method.steps, self.setting.report)
+        last = function(search.point)
+        self.explained.append(triplets_used(triplets, [last.measures()]))
+        yield _curves(last)
+
+
+class _SmallBatches(AuthorityLoop[SRPML]):
+    """One search in each batch, and then a step of the network."""
+
+    def _steps(self, epoch: int, random: torch.Generator) -> Iterator[StepCurves]:
+        method, labels = self.method, self.labels
+        batches = max(1, int((torch.bincount(labels)[labels] > 1).sum()) // max(1, method.batch // 2))
+        mined, measures = [], []
+        for position, batch in enumerate(pair_batches(labels, method.batch, random), 1):
+            features = self.network.features(batch, random if method.crops else None)
+            distances = method._mining_distances(features.detach(), self.search.point[1]).cpu()
+            agree([distances])
+            triplets = semi_hard_triplets(distances, labels[batch], method.margin, random)
+            if not len(triplets):
+                continue
+            last = self._learn(features, triplets.to(features.device))
+            mined.append(batch[triplets])
+            measures.append(last.measures())
+            yield _curves(last)
+            self.setting.report(min(1.0, position / batches))
+        if mined:
+            self.explained.append(triplets_used(torch.cat(mined), measures))
+
+    def _learn(self, features: Tensor, triplets: Tensor) -> WeightedAngularEvaluation:
         """Learn from a batch: first the weight's parameter and L, then the network.
 
         Args:
-            network: The encoder and its SGD.
             features: Unit features (b, d) of the batch, with a gradient to the encoder.
             triplets: Triplets (t, 3) as rows of the features.
-            optimizer: Conjugate gradient on the product manifold.
-            point: The weight's parameter and L.
-            step: The remembered step length.
         """
-        # `detach` fixes the network during the conjugate-gradient steps. Each batch restarts the directions, because
-        # a direction of another batch is not conjugate for this one; the point and the step length are warm starts.
-        objective = WeightedAngular(features.detach(), triplets, self.alpha, self.weight)
-        progress = optimizer.start(objective, point, step)
-        for _ in range(self.steps):
-            progress = optimizer.step(objective, progress)
-        point = progress.point
-        step = agree_on_search(point, progress.step)
-        last = objective(point)
+        method, search = self.method, self.search
+        # `detach` fixes the network during the conjugate-gradient steps.
+        function = WeightedAngular(features.detach(), triplets, method.alpha, method.weight)
+        search.minimize(function, method.steps)
+        last = function(search.point)
         # Then the parameter and L are constants, and the same loss trains the network by one step of SGD.
+        parameter, projection = search.point
         anchor, positive, negative = (rows_at(features, part) for part in triplets.unbind(1))
-        loss = weighted_angular_loss(anchor, positive, negative, point[0], point[1], self.alpha, self.weight)
-        network.step(loss / len(triplets))
-        return point, step, last
+        loss = weighted_angular_loss(anchor, positive, negative, parameter, projection, method.alpha, method.weight)
+        self.network.step(loss / len(triplets))
+        return last
 
 
 def _curves(last: WeightedAngularEvaluation) -> dict[str, float]:

@@ -18,7 +18,7 @@ from torch import Tensor
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
 from udml_core.data.training_data import TrainingData
-from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
+from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.embedder import Embedder, Head, unit
 from udml_core.methods.fields import (
     Angle,
@@ -36,18 +36,19 @@ from udml_core.methods.fields import (
     WalkProbability,
     WeightDecay,
 )
-from udml_core.methods.shared.distributed import agree, agree_on_search
+from udml_core.methods.shared.distributed import agree
+from udml_core.methods.shared.epoch_loop import EncoderLoop, StepCurves
 from udml_core.methods.shared.few_labels import (
     PAPER,
     Partitions,
     check_neighbors,
-    encoder_in_training,
     pretrain_encoder,
 )
+from udml_core.methods.shared.manifold_search import ManifoldSearch
 from udml_core.methods.shared.projection import check_projection, first_projection
-from udml_core.methods.shared.training import EncoderInTraining, SGDRates, rows_at
-from udml_core.numerics.explanations import Affinities, Explanation
-from udml_core.numerics.geometry import ConjugateGradient, Euclidean, Grassmann, Manifold
+from udml_core.methods.shared.training import SGDRates, rows_at
+from udml_core.numerics.explanations import Affinities
+from udml_core.numerics.geometry import Euclidean, Grassmann, Manifold
 from udml_core.numerics.graph import propagate
 from udml_core.numerics.losses.angular import (
     Scale,
@@ -57,7 +58,7 @@ from udml_core.numerics.losses.angular import (
     triplets_used,
 )
 from udml_core.numerics.neighbors import nearest
-from udml_core.numerics.sampling import affinity_triplets, generator
+from udml_core.numerics.sampling import affinity_triplets
 
 
 class SSDML(Method):
@@ -186,93 +187,22 @@ class SSDML(Method):
                             "'steps', or set 'trains' to 'last' or 'all'.")
 
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
-        return Embedder(setting.encoder, Head(self._first_projection(data, setting), normalized=self.unit_length))
+        return Embedder(setting.encoder, self._head(self._first_projection(data, setting)))
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         if self.pretraining and self.trains_encoder and start is None:
             rates = SGDRates(self.pretraining_rate, self.momentum, self.weight_decay)
             setting = pretrain_encoder(data, setting, self.pretraining, rates, self.batch, self.batch_norm,
                                        self.trained_part)
-        rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay)
-        network = encoder_in_training(self, data, setting, rates, self.batch_norm, start)
-        if start is None:
-            done, projection, step = 0, self._first_projection(data, setting), 0.0
-            triplets = torch.zeros(0, 3, dtype=torch.int64)
-        else:
-            done, projection, step = int(start["epoch"]), start["projection"].to(setting.device), float(start["step"])
-            triplets = start["triplets"]
-        agree([projection])
-        optimizer = ConjugateGradient(self._manifold(data.features.shape[1]))
-        for epoch in range(done + 1, self.epochs_planned + 1):
-            explained: tuple[Explanation, ...] = ()
-            # The graph, the affinities and the triplets stay the same for a whole partition, because propagation needs
-            # the features of all its images and would be too slow after every step of the network.
-            if self.partitions.begin_with(epoch):
-                affinities = self._affinities(network, data, setting, epoch)
-                triplets = affinity_triplets(affinities.neighbors, affinities.after, affinities.points)
-                agree([triplets])
-                explained = (affinities,)
-                if self.alternation == "partition":
-                    rows, local = _rows_of(triplets, network.embed)
-                    projection, step, _ = self._learn_projection(rows, local, optimizer, projection, step)
-            random = generator(setting.seed, epoch)
-            batches = triplets[torch.randperm(len(triplets), generator=random)].split(self.batch)
-            curves, measures = [], []
-            network.prefetch(batches[0].unique())
-            for position, batch in enumerate(batches, 1):
-                if position < len(batches):
-                    network.prefetch(batches[position].unique())
-                projection, step, last = self._learn(network, batch, optimizer, projection, step)
-                curves.append(_curves(last))
-                measures.append(last.measures())
-                setting.report(position / len(batches))
-            head = Head(projection, normalized=self.unit_length)
-            embedder = Embedder(network.snapshot(), head, trained=network.trains)
-            state = {"epoch": torch.tensor(epoch), "projection": projection, "triplets": triplets,
-                     "step": torch.tensor(step, dtype=torch.float64)} | network.state()
-            used = triplets_used(torch.cat(batches), measures)
-            yield Epoch(epoch, mean_curves(curves), embedder, (*explained, used), state)
-
-    def _learn(self, network: EncoderInTraining, batch: Tensor, optimizer: ConjugateGradient, projection: Tensor,
-               step: float) -> tuple[Tensor, float, SmoothAngularEvaluation]:
-        """Learn from one batch of triplets (t, 3).
-
-        First L learns with the network fixed, then the network with L fixed.
-        """
-        features, rows = _rows_of(batch, network.features)
-        # The first half of the alternation: `detach` fixes the network, so that J depends on L alone and conjugate
-        # gradient can search the Grassmann manifold. An alternation per partition has already learned L.
-        fixed = features.detach()
-        if self.alternation == "batch":
-            projection, step, last = self._learn_projection(fixed, rows, optimizer, projection, step)
-        else:
-            last = SmoothAngular(fixed, rows, self.alpha, self.scale)((projection,))
-        # The second half: L now is a constant, and the same loss flows through the features to the encoder. The
-        # features still come from before the step on L, which costs one forward pass less and changes nothing,
-        # because they do not depend on L.
-        anchor, positive, negative = (rows_at(features, part) for part in rows.unbind(1))
-        network.step(smooth_angular_loss(anchor, positive, negative, projection, self.alpha, self.scale))
-        return projection, step, last
-
-    def _learn_projection(self, features: Tensor, triplets: Tensor, optimizer: ConjugateGradient, projection: Tensor,
-                          step: float) -> tuple[Tensor, float, SmoothAngularEvaluation]:
-        """Take the conjugate-gradient steps on L for triplets (t, 3) of constant features (i, d).
-
-        Few steps suffice, because the next batch moves L again. The remembered step length passes to the next batch and
-        is therefore part of the state.
-        """
-        objective = SmoothAngular(features, triplets, self.alpha, self.scale)
-        progress = optimizer.start(objective, (projection,), step)
-        for _ in range(self.steps):
-            progress = optimizer.step(objective, progress)
-        (projection,) = progress.point
-        step = agree_on_search(progress.point, progress.step)
-        return projection, step, objective((projection,))
+        yield from _Alternation(self, data, setting, start).run()
 
     def _first_projection(self, data: TrainingData, setting: Setting) -> Tensor:
         rows = unit(data.features)
         self.check(*rows.shape)
         return first_projection(rows, self.dimension, self.beginning, setting.seed).to(setting.device)
+
+    def _head(self, projection: Tensor) -> Head:
+        return Head(projection, normalized=self.unit_length)
 
     def _manifold(self, width: int) -> Manifold:
         """Return the search space of L.
@@ -281,15 +211,90 @@ class SSDML(Method):
         """
         return Grassmann(width, self.dimension) if self.orthogonal else Euclidean(width, self.dimension)
 
-    def _affinities(self, network: EncoderInTraining, data: TrainingData, setting: Setting, epoch: int) -> Affinities:
+
+class _Alternation(EncoderLoop[SSDML]):
+    """The partition's triplets, the search for L, and the network."""
+
+    def __init__(self, method: SSDML, data: TrainingData, setting: Setting, start: State | None) -> None:
+        super().__init__(method, data, setting, start)
+        if start is None:
+            projection, step = method._first_projection(data, setting), 0.0
+            self._triplets = torch.zeros(0, 3, dtype=torch.int64)
+        else:
+            projection, step = start["projection"].to(setting.device), float(start["step"])
+            self._triplets = start["triplets"]
+        self._search = ManifoldSearch(method._manifold(data.features.shape[1]), (projection,), step)
+
+    def _steps(self, epoch: int, random: torch.Generator) -> Iterator[StepCurves]:
+        network = self.network
+        # The graph, the affinities and the triplets stay the same for a whole partition, because propagation needs
+        # the features of all its images and would be too slow after every step of the network.
+        if self.method.partitions.begin_with(epoch):
+            self._begin_partition(self._affinities(epoch))
+        batches = self._triplets[torch.randperm(len(self._triplets), generator=random)].split(self.method.batch)
+        measures = []
+        network.prefetch(batches[0].unique())
+        for position, batch in enumerate(batches, 1):
+            if position < len(batches):
+                network.prefetch(batches[position].unique())
+            last = self._learn(batch)
+            measures.append(last.measures())
+            yield _curves(last)
+            self.setting.report(position / len(batches))
+        self.explained.append(triplets_used(torch.cat(batches), measures))
+
+    def _head(self) -> Head:
+        return self.method._head(self._search.point[0])
+
+    def _state(self) -> dict[str, Tensor]:
+        return super()._state() | {"projection": self._search.point[0], "triplets": self._triplets,
+                                   "step": torch.tensor(self._search.step, dtype=torch.float64)}
+
+    def _begin_partition(self, affinities: Affinities) -> None:
+        """Choose the partition's triplets, and learn L from all of them in an alternation per partition."""
+        self.explained.append(affinities)
+        self._triplets = affinity_triplets(affinities.neighbors, affinities.after, affinities.points)
+        agree([self._triplets])
+        if self.method.alternation == "partition":
+            function = self._function(*_rows_of(self._triplets, self.network.embed))
+            self._search.minimize(function, self.method.steps)
+
+    def _learn(self, batch: Tensor) -> SmoothAngularEvaluation:
+        """Learn from one batch of triplets (t, 3).
+
+        First L learns with the network fixed, then the network with L fixed.
+        """
+        method, search = self.method, self._search
+        features, rows = _rows_of(batch, self.network.features)
+        # The first half of the alternation: `detach` fixes the network, so that J depends on L alone and conjugate
+        # gradient can search the Grassmann manifold. An alternation per partition has already learned L. Few steps
+        # suffice, because the next batch moves L again.
+        function = self._function(features.detach(), rows)
+        if method.alternation == "batch":
+            search.minimize(function, method.steps)
+        last = function(search.point)
+        # The second half: L now is a constant, and the same loss flows through the features to the encoder. The
+        # features still come from before the step on L, which costs one forward pass less and changes nothing,
+        # because they do not depend on L.
+        anchor, positive, negative = (rows_at(features, part) for part in rows.unbind(1))
+        (projection,) = search.point
+        self.network.step(smooth_angular_loss(anchor, positive, negative, projection, method.alpha, method.scale))
+        return last
+
+    def _function(self, features: Tensor, triplets: Tensor) -> SmoothAngular:
+        """Return J of triplets (t, 3) of constant features (i, d) as a function of L."""
+        return SmoothAngular(features, triplets, self.method.alpha, self.method.scale)
+
+    def _affinities(self, epoch: int) -> Affinities:
         """Propagate the labels along the partition's kNN graph.
 
         The graph joins the current unit features, below L.
         """
-        points = self.partitions.draw(data.labels, setting.seed, epoch)
+        method, data = self.method, self.data
+        points = method.partitions.draw(data.labels, self.setting.seed, epoch)
         labels = data.labels[points]
-        neighbors = nearest(network.embed(points).cpu().numpy(), min(self.n_neighbors, len(points) - 1))[1]
-        propagation = propagate(neighbors, labels.numpy(), self.gamma)
+        neighbors = nearest(self.network.embed(points).cpu().numpy(), min(method.n_neighbors, len(points) - 1))[1]
+        propagation = propagate(neighbors, labels.numpy(), method.gamma)
         before, after, reach = (torch.from_numpy(part).float() for part in (propagation.before, propagation.after,
                                                                             propagation.reach))
         return Affinities(points, points[torch.from_numpy(neighbors)], before, after, labels, reach,

@@ -29,7 +29,7 @@ from udml_core.methods.fields import (
     Trains,
     WeightDecay,
 )
-from udml_core.methods.shared.epoch_loop import EpochLoop
+from udml_core.methods.shared.epoch_loop import NetworkLoop
 from udml_core.methods.shared.few_labels import PAPER
 from udml_core.methods.shared.projection import check_projection, first_network
 from udml_core.methods.shared.training import Network, rows_at, trained_parameters, whole_inputs
@@ -83,12 +83,12 @@ class LabeledOnly(Method):
         check_projection(type(self).__name__, self.dimension, self.beginning, images, width)
 
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
-        return self._first_network(data, setting).embedder(setting.encoder)
+        return self._network(data, setting).embedder(setting.encoder)
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         yield from _LabeledTriplets(self, data, setting, start).run()
 
-    def _first_network(self, data: TrainingData, setting: Setting) -> Network:
+    def _network(self, data: TrainingData, setting: Setting) -> Network:
         return first_network(self, data, setting, self.dimension, self.beginning)
 
     @abstractmethod
@@ -96,11 +96,11 @@ class LabeledOnly(Method):
         """Return the sum of the losses of a batch's triplets of unit embeddings (t, l)."""
 
 
-class _LabeledTriplets(EpochLoop):
+class _LabeledTriplets(NetworkLoop[LabeledOnly]):
     """The network, SGD, and the labeled images."""
 
     def __init__(self, method: LabeledOnly, data: TrainingData, setting: Setting, start: State | None) -> None:
-        self.method, network = method, method._first_network(data, setting)
+        network = method._network(data, setting)
         named = trained_parameters(network)
         sgd = torch.optim.SGD([parameter for _, parameter in named], lr=method.learning_rate, momentum=method.momentum,
                               weight_decay=method.weight_decay)

@@ -1,6 +1,6 @@
 """The base of RPML and sRPML.
 
-It holds the pseudo-labels by authority ascent, the weight of a triplet, and the search space.
+It holds the pseudo-labels by authority ascent, the weight of a triplet, and the search on its manifold.
 
 U. K. Dutta, M. Harandi, C. Chandra Sekhar, "A Probabilistic Approach for Learning Embeddings without Supervision";
 equation numbers are that paper's.
@@ -8,7 +8,7 @@ equation numbers are that paper's.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, TypeVar
 
 import torch
 from pydantic import Field
@@ -20,8 +20,11 @@ from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Method, Setting, State
 from udml_core.methods.embedder import Embedder, Head, unit
 from udml_core.methods.fields import Angle, Beginning, Dimension, Epochs, UnitLength
+from udml_core.methods.shared.distributed import agree
+from udml_core.methods.shared.epoch_loop import EncoderLoop
+from udml_core.methods.shared.manifold_search import ManifoldSearch
 from udml_core.methods.shared.projection import check_projection, first_projection
-from udml_core.numerics.explanations import Clusters, Explanation
+from udml_core.numerics.explanations import Clusters
 from udml_core.numerics.geometry import Euclidean, Grassmann, Point, Product
 from udml_core.numerics.graph import AuthorityGraph
 from udml_core.numerics.losses.angular import Weight
@@ -118,18 +121,35 @@ class AuthorityMethod(Method):
                             "there are no positives. Lower the field 'epsilon'.")
         return Clusters(*(torch.from_numpy(part) for part in (clusters.labels, clusters.modes, clusters.parents)))
 
-    def _resume(self, data: TrainingData, setting: Setting,
-                start: State | None) -> tuple[int, Point, float, Tensor, tuple[Explanation, ...]]:
-        """Return finished epochs, point, step, pseudo-labels and explanations.
 
-        The explanations hold the pseudo-labels if they are new.
-        """
+AnyAuthorityMethod = TypeVar("AnyAuthorityMethod", bound=AuthorityMethod)
+
+
+class AuthorityLoop(EncoderLoop[AnyAuthorityMethod]):
+    """The search for the weight's parameter and L, on pseudo-labels that never change.
+
+    Attributes:
+        search: The search for both.
+        labels: The pseudo-labels (n,).
+    """
+
+    def __init__(self, method: AnyAuthorityMethod, data: TrainingData, setting: Setting, start: State | None) -> None:
+        """Compute or load the pseudo-labels; new ones are explained in the first epoch."""
+        super().__init__(method, data, setting, start)
         if start is None:
-            clusters = self._clusters(data.features)
-            return 0, self._first_point(data, setting), 0.0, clusters.labels, (clusters,)
-        point = (start["parameter"].to(setting.device), start["projection"].to(setting.device))
-        return int(start["epoch"]), point, float(start["step"]), start["labels"], ()
+            clusters = method._clusters(data.features)
+            self.explained.append(clusters)
+            self.labels, point, step = clusters.labels, method._first_point(data, setting), 0.0
+        else:
+            point = (start["parameter"].to(setting.device), start["projection"].to(setting.device))
+            self.labels, step = start["labels"], float(start["step"])
+        agree([self.labels])
+        self.search = ManifoldSearch(method._manifold(data.features.shape[1]), point, step)
 
-    def _state(self, epoch: int, point: Point, step: float, labels: Tensor) -> dict[str, Tensor]:
-        return {"epoch": torch.tensor(epoch), "parameter": point[0], "projection": point[1],
-                "step": torch.tensor(step, dtype=torch.float64), "labels": labels}
+    def _head(self) -> Head:
+        return self.method._head(self.search.point)
+
+    def _state(self) -> dict[str, Tensor]:
+        parameter, projection = self.search.point
+        return super()._state() | {"parameter": parameter, "projection": projection, "labels": self.labels,
+                                   "step": torch.tensor(self.search.step, dtype=torch.float64)}

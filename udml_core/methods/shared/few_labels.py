@@ -12,9 +12,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from udml_core.base.errors import UserError
-from udml_core.data.encoders import check_trainable
 from udml_core.data.training_data import TrainingData
-from udml_core.methods.base import Method, Setting, State
+from udml_core.methods.base import Setting
 from udml_core.methods.fields import BatchNorm, Part
 from udml_core.methods.shared.distributed import average_gradients
 from udml_core.methods.shared.training import EncoderInTraining, SGDRates
@@ -67,21 +66,6 @@ class Partitions:
         random = generator(seed, -epoch)
         sample = unlabeled[torch.randperm(len(unlabeled), generator=random)[: self.size]]
         return torch.cat([torch.nonzero(labels >= 0).squeeze(1), sample]).sort().values
-
-
-def encoder_in_training(method: Method, data: TrainingData, setting: Setting, rates: SGDRates, batch_norm: BatchNorm,
-                        start: State | None) -> EncoderInTraining:
-    """Return the encoder with its SGD.
-
-    If the method trains only the metric, return the cached features.
-
-    Raises:
-        UserError: The method trains the encoder, and the encoder has no parameters.
-    """
-    if method.trains_encoder:
-        check_trainable(setting.encoder.spec)
-    return EncoderInTraining(data, setting, rates if method.trains_encoder else None, batch_norm, start,
-                             method.trained_part)
 
 
 def pretrain_encoder(data: TrainingData, setting: Setting, epochs: int, rates: SGDRates, batch: int,

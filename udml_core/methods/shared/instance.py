@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
 import torch
@@ -40,7 +39,7 @@ from udml_core.methods.shared.distributed import (
     own_part,
     without_averaging,
 )
-from udml_core.methods.shared.epoch_loop import EpochLoop
+from udml_core.methods.shared.epoch_loop import NetworkLoop, StepCurves
 from udml_core.methods.shared.projection import check_projection, first_network
 from udml_core.methods.shared.training import Network, random_views, trained_parameters
 from udml_core.numerics.explanations import Explanation
@@ -200,12 +199,12 @@ class InstanceMethod(Method, ABC):
         return first_network(self, data, setting, self.dimension, self.beginning)
 
 
-class InstanceLoop(EpochLoop):
+class InstanceLoop(NetworkLoop[InstanceMethod]):
     """The network, the objective, and the optimizer of both."""
 
     def __init__(self, method: InstanceMethod, data: TrainingData, setting: Setting, start: State | None) -> None:
         network = method._network(data, setting)
-        self.method, self.objective = method, method.objective(network, data, setting)
+        self.objective = method.objective(network, data, setting)
         modules = {"network": network, "objective": self.objective}
         named = [(f"{name}.{key}", parameter) for name, module in modules.items()
                  for key, parameter in trained_parameters(module)]
@@ -222,10 +221,13 @@ class InstanceLoop(EpochLoop):
             self._optimizer.state.pop(parameter, None)
         return self.objective.batches(len(self.data), min(method.batch, len(self.data)), random)
 
-    def _result(self, epoch: int, curves: dict[str, float]) -> Epoch:
-        embedder = self.network.embedder(self.setting.encoder, self.objective.head(self.network.weight))
-        explained = self.objective.explained(self.network, self.data) if is_first() else ()
-        return replace(super()._result(epoch, curves), embedder=embedder, explanations=explained)
+    def _steps(self, epoch: int, random: torch.Generator) -> Iterator[StepCurves]:
+        yield from super()._steps(epoch, random)
+        if is_first():
+            self.explained += self.objective.explained(self.network, self.data)
+
+    def _embedder(self) -> Embedder:
+        return self.network.embedder(self.setting.encoder, self.objective.head(self.network.weight))
 
     def _step(self, batch: Tensor, inputs: Tensor, random: torch.Generator) -> Curves:
         """Take one step on the whole batch's loss and return the curves."""

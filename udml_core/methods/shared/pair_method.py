@@ -21,9 +21,10 @@ from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Epoch, Method, Setting, State
 from udml_core.methods.embedder import Embedder, Head, KernelHead
 from udml_core.methods.fields import Epochs, PairDimension
+from udml_core.methods.shared.epoch_loop import EpochLoop, StepCurves
 from udml_core.numerics.explanations import Pairs, Prototypes
 from udml_core.numerics.losses.pair_hinge import PairHinge
-from udml_core.numerics.sampling import balanced_draw, generator
+from udml_core.numerics.sampling import balanced_draw
 
 PAPER = "G. Sharma, B. Schiele: Scalable Nonlinear Embeddings for Semantic Category-based Image Retrieval."
 PAIRS_AN_EPOCH = 10_000
@@ -104,28 +105,7 @@ class PairMethod(Method):
         return Embedder(setting.encoder, self._head(rows, data).to(setting.device))
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
-        problem = self._problem(data, setting)
-        done, rows, first, unit = self._resume(problem, data, setting, start)
-        pairs, same = (part.to(setting.device) for part in data.pairs)
-        hinge = problem.hinge
-        shown = torch.arange(0, len(pairs), -(-len(pairs) // SHOWN_PAIRS))
-        before = hinge.squared(problem.points, first, pairs[shown])
-        rate = problem.learning_rate * unit
-        for epoch in range(done + 1, self.epochs + 1):
-            drawn = balanced_draw(same.cpu(), PAIRS_AN_EPOCH, generator(setting.seed, epoch)).to(setting.device)
-            arguments = []
-            for position, part in enumerate(drawn.split(self.batch), 1):
-                argument, gradient = hinge.gradient(problem.points, rows, pairs[part], same[part])
-                # The gradient is of the batch's mean; times its size it is the sum of the steps of single pairs.
-                rows = problem.step(rows, gradient, rate * len(part))
-                arguments.append(argument)
-                setting.report(position * self.batch / PAIRS_AN_EPOCH)
-            after = hinge.squared(problem.points, rows, pairs[shown])
-            used = Pairs(pairs[shown], same[shown], before, after, hinge.argument(after, same[shown]))
-            yield Epoch(epoch, _curves(torch.cat(arguments)), Embedder(setting.encoder, self._head(rows, data)),
-                        (used, *self._prototypes(rows)),
-                        {"epoch": torch.tensor(epoch), "rows": rows, "first rows": first,
-                         "unit": torch.tensor(unit, dtype=torch.float64)})
+        yield from _PairSteps(self, data, setting, start).run()
 
     def continue_fit(self, data: TrainingData, setting: Setting, state: State, epochs: int) -> Iterator[Epoch]:
         return self.model_copy(update={"epochs": int(state["epoch"]) + epochs}).fit(data, setting, state)
@@ -134,19 +114,49 @@ class PairMethod(Method):
         # Explanations compare distances before and after; for the new run, before is the finished model.
         return {**state, "first rows": state["rows"]}
 
-    def _resume(self, problem: PairProblem, data: TrainingData, setting: Setting,
-                start: State | None) -> tuple[int, Tensor, Tensor, float]:
-        """Return finished epochs, rows, initial rows and the learning rate's unit."""
+
+class _PairSteps(EpochLoop[PairMethod]):
+    """The rows, and the initial rows with their unit of the learning rate."""
+
+    def __init__(self, method: PairMethod, data: TrainingData, setting: Setting, start: State | None) -> None:
+        super().__init__(method, data, setting, start)
+        self._problem = problem = method._problem(data, setting)
         if start is None:
-            rows = self._first_rows(problem, data, setting.seed)
-            return 0, rows, rows, self._rate_unit(problem, rows)
-        rows, first = (start[name].to(setting.device) for name in ("rows", "first rows"))
-        if rows.shape[1] != problem.points.shape[1]:
-            raise UserError(f"To continue, {type(self).__name__} needs features of width {rows.shape[1]}, as at "
-                            f"the start; got {problem.points.shape[1]}. Use the same features, or start a new run.")
+            self._rows = self._first = method._first_rows(problem, data, setting.seed)
+        else:
+            self._rows, self._first = (start[name].to(setting.device) for name in ("rows", "first rows"))
+        width, needed = problem.points.shape[1], self._rows.shape[1]
+        if needed != width:
+            raise UserError(f"To continue, {type(method).__name__} needs features of width {needed}, as at the start; "
+                            f"got {width}. Use the same features, or start a new run.")
         # States of the first version do not hold the unit.
-        unit = float(start["unit"]) if "unit" in start else self._rate_unit(problem, first)
-        return int(start["epoch"]), rows, first, unit
+        self._unit = float(start["unit"]) if start and "unit" in start else method._rate_unit(problem, self._first)
+        self._pairs, self._same = (part.to(setting.device) for part in data.pairs)
+        self._shown = torch.arange(0, len(self._pairs), -(-len(self._pairs) // SHOWN_PAIRS))
+        self._before = problem.hinge.squared(problem.points, self._first, self._pairs[self._shown])
+
+    def _steps(self, epoch: int, random: torch.Generator) -> Iterator[StepCurves]:
+        """Take the epoch's steps, and yield the curves of all its pairs together."""
+        problem, hinge, batch = self._problem, self._problem.hinge, self.method.batch
+        pairs, same, shown = self._pairs, self._same, self._shown
+        drawn = balanced_draw(same.cpu(), PAIRS_AN_EPOCH, random).to(self.setting.device)
+        arguments = []
+        for position, part in enumerate(drawn.split(batch), 1):
+            argument, gradient = hinge.gradient(problem.points, self._rows, pairs[part], same[part])
+            # The gradient is of the batch's mean; times its size it is the sum of the steps of single pairs.
+            self._rows = problem.step(self._rows, gradient, problem.learning_rate * self._unit * len(part))
+            arguments.append(argument)
+            self.setting.report(position * batch / PAIRS_AN_EPOCH)
+        after = hinge.squared(problem.points, self._rows, pairs[shown])
+        used = Pairs(pairs[shown], same[shown], self._before, after, hinge.argument(after, same[shown]))
+        self.explained += [used, *self.method._prototypes(self._rows)]
+        yield _curves(torch.cat(arguments))
+
+    def _embedder(self) -> Embedder:
+        return Embedder(self.setting.encoder, self.method._head(self._rows, self.data))
+
+    def _state(self) -> dict[str, Tensor]:
+        return {"rows": self._rows, "first rows": self._first, "unit": torch.tensor(self._unit, dtype=torch.float64)}
 
 
 def check_margin(method: str, margin: float, bias: float) -> None:

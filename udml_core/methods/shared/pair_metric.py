@@ -20,8 +20,8 @@ from torch import Tensor
 
 from udml_core.base.arrays import Array
 from udml_core.data.training_data import TrainingData
-from udml_core.methods.base import Epoch, Method, Setting, State, mean_curves
-from udml_core.methods.embedder import Embedder, Head
+from udml_core.methods.base import Epoch, Method, Setting, State
+from udml_core.methods.embedder import Head
 from udml_core.methods.fields import (
     BatchNorm,
     BatchSize,
@@ -33,8 +33,9 @@ from udml_core.methods.fields import (
     Trains,
     WeightDecay,
 )
-from udml_core.methods.shared.few_labels import Partitions, encoder_in_training
-from udml_core.methods.shared.training import EncoderInTraining, SGDRates, rows_at
+from udml_core.methods.shared.epoch_loop import EncoderLoop, StepCurves
+from udml_core.methods.shared.few_labels import Partitions
+from udml_core.methods.shared.training import rows_at
 from udml_core.numerics.losses.mahalanobis import (
     LabeledPairs,
     Report,
@@ -43,7 +44,7 @@ from udml_core.numerics.losses.mahalanobis import (
     matrix_root,
     scatter,
 )
-from udml_core.numerics.sampling import generator, label_pairs, weighted_edges
+from udml_core.numerics.sampling import label_pairs, weighted_edges
 
 MOST_PAIRS = 20_000
 """Largest number of labeled pairs of each kind that a metric is learned from, or that an epoch draws from."""
@@ -171,60 +172,70 @@ class PairMetric(Method):
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         self.check(*data.features.shape)
-        rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay)
-        network = encoder_in_training(self, data, setting, rates, self.batch_norm, start)
-        done = int(start["epoch"]) if start is not None else 0
-        learned = dict(start) if start is not None else {}
-        for epoch in range(done + 1, self.epochs_planned + 1):
-            random = generator(setting.seed, epoch)
-            metric_curves: dict[str, float] = {}
-            # M is learned once a partition and not once an epoch: it is a full-batch problem on all of the partition's
-            # features, and the network needs several epochs to move them noticeably.
-            if self.partitions.begin_with(epoch):
-                points = self.partitions.draw(data.labels, setting.seed, epoch)
-                graph = self.build_graph(network.embed(points).cpu().double(), data.labels[points], random)
-                metric = self.learn_metric(graph, random, ignore_progress if network.trains else setting.report)
-                metric_curves = metric.curves
-                learned = {"points": points, "neighbors": points[graph.neighbors], "weights": graph.weights.float(),
-                           "root": matrix_root(metric.matrix).float(),
-                           "dissimilar": torch.tensor(metric.weight_dissimilar)}
-            losses = list(_train_network(self, network, learned, data, setting, random)) if network.trains else []
-            head = Head(learned["root"].to(setting.device), normalized=False)
-            state = learned | network.state() | {"epoch": torch.tensor(epoch)}
-            yield Epoch(epoch, mean_curves(losses) | metric_curves,
-                        Embedder(network.snapshot(), head, trained=network.trains), (), state)
+        yield from _Alternation(self, data, setting, start).run()
 
 
-def _train_network(method: PairMetric, network: EncoderInTraining, learned: State, data: TrainingData, setting: Setting,
-                   random: torch.Generator) -> Iterator[dict[str, float]]:
-    """Train the network for one epoch with M fixed and yield the curves of each batch."""
-    root = learned["root"].to(setting.device)
-    for position, (*pairs, counts) in enumerate(_batches(learned, data.labels, method.batch, random), 1):
-        images, local = torch.unique(torch.cat(pairs), return_inverse=True)
-        parts = local.to(setting.device).split([len(part) for part in pairs])
-        mapped = network.features(images) @ root
-        similar, dissimilar, edges = (
-            (rows_at(mapped, part[:, 0]) - rows_at(mapped, part[:, 1])).square().sum(1) for part in parts)
-        loss = method.network_loss(similar, dissimilar, counts.to(setting.device) * edges, float(learned["dissimilar"]))
-        network.step(loss)
-        yield {"loss": loss.item()}
-        setting.report(min(1.0, position * method.batch / len(learned["points"])))
+class _Alternation(EncoderLoop[PairMetric]):
+    """The partition's graph and metric, and the network."""
 
+    def __init__(self, method: PairMetric, data: TrainingData, setting: Setting, start: State | None) -> None:
+        super().__init__(method, data, setting, start)
+        self._learned = dict(start or {})
 
-def _batches(learned: State, labels: Tensor, size: int, random: torch.Generator) -> Iterator[tuple[Tensor, ...]]:
-    """Yield pairs, edges (b, 2) and the edges' counts (b,).
+    def _train(self, epoch: int, random: torch.Generator) -> dict[str, float]:
+        # M is learned once a partition and not once an epoch: it is a full-batch problem on all of the partition's
+        # features, and the network needs several epochs to move them noticeably.
+        curves = self._begin_partition(epoch, random) if self.method.partitions.begin_with(epoch) else {}
+        return super()._train(epoch, random) | curves
 
-    Similar pairs come first, then dissimilar pairs, (b, 2) each.
+    def _begin_partition(self, epoch: int, random: torch.Generator) -> dict[str, float]:
+        """Draw the partition, learn M on its current features and return M's curves."""
+        method, labels, network = self.method, self.data.labels, self.network
+        points = method.partitions.draw(labels, self.setting.seed, epoch)
+        graph = method.build_graph(network.embed(points).cpu().double(), labels[points], random)
+        metric = method.learn_metric(graph, random, ignore_progress if network.trains else self.setting.report)
+        self._learned = {"points": points, "neighbors": points[graph.neighbors], "weights": graph.weights.float(),
+                         "root": matrix_root(metric.matrix).float(),
+                         "dissimilar": torch.tensor(metric.weight_dissimilar)}
+        return metric.curves
 
-    An epoch visits one edge of every point of the partition.
-    """
-    points, neighbors = learned["points"], learned["neighbors"]
-    others, counts = weighted_edges(neighbors, learned["weights"], random)
-    edges = torch.stack([points, others], dim=1)
-    labeled = some_pairs(labels, MOST_PAIRS, random)
-    for rows in torch.randperm(len(edges), generator=random).split(size):
-        similar, dissimilar = (part[torch.randint(len(part), (size,), generator=random)] for part in labeled)
-        yield similar, dissimilar, edges[rows], counts[rows]
+    def _head(self) -> Head:
+        return Head(self._learned["root"].to(self.setting.device), normalized=False)
+
+    def _state(self) -> dict[str, Tensor]:
+        return self._learned | super()._state()
+
+    def _steps(self, epoch: int, random: torch.Generator) -> Iterator[StepCurves]:
+        """Train the network for one epoch with M fixed, if it is trained."""
+        if not self.network.trains:
+            return
+        method, learned, device = self.method, self._learned, self.setting.device
+        root = learned["root"].to(device)
+        for position, (*pairs, counts) in enumerate(self._batches(random), 1):
+            images, local = torch.unique(torch.cat(pairs), return_inverse=True)
+            parts = local.to(device).split([len(part) for part in pairs])
+            mapped = self.network.features(images) @ root
+            similar, dissimilar, edges = (
+                (rows_at(mapped, part[:, 0]) - rows_at(mapped, part[:, 1])).square().sum(1) for part in parts)
+            loss = method.network_loss(similar, dissimilar, counts.to(device) * edges, float(learned["dissimilar"]))
+            self.network.step(loss)
+            yield {"loss": loss.detach()}
+            self.setting.report(min(1.0, position * method.batch / len(learned["points"])))
+
+    def _batches(self, random: torch.Generator) -> Iterator[tuple[Tensor, ...]]:
+        """Yield pairs, edges (b, 2) and the edges' counts (b,).
+
+        Similar pairs come first, then dissimilar pairs, (b, 2) each.
+
+        An epoch visits one edge of every point of the partition.
+        """
+        size, points = self.method.batch, self._learned["points"]
+        others, counts = weighted_edges(self._learned["neighbors"], self._learned["weights"], random)
+        edges = torch.stack([points, others], dim=1)
+        labeled = some_pairs(self.data.labels, MOST_PAIRS, random)
+        for rows in torch.randperm(len(edges), generator=random).split(size):
+            similar, dissimilar = (part[torch.randint(len(part), (size,), generator=random)] for part in labeled)
+            yield similar, dissimilar, edges[rows], counts[rows]
 
 
 def some_pairs(labels: Tensor, most: int, random: torch.Generator) -> LabeledPairs:
