@@ -10,6 +10,7 @@ from pydantic import Field
 from udml_core.base.declaration import Options, Shown, describe_field
 from udml_core.base.errors import UserError
 from udml_core.methods import METHODS, names_of
+from udml_core.methods.fields import Momentum
 from udml_core.methods.rpml import RPML, SRPML
 from udml_core.runs import RunRequest
 
@@ -59,3 +60,16 @@ def test_methods_are_listed_by_their_properties() -> None:
     *names, last = (method.__name__ for method in METHODS if method().shares_batches)
     assert names_of(lambda method: method.shares_batches) == f"{', '.join(names)} or {last}"
     assert names_of(lambda method: method.card.name == "pca") == "PCA"
+
+
+class Weights(Options):
+    """A field with the text of its type, and a field with a text of its own."""
+
+    shared: Momentum = 0.5
+    own: Momentum = 0.5
+    """Share of the last step."""
+
+
+@pytest.mark.parametrize(("name", "text"), [("shared", "Momentum of SGD."), ("own", "Share of the last step.")])
+def test_a_field_without_a_docstring_has_the_text_of_its_type(name: str, text: str) -> None:
+    assert describe_field(Weights, name).text == Weights.model_json_schema()["properties"][name]["description"] == text

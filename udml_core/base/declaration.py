@@ -12,8 +12,9 @@ from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
 import annotated_types
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema
 
 from udml_core.base.errors import UserError, quoted
 
@@ -30,6 +31,7 @@ class Shown:
         high: Upper end of a slider where the field's range is open or too wide.
         logarithmic: Whether a slider moves in decades.
         label: The name in forms; the field's name in words when empty.
+        text: The meaning of a type that several fields share, for fields without a docstring of their own.
         suggestions: Returns values to offer for a field of free text, each with a title.
         placeholder: What an empty input shows.
         supervision: The kinds of supervision that the option applies to; empty for all.
@@ -43,10 +45,15 @@ class Shown:
     high: float | None = None
     logarithmic: bool = False
     label: str = ""
+    text: str = ""
     suggestions: Callable[[], Mapping[str, str]] | None = None
     placeholder: str = ""
     supervision: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Describe the type by its text; a field's docstring takes its place."""
+        return handler(schema) | ({"description": self.text} if self.text else {})
 
 
 @dataclass(frozen=True)
@@ -195,7 +202,7 @@ def _describe_field(name: str, info: FieldInfo) -> Described:
         (declared,) = (part for part in get_args(declared) if part is not NoneType)
     choices = get_args(declared) if get_origin(declared) is Literal else ()
     kind: type = type(choices[0]) if choices else get_origin(declared) or declared
-    text = " ".join((info.description or "").split())
+    text = " ".join((info.description or shown.text).split())
     default = None if info.is_required() else info.get_default(call_default_factory=True, validated_data={})
     return Described(name, kind, info.annotation, optional, info.is_required(), default, text, shown, low, high,
                      low_open, high_open, multiple, choices)

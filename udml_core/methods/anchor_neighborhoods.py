@@ -78,7 +78,6 @@ class AND(InstanceMethod):
     rises by equal steps to all images. With one round, the method is NPSoftmax."""
 
     temperature: Temperature = 0.1
-    """Temperature of the softmax; lower values concentrate on the most similar images."""
 
     memory: Annotated[float, Field(ge=0, lt=1), Shown(symbol="μ", step=0.05, label="Memory momentum")] = 0.5
     """Share of its old value that an entry of the bank keeps when it is updated."""

@@ -93,7 +93,6 @@ class Distill(Method):
     """Dimension of the embedding, at most the features' dimension and the number of training images."""
 
     trains: Trains = "last"
-    """Train a linear head on the frozen features of random views, the encoder's last blocks with it, or all layers."""
 
     epochs: Epochs = 2
     """Epochs. The targets stay fixed, so many epochs overfit the training images."""

@@ -43,7 +43,6 @@ class ISIF(InstanceMethod):
     main_fields: ClassVar[tuple[str, ...]] = ("temperature", "eta", "dimension", "trains", "epochs", "learning_rate")
 
     temperature: Temperature = 0.1
-    """Temperature of the softmax; lower values concentrate on the most similar images."""
 
     eta: NegativeWeight = 1.0
     """Weight of the other images in the softmax (PSLR eq. 3–5); ISIF itself uses 1."""

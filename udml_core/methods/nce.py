@@ -52,7 +52,6 @@ class NCE(InstanceMethod):
     main_fields: ClassVar[tuple[str, ...]] = ("temperature", "noise", "dimension", "trains", "epochs", "learning_rate")
 
     temperature: Temperature = 0.07
-    """Temperature of the softmax; lower values concentrate on the most similar images."""
 
     softmax: Annotated[Literal["nce", "full"], Shown(label="Softmax estimate")] = "nce"
     """Estimate the softmax by contrast with noise, or compute it over the whole bank (NPSoftmax)."""

@@ -68,10 +68,7 @@ class PLM(Method):
     main_fields: ClassVar[tuple[str, ...]] = ("flat", "threshold", "dimension", "trains", "epochs", "learning_rate")
 
     dimension: Dimension = 128
-    """Dimension of the embedding."""
-
     trains: Trains = "head"
-    """Train a linear head on the frozen features of random views, the encoder's last blocks with it, or all layers."""
 
     epochs: Epochs = 20
     """Epochs; each draws new nearest-neighbor batches. The paper trains a GoogLeNet for 200."""

@@ -80,7 +80,6 @@ class PSLR(InstanceMethod):
                                               "learning_rate")
 
     temperature: Temperature = 0.1
-    """Temperature of the softmax; lower values concentrate on the most similar images."""
 
     eta: NegativeWeight = 1.0
     """Weight of the other images in the softmax (eq. 3–5). The paper uses 1 for pretrained encoders and 100 on

@@ -177,20 +177,13 @@ class SRPML(AuthorityMethod):
     random crops."""
 
     learning_rate: LearningRate = 0.01
-    """Learning rate of SGD on the encoder."""
-
     momentum: Momentum = 0.9
-    """Momentum of SGD."""
 
     dampening: Dampening = 0.9
     """Share of each gradient that SGD's momentum leaves out. The authors' code has 0.9."""
 
     weight_decay: WeightDecay = 5e-4
-    """Weight decay of SGD."""
-
     batch_norm: BatchNorm = "frozen"
-    """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics. From
-    scratch, use 'batch'."""
 
     @property
     def cached_views(self) -> int:

@@ -64,14 +64,11 @@ class SimCLR(InstanceMethod):
     and 0.1 on ImageNet."""
 
     projection: Projection = "mlp"
-    """Compare views behind a hidden layer and a linear layer, behind a linear layer, or compare the embeddings
-    themselves."""
 
     hidden: HiddenWidth = 2048
     """Width of the projection head's hidden layer; the paper uses the width of the encoder's features."""
 
     projected: ProjectedWidth = 128
-    """Dimension of the projections that the loss compares."""
 
     def objective(self, network: Network, data: TrainingData, setting: Setting) -> Objective:
         return _Contrast(self, setting.seed).to(setting.device)

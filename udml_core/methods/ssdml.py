@@ -105,23 +105,14 @@ class SSDML(Method):
     """Learning rate of SGD on the encoder. The paper uses 1e-4, which spreads all points evenly within a few epochs."""
 
     momentum: Momentum = 0.9
-    """Momentum of SGD."""
 
     weight_decay: WeightDecay = 0.0
     """Weight decay of SGD; the paper prints none."""
 
     batch_norm: BatchNorm = "frozen"
-    """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics. From
-    scratch, use 'batch'."""
-
     partition: Partition = 9000
-    """Unlabeled images in a partition; 0 takes all of them."""
-
     partition_epochs: PartitionEpochs = 10
-    """Epochs with one partition before the next is drawn."""
-
     dimension: Dimension = 64
-    """Dimension of the embedding."""
 
     n_neighbors: Annotated[int, Field(ge=2, le=500, multiple_of=2), Shown(symbol="k", step=2, high=100)] = 10
     """Even number of neighbors of each image in the graph; half of them become positives."""

@@ -180,7 +180,6 @@ class APLLR(GraphMetric, PairMetric):
         source="Paper, table 1: R@1 is below Initial on every data set.")
 
     gamma: WalkProbability = 0.99
-    """Probability that a random walk continues at each step. Larger values spread the labels farther."""
 
     def edge_weights(self, squared: Array, neighbors: Array, labels: Array) -> Array:
         return _propagated(neighbors, labels, self.gamma)
@@ -217,7 +216,6 @@ class APIT(GraphMetric, PairMetric):
         source="Paper, table 1: R@1 falls on Fashion-MNIST and CIFAR-10 and rises on MNIST.")
 
     gamma: WalkProbability = 0.99
-    """Probability that a random walk continues at each step. Larger values spread the labels farther."""
 
     slack: Annotated[float, Field(gt=0, le=1000),
                      Shown(low=0.01, high=100, logarithmic=True, label="Penalty of violated bounds")] = 1.0

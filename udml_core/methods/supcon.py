@@ -69,14 +69,11 @@ class SupCon(InstanceMethod):
     """Average the logarithms of the positives' shares (eq. 2), or take the logarithm of their average (eq. 3)."""
 
     projection: Projection = "mlp"
-    """Compare views behind a hidden layer and a linear layer, behind a linear layer, or compare the embeddings
-    themselves."""
 
     hidden: HiddenWidth = 2048
     """Width of the projection head's hidden layer."""
 
     projected: ProjectedWidth = 128
-    """Dimension of the projections that the loss compares."""
 
     def objective(self, network: Network, data: TrainingData, setting: Setting) -> Objective:
         return _ClassContrast(self, data.labels, setting.seed).to(setting.device)

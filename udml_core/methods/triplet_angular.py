@@ -58,23 +58,17 @@ class LabeledOnly(Method):
     """Learning rate of SGD on the head and on the encoder."""
 
     momentum: Momentum = 0.9
-    """Momentum of SGD."""
 
     weight_decay: WeightDecay = 0.0
     """Weight decay of SGD; the paper prints none."""
 
     batch_norm: BatchNorm = "frozen"
-    """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics. From
-    scratch, use 'batch'."""
-
     dimension: Dimension = 64
-    """Dimension of the embedding."""
 
     per_anchor: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=100, label="Triplets per labeled image")] = 20
     """Triplets drawn for each labeled image in each epoch."""
 
     beginning: Beginning = "pca"
-    """Initial projection: the principal components, or a random subspace."""
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         return 1.0 + (1000 * image_seconds if self.trains_encoder else 0.0)

@@ -53,7 +53,6 @@ class AuthorityMethod(Method):
     """Neighbors of each image in the graph, at most the number of images less one."""
 
     dimension: Dimension = 128
-    """Dimension of the embedding."""
 
     weight: Annotated[Weight, Shown(label="Triplet weight")] = "bilinear"
     """Weight of a triplet: the mean of two bilinear similarities (eq. 25, RPMLv1), or a function of the concatenated

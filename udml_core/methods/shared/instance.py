@@ -109,10 +109,7 @@ class InstanceMethod(Method, ABC):
     """The augmentation of the views if `colors` is on."""
 
     dimension: Dimension = 128
-    """Dimension of the embedding."""
-
     trains: Trains = "head"
-    """Train a linear head on the frozen features of random views, the encoder's last blocks with it, or all layers."""
 
     epochs: Epochs = 20
     """Epochs. From scratch, the paper trains for 200."""
@@ -147,11 +144,7 @@ class InstanceMethod(Method, ABC):
     SupCon then crop smaller parts as well; Exemplar changes colors more and turns none gray."""
 
     beginning: Beginning = "pca"
-    """Initial projection: the principal components, or a random subspace."""
-
     batch_norm: BatchNorm = "frozen"
-    """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics. From
-    scratch, use 'batch'."""
 
     @property
     def augmentation(self) -> Augmentation:

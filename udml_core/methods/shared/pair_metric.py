@@ -113,23 +113,14 @@ class PairMetric(Method):
     """Pairs of each kind in a batch."""
 
     learning_rate: LearningRate = 1e-4
-    """Learning rate of SGD on the encoder."""
-
     momentum: Momentum = 0.9
-    """Momentum of SGD."""
 
     weight_decay: WeightDecay = 0.0
     """Weight decay of SGD; the paper prints none."""
 
     batch_norm: BatchNorm = "frozen"
-    """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics. From
-    scratch, use 'batch'."""
-
     partition: Partition = 9000
-    """Unlabeled images in a partition; 0 takes all of them."""
-
     partition_epochs: PartitionEpochs = 10
-    """Epochs with one partition before the next is drawn."""
 
     @property
     def epochs_planned(self) -> int:
