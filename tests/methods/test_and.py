@@ -22,7 +22,7 @@ from tests.methods.golden_instance import (
 )
 from tests.methods.test_instance_methods import fit_epochs
 from udml_core.base.errors import UserError
-from udml_core.methods.anchor_neighborhoods import AND, entropies, neighborhood_loss
+from udml_core.methods.anchor_neighborhoods import AND, discovery_loss, entropies
 from udml_core.methods.nce import NCE
 from udml_core.numerics.sampling import generator
 
@@ -110,17 +110,17 @@ def test_a_neighborhood_of_all_images_costs_nothing_and_a_neighbor_never_costs_m
     bank, own = bank_of(6), torch.arange(6)
     views = bank_of(6, seed=1)
     others = torch.tensor([[j for j in range(6) if j != i] for i in range(6)])
-    alone, one, whole = (float(neighborhood_loss(views, bank, own, others[:, :k], torch.full((6,), k > 0), 0.1))
+    alone, one, whole = (float(discovery_loss(views, bank, own, others[:, :k], torch.full((6,), k > 0), 0.1))
                          for k in (0, 1, 5))
     assert whole == pytest.approx(0, abs=1e-12)
     assert 0 < one < alone
-    none = neighborhood_loss(views, bank, own, others, torch.zeros(6, dtype=torch.bool), 0.1)
+    none = discovery_loss(views, bank, own, others, torch.zeros(6, dtype=torch.bool), 0.1)
     assert float(none) == pytest.approx(alone)
 
 
 def test_small_temperatures_do_not_overflow() -> None:
     bank, own = bank_of(5).float(), torch.arange(5)
-    value = neighborhood_loss(bank, bank, own, own.roll(1)[:, None], torch.ones(5, dtype=torch.bool), 1e-3)
+    value = discovery_loss(bank, bank, own, own.roll(1)[:, None], torch.ones(5, dtype=torch.bool), 1e-3)
     assert value.isfinite()
 
 

@@ -140,8 +140,8 @@ class _Neighborhoods(MemoryBank):
 
     def loss(self, instance: Tensor, batch: Tensor, random: torch.Generator) -> tuple[Tensor, Curves]:
         own = batch.to(instance.device)
-        value = neighborhood_loss(instance, self.bank, own, self.neighbors[own], self.anchored[own],
-                                  self._method.temperature)
+        value = discovery_loss(instance, self.bank, own, self.neighbors[own], self.anchored[own],
+                               self._method.temperature)
         return value, self.agreement(instance, batch) | {"anchors": self.anchored.float().mean()}
 
     def _discover(self, anchors: int) -> None:
@@ -169,8 +169,8 @@ def entropies(bank: Tensor, temperature: float) -> Tensor:
     return torch.cat(parts)
 
 
-def neighborhood_loss(instance: Tensor, bank: Tensor, own: Tensor, neighbors: Tensor, anchored: Tensor,
-                      temperature: float) -> Tensor:
+def discovery_loss(instance: Tensor, bank: Tensor, own: Tensor, neighbors: Tensor, anchored: Tensor,
+                   temperature: float) -> Tensor:
     """Compute L (5), the mean of −log Σ_j p_ij over j = i, and over i's neighbors if i is an anchor.
 
     Args:

@@ -162,7 +162,7 @@ class Distill(Method):
         return network_with_head(self, setting, targets.weight, targets.bias).embedder(setting.encoder)
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
-        yield from _Student(self, data, setting, start).run()
+        yield from _DistillLoop(self, data, setting, start).run()
 
     def targets(self, data: TrainingData, setting: Setting) -> Targets:
         """Return the whitening head and the targets, from the frozen encoder."""
@@ -194,7 +194,7 @@ class Distill(Method):
         return torch.cat(parts)
 
 
-class _Student(NetworkLoop[Distill]):
+class _DistillLoop(NetworkLoop[Distill]):
     """The student, its targets, and Adam."""
 
     whole = True
@@ -215,14 +215,14 @@ class _Student(NetworkLoop[Distill]):
     def _step(self, batch: Tensor, inputs: Tensor, random: torch.Generator) -> dict[str, float]:
         method, targets, own = self.method, self.targets, batch.to(self.setting.device)
         rows = gather_rows(self._replica(self._views(inputs, 1, batch, random)), 1, len(batch))
-        neighborhood = neighborhood_loss(rows, targets.refined[own], method.temperature)
+        neighborhood = relation_loss(rows, targets.refined[own], method.temperature)
         regression = (1 - (rows * targets.whitened[own]).sum(1)).mean()
         loss = neighborhood + method.regression * regression
         self._descend(loss)
         return {"loss": loss.item(), "neighborhood loss": neighborhood.item(), "regression loss": regression.item()}
 
 
-def neighborhood_loss(rows: Tensor, targets: Tensor, temperature: float) -> Tensor:
+def relation_loss(rows: Tensor, targets: Tensor, temperature: float) -> Tensor:
     """Return the mean divergence KL(p_i ‖ q_i) of a batch.
 
     p_i and q_i are the softmax of target and student similarities of image i with every other image of the batch.

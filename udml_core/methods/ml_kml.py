@@ -17,7 +17,7 @@ from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.embedder import Head, KernelHead, histograms, unit
 from udml_core.methods.fields import Beginning
-from udml_core.methods.shared.pair_method import PAPER, PairMethod, PairProblem, check_margin, steps_seconds
+from udml_core.methods.shared.pair_method import NML_PAPER, PairMethod, PairProblem, check_margin, steps_seconds
 from udml_core.methods.shared.projection import check_projection, first_projection
 from udml_core.numerics.losses.kernels import Linear, kernel_of
 from udml_core.numerics.losses.pair_hinge import PairHinge
@@ -61,7 +61,7 @@ class ML(LinearRows, PairMethod):
         name="ml",
         order=130,
         title="ML, linear",
-        paper=PAPER,
+        paper=NML_PAPER,
         summary=("Looks at pairs of images marked as similar or dissimilar, and weights the features so that similar "
                  "pairs come closer and dissimilar pairs move apart. It is quick, and helps if a simple reweighting "
                  "of the features separates the pairs."),
@@ -106,7 +106,7 @@ class KML(LinearRows, PairMethod):
         name="kml",
         order=140,
         title="KML, kernelized",
-        paper=PAPER,
+        paper=NML_PAPER,
         summary=("Describes each image by its similarity to every training image, then moves similar pairs closer "
                  "and dissimilar pairs apart. It can follow more complicated differences than ML, but takes long and "
                  "much memory with many images."),

@@ -17,7 +17,7 @@ from udml_core.base.errors import UserError
 from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.embedder import KernelHead, histograms
-from udml_core.methods.shared.pair_method import PAPER, PairMethod, PairProblem, check_margin, steps_seconds
+from udml_core.methods.shared.pair_method import NML_PAPER, PairMethod, PairProblem, check_margin, steps_seconds
 from udml_core.numerics.explanations import Prototypes
 from udml_core.numerics.losses.kernels import kernel_of
 from udml_core.numerics.losses.pair_hinge import PairHinge
@@ -46,7 +46,7 @@ class NML(PairMethod):
         name="nml",
         order=120,
         title="NML",
-        paper=PAPER,
+        paper=NML_PAPER,
         summary=("Compares each image with a small set of learned reference points, and moves these points until "
                  "similar pairs are close and dissimilar pairs are far apart. It helps for classes seen in training, "
                  "and its steps stay quick with many images."),

@@ -174,7 +174,7 @@ class PLM(Method):
         return self._network(data, setting).embedder(setting.encoder)
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
-        yield from _Student(self, data, setting, start).run()
+        yield from _PLMLoop(self, data, setting, start).run()
 
     def _network(self, data: TrainingData, setting: Setting) -> Network:
         return first_network(self, data, setting, self.dimension, self.beginning)
@@ -199,7 +199,7 @@ class PLM(Method):
                                                through=self.through).basis
 
 
-class _Student(NetworkLoop[PLM]):
+class _PLMLoop(NetworkLoop[PLM]):
     """The student, its moving average (the teacher), the proxies, and Adam."""
 
     def __init__(self, method: PLM, data: TrainingData, setting: Setting, start: State | None) -> None:

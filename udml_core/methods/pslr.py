@@ -47,7 +47,7 @@ from udml_core.numerics.losses.instance_discrimination import (
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.sampling import generator, neighbor_batches
 
-Scale = Literal["mean", "sum", "mixed"]
+TermScale = Literal["mean", "sum", "mixed"]
 
 
 class PSLR(InstanceMethod):
@@ -123,7 +123,7 @@ class PSLR(InstanceMethod):
     """Weight of structure and divergence (eq. 13). The divergence draws σ toward 1, the reconstruction draws it toward
     0."""
 
-    scale: Annotated[Scale, Shown(label="Scale of the loss terms")] = "mean"
+    scale: Annotated[TermScale, Shown(label="Scale of the loss terms")] = "mean"
     """Divide all four terms by the rows of a batch, or use the printed sums (eq. 5, 7, 11, 12), which multiply the loss
     by twice the batch size and need a learning rate as many times smaller. 'mixed' is the scale of version 0.2: the
     divergence counts 'twice the batch size' times too much, and the structure loss is a mean over edges."""

@@ -33,7 +33,7 @@ from udml_core.numerics.losses.angular import (
 )
 from udml_core.numerics.sampling import cluster_triplets, pair_batches, semi_hard_triplets
 
-PAPER = ("U. K. Dutta, M. Harandi, C. Chandra Sekhar: A Probabilistic Approach for Learning Embeddings "
+RPML_PAPER = ("U. K. Dutta, M. Harandi, C. Chandra Sekhar: A Probabilistic Approach for Learning Embeddings "
          "without Supervision.")
 
 
@@ -61,7 +61,7 @@ class RPML(AuthorityMethod):
         name="rpml",
         order=10,
         title="RPML",
-        paper=PAPER,
+        paper=RPML_PAPER,
         summary=("Groups images that gather in the same dense region, then changes the distances so that each group "
                  "moves together and away from others, with less weight on doubtful cases. It needs no labels, and "
                  "helps if the features already place similar images near each other."),
@@ -91,7 +91,7 @@ class RPML(AuthorityMethod):
         return self.dimension * (self.steps * (2e-10 * images * width + 1.5e-8 * triplets) + 1e-8 * mined)
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
-        yield from _FullBatch(self, data, setting, start).run()
+        yield from _RPMLLoop(self, data, setting, start).run()
 
     def _triplets(self, projected: Tensor, labels: Tensor, random: torch.Generator) -> Tensor:
         """Draw the triplets (t, 3) of an epoch.
@@ -136,7 +136,7 @@ class SRPML(AuthorityMethod):
         name="srpml",
         order=20,
         title="sRPML",
-        paper=PAPER,
+        paper=RPML_PAPER,
         summary=("Works like RPML, but on small batches of images, so that the network itself can be trained too. It "
                  "needs no labels but pretrained features that already place similar images near each other, and "
                  "helps with more images than RPML can take at once."),
@@ -203,7 +203,7 @@ class SRPML(AuthorityMethod):
         return network + batches * self.steps * 1e-9 * self.batch * width * self.dimension
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
-        yield from _SmallBatches(self, data, setting, start).run()
+        yield from _SRPMLLoop(self, data, setting, start).run()
 
     def _mining_distances(self, features: Tensor, projection: Tensor) -> Tensor:
         """Return the distances (b, b) by which negatives are semi-hard, of unit features (b, d) and L (d, l)."""
@@ -212,7 +212,7 @@ class SRPML(AuthorityMethod):
         return torch.cdist(features @ projection, features @ projection).square()
 
 
-class _FullBatch(AuthorityLoop[RPML]):
+class _RPMLLoop(AuthorityLoop[RPML]):
     """One search in each epoch, on triplets of all images."""
 
     def _steps(self, epoch: int, random: torch.Generator) -> Iterator[StepCurves]:
@@ -226,7 +226,7 @@ class _FullBatch(AuthorityLoop[RPML]):
         yield _curves(last)
 
 
-class _SmallBatches(AuthorityLoop[SRPML]):
+class _SRPMLLoop(AuthorityLoop[SRPML]):
     """One search in each batch, and then a step of the network."""
 
     def _steps(self, epoch: int, random: torch.Generator) -> Iterator[StepCurves]:

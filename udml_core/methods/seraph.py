@@ -14,7 +14,7 @@ from torch import Tensor
 from udml_core.base.declaration import Shown
 from udml_core.methods.base import Card
 from udml_core.methods.fields import GraphNeighbors
-from udml_core.methods.shared.few_labels import PAPER
+from udml_core.methods.shared.few_labels import SSDML_PAPER
 from udml_core.methods.shared.pair_metric import MOST_PAIRS, LearnedMetric, PairMetric, WeightedGraph, some_pairs
 from udml_core.numerics.losses.mahalanobis import Report, entropy_metric, pair_entropy
 
@@ -30,7 +30,7 @@ class SERAPH(PairMetric):
         name="seraph",
         order=60,
         title="Deep-SERAPH",
-        paper=PAPER,
+        paper=SSDML_PAPER,
         summary=("Looks at a few labeled images and many unlabeled ones, and changes the distances so that each pair "
                  "is clearly similar or clearly different. It helps if the unlabeled images form clear groups, and "
                  "the result depends on the start."),

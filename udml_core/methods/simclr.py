@@ -29,7 +29,7 @@ from udml_core.data.augmentation import DISTORTIONS, Augmentation
 from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.fields import Temperature
-from udml_core.methods.shared.contrastive import HiddenWidth, ProjectedWidth, Projection, ProjectionHead
+from udml_core.methods.shared.contrastive import HiddenWidth, ProjectedWidth, ProjectionHead, ProjectionKind
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective, measure_alignment
 from udml_core.methods.shared.training import Network
 from udml_core.numerics.losses.contrastive import nt_xent
@@ -63,7 +63,7 @@ class SimCLR(InstanceMethod):
     """Temperature of the softmax; lower values concentrate on the most similar views. The paper uses 0.5 on CIFAR-10
     and 0.1 on ImageNet."""
 
-    projection: Projection = "mlp"
+    projection: ProjectionKind = "mlp"
 
     hidden: HiddenWidth = 2048
     """Width of the projection head's hidden layer; the paper uses the width of the encoder's features."""

@@ -39,7 +39,7 @@ from udml_core.methods.fields import (
 from udml_core.methods.shared.distributed import agree
 from udml_core.methods.shared.epoch_loop import EncoderLoop, StepCurves
 from udml_core.methods.shared.few_labels import (
-    PAPER,
+    SSDML_PAPER,
     Partitions,
     check_neighbors,
     pretrain_encoder,
@@ -78,7 +78,7 @@ class SSDML(Method):
         name="ssdml",
         order=40,
         title="SSDML",
-        paper=PAPER,
+        paper=SSDML_PAPER,
         summary=("Passes a few labels from each image to its neighbors, then brings images with similar labels "
                  "together and moves others apart. It helps if you can label a few images of each class and "
                  "neighbors mostly share a class."),
@@ -185,7 +185,7 @@ class SSDML(Method):
             rates = SGDRates(self.pretraining_rate, self.momentum, self.weight_decay)
             setting = pretrain_encoder(data, setting, self.pretraining, rates, self.batch, self.batch_norm,
                                        self.trained_part)
-        yield from _Alternation(self, data, setting, start).run()
+        yield from _SSDMLLoop(self, data, setting, start).run()
 
     def _first_projection(self, data: TrainingData, setting: Setting) -> Tensor:
         rows = unit(data.features)
@@ -203,7 +203,7 @@ class SSDML(Method):
         return Grassmann(width, self.dimension) if self.orthogonal else Euclidean(width, self.dimension)
 
 
-class _Alternation(EncoderLoop[SSDML]):
+class _SSDMLLoop(EncoderLoop[SSDML]):
     """The partition's triplets, the search for L, and the network."""
 
     def __init__(self, method: SSDML, data: TrainingData, setting: Setting, start: State | None) -> None:

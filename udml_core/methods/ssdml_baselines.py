@@ -20,7 +20,7 @@ from udml_core.base.arrays import Array
 from udml_core.base.declaration import Options, Shown
 from udml_core.methods.base import Card
 from udml_core.methods.fields import GraphNeighbors, WalkProbability
-from udml_core.methods.shared.few_labels import PAPER, check_neighbors
+from udml_core.methods.shared.few_labels import SSDML_PAPER, check_neighbors
 from udml_core.methods.shared.pair_metric import (
     MOST_PAIRS,
     LearnedMetric,
@@ -109,7 +109,7 @@ class LRML(GraphMetric, PairMetric):
         name="lrml",
         order=50,
         title="Deep-LRML",
-        paper=PAPER,
+        paper=SSDML_PAPER,
         summary=("Pulls labeled images of a class together, pushes different classes apart, and keeps neighboring "
                  "unlabeled images close. It is quick, and helps if neighbors mostly share a class."),
         idea=("Pull labeled images of one class together, push labeled images of different classes apart, and keep "
@@ -139,7 +139,7 @@ class ISDML(GraphMetric, PairMetric):
         name="isdml",
         order=70,
         title="Deep-ISDML (approximated)",
-        paper=PAPER,
+        paper=SSDML_PAPER,
         summary=("Works like LRML, but lets images in sparse regions count as much as images in crowded regions. It "
                  "is quick, and helps if some kinds of images are much rarer than others."),
         idea=("This is LRML with one change: each edge of the graph is divided by the density around its two images. "
@@ -168,7 +168,7 @@ class APLLR(GraphMetric, PairMetric):
         name="apllr",
         order=80,
         title="Deep-APLLR",
-        paper=PAPER,
+        paper=SSDML_PAPER,
         summary=("Learns distances from a few labels, passes the labels on to neighboring images, and adjusts the "
                  "distances to the result. It is mainly a baseline: with few labels its first distances are "
                  "unreliable, and the result is often poor."),
@@ -203,7 +203,7 @@ class APIT(GraphMetric, PairMetric):
         name="apit",
         order=90,
         title="Deep-APIT",
-        paper=PAPER,
+        paper=SSDML_PAPER,
         summary=("Changes the distances just enough to agree with a few labels, passes the labels on to neighboring "
                  "images, and repeats. It is more careful than APLLR, and helps only if the passed-on labels are "
                  "mostly right."),

@@ -34,7 +34,7 @@ from udml_core.data.augmentation import DISTORTIONS, Augmentation
 from udml_core.data.training_data import TrainingData
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.fields import Temperature
-from udml_core.methods.shared.contrastive import HiddenWidth, ProjectedWidth, Projection, ProjectionHead
+from udml_core.methods.shared.contrastive import HiddenWidth, ProjectedWidth, ProjectionHead, ProjectionKind
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective, measure_alignment
 from udml_core.methods.shared.training import Network
 from udml_core.numerics.losses.contrastive import Sum, supervised_contrastive
@@ -68,7 +68,7 @@ class SupCon(InstanceMethod):
     form: Annotated[Sum, Shown(label="Sum over positives")] = "out"
     """Average the logarithms of the positives' shares (eq. 2), or take the logarithm of their average (eq. 3)."""
 
-    projection: Projection = "mlp"
+    projection: ProjectionKind = "mlp"
 
     hidden: HiddenWidth = 2048
     """Width of the projection head's hidden layer."""

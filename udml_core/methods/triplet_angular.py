@@ -30,7 +30,7 @@ from udml_core.methods.fields import (
     WeightDecay,
 )
 from udml_core.methods.shared.epoch_loop import NetworkLoop
-from udml_core.methods.shared.few_labels import PAPER
+from udml_core.methods.shared.few_labels import SSDML_PAPER
 from udml_core.methods.shared.projection import check_projection, first_network
 from udml_core.methods.shared.training import Network, rows_at, trained_parameters, whole_inputs
 from udml_core.numerics.losses.angular import angular_loss, triplet_loss
@@ -80,7 +80,7 @@ class LabeledOnly(Method):
         return self._network(data, setting).embedder(setting.encoder)
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
-        yield from _LabeledTriplets(self, data, setting, start).run()
+        yield from _LabeledLoop(self, data, setting, start).run()
 
     def _network(self, data: TrainingData, setting: Setting) -> Network:
         return first_network(self, data, setting, self.dimension, self.beginning)
@@ -90,7 +90,7 @@ class LabeledOnly(Method):
         """Return the sum of the losses of a batch's triplets of unit embeddings (t, l)."""
 
 
-class _LabeledTriplets(NetworkLoop[LabeledOnly]):
+class _LabeledLoop(NetworkLoop[LabeledOnly]):
     """The network, SGD, and the labeled images."""
 
     def __init__(self, method: LabeledOnly, data: TrainingData, setting: Setting, start: State | None) -> None:
@@ -129,7 +129,7 @@ class Triplet(LabeledOnly):
         name="triplet",
         order=100,
         title="Triplet, labels alone",
-        paper=PAPER,
+        paper=SSDML_PAPER,
         summary=("Compares each labeled image with one of its class and one of another class, and moves the first "
                  "nearer than the second. It uses only the labeled images, so it helps if there are enough labels."),
         idea=("Each labeled image should be closer to an image of its class than to an image of another class, by at "
@@ -158,7 +158,7 @@ class Angular(LabeledOnly):
         name="angular",
         order=110,
         title="Angular, labels alone",
-        paper=PAPER,
+        paper=SSDML_PAPER,
         summary=("Looks at triangles of two labeled images of one class and one of another, and moves the third "
                  "image away until its angle is small. It uses only the labeled images, so it helps if there are "
                  "enough labels."),

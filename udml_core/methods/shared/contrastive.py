@@ -13,7 +13,7 @@ from udml_core.base.declaration import Shown
 from udml_core.methods.embedder import unit
 from udml_core.numerics.sampling import generator
 
-Projection = Annotated[Literal["mlp", "linear", "none"], Shown(label="Projection head", text=(
+ProjectionKind = Annotated[Literal["mlp", "linear", "none"], Shown(label="Projection head", text=(
     "Compare views behind a hidden layer and a linear layer, behind a linear layer, or compare the embeddings "
     "themselves."))]
 HiddenWidth = Annotated[int, Field(ge=1, le=8192), Shown(step=1, high=4096, label="Hidden width")]

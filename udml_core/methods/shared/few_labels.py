@@ -19,7 +19,7 @@ from udml_core.methods.shared.distributed import average_gradients
 from udml_core.methods.shared.training import EncoderInTraining, SGDRates
 from udml_core.numerics.sampling import generator
 
-PAPER = "U. K. Dutta, M. Harandi, C. Chandra Sekhar: Semi-Supervised Metric Learning: A Deep Resurrection."
+SSDML_PAPER = "U. K. Dutta, M. Harandi, C. Chandra Sekhar: Semi-Supervised Metric Learning: A Deep Resurrection."
 
 
 @dataclass(frozen=True)

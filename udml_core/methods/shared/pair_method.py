@@ -26,7 +26,7 @@ from udml_core.numerics.explanations import Pairs, Prototypes
 from udml_core.numerics.losses.pair_hinge import PairHinge
 from udml_core.numerics.sampling import balanced_draw
 
-PAPER = "G. Sharma, B. Schiele: Scalable Nonlinear Embeddings for Semantic Category-based Image Retrieval."
+NML_PAPER = "G. Sharma, B. Schiele: Scalable Nonlinear Embeddings for Semantic Category-based Image Retrieval."
 PAIRS_AN_EPOCH = 10_000
 SHOWN_PAIRS = 2_000
 
@@ -105,7 +105,7 @@ class PairMethod(Method):
         return Embedder(setting.encoder, self._head(rows, data).to(setting.device))
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
-        yield from _PairSteps(self, data, setting, start).run()
+        yield from _PairLoop(self, data, setting, start).run()
 
     def continue_fit(self, data: TrainingData, setting: Setting, state: State, epochs: int) -> Iterator[Epoch]:
         return self.model_copy(update={"epochs": int(state["epoch"]) + epochs}).fit(data, setting, state)
@@ -115,7 +115,7 @@ class PairMethod(Method):
         return {**state, "first rows": state["rows"]}
 
 
-class _PairSteps(EpochLoop[PairMethod]):
+class _PairLoop(EpochLoop[PairMethod]):
     """The rows, and the initial rows with their unit of the learning rate."""
 
     def __init__(self, method: PairMethod, data: TrainingData, setting: Setting, start: State | None) -> None:

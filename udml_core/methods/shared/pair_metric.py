@@ -163,10 +163,10 @@ class PairMetric(Method):
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         self.check(*data.features.shape)
-        yield from _Alternation(self, data, setting, start).run()
+        yield from _MetricLoop(self, data, setting, start).run()
 
 
-class _Alternation(EncoderLoop[PairMetric]):
+class _MetricLoop(EncoderLoop[PairMetric]):
     """The partition's graph and metric, and the network."""
 
     def __init__(self, method: PairMetric, data: TrainingData, setting: Setting, start: State | None) -> None:
