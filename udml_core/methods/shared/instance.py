@@ -39,7 +39,7 @@ from udml_core.methods.shared.distributed import (
     own_part,
     without_averaging,
 )
-from udml_core.methods.shared.epoch_loop import NetworkLoop, StepCurves
+from udml_core.methods.shared.epoch_loop import NetworkLoop
 from udml_core.methods.shared.projection import check_projection, first_network
 from udml_core.methods.shared.training import Network, random_views, trained_parameters
 from udml_core.numerics.explanations import Explanation
@@ -214,10 +214,11 @@ class InstanceLoop(NetworkLoop[InstanceMethod]):
             self._optimizer.state.pop(parameter, None)
         return self.objective.batches(len(self.data), min(method.batch, len(self.data)), random)
 
-    def _steps(self, epoch: int, random: torch.Generator) -> Iterator[StepCurves]:
-        yield from super()._steps(epoch, random)
+    def _train(self, epoch: int, random: torch.Generator) -> dict[str, float]:
+        curves = super()._train(epoch, random)
         if is_first():
             self.explained += self.objective.explained(self.network, self.data)
+        return curves
 
     def _embedder(self) -> Embedder:
         return self.network.embedder(self.setting.encoder, self.objective.head(self.network.weight))
