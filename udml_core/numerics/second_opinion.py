@@ -16,9 +16,9 @@ import numpy as np
 
 from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.base.errors import UserError
+from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement.linear import unit_rows
-from udml_core.numerics.refinement.search import nearest_others
 
 Verdict = Literal["better", "worse", "cannot tell"]
 FIRST, GROUP = 10, 60
@@ -117,6 +117,8 @@ class Opinion:
 def second_opinion(judge: Judge, before: Array, after: Array, group: int = GROUP) -> Opinion:
     """Compare two embeddings of the same images by the features of an encoder that took no part.
 
+    Each ranks by Euclidean distance, which for unit rows is the order by cosine.
+
     Args:
         judge: The judge of the n images.
         before: Embedding (n, d) to compare with.
@@ -135,11 +137,11 @@ def second_opinion(judge: Judge, before: Array, after: Array, group: int = GROUP
                         f"{len(before):,} and {len(after):,}.")
     if judge.count < LEAST:
         raise UserError(f"A second opinion needs at least {LEAST} images, got {judge.count}.")
-    embeddings = [unit_rows(embedding[judge.images]) for embedding in (before, after)]
-    if any(is_same(judge.features, rows) for rows in embeddings):
+    embeddings = [embedding[judge.images] for embedding in (before, after)]
+    if any(is_same(judge.features, unit_rows(rows)) for rows in embeddings):
         raise UserError("The judge's features are the judged embedding. Choose an encoder that took no part in it.")
     queries = evenly_spaced(len(judge.images), QUERIES)
-    rankings = [nearest_others(rows, min(group, len(rows) - 1), queries)[1] for rows in embeddings]
+    rankings = [nearest(rows, min(group, len(rows) - 1), own=queries)[1] for rows in embeddings]
     return judge_rankings(judge, queries, *rankings)
 
 
