@@ -25,6 +25,7 @@ from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.base.declaration import describe_field
 from udml_core.runs import Run
 from udml_core.runs.analyses import plan_analysis
+from udml_core.runs.analyses.kinds.graph import NeighborGraph
 
 SECTIONS, PATH = "clusters-section", "Ascent path"
 
@@ -97,6 +98,6 @@ with show_user_errors():
             st.info("This run has no neighbor graph yet. The graph is computed once in the background and kept with "
                     "the run; it takes seconds for a few thousand images.", icon=":material/lightbulb:")
             neighbors = run.spec().build_method().graph_neighbors(len(load_split(run).train))
-            request_analysis(run, plan_analysis(kind="graph", scope="train", n_neighbors=neighbors), "Build graph",
+            request_analysis(run, plan_analysis(NeighborGraph, scope="train", n_neighbors=neighbors), "Build graph",
                              "clusters-graph", primary=True)
             offer_example()

@@ -24,6 +24,7 @@ from pages.parts.shell.selection import selection
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.runs import Run
 from udml_core.runs.analyses import ImageGrid, analysis_at, plan_analysis
+from udml_core.runs.analyses.kinds.grid import Grid
 from udml_core.runs.search import frame_words
 
 HEIGHT = 600
@@ -76,7 +77,7 @@ def explore(run: Run) -> None:
         run_header(run, place=header)
         offer_example()
         return
-    spec = plan_analysis(kind="grid", source=source, frame=name)
+    spec = plan_analysis(Grid, source=source, frame=name)
     if analysis_at(run, spec).is_done():
         show_grid(shown, spec.id, color)
     else:

@@ -37,7 +37,8 @@ from udml_core.data.sources.listing import ENDINGS
 from udml_core.exploration.clusters import summary
 from udml_core.exploration.map_values import hide_rest
 from udml_core.runs import Run
-from udml_core.runs.analyses import Placed, find_analysis, list_analyses
+from udml_core.runs.analyses import Placed, find_analysis, finished_analyses
+from udml_core.runs.analyses.kinds.placed import NewImages
 from udml_core.runs.search import frame_words
 from udml_core.work import jobs
 
@@ -49,9 +50,9 @@ HEIGHT = 600  # pixels of the map and of the panel beside it: both end above the
 def placed_images(shown: MapFrame) -> list[dict[str, Any]]:
     """List the positions and names of the new images that were placed on a layout."""
     placed: list[dict[str, Any]] = []
-    for analysis in list_analyses(shown.run, "placed"):
+    for analysis in finished_analyses(shown.run, NewImages):
         spec = analysis.spec()
-        if analysis.is_done() and (spec.source, spec.frame) == (shown.map_id, shown.name):
+        if (spec.source, spec.frame) == (shown.map_id, shown.name):
             result = load_result(shown.run, analysis.id)
             assert isinstance(result, Placed)
             placed += [{"at": position, "word": name}

@@ -22,6 +22,7 @@ from udml_core.exploration.browsing import neighbor_similarities, order_images, 
 from udml_core.numerics.neighbors import nearest
 from udml_core.runs import Run, create_run, runs_folder
 from udml_core.runs.analyses import AnalysisSpec, list_analyses
+from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.work.jobs import browse
 from udml_core.work.jobs.browse import continue_browsing, find_browsing
 from udml_core.work.workers import analyse as analyse_worker
@@ -107,7 +108,7 @@ def test_images_excluded_before_the_features_come_last_without_a_value(
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
     exclude(digits, [3, 1000])
     run = trained(runs_folder(), method="frozen")
-    found = computed.load_nearest(run, list_analyses(run, "pca")[0])
+    found = computed.load_nearest(run, list_analyses(run, PCA)[0])
     kept = np.setdiff1d(np.arange(1797), [3, 1000])
     for values, expected in zip((found.values("outlier"), found.values("duplicate")),
                                 expected_values(np.asarray(run.embeddings("final"))[kept]), strict=True):

@@ -48,6 +48,7 @@ from udml_core.runs.analyses import (
     list_analyses,
     plan_analysis,
 )
+from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.tasks import ADVICE, LIVE_STATES
 
 if TYPE_CHECKING:
@@ -439,7 +440,7 @@ def refine(name: RunName,
     if recipe is None:
         default = Recipe.parse(DEFAULT_RECIPE)
         recipe = str(default if run.spec().encoder.reads_images else default.without("views"))
-    spec = plan_analysis(kind="refine", recipe=recipe, scope=scope, frames=(frame,))
+    spec = plan_analysis(Refinement, recipe=recipe, scope=scope, frames=(frame,))
     if caution := Recipe.parse(spec.recipe).caution():
         typer.echo(caution, err=True)
     _compute_analysis(run, spec, wait, root, as_json)

@@ -27,6 +27,7 @@ from udml_core.exploration.audit import (
 )
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.analyses import Analysis, find_analysis
+from udml_core.runs.analyses.kinds.audit import DataAudit
 from udml_core.work.jobs.auditing import find_auditing, start_auditing
 
 from ..draw.form import field_widget
@@ -236,4 +237,4 @@ def _sum_findings(_dataset: Dataset, run: Run, analysis_id: str, ticket: float, 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the audit …", hash_funcs=RUN_HASH)
 def _load_audit(run: Run, analysis_id: str, ticket: float) -> Audit:  # noqa: ARG001 (a new audit is read again)
-    return find_analysis(run, analysis_id).audit()
+    return find_analysis(run, analysis_id).result_of(DataAudit)

@@ -8,7 +8,7 @@ from typing import Literal
 import streamlit as st
 
 from udml_core.runs import Run
-from udml_core.runs.analyses import MAPS, AnalysisSpec, list_analyses
+from udml_core.runs.analyses import AnalysisSpec, finished_maps
 from udml_core.runs.search import frame_words
 
 from ..draw.slider import live_slider
@@ -22,15 +22,9 @@ REQUESTED, SEEN, DEFAULT = "map-requested", "maps-seen", "map-default"
 map."""
 
 
-def finished_maps(run: Run) -> dict[str, AnalysisSpec]:
-    """Return the specs of a run's finished maps by id, newest first within PCA, t-SNE and UMAP."""
-    return {analysis.id: analysis.spec() for kind in MAPS for analysis in list_analyses(run, kind)
-            if analysis.is_done()}
-
-
-def default_map(specs: dict[str, AnalysisSpec]) -> str:
-    """Return the id of the map to show first: UMAP, then t-SNE, then PCA, the newest of each."""
-    return max(specs, key=lambda map_id: MAPS.index(specs[map_id].kind))
+def map_specs(run: Run) -> dict[str, AnalysisSpec]:
+    """Return the specs of a run's finished maps by id, the preferred map first."""
+    return {analysis.id: analysis.spec() for analysis in finished_maps(run)}
 
 
 def carry_frame(run: Run, default: str, frames_of: Mapping[str, Sequence[str]], starts: Mapping[str, int]) -> None:
@@ -50,11 +44,10 @@ def carry_frame(run: Run, default: str, frames_of: Mapping[str, Sequence[str]], 
 
 def carry_to_map(run: Run) -> None:
     """Show the embedding of the page before on the first map that has it, the default map before others."""
-    specs = finished_maps(run)
-    if specs:
-        default = default_map(specs)
-        frames_of = {map_id: specs[map_id].frames for map_id in (default, *specs)}
-        carry_frame(run, default, frames_of, {map_id: len(frames) - 1 for map_id, frames in frames_of.items()})
+    frames_of = {map_id: spec.frames for map_id, spec in map_specs(run).items()}
+    if frames_of:
+        carry_frame(run, next(iter(frames_of)), frames_of,
+                    {map_id: len(frames) - 1 for map_id, frames in frames_of.items()})
 
 
 def pick_map(run: Run, parameter: str = "map", label: str = "Map", width: int | Literal["stretch"] = "stretch",
@@ -72,12 +65,12 @@ def pick_map(run: Run, parameter: str = "map", label: str = "Map", width: int | 
     Returns:
         The id of the map; None, with instructions on the page, if there is no map yet.
     """
-    specs = finished_maps(run)
+    specs = map_specs(run)
     if not specs:
         st.info("This run has no map yet. Compute one with New map: PCA takes seconds; t-SNE and UMAP take a minute or "
                 "two for a few thousand images.", icon=":material/lightbulb:")
         return None
-    default, key = default_map(specs), f"choose-{parameter}"
+    default, key = next(iter(specs)), f"choose-{parameter}"
     if parameter == "map":
         follow_default(run, default, key, DEFAULT)
         _show_requested(run, specs, key)
@@ -182,7 +175,7 @@ def pick_map_frame(run: Run, map_id: str, parameter: str, label: str, apart_from
 
 def announce_maps(run: Run, shown: str) -> None:
     """Offer maps that finished since the run was opened and that are not shown."""
-    specs = finished_maps(run)
+    specs = map_specs(run)
     seen: set[str] = st.session_state.setdefault(f"{SEEN}-{run.id}", set(specs))
     seen.add(shown)
     for map_id in [map_id for map_id in specs if map_id not in seen]:

@@ -10,7 +10,8 @@ import streamlit as st
 from udml_core.base.arrays import rows_of
 from udml_core.exploration.quick_map import place_among_neighbors, quick_frames
 from udml_core.runs import Run
-from udml_core.runs.analyses import MAPS, ImageGrid, Projection, analysis_at, list_analyses, plan_analysis
+from udml_core.runs.analyses import ImageGrid, Projection, analysis_at, finished_maps, plan_analysis
+from udml_core.runs.analyses.kinds.grid import Grid
 from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.runs.search import FROZEN
 
@@ -81,7 +82,7 @@ class MapLayout:
         """Return the grid of an embedding; None if this layout is a map."""
         if not self.id.startswith(GRID):
             return None
-        grid = load_result(run, plan_analysis(kind="grid", source=self.id.removeprefix(GRID), frame=frame).id)
+        grid = load_result(run, plan_analysis(Grid, source=self.id.removeprefix(GRID), frame=frame).id)
         assert isinstance(grid, ImageGrid)
         return grid
 
@@ -102,9 +103,7 @@ def pick_any_layout(run: Run) -> MapLayout:
 
 def _layouts(run: Run) -> list[MapLayout]:
     """List the layouts: every epoch on the best map of all images, maps with UMAP first, quick PCA, and grids."""
-    specs = [analysis.spec() for kind in reversed(MAPS)
-             for analysis in sorted(list_analyses(run, kind), key=lambda analysis: (
-                 analysis.spec().scope != "all", len(analysis.spec().frames))) if analysis.is_done()]
+    specs = [analysis.spec() for analysis in finished_maps(run)]
     maps = [MapLayout(spec.id, short_title(spec), spec.frames) for spec in specs]
     quick = [] if any(layout.title == PCA.title for layout in maps) else [MapLayout(NOW, PCA.title, FRAMES)]
     epochs, moving = tuple(map(str, run.epoch_numbers())), []
@@ -119,7 +118,7 @@ def _layouts(run: Run) -> list[MapLayout]:
     grids = []
     for layout in maps:
         frames = tuple(frame for frame in layout.frames if analysis_at(run, plan_analysis(
-            kind="grid", source=layout.id, frame=frame)).is_done())
+            Grid, source=layout.id, frame=frame)).is_done())
         if frames:
             grids.append(MapLayout(GRID + layout.id, f"Grid of {layout.title}", frames))
     layouts = [*moving, *maps, *quick, *grids]

@@ -21,7 +21,8 @@ from udml_core.numerics.refinement import Recipe, Step
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.refinement.recipe import Average, Expand, Views
 from udml_core.runs import Run
-from udml_core.runs.analyses import REFINED, Analysis, AnalysisSpec, Refined, Scope, list_analyses
+from udml_core.runs.analyses import REFINED, Analysis, AnalysisSpec, Refined, Scope, finished_analyses
+from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.search.frame import Frame, Nearest
 from udml_core.runs.search.names import FROZEN
 from udml_core.runs.search.query import Query
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 def finished_refinements(run: Run, scope: Scope = "test") -> list[Analysis]:
     """List the finished refinements of a run's final embedding of a half, newest first."""
-    return [analysis for analysis in list_analyses(run, "refine") if analysis.is_done()
-            and analysis.spec().scope == scope and analysis.spec().frames == ("final",)]
+    return [analysis for analysis in finished_analyses(run, Refinement)
+            if analysis.spec().scope == scope and analysis.spec().frames == ("final",)]
 
 
 def outside_recipe(recipe: Recipe) -> Recipe:

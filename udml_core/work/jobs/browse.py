@@ -12,7 +12,8 @@ from pathlib import Path
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.runs import Run, RunRequest, list_runs
-from udml_core.runs.analyses import Analysis, list_analyses, plan_analysis
+from udml_core.runs.analyses import MAPS, Analysis, list_analyses, plan_analysis
+from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.analysis_request import analyse
 from udml_core.work.jobs.launch import submit
@@ -67,7 +68,7 @@ def continue_browsing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Bro
         return state
     if state.run is None:
         return Browsing(None, None, submit_features(dataset, encoder, root))
-    return Browsing(state.run, None, analyse(state.run, plan_analysis(kind="pca", frames=FRAMES)))
+    return Browsing(state.run, None, analyse(state.run, plan_analysis(PCA, frames=FRAMES)))
 
 
 def submit_features(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Run:
@@ -81,8 +82,8 @@ def submit_features(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Run:
 
 
 def _with_map(run: Run) -> Browsing:
-    maps = [analysis for analysis in list_analyses(run) if analysis.spec().declared.is_map
-            and analysis.spec().scope == "all" and "final" in analysis.spec().frames]
+    maps = [analysis for analysis in list_analyses(run, *MAPS)
+            if analysis.spec().scope == "all" and "final" in analysis.spec().frames]
     done = next((analysis for analysis in maps if analysis.is_done()), None)
     live = next((analysis for analysis in maps if analysis.status().state in LIVE_STATES), None)
     return Browsing(run, done, None if done else live)
