@@ -135,17 +135,17 @@ def test_browsing_computes_features_then_a_map(digits: Dataset, tmp_path: Path, 
     continue_browsing(digits, encoder, tmp_path)
     assert started == ["run"]
     worker.work(first)
-    assert find_browsing(digits, encoder, tmp_path).map is not None, "a run ends with a map"
+    assert find_browsing(digits, encoder, tmp_path).finished is not None, "a run ends with a map"
     for analysis in list_analyses(first):
         analysis.remove()
     state = find_browsing(digits, encoder, tmp_path)
-    assert (state.run, state.map, state.task) == (first, None, None)
+    assert (state.run, state.finished, state.task) == (first, None, None)
     monkeypatch.setattr(browse, "analyse", lambda run, wanted: analyse_worker.keep(run, wanted, lambda *_: None))
     continue_browsing(digits, encoder, tmp_path)
     state = find_browsing(digits, encoder, tmp_path)
-    assert state.map is not None
+    assert state.finished is not None
     assert state.task is None
-    assert state.map.projection().frames == ("final",)
+    assert state.finished.projection().frames == ("final",)
 
 
 def test_runs_of_other_methods_and_encoders_are_no_browsing(digits: Dataset, tmp_path: Path) -> None:

@@ -53,8 +53,8 @@ def show_audit(dataset: Dataset) -> None:
     encoder = chosen_encoder(dataset)
     state = find_auditing(dataset, encoder, runs_folder())
     key = f"data-audit-{dataset.fingerprint[:12]}-{encoder.key}"
-    if state.run is not None and state.audit is not None:
-        _show_findings(dataset, _load_audit(state.run, state.audit.id, state.audit.stored_status().ticket))
+    if state.run is not None and state.finished is not None:
+        _show_findings(dataset, _load_audit(state.run, state.finished.id, state.finished.stored_status().ticket))
     elif isinstance(state.task, Analysis):
         show_progress(state.task, key, "The audit")
     elif state.task is not None:
@@ -69,8 +69,8 @@ def audit_line(dataset: Dataset) -> None:
     """Say in one line whether the audit is in progress, or how much it has found; nothing if it was not started."""
     encoder = chosen_encoder(dataset)
     state = find_auditing(dataset, encoder, runs_folder())
-    if state.run is not None and state.audit is not None:
-        count = _count_findings(dataset, state.run, state.audit)
+    if state.run is not None and state.finished is not None:
+        count = _count_findings(dataset, state.run, state.finished)
         st.button(f"Audit: {counted(count, 'finding')}", icon=":material/fact_check:",
                   key="audit-show", type="tertiary", on_click=st.session_state.update, args=({VIEW: "audit"},),
                   help="Show duplicates, outliers, small classes and broken files, at the default settings.")
