@@ -6,7 +6,7 @@ from pages.parts.clusters.ascent import show_moved, show_path
 from pages.parts.clusters.clustering import Clustering
 from pages.parts.clusters.graphs import choose_graph, graph_embedding, has_graph
 from pages.parts.clusters.members import cluster_sizes, largest_clusters
-from pages.parts.clusters.picture import MAP_KEY, show_map
+from pages.parts.clusters.picture import MAP_KEY, show_clusters
 from pages.parts.clusters.sweep import show_sweep
 from pages.parts.draw.downloads import Download, share, table_file
 from pages.parts.draw.run_header import header_place, run_header
@@ -65,7 +65,7 @@ def explore(run: Run) -> None:
     if shown is not None and follow_click(MAP_KEY, shown.projection.indices):
         open_section(SECTIONS, PATH)
     current = current_image(run, clustering.dataset)
-    show_map(clustering, shown, current, graph_embedding(run, clustering.graph_id))
+    show_clusters(clustering, shown, current, graph_embedding(run, clustering.graph_id))
 
     is_named = image_in_address(clustering.dataset) in clustering.indices
     first = "path" if is_named and "cluster" not in st.query_params else ""

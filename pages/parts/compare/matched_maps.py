@@ -15,7 +15,7 @@ from udml_core.runs.analyses import KINDS, MAPS, Analysis, finished_maps
 
 from ..maps.coloring import default_color
 from ..maps.content import Layout
-from ..maps.frame import UNITS, MapFrame, load_map
+from ..maps.frame import UNITS, MapFrame, link_to_map, load_map
 from ..maps.scatter import Ring, draw_map
 from ..shell.address import choice_from_address, write_address
 from .colors import run_heading
@@ -41,7 +41,7 @@ def show_maps(runs: Sequence[Run], names: Sequence[str]) -> None:
     found = maps_by_kind(runs)
     if not found:
         st.info("None of these runs has a map yet. Compute one on the page Map.", icon=":material/lightbulb:")
-        st.page_link("pages/map.py", label="Map", icon=":material/scatter_plot:", query_params={"run": runs[0].id})
+        link_to_map(runs[0], "Map")
         return
     kinds = sorted(found, key=lambda kind: -len(found[kind]))  # The kind that most runs have; UMAP first.
     wanted = choice_from_address("kind", kinds, kinds[0])

@@ -103,6 +103,11 @@ def covering_map(run: Run, indices: Array, map_id: str = "") -> MapFrame | None:
     return None
 
 
+def link_to_map(run: Run, label: str) -> None:
+    """Show a link to the page that computes a map of a run."""
+    st.page_link("pages/map.py", label=label, icon=":material/scatter_plot:", query_params={"run": run.id})
+
+
 def distortion_words(shown: MapFrame) -> str:
     """Return the two measures of how well a layout preserves neighbors."""
     trust, continuity = (100 * float(np.nanmean(values[shown.frame])) for values in (

@@ -10,7 +10,7 @@ import streamlit as st
 from udml_core.base.arrays import rows_of
 from udml_core.exploration.quick_map import place_among_neighbors, quick_frames
 from udml_core.runs import Run
-from udml_core.runs.analyses import ImageGrid, Projection, analysis_at, finished_maps, plan_analysis
+from udml_core.runs.analyses import ImageGrid, Projection, analysis_at, plan_analysis
 from udml_core.runs.analyses.kinds.grid import Grid
 from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.runs.search import FROZEN
@@ -19,7 +19,7 @@ from ..shell.analyses import load_projection, load_result, short_title
 from ..shell.cached import dataset_of
 from ..shell.epoch_images import epoch_images
 from ..shell.run_hash import RUN_HASH
-from .choosing import carry_frame, follow_default, pick_layout
+from .choosing import carry_frame, follow_default, map_specs, pick_layout
 from .content import Layout
 from .frame import MapFrame, load_map
 
@@ -103,7 +103,7 @@ def pick_any_layout(run: Run) -> MapLayout:
 
 def _layouts(run: Run) -> list[MapLayout]:
     """List the layouts: every epoch on the best map of all images, maps with UMAP first, quick PCA, and grids."""
-    specs = [analysis.spec() for analysis in finished_maps(run)]
+    specs = list(map_specs(run).values())
     maps = [MapLayout(spec.id, short_title(spec), spec.frames) for spec in specs]
     quick = [] if any(layout.title == PCA.title for layout in maps) else [MapLayout(NOW, PCA.title, FRAMES)]
     epochs, moving = tuple(map(str, run.epoch_numbers())), []
