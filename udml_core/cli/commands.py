@@ -93,9 +93,7 @@ def datasets(as_json: Json = False,
     if remember is not None:
         table = table_of(remember)
         remember = remember if table else catalog.extracted(remember, print_progress())
-        problem = (table or catalog.folder_of(remember)).missing()
-        if problem:
-            raise UserError(problem)
+        (table or catalog.folder_of(remember)).check()
         if table:
             catalog.remember_table(table)
         else:
