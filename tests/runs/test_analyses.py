@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import signal
 import time
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from tests.numerics.projection.laws import median_move
+from tests.project.documents import ROOT
 from tests.running import spec, wait_for, worked, write_digits
 from udml_core.base.errors import UserError
 from udml_core.data.splits import make_split
@@ -29,12 +31,14 @@ from udml_core.runs.analyses import (
     Projection,
     create_analysis,
     find_analysis,
+    finished_maps,
     list_analyses,
     plan_analysis,
 )
 from udml_core.runs.analyses.kinds.graph import NeighborGraph
 from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.runs.analyses.kinds.placed import NewImages
+from udml_core.runs.analyses.kinds.umap import UMAP
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
 from udml_core.work.workers import analyse as worker
@@ -237,6 +241,25 @@ def test_files_and_frames_that_do_not_fit_are_rejected(run: Run) -> None:
     (graph,) = list_analyses(run, NeighborGraph)
     with pytest.raises(UserError, match="is not of the kind umap or tsne or pca"):
         graph.projection()
+
+
+def test_finished_maps_come_in_the_order_in_which_pages_prefer_them(run: Run) -> None:
+    (own,) = list_analyses(run, PCA)
+    specs = [plan_analysis(PCA, scope="test"), plan_analysis(UMAP, scope="sample"), plan_analysis(UMAP),
+             plan_analysis(UMAP, n_neighbors=9), plan_analysis(UMAP, frames=("final",)), plan_analysis(NeighborGraph)]
+    for planned in specs:
+        create_analysis(run, planned, state="done", result={"indices": np.arange(3)})
+    create_analysis(run, plan_analysis("tsne"))  # is waiting
+    of_test, of_sample, older, newer, of_one_frame, _ = (planned.id for planned in specs)
+    assert [analysis.id for analysis in finished_maps(run)] == [of_one_frame, newer, older, of_sample, own.id, of_test]
+
+
+def test_no_call_names_a_kind_by_a_text() -> None:
+    """A kind of analysis is a class; its name stands in its file, in stored requests and on the command line."""
+    call = re.compile(r"""(plan_analysis|(list|finished)_analyses)\(\s*(kind=|[\w.()]+,\s*)?["']""")
+    files = [file for folder in ("udml_core", "pages", "experiments") for file in (ROOT / folder).rglob("*.py")]
+    assert len(files) > 500
+    assert not [str(file) for file in files if call.search(file.read_text(encoding="utf-8"))]
 
 
 @pytest.mark.usefixtures("in_this_process")
