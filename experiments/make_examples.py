@@ -91,7 +91,7 @@ def analyze(run: Run, example: Example) -> None:
     maps = [plan_analysis(PCA), plan_analysis(TSNE), plan_analysis(UMAP)]
     grids = [plan_analysis(Grid, source=spec.id, frame=frame) for spec in maps for frame in spec.frames
              if frame == "final" or spec.declared is UMAP]
-    through = plan_analysis(UMAP, scope="sample", frames=epochs)  # first, as pages show the newest UMAP first
+    through = plan_analysis(UMAP, scope="sample", frames=epochs)
     for spec in [through, *maps, *grids, plan_analysis(Refinement, recipe=example.recipe)]:
         analyse.keep(run, spec, lambda _share, _step: None)
 
