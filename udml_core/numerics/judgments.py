@@ -1,6 +1,6 @@
-"""Intervals for blind judgments that hold at every moment, so that a person may stop whenever the answer is clear.
+"""Intervals for blind judgments that hold at every moment, so that judging may stop whenever the answer is clear.
 
-A person sees a query and the best image of each of two embeddings, and says which is better. Judged queries are drawn
+A user sees a query and the best image of each of two embeddings, and says which is better. Judged queries are drawn
 at random, without replacement, from all queries whose best images differ. A confidence sequence by betting holds the
 share of these queries in which the second embedding is better, with at least 95 % at every stop at once; an interval
 for a number of judgments fixed in advance would not survive looking after each.
