@@ -17,9 +17,8 @@ from ..shell.analyses import short_title
 from ..shell.focus import carried_frame, remember_frame
 from .frame import MapFrame, load_map
 
-REQUESTED, SEEN, DEFAULT = "map-requested", "maps-seen", "map-default"
-"""Keys of the session: the map that a user started, the maps of each run that were offered or shown, and the default
-map."""
+REQUESTED, SEEN = "map-requested", "maps-seen"
+"""Keys of the session: the map that a user started, and the maps of each run that were offered or shown."""
 
 
 def map_specs(run: Run) -> dict[str, AnalysisSpec]:
@@ -70,27 +69,30 @@ def pick_map(run: Run, parameter: str = "map", label: str = "Map", width: int | 
         st.info("This run has no map yet. Compute one with New map: PCA takes seconds; t-SNE and UMAP take a minute or "
                 "two for a few thousand images.", icon=":material/lightbulb:")
         return None
-    default, key = next(iter(specs)), f"choose-{parameter}"
+    key = f"choose-{parameter}"
     if parameter == "map":
-        follow_default(run, default, key, DEFAULT)
         _show_requested(run, specs, key)
-    return pick_layout({map_id: short_title(spec) for map_id, spec in specs.items()}, default, label, key, width,
-                       parameter)
+    return pick_layout(run, {map_id: short_title(spec) for map_id, spec in specs.items()}, label, key, width, parameter)
 
 
-def pick_layout(titles: Mapping[str, str], default: str, label: str, key: str, width: int | Literal["stretch"],
+def pick_layout(run: Run, titles: Mapping[str, str], label: str, key: str, width: int | Literal["stretch"],
                 parameter: str = "map", icon: str | None = None) -> str:
     """Choose a layout; the address holds its id.
 
+    Under the name `map`, a better default is shown as soon as it is finished.
+
     Args:
-        titles: The names of the layouts by id.
-        default: The id of the layout that is shown at first.
+        run: The run.
+        titles: The names of the layouts by id; the first is shown at first.
         label: The label, for screen readers.
         key: The widget's key.
         width: Width in pixels.
         parameter: Name in the address; only under the name `map` the default is left out.
         icon: An icon in the box.
     """
+    default = next(iter(titles))
+    if parameter == "map":
+        _follow_default(run, default, key)
     wanted = choice_from_address(parameter, list(titles), default)
     chosen = st.selectbox(label, list(titles), list(titles).index(wanted), key=key, width=width, icon=icon,
                           label_visibility="collapsed", format_func=lambda name: titles.get(name, name))
@@ -98,15 +100,15 @@ def pick_layout(titles: Mapping[str, str], default: str, label: str, key: str, w
     return chosen
 
 
-def follow_default(run: Run, default: str, key: str, memory: str) -> None:
+def _follow_default(run: Run, default: str, key: str) -> None:
     """Change the chosen layout to a better default that has just finished, unless the user chose another layout.
 
     Args:
         run: The run.
         default: The id of the default layout.
         key: The key of the widget that holds the layout.
-        memory: The key of the session under which the default layout is kept.
     """
+    memory = f"{key}-default"
     followed = st.session_state.get(memory)
     if followed == (run.id, st.session_state.get(key)) and followed != (run.id, default):
         st.session_state[key] = default

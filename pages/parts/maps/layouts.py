@@ -19,14 +19,12 @@ from ..shell.analyses import load_projection, load_result, short_title
 from ..shell.cached import dataset_of
 from ..shell.epoch_images import epoch_images
 from ..shell.run_hash import RUN_HASH
-from .choosing import carry_frame, follow_default, map_specs, pick_layout
+from .choosing import carry_frame, map_specs, pick_layout
 from .content import Layout
 from .frame import MapFrame, load_map
 
 NOW, EPOCHS, GRID, MOVING = "pca-now", "pca-epochs", "grid-of-", "epochs-of-"
 FRAMES: tuple[str, ...] = ("initial", "final")
-DEFAULT = "explore-map-default"
-"""Session key of the run and its default layout when the page was drawn last."""
 WIDTH = 240
 """Pixels of the box."""
 
@@ -93,12 +91,10 @@ def pick_any_layout(run: Run) -> MapLayout:
     Until the user chooses another layout, the page shows the default: UMAP as soon as it is finished.
     """
     layouts = {layout.id: layout for layout in _layouts(run)}
-    default, key = next(iter(layouts)), f"explore-map-{run.id}"
-    carry_frame(run, default, {name: layout.frames for name, layout in layouts.items()},
+    carry_frame(run, next(iter(layouts)), {name: layout.frames for name, layout in layouts.items()},
                 {name: layout.start(run) for name, layout in layouts.items()})
-    follow_default(run, default, key, DEFAULT)
-    return layouts[pick_layout({name: layout.title for name, layout in layouts.items()}, default, "Layout", key, WIDTH,
-                               icon=":material/scatter_plot:")]
+    return layouts[pick_layout(run, {name: layout.title for name, layout in layouts.items()}, "Layout",
+                               f"explore-map-{run.id}", WIDTH, icon=":material/scatter_plot:")]
 
 
 def _layouts(run: Run) -> list[MapLayout]:
