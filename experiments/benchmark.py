@@ -55,6 +55,7 @@ from udml_core.numerics.refinement import Recipe
 from udml_core.results.benchmark import pack_hits
 from udml_core.runs import Run, Spec, runs_folder
 from udml_core.runs.analyses import AnalysisSpec, analysis_at, plan_analysis
+from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.work.workers import analyse as analysis_worker
 
 COSTS = "benchmark-costs.json"
@@ -143,7 +144,7 @@ def measured_run(run: Run, row: Compared) -> dict[str, Any]:
     costs |= {"seconds": result["seconds"]}  # without the time of waiting for the device
     hits: dict[str, str] = {}
     if row.recipe:
-        spec = plan_analysis(kind="refine", recipe=row.recipe, scope="test", frames=("final",))
+        spec = plan_analysis(Refinement, recipe=row.recipe, scope="test", frames=("final",))
         is_done = analysis_at(run, spec).is_done()
         final, costs = with_costs(run, f"{run.id} {row.recipe}", is_done, lambda: refined_measures(run, spec))
         evaluation = {"initial": evaluation["final"], "final": final}
@@ -178,7 +179,7 @@ def with_costs(run: Run, key: str, is_done: bool, compute: Callable[[], Result])
 
 def refined_measures(run: Run, spec: AnalysisSpec) -> dict[str, float]:
     """Refine the run's embedding of the test half and measure it; a ranking has Recall@1 and MAP@R only."""
-    refined = analysis_worker.keep(run, spec, lambda _share, _phase: None).refined()
+    refined = analysis_worker.keep(run, spec, lambda _share, _phase: None).result_of(Refinement)
     measures = {name: after for name, (_, after) in refined.measures.items() if name in ("recall@1", "map@r")}
     if Recipe.parse(spec.recipe).find("ranking") is not None:
         return measures

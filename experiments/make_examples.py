@@ -23,6 +23,11 @@ from udml_core.base.paths import EXAMPLES
 from udml_core.data import catalog
 from udml_core.runs import Run, RunRequest, create_run
 from udml_core.runs.analyses import plan_analysis
+from udml_core.runs.analyses.kinds.grid import Grid
+from udml_core.runs.analyses.kinds.pca import PCA
+from udml_core.runs.analyses.kinds.refine import Refinement
+from udml_core.runs.analyses.kinds.tsne import TSNE
+from udml_core.runs.analyses.kinds.umap import UMAP
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs import FIRST_RUN, plan
 from udml_core.work.workers import analyse, train
@@ -83,11 +88,11 @@ def analyze(run: Run, example: Example) -> None:
     PCA and the graph of the training half come with the run.
     """
     epochs = tuple(str(number) for number in run.epoch_numbers())
-    maps = [plan_analysis(kind="pca"), plan_analysis(kind="tsne"), plan_analysis(kind="umap")]
-    grids = [plan_analysis(kind="grid", source=spec.id, frame=frame) for spec in maps for frame in spec.frames
-             if frame == "final" or spec.kind == "umap"]
-    through = plan_analysis(kind="umap", scope="sample", frames=epochs)  # first, as pages show the newest UMAP first
-    for spec in [through, *maps, *grids, plan_analysis(kind="refine", recipe=example.recipe)]:
+    maps = [plan_analysis(PCA), plan_analysis(TSNE), plan_analysis(UMAP)]
+    grids = [plan_analysis(Grid, source=spec.id, frame=frame) for spec in maps for frame in spec.frames
+             if frame == "final" or spec.declared is UMAP]
+    through = plan_analysis(UMAP, scope="sample", frames=epochs)
+    for spec in [through, *maps, *grids, plan_analysis(Refinement, recipe=example.recipe)]:
         analyse.keep(run, spec, lambda _share, _step: None)
 
 

@@ -6,7 +6,7 @@ from pages.parts.clusters.ascent import show_moved, show_path
 from pages.parts.clusters.clustering import Clustering
 from pages.parts.clusters.graphs import choose_graph, graph_embedding, has_graph
 from pages.parts.clusters.members import cluster_sizes, largest_clusters
-from pages.parts.clusters.picture import MAP_KEY, show_map
+from pages.parts.clusters.picture import MAP_KEY, show_clusters
 from pages.parts.clusters.sweep import show_sweep
 from pages.parts.draw.downloads import Download, share, table_file
 from pages.parts.draw.run_header import header_place, run_header
@@ -25,6 +25,7 @@ from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.base.declaration import describe_field
 from udml_core.runs import Run
 from udml_core.runs.analyses import plan_analysis
+from udml_core.runs.analyses.kinds.graph import NeighborGraph
 
 SECTIONS, PATH = "clusters-section", "Ascent path"
 
@@ -64,7 +65,7 @@ def explore(run: Run) -> None:
     if shown is not None and follow_click(MAP_KEY, shown.projection.indices):
         open_section(SECTIONS, PATH)
     current = current_image(run, clustering.dataset)
-    show_map(clustering, shown, current, graph_embedding(run, clustering.graph_id))
+    show_clusters(clustering, shown, current, graph_embedding(run, clustering.graph_id))
 
     is_named = image_in_address(clustering.dataset) in clustering.indices
     first = "path" if is_named and "cluster" not in st.query_params else ""
@@ -97,6 +98,6 @@ with show_user_errors():
             st.info("This run has no neighbor graph yet. The graph is computed once in the background and kept with "
                     "the run; it takes seconds for a few thousand images.", icon=":material/lightbulb:")
             neighbors = run.spec().build_method().graph_neighbors(len(load_split(run).train))
-            request_analysis(run, plan_analysis(kind="graph", scope="train", n_neighbors=neighbors), "Build graph",
+            request_analysis(run, plan_analysis(NeighborGraph, scope="train", n_neighbors=neighbors), "Build graph",
                              "clusters-graph", primary=True)
             offer_example()

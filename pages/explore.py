@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.parts.draw.pictures import picture
 from pages.parts.draw.run_header import header_place, run_header
-from pages.parts.explore.map_view import KEY, show_facts, show_map, shown_images
+from pages.parts.explore.map_view import KEY, draw_layout, show_facts, shown_images
 from pages.parts.explore.panels import pick_panel
 from pages.parts.explore.workbench import Workbench, interesting_images, show_another
 from pages.parts.maps.choosing import pick_frame
@@ -66,7 +66,7 @@ def explore(run: Run) -> None:
         clicked_map = follow_click(KEY, shown_images(layout, shown, frame))
         bench = Workbench(run, dataset, current_image(run, dataset), frame)
         selected = selection(dataset)
-        show_map(bench, layout, shown, color)
+        draw_layout(bench, layout, shown, color)
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             show_facts(layout, shown)
             undo_buttons(dataset, "explore", parameters=(EXCLUDED,))

@@ -11,11 +11,11 @@ from pages.parts.maps.coloring import pick_color
 from pages.parts.maps.content import Color
 from pages.parts.maps.excluding import excluded_images, visible_images
 from pages.parts.maps.frame import MapFrame, load_map
-from pages.parts.maps.image_grid import grid_color, grid_layout, seam_range
+from pages.parts.maps.image_grid import seam_range
 from pages.parts.maps.images import follow_click, pick_clicked, picked_image
 from pages.parts.maps.new_map import new_map_menu
 from pages.parts.maps.panel import side_panel
-from pages.parts.maps.scatter import draw_map
+from pages.parts.maps.scatter import show_map
 from pages.parts.shell.address import choose_in_box
 from pages.parts.shell.analyses import load_result, request_analysis, show_analysis_progress
 from pages.parts.shell.empty_state import offer_example
@@ -24,29 +24,28 @@ from pages.parts.shell.selection import selection
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.runs import Run
 from udml_core.runs.analyses import ImageGrid, analysis_at, plan_analysis
+from udml_core.runs.analyses.kinds.grid import Grid
 from udml_core.runs.search import frame_words
-
-HEIGHT = 600
 
 
 def show_grid(shown: MapFrame, grid_id: str, color: Color) -> None:
     """Show the grid, and the panel with the current image and the selection beside it."""
     grid = load_result(shown.run, grid_id)
     assert isinstance(grid, ImageGrid)
-    size = f"{len(grid.indices):,} images in {grid.rows} rows and {grid.columns} columns"
     hidden = excluded_images(shown.dataset)
-    follow_click("grid", grid.indices[visible_images(grid.indices, hidden)])
+    follow_click("grid", visible_images(grid.indices, hidden))
     selected, current = selection(shown.dataset), picked_image(shown)
     left, right = st.columns([7, 3], gap="small")
     with left:
-        clicks = [draw_map(shown.dataset, grid_layout(grid, grid_id), grid_color(grid, shown, color), size, "grid",
-                           hidden=hidden, height=HEIGHT, grid=grid)]
+        clicks = [show_map(shown, color, f"Grid of {grid.rows} rows and {grid.columns} columns", "grid", hidden,
+                           grid=grid, current=current)]
     with right:
-        clicks.append(side_panel(shown, selected, current, "anywhere on the grid", "grid", HEIGHT))
+        clicks.append(side_panel(shown, selected, current, "anywhere on the grid", "grid"))
     low, high = seam_range(grid) or (0.0, 0.0)
-    st.caption(f"{size}. The seam between two images is dark if they are close in the embedding and bright yellow if "
-               f"they are far apart, from {low:.2f} to {high:.2f} in Euclidean distance. Bright lines separate groups "
-               "of similar images. Positions and areas carry no units.")
+    st.caption(f"{len(grid.indices):,} images in {grid.rows} rows and {grid.columns} columns. The seam between two "
+               "images is dark if they are close in the embedding and bright yellow if they are far apart, from "
+               f"{low:.2f} to {high:.2f} in Euclidean distance. Bright lines separate groups of similar images. "
+               "Positions and areas carry no units.")
     pick_clicked(clicks)
 
 
@@ -76,7 +75,7 @@ def explore(run: Run) -> None:
         run_header(run, place=header)
         offer_example()
         return
-    spec = plan_analysis(kind="grid", source=source, frame=name)
+    spec = plan_analysis(Grid, source=source, frame=name)
     if analysis_at(run, spec).is_done():
         show_grid(shown, spec.id, color)
     else:

@@ -28,6 +28,7 @@ from udml_core.base.arrays import rows_of
 from udml_core.exploration import label_spread as views
 from udml_core.runs import Run
 from udml_core.runs.analyses import plan_analysis
+from udml_core.runs.analyses.kinds.pca import PCA
 
 COLUMNS = 3  # classes in a row of the assigned labels
 COLORS = {"class": "Most probable class", "certainty": "Certainty"}
@@ -43,7 +44,7 @@ def spread_map(board: Board) -> None:
     if shown is None:
         st.info("This run has no map of its training images. Compute one to see the labels spread.",
                 icon=":material/lightbulb:")
-        request_analysis(board.run, plan_analysis(kind="pca", scope="all", frames=("final",)), "Compute map",
+        request_analysis(board.run, plan_analysis(PCA, scope="all", frames=("final",)), "Compute map",
                          "labels-map-new")
         show_analysis_progress(board.run)
         return

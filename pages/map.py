@@ -22,7 +22,7 @@ from pages.parts.maps.frame import UNITS, MapFrame, show_distortion
 from pages.parts.maps.images import announce_missing, follow_click, pick_clicked, picked_image
 from pages.parts.maps.new_map import new_map_menu
 from pages.parts.maps.panel import side_panel
-from pages.parts.maps.scatter import current_ring, draw_map, map_file
+from pages.parts.maps.scatter import map_file, show_map
 from pages.parts.maps.second_map import changed_neighborhoods, pick_comparison, pick_second_map
 from pages.parts.maps.uncertainty import LABEL, certain_and_uncertain, noise_slider
 from pages.parts.shell.address import number_from_address
@@ -37,21 +37,21 @@ from udml_core.data.sources.listing import ENDINGS
 from udml_core.exploration.clusters import summary
 from udml_core.exploration.map_values import hide_rest
 from udml_core.runs import Run
-from udml_core.runs.analyses import Placed, find_analysis, list_analyses
+from udml_core.runs.analyses import Placed, find_analysis, finished_analyses
+from udml_core.runs.analyses.kinds.placed import NewImages
 from udml_core.runs.search import frame_words
 from udml_core.work import jobs
 
 MOST_DRAWN = 1_000_000  # points that the browser gets
 CURVES = ("sample map@r", "loss", "neighbor stability")
-HEIGHT = 600  # pixels of the map and of the panel beside it: both end above the fold of a laptop screen
 
 
 def placed_images(shown: MapFrame) -> list[dict[str, Any]]:
     """List the positions and names of the new images that were placed on a layout."""
     placed: list[dict[str, Any]] = []
-    for analysis in list_analyses(shown.run, "placed"):
+    for analysis in finished_analyses(shown.run, NewImages):
         spec = analysis.spec()
-        if analysis.is_done() and (spec.source, spec.frame) == (shown.map_id, shown.name):
+        if (spec.source, spec.frame) == (shown.map_id, shown.name):
             result = load_result(shown.run, analysis.id)
             assert isinstance(result, Placed)
             placed += [{"at": position, "word": name}
@@ -100,42 +100,24 @@ def show_size(shown: MapFrame) -> None:
                    "and to search for its neighbors.")
 
 
-def show_map(shown: MapFrame, key: str, color: Color, linked: bool, current: int | None, hidden: Array) -> int | None:
-    """Draw a map.
-
-    Args:
-        shown: The map.
-        key: The widget's key.
-        color: The colors of the points.
-        linked: Whether another map on the page shows the same selection.
-        current: Data set index of the current image, which is marked with its neighbors.
-        hidden: Data set indices of the images that are not drawn.
-
-    Returns:
-        The data set index of the image that was clicked just now, or None.
-    """
-    description = f"Map of {map_title(shown)}, {visible_images(shown.layout.indices, hidden).sum()} images"
-    return draw_map(shown.dataset, shown.layout, color, description, key, marks=current_ring(shown.layout, current),
-                    hidden=hidden, placed=placed_images(shown), linked=linked, height=HEIGHT)
-
-
 def show_maps(shown: MapFrame, other: MapFrame | None, color: Color, selected: Selection, hidden: Array) -> int | None:
     """Draw one map or two without the hidden images, with the panel beside them."""
     for key, frame in (("map", shown), ("map2", other)):
         if frame is not None:
-            follow_click(key, frame.layout.indices[visible_images(frame.layout.indices, hidden)])
+            follow_click(key, visible_images(frame.layout.indices, hidden))
     current = picked_image(shown)
     columns = st.columns([7, 3] if other is None else [4, 4, 3], gap="small")
     clicks = []
-    with columns[0]:
-        clicks.append(show_map(shown, "map", color, other is not None, current, hidden))
-    if other is not None:
-        other_colors = colorings(other)
-        with columns[1]:
-            clicks.append(show_map(other, "map2", other_colors.get(color.label, next(iter(other_colors.values())))(),
-                                   True, current, hidden))
+    for column, key, frame in zip(columns, ("map", "map2"), (shown, other), strict=False):
+        if frame is not None:
+            if frame is other:
+                colors = colorings(frame)
+                color = colors.get(color.label, next(iter(colors.values())))()
+            with column:
+                clicks.append(show_map(frame, color, f"Map of {map_title(frame)}", key, hidden, current=current,
+                                       placed=placed_images(frame), linked=other is not None))
     with columns[-1]:
-        clicks.append(side_panel(shown, selected, current, frame_words(shown.name, shown.run), "map", HEIGHT))
+        clicks.append(side_panel(shown, selected, current, frame_words(shown.name, shown.run), "map"))
     return clicked_tile(clicks)
 
 

@@ -15,7 +15,7 @@ from pages.parts.neighborhoods.center import OWN_IMAGE, Center, load_center, sec
 from pages.parts.neighborhoods.flat import quality_bars, show_flat
 from pages.parts.neighborhoods.geometry import choose_geometry
 from pages.parts.neighborhoods.heat import show_contours, show_heat
-from pages.parts.neighborhoods.members import show_candidates, show_map
+from pages.parts.neighborhoods.members import draw_members, show_candidates
 from pages.parts.neighborhoods.pair import show_pair
 from pages.parts.neighborhoods.proxies import explore_proxies, proxies_of
 from pages.parts.neighborhoods.rankings import show_directions, show_rankings
@@ -77,7 +77,7 @@ def explore(run: Run) -> None:
     second = second_index(center)
     left, right = st.columns(2, gap="medium")
     with left:
-        clicked_point = show_map(center, hoods, second)
+        clicked_point = draw_members(center, hoods, second)
     with right:
         show_flat(center, hoods)
     click = st.segmented_control("Click an image below to", list(CLICK_WORDS), default="second", required=True,

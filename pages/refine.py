@@ -16,6 +16,7 @@ from udml_core.numerics.measures import measure_of
 from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
 from udml_core.runs.analyses import REFINED, Refined, analysis_at, plan_analysis
+from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.search import frame_words
 from udml_core.runs.tasks import LIVE_STATES
 
@@ -27,7 +28,7 @@ def show_actions(run: Run, recipe: Recipe) -> None:
     if not recipe.steps:
         st.info("The recipe has no steps. Switch a step on.", icon=":material/toggle_on:")
         return
-    spec = plan_analysis(kind="refine", recipe=str(recipe))
+    spec = plan_analysis(Refinement, recipe=str(recipe))
     analysis = analysis_at(run, spec)
     is_done = analysis.is_done()
     with st.container(horizontal=True, vertical_alignment="center"):

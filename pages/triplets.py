@@ -14,7 +14,7 @@ from pages.parts.draw.sections import Section, show_sections, slot
 from pages.parts.draw.slider import field_slider
 from pages.parts.draw.tables import table_behind
 from pages.parts.maps.coloring import colorings
-from pages.parts.maps.frame import UNITS, covering_map, show_distortion
+from pages.parts.maps.frame import UNITS, covering_map, link_to_map, show_distortion
 from pages.parts.maps.scatter import Ring, draw_map
 from pages.parts.shell.address import write_address
 from pages.parts.shell.epochs import has_record, load_record, pick_epoch
@@ -104,8 +104,7 @@ def draw_on_map(stored: StoredTriplets, choice: Choice) -> None:
     """
     shown = covering_map(stored.run, np.unique(stored.images))
     if shown is None:
-        st.page_link("pages/map.py", label="Compute a map to see the triplet on it", icon=":material/scatter_plot:",
-                     query_params={"run": stored.run.id})
+        link_to_map(stored.run, "Compute a map to see the triplet on it")
         return
     st.markdown("**Map after training**, with lines from the anchor to its positive and its negative. Click another "
                 "anchor to show its triplet.")

@@ -22,6 +22,9 @@ from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.runs import Run, list_runs
 from udml_core.runs.analyses import AnalysisSpec, create_analysis, find_analysis, list_analyses, plan_analysis
+from udml_core.runs.analyses.kinds.grid import Grid
+from udml_core.runs.analyses.kinds.pca import PCA
+from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.baselines import baselines_of
 from udml_core.runs.search import Retrieval
 from udml_core.runs.trash import contents, delete_run, deleted_runs, restore_run
@@ -98,9 +101,9 @@ def analyzed(method: str) -> Run:
     run = Run(shared_folder(f"analyzed-{method}") / undisturbed(method).id)
     if not run.folder.exists():
         link_tree(undisturbed(method).folder, run.folder)
-    source = list_analyses(run, "pca")[0].id
-    for spec in (plan_analysis(kind="grid", source=source, frame="final"), plan_analysis(kind="refine"),
-                 plan_analysis(kind="pca", scope="sample", frames=("0", "1"))):
+    source = list_analyses(run, PCA)[0].id
+    for spec in (plan_analysis(Grid, source=source, frame="final"), plan_analysis(Refinement),
+                 plan_analysis(PCA, scope="sample", frames=("0", "1"))):
         in_child(partial(_compute, run, spec))
     return run
 

@@ -16,6 +16,9 @@ from experiments.hold_fast.forked import before_operations, in_child, kill_at, k
 from experiments.hold_fast.small_runs import METHODS, difference, finish, finished_epochs, planned, undisturbed
 from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import Analysis, AnalysisSpec, create_analysis, plan_analysis
+from udml_core.runs.analyses.kinds.graph import NeighborGraph
+from udml_core.runs.analyses.kinds.pca import PCA
+from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.work.workers import analyse as analysis_worker
 from udml_core.work.workers import train as worker
 
@@ -106,8 +109,8 @@ def link_tree(source: Path, target: Path) -> None:
         shutil.copy2(source / "metrics.jsonl", target / "metrics.jsonl")  # appended to, not replaced
 
 
-ANALYSES = (plan_analysis(kind="graph", n_neighbors=8), plan_analysis(kind="refine"),
-            plan_analysis(kind="pca", scope="sample", frames=("0", "1", "2")))
+ANALYSES = (plan_analysis(NeighborGraph, n_neighbors=8), plan_analysis(Refinement),
+            plan_analysis(PCA, scope="sample", frames=("0", "1", "2")))
 """Analyses of a second; UMAP compiles for longer than it computes."""
 
 

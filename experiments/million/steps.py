@@ -17,6 +17,8 @@ from udml_core.numerics.galleries import StoredGallery
 from udml_core.numerics.graph import AuthorityGraph
 from udml_core.runs import Run, RunRequest, create_run, list_runs, runs_folder
 from udml_core.runs.analyses import list_analyses, plan_analysis
+from udml_core.runs.analyses.kinds.graph import NeighborGraph
+from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.runs.search import Query, Retrieval
 from udml_core.work.jobs.planning import plan
 from udml_core.work.workers import analyse, train
@@ -65,20 +67,20 @@ def run(folder: Path, rows: int) -> Row:
 
 def pca(folder: Path, rows: int) -> Row:  # noqa: ARG001 (the run of the folder)
     """Compute the PCA map of all images."""
-    analyse.keep(_run(), plan_analysis(kind="pca", frames=("final",)), _no_report)
+    analyse.keep(_run(), plan_analysis(PCA, frames=("final",)), _no_report)
     return {}
 
 
 def graph(folder: Path, rows: int) -> Row:  # noqa: ARG001
     """Compute the neighbor graph of the training half, from which clusters are formed."""
-    spec = plan_analysis(kind="graph", scope="train", frames=("final",), n_neighbors=GRAPH_NEIGHBORS)
+    spec = plan_analysis(NeighborGraph, scope="train", frames=("final",), n_neighbors=GRAPH_NEIGHBORS)
     analyse.keep(_run(), spec, _no_report)
     return {}
 
 
 def clusters(folder: Path, rows: int) -> Row:  # noqa: ARG001
     """Form the clusters at several ε."""
-    (analysis,) = list_analyses(_run(), "graph")
+    (analysis,) = list_analyses(_run(), NeighborGraph)
     result = analysis.result()
     assert isinstance(result, AuthorityGraph)
     row, seconds = {}, []

@@ -119,7 +119,7 @@ def test_the_audit_is_offered_and_computed_in_two_steps(dataset: Dataset, monkey
     assert "equal content" in texts(test)
     assert next_map(runs_folder()) is None
     encoder = run.spec().encoder
-    assert find_auditing(dataset, encoder, runs_folder()).audit == analysis
+    assert find_auditing(dataset, encoder, runs_folder()).finished == analysis
     assert start_auditing(dataset, encoder, runs_folder()).task is None
 
 

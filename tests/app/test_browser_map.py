@@ -15,6 +15,7 @@ from tests.app.conftest import App
 from tests.app.test_browser import complaints, settle
 from udml_core.runs import Run
 from udml_core.runs.analyses import create_analysis, list_analyses, plan_analysis
+from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.runs.tasks import Status
 
 pytestmark = pytest.mark.browser
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.browser
 def mapped(app: App) -> Run:
     """A small finished run on the digits with a map of every epoch and an image grid."""
     run = app.trained(fields={"dimension": 16, "epochs": 3})
-    (source,) = list_analyses(run, "pca")
+    (source,) = list_analyses(run, PCA)
     app.analyzed(run, kind="pca", scope="sample", frames=("0", "1", "2", "3"))
     app.analyzed(run, kind="grid", source=source.id, frame="final")
     return run
@@ -126,7 +127,7 @@ def _export_the_map(page: Page, browser: Browser, file: Path) -> None:
 def test_umap_appears_by_itself_and_the_lasso_lists_its_images_beside_the_map(page: Page, app: App) -> None:
     """PCA's layout stands in for the worker's result; tests/work/test_follow_ups.py computes UMAP."""
     run = app.trained(fields={"dimension": 16, "epochs": 3})
-    (pca,) = list_analyses(run, "pca")
+    (pca,) = list_analyses(run, PCA)
     umap = create_analysis(run, plan_analysis(kind="umap"))
     with umap.lock().acquire():
         umap.write_status(Status(state="running", started=time.time(), phase="layout"))

@@ -11,6 +11,7 @@ from tests.app.conftest import App
 from tests.app.test_browser import complaints, settle
 from udml_core.runs import Run
 from udml_core.runs.analyses import list_analyses
+from udml_core.runs.analyses.kinds.refine import Refinement
 
 pytestmark = pytest.mark.browser
 
@@ -51,7 +52,7 @@ def test_an_applied_recipe_can_be_searched(page: Page, run: Run) -> None:
     link = page.get_by_role("link", name="Search the refined embedding")
     expect(link).to_be_visible()
     expect(page.get_by_text("Applied to all")).to_be_visible()
-    (analysis,) = list_analyses(run, "refine")
+    (analysis,) = list_analyses(run, Refinement)
     assert analysis.spec().recipe == "average:k=4"
     link.click()
     page.wait_for_url(re.compile(rf"refined={analysis.id}"))

@@ -22,6 +22,7 @@ from udml_core.exploration.browsing import neighbor_similarities, order_images, 
 from udml_core.numerics.neighbors import nearest
 from udml_core.runs import Run, create_run, runs_folder
 from udml_core.runs.analyses import AnalysisSpec, list_analyses
+from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.work.jobs import browse
 from udml_core.work.jobs.browse import continue_browsing, find_browsing
 from udml_core.work.workers import analyse as analyse_worker
@@ -107,7 +108,7 @@ def test_images_excluded_before_the_features_come_last_without_a_value(
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
     exclude(digits, [3, 1000])
     run = trained(runs_folder(), method="frozen")
-    found = computed.load_nearest(run, list_analyses(run, "pca")[0])
+    found = computed.load_nearest(run, list_analyses(run, PCA)[0])
     kept = np.setdiff1d(np.arange(1797), [3, 1000])
     for values, expected in zip((found.values("outlier"), found.values("duplicate")),
                                 expected_values(np.asarray(run.embeddings("final"))[kept]), strict=True):
@@ -134,17 +135,17 @@ def test_browsing_computes_features_then_a_map(digits: Dataset, tmp_path: Path, 
     continue_browsing(digits, encoder, tmp_path)
     assert started == ["run"]
     worker.work(first)
-    assert find_browsing(digits, encoder, tmp_path).map is not None, "a run ends with a map"
+    assert find_browsing(digits, encoder, tmp_path).finished is not None, "a run ends with a map"
     for analysis in list_analyses(first):
         analysis.remove()
     state = find_browsing(digits, encoder, tmp_path)
-    assert (state.run, state.map, state.task) == (first, None, None)
+    assert (state.run, state.finished, state.task) == (first, None, None)
     monkeypatch.setattr(browse, "analyse", lambda run, wanted: analyse_worker.keep(run, wanted, lambda *_: None))
     continue_browsing(digits, encoder, tmp_path)
     state = find_browsing(digits, encoder, tmp_path)
-    assert state.map is not None
+    assert state.finished is not None
     assert state.task is None
-    assert state.map.projection().frames == ("final",)
+    assert state.finished.projection().frames == ("final",)
 
 
 def test_runs_of_other_methods_and_encoders_are_no_browsing(digits: Dataset, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from udml_core.data.features import features_of
 from udml_core.methods import METHODS, find_method
 from udml_core.runs import Run, RunRequest, Spec, create_run
 from udml_core.runs.analyses import DEFAULT_RECIPE, AnalysisSpec, list_analyses, plan_analysis
+from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.runs.command import command_of
 from udml_core.runs.search import Retrieval
 from udml_core.work import jobs
@@ -101,7 +102,7 @@ def test_a_map_is_colored_by_a_column_of_the_table(run: Run) -> None:
     test = opened("map", run=run.id, color="column: ink")
     box = test.selectbox(key="choose-color")
     assert (box.value, "column: label" in box.options) == ("column: ink", False)
-    shown = load_map(run, list_analyses(run, "pca")[0].id, 0)
+    shown = load_map(run, list_analyses(run, PCA)[0].id, 0)
     color = colorings(shown)["column: ink"]()
     np.testing.assert_array_equal(color.values, load_digits().images.sum(axis=(1, 2))[shown.projection.indices])
     assert color.names == ()
@@ -206,7 +207,7 @@ def test_queries_views_and_placed_images_are_refused(run: Run) -> None:
         Retrieval(run).search_image(image)
     with pytest.raises(UserError, match=r"The step 'views' of a refinement needs .* Leave the step out"):
         jobs.analyse(run, plan_analysis(kind="refine", recipe="views+whiten"))
-    layout = list_analyses(run, "pca")[0]
+    layout = list_analyses(run, PCA)[0]
     with pytest.raises(UserError, match="Placing new images on a map needs"):
         jobs.place_images(run, layout, "final", [("a.png", b"")])
 

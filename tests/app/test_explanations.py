@@ -29,6 +29,7 @@ from udml_core.numerics.explanations import Clusters, Triplets
 from udml_core.numerics.graph import AuthorityGraph
 from udml_core.runs import Run, RunRequest, create_run
 from udml_core.runs.analyses import list_analyses, plan_analysis
+from udml_core.runs.analyses.kinds.graph import NeighborGraph
 from udml_core.work import jobs
 from udml_core.work.workers.analyse import keep
 
@@ -61,7 +62,7 @@ def metrics(test: AppTest) -> dict[str, str]:
 
 def graph_of(run: Run) -> tuple[AuthorityGraph, np.ndarray]:
     """Return the graph of the training half and the labels of its images."""
-    analysis = list_analyses(run, "graph")[0]
+    analysis = list_analyses(run, NeighborGraph)[0]
     graph, labels = analysis.result(), run.dataset().labels
     assert isinstance(graph, AuthorityGraph)
     assert labels is not None
@@ -138,7 +139,7 @@ def test_clusters_takes_gamma_and_the_rescaled_authority_from_the_link(run: Run)
 
 def test_clusters_shows_the_ascent_path_of_a_picked_image(run: Run) -> None:
     graph, _ = graph_of(run)
-    indices = list_analyses(run, "graph")[0].indices()
+    indices = list_analyses(run, NeighborGraph)[0].indices()
     expected = graph.clusters(0.4, 100.0)
     longest = max(range(len(indices)), key=lambda point: len(clusters.ascent_path(expected, point)))
     steps = len(clusters.ascent_path(expected, longest)) - 1
@@ -158,7 +159,7 @@ def test_clusters_without_a_graph_offers_to_compute_it_and_does_not_start_by_its
 
 
 def test_clusters_shows_the_graph_of_a_refined_training_half(bare: Run, run: Run) -> None:
-    plain = list_analyses(run, "graph")[0].folder
+    plain = list_analyses(run, NeighborGraph)[0].folder
     shutil.copytree(plain, bare.folder / "analyses" / plain.name)
     assert [button.label for button in opened("clusters", run=bare.id).button if button.key == "clusters-refine"] == [
         "Refine training half"]
@@ -169,7 +170,7 @@ def test_clusters_shows_the_graph_of_a_refined_training_half(bare: Run, run: Run
     spec = plan_analysis(kind="graph", scope="train", frames=(refinement.id,), n_neighbors=30)
     keep(bare, spec, lambda _share, _step: None)
     labels, shown = bare.dataset().labels, {}
-    for graph in list_analyses(bare, "graph"):
+    for graph in list_analyses(bare, NeighborGraph):
         result = graph.result()
         assert isinstance(result, AuthorityGraph)
         shown[graph.id] = f"{clusters.summary(result.clusters(0.65, 100.0), labels[graph.indices()]).count:,}"
@@ -184,7 +185,8 @@ def test_clusters_shows_the_graph_of_a_refined_training_half(bare: Run, run: Run
 
 
 def test_clusters_without_a_map_links_to_the_page_map(run: Run, bare: Run) -> None:
-    shutil.copytree(list_analyses(run, "graph")[0].folder, bare.folder / "analyses" / list_analyses(run, "graph")[0].id)
+    graph = list_analyses(run, NeighborGraph)[0]
+    shutil.copytree(graph.folder, bare.folder / "analyses" / graph.id)
     test = opened("clusters", run=bare.id)
     assert not test.exception
     assert "no map of its training images" in texts(test)
@@ -288,7 +290,7 @@ def test_triplets_represents_an_image_that_is_no_anchor_by_the_nearest_anchor(ru
 
 
 def test_clusters_marks_the_current_image_on_the_map_and_opens_its_cluster(run: Run) -> None:
-    indices = list_analyses(run, "graph")[0].indices()
+    indices = list_analyses(run, NeighborGraph)[0].indices()
     labels = graph_of(run)[0].clusters(0.65, 100.0).labels
     picked = int(indices[np.flatnonzero(labels != labels[0])[5]])
     test = opened("clusters", run=run.id, picked=str(picked), section="largest")

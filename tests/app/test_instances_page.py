@@ -20,6 +20,7 @@ from udml_core.exploration import instances as views
 from udml_core.numerics.explanations import LatentLayer, Uncertainty
 from udml_core.runs import Run
 from udml_core.runs.analyses import list_analyses
+from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.runs.tasks import Status
 
 FIELDS = {"dimension": 8, "epochs": 2, "learning_rate": 0.01}
@@ -215,7 +216,7 @@ def test_a_finished_run_is_shown_while_another_run_is_running(run: Run, tmp_path
 
 
 def test_sigma_colors_the_training_half_at_the_epoch_in_the_address(run: Run) -> None:
-    (plane,) = list_analyses(run, "pca")
+    (plane,) = list_analyses(run, PCA)
     test = opened("map", run=run.id, color="uncertainty", sigma="1")
     assert not test.exception
     sigma = next(record for record in run.explanations(1) if isinstance(record, Uncertainty)).sigma
@@ -229,7 +230,7 @@ def test_sigma_colors_the_training_half_at_the_epoch_in_the_address(run: Run) ->
 
 
 def test_only_runs_with_sigma_offer_it_as_a_color(unlabeled: Run) -> None:
-    (plane,) = list_analyses(unlabeled, "pca")
+    (plane,) = list_analyses(unlabeled, PCA)
     assert "uncertainty" not in colorings(load_map(unlabeled, plane.id, 1))
     test = opened("map", run=unlabeled.id, color="uncertainty")
     assert not test.exception

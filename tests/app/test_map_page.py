@@ -25,6 +25,9 @@ from udml_core.data.given.log import log_path_of
 from udml_core.exploration import density
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis, AnalysisSpec, create_analysis, list_analyses, plan_analysis
+from udml_core.runs.analyses.kinds.pca import PCA
+from udml_core.runs.analyses.kinds.refine import Refinement
+from udml_core.runs.analyses.kinds.tsne import TSNE
 from udml_core.runs.search import Frames
 from udml_core.work.jobs import follow_ups
 from udml_core.work.workers.analyse import keep
@@ -59,7 +62,7 @@ def _no_report(_share: float, _step: str) -> None: ...
 
 def finish_map(run: Run, spec: AnalysisSpec) -> Analysis:
     """Store a map with the arrays of the run's PCA map, as if it had been computed now."""
-    (pca,) = [analysis for analysis in list_analyses(run, "pca") if analysis.spec().scope == "all"]
+    (pca,) = [analysis for analysis in list_analyses(run, PCA) if analysis.spec().scope == "all"]
     with np.load(pca.folder / "result.npz") as arrays:
         return create_analysis(run, spec, state="done", result=dict(arrays))
 
@@ -79,11 +82,11 @@ def chosen(test: AppTest) -> str:
 
 
 def whole_map(run: Run) -> str:
-    return next(analysis.id for analysis in list_analyses(run, "pca") if analysis.spec().scope == "all")
+    return next(analysis.id for analysis in list_analyses(run, PCA) if analysis.spec().scope == "all")
 
 
 def epochs_map(run: Run) -> str:
-    return next(analysis.id for analysis in list_analyses(run, "pca") if analysis.spec().scope == "sample")
+    return next(analysis.id for analysis in list_analyses(run, PCA) if analysis.spec().scope == "sample")
 
 
 def test_a_better_map_is_shown_when_it_finishes_unless_the_user_chose_another(run: Run) -> None:
@@ -119,7 +122,7 @@ def test_the_menu_closes_after_starting_and_the_started_map_is_shown(run: Run, m
     test.button(key="new-compute").click().run()
     assert not test.exception
     assert test.session_state["new-map"] is False
-    (started,) = list_analyses(run, "tsne")
+    (started,) = list_analyses(run, TSNE)
     shutil.rmtree(started.folder)
     finish_map(run, started_spec := plan_analysis(kind="tsne"))
     assert started_spec.id == started.id
@@ -167,7 +170,8 @@ def test_the_panel_of_a_large_map_searches_the_embedding_that_the_map_shows(
     images, current = shown[0].projection.indices, int(shown[0].projection.indices[9])
     monkeypatch.setattr("pages.parts.maps.frame.LARGE", 100)
     found = [_neighbors(each, current) for each in shown]
-    for neighbors, rows in zip(found, (run.embeddings("final")[images], refinement.refined().embedding), strict=True):
+    refined = refinement.result_of(Refinement).embedding
+    for neighbors, rows in zip(found, (run.embeddings("final")[images], refined), strict=True):
         distances = np.linalg.norm(rows - rows[9], axis=1)  # in a refined embedding some images are equally far
         half = [image for image in neighbors if image in images and image != current]
         np.testing.assert_allclose(distances[np.searchsorted(images, half)], np.sort(distances)[1:len(half) + 1],
@@ -234,13 +238,13 @@ def test_a_map_without_some_images_keeps_positions_colors_and_neighbors_together
 
 def test_the_grid_offers_frozen_features_once(unlabeled: Run, finished: Run) -> None:
     for shown, choices in ((unlabeled, []), (finished, ["before training", "after training"])):
-        (pca,) = [analysis for analysis in list_analyses(shown, "pca") if analysis.spec().scope == "all"]
+        (pca,) = [analysis for analysis in list_analyses(shown, PCA) if analysis.spec().scope == "all"]
         boxes = [box for box in opened("grid", run=shown.id, map=pca.id).selectbox if box.key == "grid-moment"]
         assert [option for box in boxes for option in box.options] == choices
 
 
 def test_unlabeled_images_are_colored_by_their_density(unlabeled: Run) -> None:
-    shown = load_map(unlabeled, list_analyses(unlabeled, "pca")[0].id)
+    shown = load_map(unlabeled, list_analyses(unlabeled, PCA)[0].id)
     choices = colorings(shown)
     assert list(choices)[:2] == ["density", "outlier score"]
     distances = density.neighbor_distances(unlabeled.embeddings("final"), shown.neighbors)
@@ -252,7 +256,7 @@ def test_unlabeled_images_are_colored_by_their_density(unlabeled: Run) -> None:
 
 
 def test_labeled_images_are_colored_by_class_and_pseudo_labels_are_offered(run: Run) -> None:
-    choices = list(colorings(load_map(run, list_analyses(run, "pca")[0].id)))
+    choices = list(colorings(load_map(run, list_analyses(run, PCA)[0].id)))
     assert choices[0] == "class"
     assert {"cluster", "density", "outlier score"} <= set(choices)
     assert the_map(opened("map", run=run.id, color="density"))["color"]["label"] == "density"
@@ -260,7 +264,7 @@ def test_labeled_images_are_colored_by_class_and_pseudo_labels_are_offered(run: 
 
 def test_assigned_labels_spread_on_the_map_and_color_unlabeled_images_first(unlabeled: Run) -> None:
     dataset, split = unlabeled.dataset(), load_split(unlabeled)
-    shown = load_map(unlabeled, list_analyses(unlabeled, "pca")[0].id)
+    shown = load_map(unlabeled, list_analyses(unlabeled, PCA)[0].id)
     assert SPREAD not in colorings(shown)
     left, right = split.train[:2].tolist()
     try:

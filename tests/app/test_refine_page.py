@@ -23,6 +23,7 @@ from udml_core.numerics.refinement.ranking_measures import retrieval_measures
 from udml_core.results.records import FOLDER
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at, plan_analysis
+from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.work.workers.analyse import keep
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -181,7 +182,7 @@ def test_views_count_once_their_features_are_stored(run: Run) -> None:
     test = opened("refine", run=run.id, recipe=recipe)
     assert "The figures below leave out the views" in texts(test)
     assert metric(test, "MAP@R") == metric(opened("refine", run=run.id, recipe="average:k=5"), "MAP@R")
-    result = keep(run, plan_analysis(kind="refine", recipe=recipe), lambda _share, _step: None).refined()
+    result = keep(run, plan_analysis(kind="refine", recipe=recipe), lambda _share, _step: None).result_of(Refinement)
     test = opened("refine", run=run.id, recipe=recipe)
     assert "leave out the views" not in texts(test)
     assert float(metric(test, "MAP@R").split()[0]) == pytest.approx(result.measures["map@r"][1], abs=2)
@@ -210,7 +211,7 @@ def test_nonsense_images_in_a_link_are_ignored(run: Run) -> None:
 
 def test_a_finished_refinement_shows_exact_figures_and_the_commands(run: Run) -> None:
     test = opened("refine", run=run.id, recipe=APPLIED)
-    result = analysis_at(run, plan_analysis(kind="refine", recipe=APPLIED)).refined()
+    result = analysis_at(run, plan_analysis(kind="refine", recipe=APPLIED)).result_of(Refinement)
     before, after = result.measures["map@r"]
     assert f"MAP@R {before:.1f} → **{after:.1f}**" in texts(test)
     assert not [button for button in test.button if button.label == "Apply to all images"]
@@ -221,7 +222,7 @@ def test_a_finished_refinement_shows_exact_figures_and_the_commands(run: Run) ->
 
 def test_an_exact_fall_of_recall_is_a_warning(run: Run) -> None:
     recipe = "average:k=60,times=4"
-    result = keep(run, plan_analysis(kind="refine", recipe=recipe), lambda _share, _step: None).refined()
+    result = keep(run, plan_analysis(kind="refine", recipe=recipe), lambda _share, _step: None).result_of(Refinement)
     before, after = result.measures["recall@1"]
     assert after < before - 0.1
     test = opened("refine", run=run.id, recipe=recipe)
@@ -229,7 +230,7 @@ def test_an_exact_fall_of_recall_is_a_warning(run: Run) -> None:
     (warning,) = [box.value for box in test.warning if "Applied to all" in box.value]
     assert f"R@1 falls by {round(before, 1) - round(after, 1):.1f} points" in warning
     rising = opened("refine", run=run.id, recipe=APPLIED)
-    values = analysis_at(run, plan_analysis(kind="refine", recipe=APPLIED)).refined().measures["recall@1"]
+    values = analysis_at(run, plan_analysis(kind="refine", recipe=APPLIED)).result_of(Refinement).measures["recall@1"]
     assert bool(rising.success) == (round(values[1], 1) >= round(values[0], 1))
 
 
@@ -255,7 +256,7 @@ def test_without_a_run_the_page_says_what_to_do(places: Path, monkeypatch: pytes
 
 def test_retrieval_shows_the_stored_ranking_of_a_test_image(run: Run) -> None:
     analysis = analysis_at(run, plan_analysis(kind="refine", recipe=APPLIED))
-    result = analysis.refined()
+    result = analysis.result_of(Refinement)
     query = int(result.indices[40])
     test = opened("retrieval", run=run.id, add=str(query), refined=analysis.id)
     assert not test.exception
@@ -269,7 +270,7 @@ def test_retrieval_shows_the_stored_ranking_of_a_test_image(run: Run) -> None:
 
 def test_an_own_image_is_expanded_and_finds_its_copy(run: Run) -> None:
     analysis = analysis_at(run, plan_analysis(kind="refine", recipe=APPLIED))
-    index = int(analysis.refined().indices[7])
+    index = int(analysis.result_of(Refinement).indices[7])
     test = opened("retrieval", run=run.id, refined=analysis.id)
     image = Image.fromarray(np.asarray(run.dataset().images[index]))
     test.session_state["brought"] = (OwnImage("1" * 40, "mine.png", image, "add"),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import signal
 import time
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from tests.numerics.projection.laws import median_move
+from tests.project.documents import ROOT
 from tests.running import spec, wait_for, worked, write_digits
 from udml_core.base.errors import UserError
 from udml_core.data.splits import make_split
@@ -29,9 +31,14 @@ from udml_core.runs.analyses import (
     Projection,
     create_analysis,
     find_analysis,
+    finished_maps,
     list_analyses,
     plan_analysis,
 )
+from udml_core.runs.analyses.kinds.graph import NeighborGraph
+from udml_core.runs.analyses.kinds.pca import PCA
+from udml_core.runs.analyses.kinds.placed import NewImages
+from udml_core.runs.analyses.kinds.umap import UMAP
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
 from udml_core.work.workers import analyse as worker
@@ -91,7 +98,7 @@ def test_values_that_do_not_fit_are_rejected(values: dict[str, Any], message: st
 def test_a_finished_run_has_a_pca_map_and_a_graph(run: Run) -> None:
     assert {analysis.id: analysis.status().state for analysis in list_analyses(run)} == {
         AnalysisSpec(kind="pca").id: "done", AnalysisSpec(kind="graph", scope="train", n_neighbors=30).id: "done"}
-    (pca,), (graph,) = list_analyses(run, "pca"), list_analyses(run, "graph")
+    (pca,), (graph,) = list_analyses(run, PCA), list_analyses(run, NeighborGraph)
     projection = pca.projection()
     assert projection.frames == ("initial", "final")
     assert projection.positions.shape == (2, 1797, 2)
@@ -191,7 +198,7 @@ def test_epochs_are_frames_of_the_sample_also_if_its_indices_are_not_stored(run:
 
 @pytest.mark.usefixtures("in_this_process")
 def test_a_grid_is_snapped_from_a_map(run: Run) -> None:
-    (pca,) = list_analyses(run, "pca")
+    (pca,) = list_analyses(run, PCA)
     result = jobs.analyse(run, AnalysisSpec(kind="grid", source=pca.id, frame="initial")).result()
     assert isinstance(result, ImageGrid)
     assert len(np.unique(result.cells)) == 1797
@@ -219,11 +226,11 @@ def test_copies_of_images_are_placed_near_their_points(source_request: AnalysisS
     assert median_move(projection.positions[-1][rows], placed.positions) < 0.03
     assert (placed.nearest[:, 0] == projection.indices[rows]).mean() > 0.9
     again = jobs.place_images(run, source, projection.frames[-1], files)
-    assert [analysis.id for analysis in list_analyses(run, "placed")] == [again.id]
+    assert [analysis.id for analysis in list_analyses(run, NewImages)] == [again.id]
 
 
 def test_files_and_frames_that_do_not_fit_are_rejected(run: Run) -> None:
-    (pca,) = list_analyses(run, "pca")
+    (pca,) = list_analyses(run, PCA)
     for files, frame, message in (
             ([("a.png", b"nothing")], "final", "a.png"), ([], "final", "between 1 and 200 images at a time, got 0"),
             ([("a.png", png(run, 0))], "frozen", "has the frames initial, final, got 'frozen'")):
@@ -231,14 +238,33 @@ def test_files_and_frames_that_do_not_fit_are_rejected(run: Run) -> None:
             jobs.place_images(run, pca, frame, files)
     with pytest.raises(UserError, match="has no analysis 'pca-0'"):
         jobs.analyse(run, AnalysisSpec(kind="grid", source="pca-0", frame="final"))
-    (graph,) = list_analyses(run, "graph")
-    with pytest.raises(UserError, match="is not a map"):
+    (graph,) = list_analyses(run, NeighborGraph)
+    with pytest.raises(UserError, match="is not of the kind umap or tsne or pca"):
         graph.projection()
+
+
+def test_finished_maps_come_in_the_order_in_which_pages_prefer_them(run: Run) -> None:
+    (own,) = list_analyses(run, PCA)
+    specs = [plan_analysis(PCA, scope="test"), plan_analysis(UMAP, scope="sample"), plan_analysis(UMAP),
+             plan_analysis(UMAP, n_neighbors=9), plan_analysis(UMAP, frames=("final",)), plan_analysis(NeighborGraph)]
+    for planned in specs:
+        create_analysis(run, planned, state="done", result={"indices": np.arange(3)})
+    create_analysis(run, plan_analysis("tsne"))  # is waiting
+    of_test, of_sample, older, newer, of_one_frame, _ = (planned.id for planned in specs)
+    assert [analysis.id for analysis in finished_maps(run)] == [of_one_frame, newer, older, of_sample, own.id, of_test]
+
+
+def test_no_call_names_a_kind_by_a_text() -> None:
+    """A kind of analysis is a class; its name stands in its file, in stored requests and on the command line."""
+    call = re.compile(r"""(plan_analysis|(list|finished)_analyses)\(\s*(kind=|[\w.()]+,\s*)?["']""")
+    files = [file for folder in ("udml_core", "pages", "experiments") for file in (ROOT / folder).rglob("*.py")]
+    assert len(files) > 500
+    assert not [str(file) for file in files if call.search(file.read_text(encoding="utf-8"))]
 
 
 @pytest.mark.usefixtures("in_this_process")
 def test_a_missing_result_is_computed_again_and_a_damaged_one_gives_a_message(run: Run) -> None:
-    (pca,) = list_analyses(run, "pca")
+    (pca,) = list_analyses(run, PCA)
     path = pca.folder / "result.npz"
     path.write_bytes(path.read_bytes()[:500])
     with pytest.raises(UserError, match=r"result\.npz .* Remove the file"):
@@ -246,7 +272,7 @@ def test_a_missing_result_is_computed_again_and_a_damaged_one_gives_a_message(ru
     path.unlink()
     assert isinstance(jobs.analyse(run, pca.spec()).result(), Projection)
     (pca.folder / "spec.json").write_text("{")
-    assert list_analyses(run, "pca") == []
+    assert list_analyses(run, PCA) == []
 
 
 def test_two_simultaneous_requests_share_one_folder(run: Run) -> None:
@@ -273,5 +299,5 @@ def test_a_run_with_few_images_has_no_maps_and_rejects_requests(tmp_path: Path) 
     assert "at least 10 images, and the scope 'all' has 8" in message
     folder = str(write_digits(tmp_path / "twelve", 12, by_class=False))
     twelve = worked(tmp_path / "runs", method="frozen", dataset=folder, split=None)
-    assert [analysis.spec().n_neighbors for analysis in list_analyses(twelve, "graph")] == [11]
+    assert [analysis.spec().n_neighbors for analysis in list_analyses(twelve, NeighborGraph)] == [11]
     assert jobs.analyse(twelve, AnalysisSpec(kind="tsne", perplexity=3)).projection().neighbors.shape == (2, 12, 10)

@@ -67,7 +67,7 @@ from udml_core.work.workers import analyse
 run = Run(Path(sys.argv[1]))
 spec = plan_analysis(kind="density", nearest=5)
 state = analyse.work(create_analysis(run, spec)).state
-(found,) = list_analyses(run, "density")
+(found,) = list_analyses(run, spec.declared)
 print(json.dumps({
     "options": [field.name for field in describe(AnalysisSpec)], "state": state, "mean": float(found.result().mean()),
     "title": title_of_analysis(spec), "short": short_title(spec), "asked": summarize_result(found)["asked"],

@@ -18,6 +18,7 @@ from udml_core.numerics.refinement import Recipe, Refiner, make_step
 from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs import Run
 from udml_core.runs.analyses import Refined, plan_analysis
+from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.search import (
     Hit,
     Query,
@@ -248,7 +249,7 @@ def test_a_map_and_its_grid_can_show_a_refined_embedding(run: Run) -> None:
     analysis = keep(run, plan_analysis(kind="refine", recipe="average:k=4"), lambda _share, _step: None)
     spec = plan_analysis(kind="pca", scope="test", frames=("final", analysis.id))
     projection = keep(run, spec, lambda _share, _step: None).projection()
-    result = analysis.refined()
+    result = analysis.result_of(Refinement)
     np.testing.assert_array_equal(projection.indices, result.indices)
     cosines = result.embedding @ result.embedding.T
     np.fill_diagonal(cosines, -2)

@@ -23,6 +23,7 @@ from udml_core.numerics.explanations import Clusters
 from udml_core.numerics.neighbors import nearest
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis, create_analysis, plan_analysis
+from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.search import Retrieval
 from udml_core.work.exporting import images_file
 from udml_core.work.exporting.tables import NEIGHBORS
@@ -116,7 +117,7 @@ def test_the_last_clusters_of_training_belong_to_the_training_half(run: Run, fil
 def test_a_refined_table_has_the_neighbors_of_the_refinement(
         run: Run, refinement: Analysis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     answer(capsys, monkeypatch, "export", str(run.folder), str(tmp_path / "out"), "--refined", refinement.id[:9])
-    table, result = parquet.read_table(tmp_path / "out" / "images.parquet"), refinement.refined()
+    table, result = parquet.read_table(tmp_path / "out" / "images.parquet"), refinement.result_of(Refinement)
     assert table["index"].to_pylist() == result.indices.tolist()
     np.testing.assert_array_equal(vectors_of(table), result.embedding)
     neighbors = table["neighbors"].to_pylist()

@@ -14,6 +14,7 @@ import pytest
 from tests.running import spec, wait_for, worked, write_digits
 from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import Analysis, analysis_at, create_analysis, list_analyses, plan_analysis
+from udml_core.runs.analyses.kinds.grid import Grid
 from udml_core.runs.tasks import Status
 from udml_core.work import jobs
 from udml_core.work.jobs import follow_ups
@@ -198,7 +199,7 @@ def test_a_run_of_the_command_line_gets_its_maps_and_a_killed_map_is_interrupted
     while not tsne.folder.exists():
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    assert not list_analyses(run, "grid")
+    assert not list_analyses(run, Grid)
     wait_for(tsne, "done")
     jobs.resume(umap)
     wait_for(umap, "done")

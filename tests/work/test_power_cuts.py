@@ -19,6 +19,7 @@ from udml_core.data.dataset import read_user_image
 from udml_core.data.given.pair_sets import read_pairs
 from udml_core.runs import create_run
 from udml_core.runs.analyses import list_analyses
+from udml_core.runs.analyses.kinds.graph import NeighborGraph
 from udml_core.runs.baselines import BASELINES_FILE, read_baselines
 from udml_core.runs.search import Retrieval
 from udml_core.work.exporting import export
@@ -132,7 +133,7 @@ def test_embeddings_of_another_number_of_images_are_refused_by_every_reader(
 def test_arrays_of_another_type_or_shape_give_a_message(tmp_path: Path) -> None:
     run = trained(tmp_path / "runs", fields={"dimension": 8, "epochs": 1, "steps": 2})
     sample, cluster = run.folder / "epochs" / "0001" / "sample.npy", run.folder / "epochs" / "0001" / "clusters.npz"
-    graph = list_analyses(run, "graph")[0]
+    graph = list_analyses(run, NeighborGraph)[0]
     for path, kind in ((sample, "rows"), (cluster, "dtype"), (graph.folder / "result.npz", "dtype"),
                        (run.folder / "index.faiss", "pipe"), (run.folder / "notes.json", "text")):
         if path.exists():

@@ -17,6 +17,7 @@ from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Refiner
 from udml_core.runs import Run
 from udml_core.runs.analyses import AnalysisSpec, Refined, plan_analysis
+from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.work import jobs
 from udml_core.work.workers import analyse as worker
 
@@ -35,7 +36,7 @@ def run(finished: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 def refined(run: Run, **values: Any) -> Refined:
     analysis = jobs.analyse(run, plan_analysis(kind="refine", **values))
     assert analysis.status().state == "done", analysis.status().message
-    return analysis.refined()
+    return analysis.result_of(Refinement)
 
 
 def test_the_test_half_is_refined_with_whitening_from_the_training_half(run: Run) -> None:

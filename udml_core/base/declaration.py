@@ -170,6 +170,11 @@ class Options(BaseModel):
             raise UserError(" ".join(_explanation(cls, problem) for problem in error.errors())) from None
 
 
+def is_number(value: Any) -> bool:
+    """Return whether a field's value is a number; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def describe(options: type[Options]) -> list[Described]:
     """List the fields in the order of their declaration."""
     return [_describe_field(name, info) for name, info in options.model_fields.items()]

@@ -48,6 +48,7 @@ from udml_core.runs.analyses import (
     list_analyses,
     plan_analysis,
 )
+from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.tasks import ADVICE, LIVE_STATES
 
 if TYPE_CHECKING:
@@ -92,9 +93,7 @@ def datasets(as_json: Json = False,
     if remember is not None:
         table = table_of(remember)
         remember = remember if table else catalog.extracted(remember, print_progress())
-        problem = (table or catalog.folder_of(remember)).missing()
-        if problem:
-            raise UserError(problem)
+        (table or catalog.folder_of(remember)).check()
         if table:
             catalog.remember_table(table)
         else:
@@ -439,7 +438,7 @@ def refine(name: RunName,
     if recipe is None:
         default = Recipe.parse(DEFAULT_RECIPE)
         recipe = str(default if run.spec().encoder.reads_images else default.without("views"))
-    spec = plan_analysis(kind="refine", recipe=recipe, scope=scope, frames=(frame,))
+    spec = plan_analysis(Refinement, recipe=recipe, scope=scope, frames=(frame,))
     if caution := Recipe.parse(spec.recipe).caution():
         typer.echo(caution, err=True)
     _compute_analysis(run, spec, wait, root, as_json)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from udml_core.base.errors import UserError, counted
+from udml_core.base.errors import counted
 from udml_core.base.files import jsonable
 from udml_core.runs.analyses import Analysis
 from udml_core.runs.tasks import LIVE_STATES
@@ -38,9 +38,7 @@ def print_levels(folder: Located, as_json: bool) -> None:
     Raises:
         UserError: The folder does not exist or has no images.
     """
-    problem = folder.missing()
-    if problem:
-        raise UserError(problem)
+    folder.check()
     rows = [{"level": found.level, "sizes": dict(found.sizes), "loose": found.loose, "classes": found.has_classes}
             for found in folder.levels()]
     print_answer({"levels": rows}, as_json, lambda: [

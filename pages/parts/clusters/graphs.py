@@ -12,9 +12,11 @@ from udml_core.runs.analyses import (
     AnalysisSpec,
     analysis_at,
     find_analysis,
-    list_analyses,
+    finished_analyses,
     plan_analysis,
 )
+from udml_core.runs.analyses.kinds.graph import NeighborGraph
+from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.search import finished_refinements, frame_words
 
 from ..shell.address import choice_from_address, write_address
@@ -23,7 +25,7 @@ from ..shell.analyses import request_analysis
 
 def has_graph(run: Run) -> bool:
     """Return whether a run has a finished neighbor graph."""
-    return any(analysis.is_done() for analysis in list_analyses(run, "graph"))
+    return bool(finished_analyses(run, NeighborGraph))
 
 
 def choose_graph(run: Run) -> str | None:
@@ -32,7 +34,7 @@ def choose_graph(run: Run) -> str | None:
     Returns:
         The id of the graph; None if there is no graph yet.
     """
-    specs = {analysis.id: analysis.spec() for analysis in list_analyses(run, "graph") if analysis.is_done()}
+    specs = {analysis.id: analysis.spec() for analysis in finished_analyses(run, NeighborGraph)}
     if not specs:
         return None
     default = next(iter(specs))
@@ -63,12 +65,12 @@ def _offer_refined_graphs(run: Run, neighbors: int) -> None:
     """Show a button for the refinement of the training half, and for the graph of each refinement."""
     st.caption("A refined embedding brings images with common neighbors closer together. Refine the training half, "
                "then build its graph, and compare the clusters.")
-    standard = plan_analysis(kind="refine", scope="train", recipe=str(Recipe.parse(DEFAULT_RECIPE).without("views")))
+    standard = plan_analysis(Refinement, scope="train", recipe=str(Recipe.parse(DEFAULT_RECIPE).without("views")))
     refinements = finished_refinements(run, "train")
     if not analysis_at(run, standard).folder.exists():
         request_analysis(run, standard, "Refine training half", "clusters-refine", f"Recipe: {standard.recipe}")
     for refinement in refinements:
-        spec = plan_analysis(kind="graph", scope="train", frames=(refinement.id,), n_neighbors=neighbors)
+        spec = plan_analysis(NeighborGraph, scope="train", frames=(refinement.id,), n_neighbors=neighbors)
         if not analysis_at(run, spec).folder.exists():
             request_analysis(run, spec, f"Build graph of {refinement.spec().recipe}", f"clusters-{refinement.id}",
                              primary=True)

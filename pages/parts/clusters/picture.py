@@ -11,7 +11,7 @@ from udml_core.runs.search import SCOPE_WORDS, frame_words
 
 from ..draw.palette import percent
 from ..maps.content import Color, Layout
-from ..maps.frame import UNITS, MapFrame, distortion_words
+from ..maps.frame import UNITS, MapFrame, distortion_words, link_to_map
 from ..maps.scatter import Ring, draw_map
 from .ascent import show_moved_count
 from .clustering import Clustering
@@ -65,7 +65,7 @@ def _draw_clusters(clustering: Clustering, layout: Layout, current: int) -> None
              segments=forest, marks=[Ring(current, "current")], height=470)
 
 
-def show_map(clustering: Clustering, shown: MapFrame | None, current: int, embedding: str) -> None:
+def show_clusters(clustering: Clustering, shown: MapFrame | None, current: int, embedding: str) -> None:
     """Show the map with the numbers beside it, or how to get a map.
 
     Args:
@@ -86,8 +86,7 @@ def show_map(clustering: Clustering, shown: MapFrame | None, current: int, embed
             return
         st.info("This run has no map of its training images yet. Compute one on the page Map to see the clusters on "
                 "it.", icon=":material/lightbulb:")
-        st.page_link("pages/map.py", label="Compute a map", icon=":material/scatter_plot:",
-                     query_params={"run": clustering.run.id})
+        link_to_map(clustering.run, "Compute a map")
 
 
 def _origin(clustering: Clustering, shown: MapFrame, embedding: str) -> str:

@@ -11,11 +11,11 @@ from udml_core.base.arrays import Array
 from udml_core.exploration.comparison import aligned_layouts
 from udml_core.exploration.map_values import bounds
 from udml_core.runs import Run
-from udml_core.runs.analyses import KINDS, MAPS, Analysis, list_analyses
+from udml_core.runs.analyses import KINDS, MAPS, Analysis, finished_maps
 
 from ..maps.coloring import default_color
 from ..maps.content import Layout
-from ..maps.frame import UNITS, MapFrame, load_map
+from ..maps.frame import UNITS, MapFrame, link_to_map, load_map
 from ..maps.scatter import Ring, draw_map
 from ..shell.address import choice_from_address, write_address
 from .colors import run_heading
@@ -26,16 +26,14 @@ SIDE_PANEL_WIDTH = 2  # Two maps a row leave room for their legends.
 
 
 def maps_by_kind(runs: Sequence[Run]) -> dict[str, dict[str, Analysis]]:
-    """Return the newest finished map after training of each run, by kind and by the run's id; UMAP first."""
+    """Return the preferred map after training of each run, by kind and by the run's id; UMAP first."""
     found: dict[str, dict[str, Analysis]] = {}
-    for kind in reversed(MAPS):
-        for run in runs:
-            analysis = next((analysis for analysis in list_analyses(run, kind) if analysis.is_done()
-                             and analysis.spec().frames[-1] == "final" and analysis.spec().scope in ("all", "test")),
-                            None)
-            if analysis is not None:
-                found.setdefault(kind, {})[run.id] = analysis
-    return found
+    for run in runs:
+        for analysis in finished_maps(run):
+            spec = analysis.spec()
+            if spec.frames[-1] == "final" and spec.scope in ("all", "test"):
+                found.setdefault(spec.kind, {}).setdefault(run.id, analysis)
+    return {kind.name: found[kind.name] for kind in MAPS if kind.name in found}
 
 
 def show_maps(runs: Sequence[Run], names: Sequence[str]) -> None:
@@ -43,7 +41,7 @@ def show_maps(runs: Sequence[Run], names: Sequence[str]) -> None:
     found = maps_by_kind(runs)
     if not found:
         st.info("None of these runs has a map yet. Compute one on the page Map.", icon=":material/lightbulb:")
-        st.page_link("pages/map.py", label="Map", icon=":material/scatter_plot:", query_params={"run": runs[0].id})
+        link_to_map(runs[0], "Map")
         return
     kinds = sorted(found, key=lambda kind: -len(found[kind]))  # The kind that most runs have; UMAP first.
     wanted = choice_from_address("kind", kinds, kinds[0])

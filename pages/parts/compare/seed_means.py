@@ -17,13 +17,12 @@ from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run
 from udml_core.runs.comparison import Spread, differing_settings, seed_groups, settings_of, spread
 from udml_core.runs.verdict import MAIN_MEASURE, best_runs, standing
-from udml_core.work.jobs.presets import show
 
 from ..draw.palette import percent, points
 from ..shell.cached import load_retrieval, progress_bar
 from ..shell.run_groups import group_column, group_of
 from ..shell.run_status import METHOD_TITLES, SUPERVISION, escaped, group_titles, run_titles
-from ..shell.setting_words import setting_title
+from ..shell.setting_words import setting_title, value_text
 from .choosing import share_images
 from .colors import swatch
 from .verdict import Interval, unequal_words, verdict_words
@@ -282,4 +281,4 @@ def setting_text(value: Any, title: str = "") -> str:
         return "–"
     if title == METHOD:
         return METHOD_TITLES.get(value, str(value))
-    return {True: "on", False: "off"}[value] if isinstance(value, bool) else show(value)
+    return value_text(value)

@@ -27,6 +27,7 @@ from udml_core.exploration.audit import (
 )
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.analyses import Analysis, find_analysis
+from udml_core.runs.analyses.kinds.audit import DataAudit
 from udml_core.work.jobs.auditing import find_auditing, start_auditing
 
 from ..draw.form import field_widget
@@ -52,8 +53,8 @@ def show_audit(dataset: Dataset) -> None:
     encoder = chosen_encoder(dataset)
     state = find_auditing(dataset, encoder, runs_folder())
     key = f"data-audit-{dataset.fingerprint[:12]}-{encoder.key}"
-    if state.run is not None and state.audit is not None:
-        _show_findings(dataset, _load_audit(state.run, state.audit.id, state.audit.stored_status().ticket))
+    if state.run is not None and state.finished is not None:
+        _show_findings(dataset, _load_audit(state.run, state.finished.id, state.finished.stored_status().ticket))
     elif isinstance(state.task, Analysis):
         show_progress(state.task, key, "The audit")
     elif state.task is not None:
@@ -68,8 +69,8 @@ def audit_line(dataset: Dataset) -> None:
     """Say in one line whether the audit is in progress, or how much it has found; nothing if it was not started."""
     encoder = chosen_encoder(dataset)
     state = find_auditing(dataset, encoder, runs_folder())
-    if state.run is not None and state.audit is not None:
-        count = _count_findings(dataset, state.run, state.audit)
+    if state.run is not None and state.finished is not None:
+        count = _count_findings(dataset, state.run, state.finished)
         st.button(f"Audit: {counted(count, 'finding')}", icon=":material/fact_check:",
                   key="audit-show", type="tertiary", on_click=st.session_state.update, args=({VIEW: "audit"},),
                   help="Show duplicates, outliers, small classes and broken files, at the default settings.")
@@ -236,4 +237,4 @@ def _sum_findings(_dataset: Dataset, run: Run, analysis_id: str, ticket: float, 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the audit …", hash_funcs=RUN_HASH)
 def _load_audit(run: Run, analysis_id: str, ticket: float) -> Audit:  # noqa: ARG001 (a new audit is read again)
-    return find_analysis(run, analysis_id).audit()
+    return find_analysis(run, analysis_id).result_of(DataAudit)

@@ -16,7 +16,7 @@ from udml_core.runs import Run, RunRequest, runs_folder
 from udml_core.runs.analyses import Analysis
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
-from udml_core.work.jobs.browse import Browsing, continue_browsing, find_browsing
+from udml_core.work.jobs.browse import DataAnalysis, continue_browsing, find_browsing
 
 from ..shell.analyses import load_projection
 from ..shell.run_hash import RUN_HASH
@@ -57,13 +57,13 @@ def browse_bar(dataset: Dataset) -> Nearest | None:
     encoder = chosen_encoder(dataset)
     state = find_browsing(dataset, encoder, runs_folder())
     begun = f"data-browsing-{dataset.fingerprint[:12]}-{encoder.key}"
-    if state.run is not None and state.map is None and begun in st.session_state:
+    if state.run is not None and state.finished is None and begun in st.session_state:
         state = continue_browsing(dataset, encoder, runs_folder())
     if state.task is not None:
         show_progress(state.task, begun)
-    elif state.run is not None and state.map is not None:
+    elif state.run is not None and state.finished is not None:
         _show_links(state.run)
-        return None if dataset.is_large else load_nearest(state.run, state.map)  # no stored neighbors
+        return None if dataset.is_large else load_nearest(state.run, state.finished)  # no stored neighbors
     else:
         _offer(dataset, encoder, begun, state)
     return None
@@ -78,7 +78,7 @@ def chosen_encoder(dataset: Dataset) -> EncoderSpec:
     return jobs.encoder_of(dataset, str(st.session_state.get("data-backbone", DEFAULT_BACKBONE)))
 
 
-def _offer(dataset: Dataset, encoder: EncoderSpec, begun: str, state: Browsing) -> None:
+def _offer(dataset: Dataset, encoder: EncoderSpec, begun: str, state: DataAnalysis) -> None:
     """Show the button that starts browsing, with the expected time."""
     request = RunRequest(dataset=dataset.name, method="frozen", backbone=encoder.backbone)
     seconds = 0.0 if state.run else jobs.estimate(jobs.plan(request, dataset), dataset).feature_seconds

@@ -8,14 +8,11 @@ import streamlit as st
 from ..maps.content import Color
 from ..maps.excluding import excluded_images, show_excluded, visible_images
 from ..maps.frame import MapFrame
-from ..maps.image_grid import grid_color, grid_layout
 from ..maps.layouts import MapLayout
-from ..maps.scatter import current_ring, draw_map
+from ..maps.scatter import show_map
 from .workbench import Workbench
 
 KEY = "explore-map"
-HEIGHT = 600
-"""Pixels; the legend below the map takes up to 60 more."""
 MOVING_WORDS = ("The positions y are from the map after training. At an earlier epoch an image is drawn at the mean "
                 "position of its neighbors in that epoch's embedding, x = (1/k) Σ y(i), so an image whose neighbors "
                 "belong to several clusters lies between them.")
@@ -23,7 +20,7 @@ LINES = 10
 """Number of lines from the current image to its neighbors."""
 
 
-def show_map(bench: Workbench, layout: MapLayout, shown: MapFrame, color: Color) -> None:
+def draw_layout(bench: Workbench, layout: MapLayout, shown: MapFrame, color: Color) -> None:
     """Draw the map or grid with the current image marked.
 
     Args:
@@ -32,21 +29,16 @@ def show_map(bench: Workbench, layout: MapLayout, shown: MapFrame, color: Color)
         shown: Its map of the chosen embedding.
         color: The colors of the map's points.
     """
-    hidden, grid = excluded_images(bench.dataset), layout.grid(bench.run, bench.frame)
-    points = layout.draw(shown)
-    if grid is not None:
-        points, color = grid_layout(grid, f"{layout.id} {bench.frame}"), grid_color(grid, shown, color)
-    count = visible_images(points.indices, hidden).sum()
-    draw_map(bench.dataset, points, color, f"{layout.title}, {bench.frame_words}, {count:,} images", KEY,
-             marks=current_ring(points, bench.focus, LINES), hidden=hidden, height=HEIGHT, grid=grid, legend_below=True)
+    show_map(shown, color, f"{layout.title}, {bench.frame_words}", KEY, excluded_images(bench.dataset),
+             layout=layout.draw(shown), grid=layout.grid(bench.run, bench.frame), current=bench.focus, most=LINES,
+             legend_below=True)
 
 
 def shown_images(layout: MapLayout, shown: MapFrame, bench_frame: str) -> np.ndarray:
     """Return the data set indices of the map's points in their order, (n,)."""
     grid = layout.grid(shown.run, bench_frame)
     indices = shown.projection.indices if grid is None else grid.indices
-    drawn: np.ndarray = indices[visible_images(indices, excluded_images(shown.dataset))]
-    return drawn
+    return visible_images(indices, excluded_images(shown.dataset))
 
 
 def show_facts(layout: MapLayout, shown: MapFrame) -> None:

@@ -14,7 +14,7 @@ from udml_core.base.errors import UserError
 from udml_core.data.splits import fixed_sample
 from udml_core.exploration.instrument import Instrument, make_instrument
 from udml_core.runs import Run
-from udml_core.runs.analyses import KINDS, MAPS, list_analyses
+from udml_core.runs.analyses import finished_maps
 from udml_core.runs.baselines import JUDGED
 from udml_core.runs.search import epoch_words
 
@@ -170,13 +170,13 @@ def _load_instrument(run: Run) -> Instrument:
 def _layouts(run: Run, rows: Array) -> list[Array] | None:
     """Return the layouts of every epoch from a stored map of the sample; None if there is no such map."""
     frames = tuple(str(epoch) for epoch in run.epoch_numbers())
-    for kind in reversed(MAPS):
-        for analysis in [] if KINDS[kind].is_linear else list_analyses(run, kind):
-            if analysis.is_done() and analysis.spec().frames == frames:
-                try:
-                    projection = load_projection(run, analysis.id)
-                except UserError:
-                    continue
-                if np.array_equal(projection.indices, run.sample_indices()):
-                    return [positions[rows] for positions in projection.positions]
+    for analysis in finished_maps(run):
+        spec = analysis.spec()
+        if spec.frames == frames and not spec.declared.is_linear:
+            try:
+                projection = load_projection(run, analysis.id)
+            except UserError:
+                continue
+            if np.array_equal(projection.indices, run.sample_indices()):
+                return [positions[rows] for positions in projection.positions]
     return None

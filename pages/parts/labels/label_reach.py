@@ -16,7 +16,7 @@ from ..draw.figures import lines
 from ..draw.gallery import gallery, tile_of
 from ..draw.tables import table_behind
 from ..maps.content import Color
-from ..maps.frame import UNITS, covering_map, show_distortion
+from ..maps.frame import UNITS, covering_map, link_to_map, show_distortion
 from ..maps.scatter import Ring, draw_map
 from ..shell.address import number_from_address, write_address
 from .graph_view import GraphView
@@ -84,8 +84,7 @@ def _reach_map(view: GraphView, shares: Array, row: int) -> int | None:
     """Show the map colored by the share of each image's walks that end at one label."""
     shown = covering_map(view.run, view.graph.images)
     if shown is None:
-        st.page_link("pages/map.py", label="Compute a map of all images to see the label's reach",
-                     icon=":material/scatter_plot:", query_params={"run": view.run.id})
+        link_to_map(view.run, "Compute a map of all images to see the label's reach")
         return None
     rows = rows_of(view.graph.images, shown.layout.indices)
     # Most shares are tiny, so that only a logarithmic color scale distinguishes them.

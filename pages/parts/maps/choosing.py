@@ -8,7 +8,7 @@ from typing import Literal
 import streamlit as st
 
 from udml_core.runs import Run
-from udml_core.runs.analyses import MAPS, AnalysisSpec, list_analyses
+from udml_core.runs.analyses import AnalysisSpec, finished_maps
 from udml_core.runs.search import frame_words
 
 from ..draw.slider import live_slider
@@ -17,20 +17,13 @@ from ..shell.analyses import short_title
 from ..shell.focus import carried_frame, remember_frame
 from .frame import MapFrame, load_map
 
-REQUESTED, SEEN, DEFAULT = "map-requested", "maps-seen", "map-default"
-"""Keys of the session: the map that a user started, the maps of each run that were offered or shown, and the default
-map."""
+REQUESTED, SEEN = "map-requested", "maps-seen"
+"""Keys of the session: the map that a user started, and the maps of each run that were offered or shown."""
 
 
-def finished_maps(run: Run) -> dict[str, AnalysisSpec]:
-    """Return the specs of a run's finished maps by id, newest first within PCA, t-SNE and UMAP."""
-    return {analysis.id: analysis.spec() for kind in MAPS for analysis in list_analyses(run, kind)
-            if analysis.is_done()}
-
-
-def default_map(specs: dict[str, AnalysisSpec]) -> str:
-    """Return the id of the map to show first: UMAP, then t-SNE, then PCA, the newest of each."""
-    return max(specs, key=lambda map_id: MAPS.index(specs[map_id].kind))
+def map_specs(run: Run) -> dict[str, AnalysisSpec]:
+    """Return the specs of a run's finished maps by id, the preferred map first."""
+    return {analysis.id: analysis.spec() for analysis in finished_maps(run)}
 
 
 def carry_frame(run: Run, default: str, frames_of: Mapping[str, Sequence[str]], starts: Mapping[str, int]) -> None:
@@ -50,11 +43,10 @@ def carry_frame(run: Run, default: str, frames_of: Mapping[str, Sequence[str]], 
 
 def carry_to_map(run: Run) -> None:
     """Show the embedding of the page before on the first map that has it, the default map before others."""
-    specs = finished_maps(run)
-    if specs:
-        default = default_map(specs)
-        frames_of = {map_id: specs[map_id].frames for map_id in (default, *specs)}
-        carry_frame(run, default, frames_of, {map_id: len(frames) - 1 for map_id, frames in frames_of.items()})
+    frames_of = {map_id: spec.frames for map_id, spec in map_specs(run).items()}
+    if frames_of:
+        carry_frame(run, next(iter(frames_of)), frames_of,
+                    {map_id: len(frames) - 1 for map_id, frames in frames_of.items()})
 
 
 def pick_map(run: Run, parameter: str = "map", label: str = "Map", width: int | Literal["stretch"] = "stretch",
@@ -72,32 +64,35 @@ def pick_map(run: Run, parameter: str = "map", label: str = "Map", width: int | 
     Returns:
         The id of the map; None, with instructions on the page, if there is no map yet.
     """
-    specs = finished_maps(run)
+    specs = map_specs(run)
     if not specs:
         st.info("This run has no map yet. Compute one with New map: PCA takes seconds; t-SNE and UMAP take a minute or "
                 "two for a few thousand images.", icon=":material/lightbulb:")
         return None
-    default, key = default_map(specs), f"choose-{parameter}"
+    key = f"choose-{parameter}"
     if parameter == "map":
-        follow_default(run, default, key, DEFAULT)
         _show_requested(run, specs, key)
-    return pick_layout({map_id: short_title(spec) for map_id, spec in specs.items()}, default, label, key, width,
-                       parameter)
+    return pick_layout(run, {map_id: short_title(spec) for map_id, spec in specs.items()}, label, key, width, parameter)
 
 
-def pick_layout(titles: Mapping[str, str], default: str, label: str, key: str, width: int | Literal["stretch"],
+def pick_layout(run: Run, titles: Mapping[str, str], label: str, key: str, width: int | Literal["stretch"],
                 parameter: str = "map", icon: str | None = None) -> str:
     """Choose a layout; the address holds its id.
 
+    Under the name `map`, a better default is shown as soon as it is finished.
+
     Args:
-        titles: The names of the layouts by id.
-        default: The id of the layout that is shown at first.
+        run: The run.
+        titles: The names of the layouts by id; the first is shown at first.
         label: The label, for screen readers.
         key: The widget's key.
         width: Width in pixels.
         parameter: Name in the address; only under the name `map` the default is left out.
         icon: An icon in the box.
     """
+    default = next(iter(titles))
+    if parameter == "map":
+        _follow_default(run, default, key)
     wanted = choice_from_address(parameter, list(titles), default)
     chosen = st.selectbox(label, list(titles), list(titles).index(wanted), key=key, width=width, icon=icon,
                           label_visibility="collapsed", format_func=lambda name: titles.get(name, name))
@@ -105,15 +100,15 @@ def pick_layout(titles: Mapping[str, str], default: str, label: str, key: str, w
     return chosen
 
 
-def follow_default(run: Run, default: str, key: str, memory: str) -> None:
+def _follow_default(run: Run, default: str, key: str) -> None:
     """Change the chosen layout to a better default that has just finished, unless the user chose another layout.
 
     Args:
         run: The run.
         default: The id of the default layout.
         key: The key of the widget that holds the layout.
-        memory: The key of the session under which the default layout is kept.
     """
+    memory = f"{key}-default"
     followed = st.session_state.get(memory)
     if followed == (run.id, st.session_state.get(key)) and followed != (run.id, default):
         st.session_state[key] = default
@@ -182,7 +177,7 @@ def pick_map_frame(run: Run, map_id: str, parameter: str, label: str, apart_from
 
 def announce_maps(run: Run, shown: str) -> None:
     """Offer maps that finished since the run was opened and that are not shown."""
-    specs = finished_maps(run)
+    specs = map_specs(run)
     seen: set[str] = st.session_state.setdefault(f"{SEEN}-{run.id}", set(specs))
     seen.add(shown)
     for map_id in [map_id for map_id in specs if map_id not in seen]:

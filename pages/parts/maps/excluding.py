@@ -64,14 +64,20 @@ def show_excluded(dataset: Dataset, indices: Array, key: str) -> None:
 
 
 def visible_images(indices: Array, excluded: Array) -> Array:
-    """Return which of a map's images are drawn, (n,); all if none would be left."""
+    """Return the indices (m,) of a map's images that are drawn; all if none would be left."""
+    visible: Array = indices[_visible(indices, excluded)]
+    return visible
+
+
+def _visible(indices: Array, excluded: Array) -> Array:
+    """Return which of a map's images are drawn, (n,)."""
     kept: Array = ~np.isin(indices, excluded)
     return kept if kept.any() else ~kept
 
 
 def without_excluded(layout: Layout, color: Color, excluded: Array) -> tuple[Layout, Color]:
     """Return a map without the excluded images; the window then fits the rest."""
-    kept = visible_images(layout.indices, excluded)
+    kept = _visible(layout.indices, excluded)
     if kept.all():
         return layout, color
     neighbors = None if layout.neighbors is None else keep_neighbors(layout.neighbors, kept)

@@ -10,7 +10,7 @@ import streamlit as st
 from udml_core.base.arrays import LARGE, Array, rows_of
 from udml_core.data.dataset import Dataset
 from udml_core.runs import Run
-from udml_core.runs.analyses import MAPS, Projection, list_analyses
+from udml_core.runs.analyses import Projection, finished_maps
 
 from ..shell.analyses import load_projection
 from ..shell.cached import dataset_of
@@ -85,7 +85,7 @@ def load_map(run: Run, map_id: str, frame: int = -1) -> MapFrame:
 
 
 def covering_map(run: Run, indices: Array, map_id: str = "") -> MapFrame | None:
-    """Find a map that shows all of some images, preferring UMAP to t-SNE to PCA.
+    """Find the preferred map that shows all of some images.
 
     Args:
         run: The run.
@@ -95,13 +95,17 @@ def covering_map(run: Run, indices: Array, map_id: str = "") -> MapFrame | None:
     Returns:
         The last layout of the map, or None if no map shows all images.
     """
-    for kind in reversed(MAPS):
-        for analysis in list_analyses(run, kind):
-            if analysis.is_done() and map_id in ("", analysis.id):
-                shown = load_map(run, analysis.id)
-                if (rows_of(shown.projection.indices, indices) >= 0).all():
-                    return shown
+    for analysis in finished_maps(run):
+        if map_id in ("", analysis.id):
+            shown = load_map(run, analysis.id)
+            if (rows_of(shown.projection.indices, indices) >= 0).all():
+                return shown
     return None
+
+
+def link_to_map(run: Run, label: str) -> None:
+    """Show a link to the page that computes a map of a run."""
+    st.page_link("pages/map.py", label=label, icon=":material/scatter_plot:", query_params={"run": run.id})
 
 
 def distortion_words(shown: MapFrame) -> str:

@@ -10,7 +10,8 @@ import streamlit as st
 from udml_core.base.arrays import rows_of
 from udml_core.exploration.quick_map import place_among_neighbors, quick_frames
 from udml_core.runs import Run
-from udml_core.runs.analyses import MAPS, ImageGrid, Projection, analysis_at, list_analyses, plan_analysis
+from udml_core.runs.analyses import ImageGrid, Projection, analysis_at, plan_analysis
+from udml_core.runs.analyses.kinds.grid import Grid
 from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.runs.search import FROZEN
 
@@ -18,14 +19,12 @@ from ..shell.analyses import load_projection, load_result, short_title
 from ..shell.cached import dataset_of
 from ..shell.epoch_images import epoch_images
 from ..shell.run_hash import RUN_HASH
-from .choosing import carry_frame, follow_default, pick_layout
+from .choosing import carry_frame, map_specs, pick_layout
 from .content import Layout
 from .frame import MapFrame, load_map
 
 NOW, EPOCHS, GRID, MOVING = "pca-now", "pca-epochs", "grid-of-", "epochs-of-"
 FRAMES: tuple[str, ...] = ("initial", "final")
-DEFAULT = "explore-map-default"
-"""Session key of the run and its default layout when the page was drawn last."""
 WIDTH = 240
 """Pixels of the box."""
 
@@ -81,7 +80,7 @@ class MapLayout:
         """Return the grid of an embedding; None if this layout is a map."""
         if not self.id.startswith(GRID):
             return None
-        grid = load_result(run, plan_analysis(kind="grid", source=self.id.removeprefix(GRID), frame=frame).id)
+        grid = load_result(run, plan_analysis(Grid, source=self.id.removeprefix(GRID), frame=frame).id)
         assert isinstance(grid, ImageGrid)
         return grid
 
@@ -92,19 +91,15 @@ def pick_any_layout(run: Run) -> MapLayout:
     Until the user chooses another layout, the page shows the default: UMAP as soon as it is finished.
     """
     layouts = {layout.id: layout for layout in _layouts(run)}
-    default, key = next(iter(layouts)), f"explore-map-{run.id}"
-    carry_frame(run, default, {name: layout.frames for name, layout in layouts.items()},
+    carry_frame(run, next(iter(layouts)), {name: layout.frames for name, layout in layouts.items()},
                 {name: layout.start(run) for name, layout in layouts.items()})
-    follow_default(run, default, key, DEFAULT)
-    return layouts[pick_layout({name: layout.title for name, layout in layouts.items()}, default, "Layout", key, WIDTH,
-                               icon=":material/scatter_plot:")]
+    return layouts[pick_layout(run, {name: layout.title for name, layout in layouts.items()}, "Layout",
+                               f"explore-map-{run.id}", WIDTH, icon=":material/scatter_plot:")]
 
 
 def _layouts(run: Run) -> list[MapLayout]:
     """List the layouts: every epoch on the best map of all images, maps with UMAP first, quick PCA, and grids."""
-    specs = [analysis.spec() for kind in reversed(MAPS)
-             for analysis in sorted(list_analyses(run, kind), key=lambda analysis: (
-                 analysis.spec().scope != "all", len(analysis.spec().frames))) if analysis.is_done()]
+    specs = list(map_specs(run).values())
     maps = [MapLayout(spec.id, short_title(spec), spec.frames) for spec in specs]
     quick = [] if any(layout.title == PCA.title for layout in maps) else [MapLayout(NOW, PCA.title, FRAMES)]
     epochs, moving = tuple(map(str, run.epoch_numbers())), []
@@ -119,7 +114,7 @@ def _layouts(run: Run) -> list[MapLayout]:
     grids = []
     for layout in maps:
         frames = tuple(frame for frame in layout.frames if analysis_at(run, plan_analysis(
-            kind="grid", source=layout.id, frame=frame)).is_done())
+            Grid, source=layout.id, frame=frame)).is_done())
         if frames:
             grids.append(MapLayout(GRID + layout.id, f"Grid of {layout.title}", frames))
     layouts = [*moving, *maps, *quick, *grids]

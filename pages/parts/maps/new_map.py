@@ -30,8 +30,8 @@ MENU = "new-map"
 def new_map_menu(run: Run) -> None:
     """Show the menu that computes a new map; it closes when the computation starts."""
     with st.popover("New map", icon=":material/add:", key=MENU, on_change="rerun"):
-        kind = st.segmented_control("Projection", MAPS, default=TSNE.name, key="new-kind",
-                                    format_func=lambda name: KINDS[name].title) or TSNE.name
+        kind = st.segmented_control("Projection", [kind.name for kind in reversed(MAPS)], default=TSNE.name,
+                                    key="new-kind", format_func=lambda name: KINDS[name].title) or TSNE.name
         frames = _pick_embeddings(run)
         scope: Scope = st.selectbox("Images", _scopes(frames), key="new-scope", format_func=SCOPE_WORDS.__getitem__,
                                     help="The embedding of every epoch is kept for a fixed sample of the test half, "

@@ -17,6 +17,7 @@ from ..shell.undo import undo_buttons
 from .excluding import PARAMETER as EXCLUDED
 from .excluding import exclude_button, show_excluded
 from .frame import MapFrame
+from .scatter import HEIGHT
 
 MOST_TILES = 3000
 SEARCHED = 10
@@ -28,8 +29,7 @@ HINT = ("**Click** {thing} to see its neighbors here. **Shift and drag** around 
 KEYS = "Keys on the {key}: arrows move, + and − zoom, 0 shows all, L lasso, B box, P pan, Q search, Esc clear."
 
 
-def side_panel(shown: MapFrame, selected: Selection, current: int | None, where: str, key: str,
-               height: int) -> int | None:
+def side_panel(shown: MapFrame, selected: Selection, current: int | None, where: str, key: str) -> int | None:
     """Show the panel, which scrolls at the height of the map.
 
     Args:
@@ -38,13 +38,12 @@ def side_panel(shown: MapFrame, selected: Selection, current: int | None, where:
         current: Data set index of the current image.
         where: Words that say which embedding the neighbors are from.
         key: Prefix of the widgets' keys.
-        height: Height in pixels.
 
     Returns:
         The data set index of the image that was clicked just now, or None.
     """
     clicks = []
-    with st.container(height=height, border=True, key=f"{key}-panel"):
+    with st.container(height=HEIGHT, border=True, key=f"{key}-panel"):
         with st.container(horizontal=True, gap="small"):
             undo_buttons(shown.dataset, key, parameters=(EXCLUDED,))
         show_excluded(shown.dataset, shown.projection.indices, key)

@@ -24,8 +24,9 @@ from ..draw.transport import Message, component, script_and_style, unpack_mask
 from ..shell.run_picker import open_search
 from ..shell.selection import Selection, select, selection
 from .content import Color, Layout, map_header, row_array
-from .excluding import NONE, without_excluded
-from .image_grid import seams
+from .excluding import NONE, visible_images, without_excluded
+from .frame import MapFrame
+from .image_grid import grid_color, grid_layout, seams
 
 HTML = """<div class="scatter" role="group"><div class="layout">
 <div class="stage"><canvas class="points" role="img"></canvas>
@@ -39,6 +40,8 @@ HTML = """<div class="scatter" role="group"><div class="layout">
 <div class="legend" role="group" aria-label="Legend"></div></div>
 </div></div>
 """
+HEIGHT = 600
+"""Pixels of a map or grid, and of the panel beside it: both end above the fold of a laptop screen."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,37 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
     if result.searched is not None:
         open_search(dataset, int(layout.indices[int(result.searched)]))
     return None if result.picked is None else int(layout.indices[int(result.picked)])
+
+
+def show_map(shown: MapFrame, color: Color, title: str, key: str, hidden: Array, *, layout: Layout | None = None,
+             grid: ImageGrid | None = None, current: int | None = None, most: int | None = None,
+             placed: Sequence[Mapping[str, Any]] = (), linked: bool = False, legend_below: bool = False) -> int | None:
+    """Draw a map of a run or the grid of it, with the current image marked.
+
+    Args:
+        shown: The map.
+        color: The colors of the map's points.
+        title: What the map shows, for screen readers; the number of drawn images follows.
+        key: The widget's key.
+        hidden: Data set indices of the images that are not drawn.
+        layout: The points to draw; by default the map's own.
+        grid: The map's grid, which is drawn in place of the map.
+        current: Data set index of the current image.
+        most: Largest number of neighbors that lines join with the current image; all if None.
+        placed: New images; see `draw_map`.
+        linked: Whether another map on the page shows the same selection.
+        legend_below: Whether the legend lies below the map.
+
+    Returns:
+        The data set index of the image that was clicked just now, or None.
+    """
+    layout = layout or shown.layout
+    if grid is not None:
+        layout, color = grid_layout(grid, f"grid of {layout.name} {shown.name}"), grid_color(grid, shown, color)
+    count = len(visible_images(layout.indices, hidden))
+    return draw_map(shown.dataset, layout, color, f"{title}, {count:,} images", key, hidden=hidden, grid=grid,
+                    marks=current_ring(layout, current, most), placed=placed, linked=linked, height=HEIGHT,
+                    legend_below=legend_below)
 
 
 def map_file(dataset: Dataset, layout: Layout, color: Color, selected: Selection, title: str, caption: str) -> bytes:

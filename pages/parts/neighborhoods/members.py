@@ -13,12 +13,12 @@ from ..draw.gallery import clicked_tile, gallery, tile_of
 from ..draw.palette import CLASSES, color_legend
 from ..draw.tables import table_behind
 from ..maps.coloring import default_color
-from ..maps.frame import UNITS, covering_map, distortion_words
+from ..maps.frame import UNITS, covering_map, distortion_words, link_to_map
 from ..maps.scatter import Ring, draw_map
 from .center import Center
 
 
-def show_map(center: Center, hoods: LinearNeighborhoods, second: int) -> int | None:
+def draw_members(center: Center, hoods: LinearNeighborhoods, second: int) -> int | None:
     """Show the first image, its candidates and the second image on a map.
 
     Returns:
@@ -26,8 +26,7 @@ def show_map(center: Center, hoods: LinearNeighborhoods, second: int) -> int | N
     """
     shown = covering_map(center.run, np.arange(len(center.dataset)))
     if shown is None:
-        st.page_link("pages/map.py", label="Compute a map of all images to see this image on it",
-                     icon=":material/scatter_plot:", query_params={"run": center.run.id})
+        link_to_map(center.run, "Compute a map of all images to see this image on it")
         return None
     candidates, members = hoods.neighbors[0], hoods.members[0]
     marks = [*map(Ring, candidates[~members].tolist()), Ring(second, "second"),

@@ -56,13 +56,13 @@ def explore_proxies(run: Run) -> None:
                    f"images or none. Train with a lower value of {setting_title('proxy_rate', 'plm')}.",
                    icon=":material/compress:")
     current = int(number_from_address("proxy", 0, 0, len(nearest) - 1))
-    _show_map(run, dataset, nearest, current)
+    _draw_proxies(run, dataset, nearest, current)
     _show_list(dataset, nearest, current)
     _choose_proxy(len(nearest), current)
     _show_nearest_images(run, dataset, proxies, nearest[current], current)
 
 
-def _show_map(run: Run, dataset: Dataset, nearest: Array, current: int) -> None:
+def _draw_proxies(run: Run, dataset: Dataset, nearest: Array, current: int) -> None:
     shown = covering_map(run, np.arange(len(dataset)))
     if shown is None:
         return

@@ -15,7 +15,8 @@ from udml_core.data.dataset import Dataset
 from udml_core.exploration.clusters import Graph, cluster_purity
 from udml_core.methods.rpml import RPML
 from udml_core.numerics.explanations import Clusters
-from udml_core.runs.analyses import REFINED, list_analyses
+from udml_core.runs.analyses import REFINED, finished_analyses
+from udml_core.runs.analyses.kinds.graph import NeighborGraph
 from udml_core.runs.search import Gallery, Retrieval
 
 from ..data.columns import value_widgets
@@ -151,8 +152,8 @@ def clusters_of(retrieval: Retrieval) -> tuple[Array, Clusters] | None:
     trained = training_clusters(retrieval.run)
     if trained is not None:
         return load_split(retrieval.run).train, trained
-    graph = next((analysis for analysis in list_analyses(retrieval.run, "graph")
-                  if analysis.is_done() and not analysis.spec().frames[0].startswith(REFINED)), None)
+    graph = next((analysis for analysis in finished_analyses(retrieval.run, NeighborGraph)
+                  if not analysis.spec().frames[0].startswith(REFINED)), None)
     if graph is None:
         return None
     result = load_result(retrieval.run, graph.id)

@@ -41,7 +41,7 @@ def short_title(spec: AnalysisSpec) -> str:
     kind = spec.build_kind()
     if isinstance(kind, OnMap):
         return f"{kind.title}, {frame_words(kind.frame)}"
-    default = plan_analysis(kind=spec.kind)
+    default = plan_analysis(spec.declared)
     parts = [kind.title, SCOPE_WORDS[spec.scope] if spec.scope != default.scope else "",
              frames_words(spec.frames) if spec.frames != default.frames else "", *kind.difference_words]
     return " · ".join(part for part in parts if part)

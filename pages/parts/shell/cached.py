@@ -10,7 +10,6 @@ from contextlib import contextmanager
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.splits import Select, Split, SplitName
@@ -51,9 +50,7 @@ def _available(name: str) -> tuple[str, str]:
     The result is cached because scanning a large folder takes a while.
     """
     source = catalog.find(name)
-    problem = source.missing()
-    if problem:
-        raise UserError(problem)
+    source.check()
     return source.name, source.signature()
 
 

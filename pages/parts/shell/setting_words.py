@@ -29,12 +29,17 @@ def setting_words(name: str, value: Any, method: str) -> str:
         method: The name of the run's method.
     """
     field = field_of(name, method)
-    shown = {True: "on", False: "off"}[value] if isinstance(value, bool) else show(value)
+    shown = value_text(value)
     if field is None:
         return f"{name.replace('_', ' ')} {shown}"
     symbol, unit = field.shown.symbol, field.shown.unit
     name = _in_sentence(field.words) if symbol.isascii() else symbol  # l 4 would say less than dimension 4
     return f"{name} {shown}{unit if unit == '°' else f' {unit}'.rstrip()}"
+
+
+def value_text(value: Any) -> str:
+    """Return the value of a setting as text: on, off, a number or a name."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else show(value)
 
 
 def setting_title(name: str, method: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
+from udml_core.base.declaration import is_number
 from udml_core.numerics.measures import Measure
 from udml_core.work import sweeps
 from udml_core.work.jobs.presets import show
@@ -61,7 +62,7 @@ class Axis:
     @property
     def is_number(self) -> bool:
         """Whether every combination has a number."""
-        return all(_is_number(value) for value in self.values)
+        return all(is_number(value) for value in self.values)
 
     @property
     def is_logarithmic(self) -> bool:
@@ -90,13 +91,9 @@ def axes_of(found: Sequence[Combination]) -> list[Axis]:
     return [axis for axis in axes if len(axis.texts) > 1]
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _order(value: Any) -> tuple[bool, float, str]:
     """Return a key that sorts numbers by size before texts."""
-    return (not _is_number(value), float(value) if _is_number(value) else 0.0, str(value))
+    return (not is_number(value), float(value) if is_number(value) else 0.0, str(value))
 
 
 def side_by_side(codes: Sequence[int]) -> list[float]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from udml_core.base.declaration import Described, describe
+from udml_core.base.declaration import Described, describe, is_number
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.methods import find_method
@@ -18,7 +18,7 @@ from udml_core.work.jobs.presets import show
 
 from ..shell.cached import load_dataset
 from ..shell.run_status import duration
-from ..shell.setting_words import setting_title
+from ..shell.setting_words import setting_title, value_text
 from ..shell.user_errors import show_user_errors
 
 NOT_VARIED = ("seed", "device", "precision", "compile", "weights", "exclusions", "labels", "select")
@@ -81,8 +81,7 @@ def _values(field: Described, current: Any, method: str) -> list[Any]:
     title, key = setting_title(field.name, method), f"several-{method}-{field.name}"
     if field.choices or field.kind is bool:
         choices = list(field.choices) or [True, False]
-        return st.multiselect(title, choices, choices, key=key, format_func=lambda value: (
-            {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value))) or [current]
+        return st.multiselect(title, choices, choices, key=key, format_func=value_text) or [current]
     written = st.text_input(f"{title}, separated by commas", ", ".join(map(show, _suggested(field, current))), key=key,
                             help=f"{field.text} Allowed: {field.allowed}.")
     return [_parsed(part.strip(), field) for part in written.split(",") if part.strip()] or [current]
@@ -95,7 +94,7 @@ def _parsed(text: str, field: Described) -> Any:
         value = json.loads(text)
     except ValueError:
         value = None
-    if not isinstance(value, int | float) or isinstance(value, bool):
+    if not is_number(value):
         raise UserError(f"{field.words} must be {field.allowed}, got '{text[:40]}'. Write numbers such as 0.5, with "
                         "commas between them.")
     return value

@@ -138,9 +138,7 @@ class Table(Source):
         Raises:
             UserError: The file is missing or cannot be read.
         """
-        problem = self.missing()
-        if problem:
-            raise UserError(problem)
+        self.check()
         return open_table(self.path, self.choices)
 
     def load(self, report: Report) -> Dataset:

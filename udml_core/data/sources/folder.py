@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-from udml_core.base.errors import UserError
 from udml_core.base.paths import may_read
 from udml_core.data.dataset import Dataset, FileImages, Report, Skipped
 from udml_core.data.sources.levels import (
@@ -85,9 +84,7 @@ class Folder(Located):
         return (file for file, _ in listed(self.path))
 
     def load(self, report: Report) -> Dataset:
-        problem = self.missing()
-        if problem:
-            raise UserError(problem)
+        self.check()
         entries = scan(self.path, sorted(file for file, _ in listed(self.path)), report)
         files = sorted(file for file, entry in entries.items() if entry["reason"] is None)
         skipped = [Skipped(printable(file), entry["reason"]) for file, entry in sorted(entries.items())

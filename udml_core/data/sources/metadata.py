@@ -112,9 +112,7 @@ class MetadataFolder(Located):
         return *self.tables, *(file for file, _ in listed(self.path))
 
     def load(self, report: Report) -> Dataset:
-        problem = self.missing()
-        if problem:
-            raise UserError(problem)
+        self.check()
         return load_listing(self, self.listing, report, f"reading the images of {self.tables[0]}")
 
     @cached_property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset, Report
 
 
@@ -27,6 +28,16 @@ class Source(ABC):
     @abstractmethod
     def missing(self) -> str | None:
         """Return which files are missing and how to get them; None if none is missing."""
+
+    def check(self) -> None:
+        """Check that no file is missing.
+
+        Raises:
+            UserError: Files are missing; the message says how to get them.
+        """
+        problem = self.missing()
+        if problem:
+            raise UserError(problem)
 
     def signature(self) -> str:
         """Return a text that changes with the files, without reading them.

@@ -18,7 +18,6 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.base.errors import UserError
-from udml_core.numerics.neighbors import without_own
 from udml_core.numerics.refinement.averaging import average_neighbors, expand_queries, mean_with
 from udml_core.numerics.refinement.diffusion import DiffusionRanking
 from udml_core.numerics.refinement.linear import LinearMap, reduction, unit_rows, whitening
@@ -159,7 +158,7 @@ class Refiner(TransformerMixin, BaseEstimator):
         own = np.arange(len(self.embedding_)) if rows is None else rows
         voters = nearest_others(self.embedding_, min(self._expand.k, len(self.embedding_) - 1), rows)[1]
         queries = mean_with(self.embedding_[own], self.embedding_, voters, self._expand.alpha)
-        distances, indices = without_own(*nearest_unit(self.embedding_, k + 1, queries), own)
+        distances, indices = nearest_others(self.embedding_, k, own, queries)
         return Ranking(indices, 1 - distances / 2, protocol)
 
     def search(self, queries: Array, k: int) -> Ranking:

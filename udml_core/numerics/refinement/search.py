@@ -67,20 +67,22 @@ def _listed_products(points: Floats, k: int, queries: Floats) -> Integers:
     return approximate_nearest(np.hstack([points, length]), k, queries=np.hstack([queries, zeros])).indices
 
 
-def nearest_others(rows: Array, k: int, own: Integers | None = None) -> tuple[Floats, Integers]:
+def nearest_others(rows: Array, k: int, own: Integers | None = None, queries: Array | None = None
+                   ) -> tuple[Floats, Integers]:
     """Find the k rows nearest to some of the rows, without the row itself.
 
     Args:
         rows: Unit rows (n, d).
         k: Number of neighbors, at most n − 1.
         own: Indices (q,) of the rows that are queries; all rows if None.
+        queries: Vectors (q, d) that stand for the rows of `own`; by default these rows.
 
     Returns:
         Squared distances (q, k) float32, ascending, and indices (q, k) int64.
     """
     if own is None:
         return nearest_unit(rows, k)
-    return without_own(*nearest_unit(rows, k + 1, rows[own]), own)
+    return without_own(*nearest_unit(rows, k + 1, rows[own] if queries is None else queries), own)
 
 
 def principal_directions(rows: Array) -> Floats:

@@ -11,6 +11,8 @@ from udml_core.runs.analyses.folder import (
     analysis_at,
     create_analysis,
     find_analysis,
+    finished_analyses,
+    finished_maps,
     list_analyses,
 )
 from udml_core.runs.analyses.kind import AnalysisKind, OnMap
@@ -23,4 +25,4 @@ from udml_core.runs.analyses.spec import AnalysisSpec, plan_analysis
 
 __all__ = ["DEFAULT_RECIPE", "KINDS", "MAPS", "REFINED", "Analysis", "AnalysisKind", "AnalysisSpec", "ImageGrid",
            "OnMap", "Placed", "Projection", "Refined", "Scope", "analysis_at", "create_analysis",
-           "find_analysis", "list_analyses", "plan_analysis"]
+           "find_analysis", "finished_analyses", "finished_maps", "list_analyses", "plan_analysis"]

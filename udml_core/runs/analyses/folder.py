@@ -11,24 +11,31 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from udml_core.base.arrays import Array, misfit
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import publish_folder, read_arrays, replace_arrays
+from udml_core.runs.analyses.kind import AnalysisKind, Arrays
 from udml_core.runs.analyses.kinds import MAPS
-from udml_core.runs.analyses.kinds.refine import Refined
 from udml_core.runs.analyses.map_kind import Projection
 from udml_core.runs.analyses.spec import AnalysisSpec
 from udml_core.runs.tasks import ADVICE, State, Status, Task
 
 if TYPE_CHECKING:
-    from udml_core.exploration.audit import Audit
     from udml_core.runs import Run
 
 MOST_RESULT = 2**31
 """Largest result in bytes that is read: the refinement of 500,000 images has half of it."""
-OneResult = TypeVar("OneResult")
+Record = TypeVar("Record", covariant=True)
+
+
+class _RecordedAs(Protocol[Record]):
+    """A kind of analysis, with the type of its results."""
+
+    name: ClassVar[str]
+
+    def result(self, arrays: Arrays) -> Record: ...
 
 
 @dataclass(frozen=True)
@@ -84,39 +91,25 @@ class Analysis(Task):
         """
         return self.spec().build_kind().result(self._arrays())
 
+    def result_of(self, *kinds: type[_RecordedAs[Record]]) -> Record:
+        """Read the result as the record of given kinds.
+
+        Raises:
+            UserError: The analysis is of another kind, is not done, or its result is damaged.
+        """
+        kind = self.spec().build_kind()
+        if not isinstance(kind, kinds):
+            raise UserError(f"The analysis {self.id} is not of the kind {' or '.join(kind.name for kind in kinds)}. "
+                            f"Choose one; `udml analyses {self.folder.parent.parent.name}` lists the analyses.")
+        return kind.result(self._arrays())
+
     def projection(self) -> Projection:
         """Read the result of a map.
 
         Raises:
             UserError: The analysis is not a map, or is not done.
         """
-        return self._result_as(Projection, f"map ({', '.join(MAPS)})")
-
-    def refined(self) -> Refined:
-        """Read the result of a refinement.
-
-        Raises:
-            UserError: The analysis is not a refinement, or is not done.
-        """
-        return self._result_as(Refined, "refinement")
-
-    def audit(self) -> Audit:
-        """Read the result of an audit.
-
-        Raises:
-            UserError: The analysis is not an audit, or is not done.
-        """
-        from udml_core.exploration.audit import Audit
-
-        return self._result_as(Audit, "audit")
-
-    def _result_as(self, kind: type[OneResult], title: str) -> OneResult:
-        """Read the result, which must be of a kind."""
-        result = self.result()
-        if not isinstance(result, kind):
-            raise UserError(f"The analysis {self.id} is not a {title}. Choose one; "
-                            f"`udml analyses {self.folder.parent.parent.name}` lists the analyses.")
-        return result
+        return self.result_of(*MAPS)
 
     def _arrays(self) -> dict[str, Array]:
         status = self.status()
@@ -174,12 +167,30 @@ def create_analysis(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | 
     return final
 
 
-def list_analyses(run: Run, kind: str | None = None) -> list[Analysis]:
-    """List the analyses of a run with a readable spec, newest first; of one kind if it is named."""
+def list_analyses(run: Run, *kinds: type[AnalysisKind]) -> list[Analysis]:
+    """List the analyses of a run with a readable spec, newest first; of all kinds if none is given."""
+    names = [kind.name for kind in kinds]
     folders = [folder for folder in (run.folder / "analyses").glob("[!.]*-*")
-               if kind in (None, folder.name.rpartition("-")[0])]
+               if not names or folder.name.rpartition("-")[0] in names]
     analyses = [Analysis(folder) for folder in folders if _is_readable(Analysis(folder))]
     return sorted(analyses, key=lambda analysis: analysis.stored_status().ticket, reverse=True)
+
+
+def finished_analyses(run: Run, *kinds: type[AnalysisKind]) -> list[Analysis]:
+    """List the analyses of a run that have a result, newest first; of all kinds if none is given."""
+    return [analysis for analysis in list_analyses(run, *kinds) if analysis.is_done()]
+
+
+def finished_maps(run: Run) -> list[Analysis]:
+    """List the finished maps of a run, the preferred one first.
+
+    Preferred are UMAP to t-SNE to PCA, then maps of all images, then of few embeddings, then newer ones.
+    """
+    def rank(analysis: Analysis) -> tuple[bool, int]:
+        spec = analysis.spec()
+        return spec.scope != "all", len(spec.frames)
+
+    return [analysis for kind in MAPS for analysis in sorted(finished_analyses(run, kind), key=rank)]
 
 
 def find_analysis(run: Run, text: str) -> Analysis:

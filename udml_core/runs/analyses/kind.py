@@ -79,10 +79,8 @@ class AnalysisKind(Options, ABC):
     """Its sentence in the help of the command line; empty for no sentence."""
     order: ClassVar[int] = 100
     """Position in lists of kinds."""
-    is_map: ClassVar[bool] = False
-    """Whether it lays out images in two dimensions."""
     is_linear: ClassVar[bool] = False
-    """Whether a layout is a projection, which takes seconds for any number of images."""
+    """Whether it projects, which takes seconds for any number of images."""
     arrays: ClassVar[Mapping[str, str]]
     """Types and axes of the stored arrays; see `misfit`."""
     settings: ClassVar[str] = ""

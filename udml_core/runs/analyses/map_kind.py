@@ -54,7 +54,6 @@ class Map(AnalysisKind):
     """A layout of images in two dimensions for each of some embeddings."""
 
     noun = "map"
-    is_map = True
     arrays: ClassVar = {"indices": "int m", "positions": "float f m 2", "neighbors": "int f m k",
                         "trustworthiness": "float f m", "continuity": "float f m"}
     preference: ClassVar[int] = 0

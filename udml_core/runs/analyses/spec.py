@@ -12,7 +12,7 @@ from udml_core.base.declaration import Options
 from udml_core.base.errors import UserError, quoted
 from udml_core.runs.analyses.fields import REFINED, Scope
 from udml_core.runs.analyses.kind import AnalysisKind
-from udml_core.runs.analyses.kinds import KINDS
+from udml_core.runs.analyses.kinds import KINDS, MAPS
 
 FIRST_FIELDS = ("scope", "frames", "perplexity", "n_neighbors", "min_dist", "seed", "source", "frame", "names",
                 "content", "recipe")
@@ -34,7 +34,7 @@ def _declared_fields() -> dict[str, Any]:
 
 
 def _kinds_in_words() -> str:
-    maps = [kind.name for kind in KINDS.values() if kind.is_map]
+    maps = [kind.name for kind in KINDS.values() if kind in MAPS]
     parts = [f"{', '.join(maps[:-1])} and {maps[-1]} are maps", *(kind.text for kind in KINDS.values() if kind.text)]
     return f"The kind of analysis; {', '.join(parts[:-1])}, and {parts[-1]}."
 
@@ -103,14 +103,18 @@ class AnalysisSpec(_Declared):
         return self.model_dump_json(indent=1, exclude=foreign)
 
 
-def plan_analysis(**values: Any) -> AnalysisSpec:
+def plan_analysis(kind: type[AnalysisKind] | str, **values: Any) -> AnalysisSpec:
     """Build a request from a user's values.
+
+    Args:
+        kind: The kind of analysis, or its name.
+        values: Values of its fields; the others have the kind's defaults.
 
     Raises:
         UserError: A value is not allowed; the message names the field and the value received.
     """
     try:
-        return AnalysisSpec(**values)
+        return AnalysisSpec(kind=kind if isinstance(kind, str) else kind.name, **values)
     except ValidationError as error:
         problems = "; ".join(map(_explanation, error.errors()))
         raise UserError(f"The analysis cannot be computed: {problems}.") from None

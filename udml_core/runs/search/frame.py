@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from PIL import Image
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import UserError
 from udml_core.data.features import embed_pixels
 from udml_core.methods import Embedder
@@ -113,10 +113,11 @@ class Frame:
         Raises:
             UserError: Some have none.
         """
-        if not np.isin(indices, self.indices).all():
+        found = rows_of(self.indices, indices)
+        if (found < 0).any():
             raise UserError(f"The frame {self.name} does not have the embedding of all {len(indices)} images. Choose "
                             "the same scope as the frame's.")
-        return np.asarray(self.rows[np.searchsorted(self.indices, indices)])
+        return np.asarray(self.rows[found])
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ from udml_core.numerics.refinement import Recipe
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.runs import Run
 from udml_core.runs.analyses import REFINED, Analysis, find_analysis
+from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.search.frame import Frame, StoredIndex
 from udml_core.runs.search.names import FROZEN, SCOPE_WORDS, Which
 from udml_core.runs.search.refined import RefinedIndex, describe_refinement, stored_features_path
@@ -159,7 +160,7 @@ class Frames:
 @lru_cache(maxsize=4)
 def _refined(frames: Frames, analysis: Analysis, _ticket: float) -> Frame:
     """Return the embedding of a finished refinement, opened once; again if it was computed again."""
-    run, spec, result = frames.run, analysis.spec(), analysis.refined()
+    run, spec, result = frames.run, analysis.spec(), analysis.result_of(Refinement)
     index = RefinedIndex(run, spec, result, frames._dataset, partial(frames.frame, spec.frames[0]))
     is_whole = spec.scope == "all" or len(result.indices) == len(run.embeddings("final"))
     return Frame(run, analysis.id, result.embedding, result.indices,

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import UserError
 
 Gallery = Literal["test", "all"]
@@ -49,7 +49,7 @@ class Query:
             raise UserError("A query needs at least one image to add, got none. Add an image.")
 
         def mean(images: tuple[int | Array, ...]) -> Array:
-            return np.mean([rows[np.searchsorted(indices, image)] if isinstance(image, int) else image
+            return np.mean([rows[rows_of(indices, image)] if isinstance(image, int) else image
                             for image in images], axis=0)
 
         vector = mean(self.add) - mean(self.subtract) if self.subtract else mean(self.add)

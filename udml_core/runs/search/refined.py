@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
-from udml_core.base.arrays import Array, Floats
+from udml_core.base.arrays import Array, Floats, rows_of
 from udml_core.base.errors import UserError
 from udml_core.base.paths import dataset_cache
 from udml_core.data.dataset import Dataset, Report
@@ -21,7 +21,8 @@ from udml_core.numerics.refinement import Recipe, Step
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.refinement.recipe import Average, Expand, Views
 from udml_core.runs import Run
-from udml_core.runs.analyses import REFINED, Analysis, AnalysisSpec, Refined, Scope, list_analyses
+from udml_core.runs.analyses import REFINED, Analysis, AnalysisSpec, Refined, Scope, finished_analyses
+from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.search.frame import Frame, Nearest
 from udml_core.runs.search.names import FROZEN
 from udml_core.runs.search.query import Query
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 def finished_refinements(run: Run, scope: Scope = "test") -> list[Analysis]:
     """List the finished refinements of a run's final embedding of a half, newest first."""
-    return [analysis for analysis in list_analyses(run, "refine") if analysis.is_done()
-            and analysis.spec().scope == scope and analysis.spec().frames == ("final",)]
+    return [analysis for analysis in finished_analyses(run, Refinement)
+            if analysis.spec().scope == scope and analysis.spec().frames == ("final",)]
 
 
 def outside_recipe(recipe: Recipe) -> Recipe:
@@ -156,12 +157,12 @@ class RefinedIndex:
         Raises:
             UserError: The refined embedding lacks an image.
         """
-        rows, indices = self._rows, self.start.indices
-        missing = np.setdiff1d(images, indices)
-        if len(missing):
-            raise UserError(f"Image {missing[0]} has no embedding in the frame {self._name}, which this refinement "
-                            f"starts from; it has {len(indices):,} images. Choose one of them as the query.")
-        return rows[np.searchsorted(indices, images)]
+        rows = rows_of(self.start.indices, images)
+        if (rows < 0).any():
+            raise UserError(f"Image {min(images[rows < 0])} has no embedding in the frame {self._name}, which this "
+                            f"refinement starts from; it has {len(self.start.indices):,} images. Choose one of them as "
+                            "the query.")
+        return self._rows[rows]
 
     @cached_property
     def _refiner(self) -> Refiner:
@@ -215,8 +216,8 @@ class RefinedIndex:
         """Rank the refined images by their indices, with scores."""
         indices = self.result.indices
         if len(query.add) == 1 and not query.subtract and query.indices:
-            row = int(np.searchsorted(indices, query.indices[0]))
-            if row < len(indices) and indices[row] == query.indices[0]:
+            row = int(rows_of(indices, query.indices[0]))
+            if row >= 0:
                 order = indices[self.result.neighbors[row]]
                 if candidates[order].sum() >= min(k, int(candidates.sum())):
                     return order, self.result.scores[row]

@@ -20,7 +20,8 @@ from udml_core.data.dataset import Dataset
 from udml_core.numerics.explanations import Clusters
 from udml_core.numerics.neighbors import graph_neighbors
 from udml_core.runs import Run
-from udml_core.runs.analyses import MAPS, Analysis, list_analyses
+from udml_core.runs.analyses import Analysis, finished_maps
+from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.search import Retrieval, Which
 from udml_core.work.exporting import target
 
@@ -170,7 +171,7 @@ def _final(opened: Retrieval) -> _Embedded:
 
 def _refined(refinement: Analysis) -> _Embedded:
     """Return a refined embedding with the neighbors of the refinement, in its order, which re-ranking changes."""
-    result = refinement.refined()
+    result = refinement.result_of(Refinement)
     rows = result.neighbors[:, : NEIGHBORS - 1]
     return _Embedded(refinement.id, result.indices, result.embedding,
                      *_after_itself(_distances(result.embedding, rows), rows))
@@ -220,10 +221,7 @@ def _positions(run: Run, embedded: _Embedded) -> tuple[Floats, str]:
 
 def _maps(run: Run, frame: str) -> list[Analysis]:
     """List the finished maps of a frame, the preferred one first."""
-    maps = [(analysis, analysis.spec()) for analysis in list_analyses(run) if analysis.is_done()]
-    maps = [(analysis, spec) for analysis, spec in maps if spec.declared.is_map and frame in spec.frames]
-    maps.sort(key=lambda pair: (-MAPS.index(pair[1].kind), pair[1].scope != "all"))
-    return [analysis for analysis, _ in maps]
+    return [analysis for analysis in finished_maps(run) if frame in analysis.spec().frames]
 
 
 def strings(values: Sequence[str], indices: Integers) -> pa.Array:

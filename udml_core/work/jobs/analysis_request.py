@@ -19,6 +19,7 @@ from udml_core.runs.analyses import (
     find_analysis,
     plan_analysis,
 )
+from udml_core.runs.analyses.kinds.placed import NewImages
 from udml_core.runs.tasks import ADVICE, LIVE_STATES
 from udml_core.work.jobs import launch
 
@@ -76,8 +77,8 @@ def place_images(run: Run, projection: Analysis, frame: str, files: Sequence[tup
         raise UserError(f"The map {projection.id} has the frames {', '.join(projection.spec().frames)}, got '{frame}'.")
     images = {f"{number:04d}.png": _as_png(name, content) for number, (name, content) in enumerate(files)}
     digest = hashlib.sha256(b"".join(hashlib.sha256(content).digest() for _, content in files)).hexdigest()
-    spec = plan_analysis(kind="placed", source=projection.id, frame=frame, names=tuple(name for name, _ in files),
-                        content=digest)
+    spec = plan_analysis(NewImages, source=projection.id, frame=frame, names=tuple(name for name, _ in files),
+                         content=digest)
     return analyse(run, spec, images)
 
 

@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import DEFAULT_BACKBONE, EncoderSpec
 from udml_core.runs import Run
-from udml_core.runs.analyses import Analysis, analysis_at
+from udml_core.runs.analyses import analysis_at
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.analysis_request import analyse
-from udml_core.work.jobs.browse import find_browsing, submit_features
+from udml_core.work.jobs.browse import DataAnalysis, find_browsing, submit_features
 from udml_core.work.jobs.follow_ups import AUDIT, MOST_MAPPED, are_maps_on, want_audit, wants_audit
 from udml_core.work.jobs.launch import start_maps
 from udml_core.work.jobs.planning import encoder_of
 
 
-@dataclass(frozen=True)
-class Auditing:
-    """What is computed for the audit of a data set.
-
-    Attributes:
-        run: The run of the frozen features; None if there is none.
-        audit: The finished audit; None if there is none.
-        task: The audit that is waiting or running, or the run of the features that it waits for; None if no audit is
-            in progress.
-    """
-
-    run: Run | None
-    audit: Analysis | None = None
-    task: Run | Analysis | None = None
-
-
-def find_auditing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Auditing:
+def find_auditing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> DataAnalysis:
     """Return what is computed for the audit of a data set with an encoder.
 
     Args:
@@ -46,16 +29,16 @@ def find_auditing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Auditin
     browsing = find_browsing(dataset, encoder, root)
     if browsing.run is None:
         waits = isinstance(browsing.task, Run) and wants_audit(browsing.task)
-        return Auditing(None, None, browsing.task if waits else None)
+        return DataAnalysis(None, None, browsing.task if waits else None)
     audit = analysis_at(browsing.run, AUDIT)
     if audit.is_done():
-        return Auditing(browsing.run, audit)
+        return DataAnalysis(browsing.run, audit)
     if audit.has_spec():
-        return Auditing(browsing.run, None, audit if audit.status().state in LIVE_STATES else None)
-    return Auditing(browsing.run, None, browsing.run if wants_audit(browsing.run) else None)
+        return DataAnalysis(browsing.run, None, audit if audit.status().state in LIVE_STATES else None)
+    return DataAnalysis(browsing.run, None, browsing.run if wants_audit(browsing.run) else None)
 
 
-def start_auditing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Auditing:
+def start_auditing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> DataAnalysis:
     """Start the audit of a data set unless it is finished or in progress.
 
     Without features a run computes them first; its worker then starts the comparison.
@@ -64,10 +47,10 @@ def start_auditing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Auditi
         UserError: The data set is too small for a run, or the backbone does not fit it.
     """
     state = find_auditing(dataset, encoder, root)
-    if state.task is not None or state.audit is not None:
+    if state.task is not None or state.finished is not None:
         return state
     if state.run is not None:
-        return Auditing(state.run, None, analyse(state.run, AUDIT, root=root))
+        return DataAnalysis(state.run, None, analyse(state.run, AUDIT, root=root))
     task = find_browsing(dataset, encoder, root).task
     run = task if isinstance(task, Run) else submit_features(dataset, encoder, root)
     want_audit(run)

@@ -12,7 +12,8 @@ from pathlib import Path
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.runs import Run, RunRequest, list_runs
-from udml_core.runs.analyses import Analysis, list_analyses, plan_analysis
+from udml_core.runs.analyses import MAPS, Analysis, list_analyses, plan_analysis
+from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.analysis_request import analyse
 from udml_core.work.jobs.launch import submit
@@ -22,21 +23,22 @@ FRAMES = ("final",)
 
 
 @dataclass(frozen=True)
-class Browsing:
-    """What is computed for browsing a data set.
+class DataAnalysis:
+    """What is computed for a map or the audit of a data set.
 
     Attributes:
         run: The run of the frozen features; None if there is none.
-        map: A finished map of all images of the run; None if there is none.
-        task: The run or the map that is waiting or running; None if nothing is in progress.
+        finished: The finished map of all images, or the finished audit; None if there is none.
+        task: The analysis that is waiting or running, or the run of the features that it waits for; None if nothing is
+            in progress.
     """
 
     run: Run | None
-    map: Analysis | None = None
+    finished: Analysis | None = None
     task: Run | Analysis | None = None
 
 
-def find_browsing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Browsing:
+def find_browsing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> DataAnalysis:
     """Return what is computed for browsing a data set with an encoder.
 
     Args:
@@ -53,21 +55,21 @@ def find_browsing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Browsin
         if state == "done":
             return _with_map(run)
         live = run if live is None and state in LIVE_STATES else live
-    return Browsing(None, None, live)
+    return DataAnalysis(None, None, live)
 
 
-def continue_browsing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Browsing:
+def continue_browsing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> DataAnalysis:
     """Start the next step of browsing unless it is finished or in progress: the features, then the map.
 
     Raises:
         UserError: The step does not fit the data set.
     """
     state = find_browsing(dataset, encoder, root)
-    if state.task is not None or state.map is not None:
+    if state.task is not None or state.finished is not None:
         return state
     if state.run is None:
-        return Browsing(None, None, submit_features(dataset, encoder, root))
-    return Browsing(state.run, None, analyse(state.run, plan_analysis(kind="pca", frames=FRAMES)))
+        return DataAnalysis(None, None, submit_features(dataset, encoder, root))
+    return DataAnalysis(state.run, None, analyse(state.run, plan_analysis(PCA, frames=FRAMES)))
 
 
 def submit_features(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Run:
@@ -80,9 +82,9 @@ def submit_features(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Run:
     return submit(plan(request, dataset), root)
 
 
-def _with_map(run: Run) -> Browsing:
-    maps = [analysis for analysis in list_analyses(run) if analysis.spec().declared.is_map
-            and analysis.spec().scope == "all" and "final" in analysis.spec().frames]
+def _with_map(run: Run) -> DataAnalysis:
+    maps = [analysis for analysis in list_analyses(run, *MAPS)
+            if analysis.spec().scope == "all" and "final" in analysis.spec().frames]
     done = next((analysis for analysis in maps if analysis.is_done()), None)
     live = next((analysis for analysis in maps if analysis.status().state in LIVE_STATES), None)
-    return Browsing(run, done, None if done else live)
+    return DataAnalysis(run, done, None if done else live)

@@ -16,6 +16,10 @@ from filelock import FileLock, Timeout
 from udml_core.base.errors import UserError
 from udml_core.runs import Run, list_runs
 from udml_core.runs.analyses import Analysis, AnalysisSpec, analysis_at, list_analyses, plan_analysis
+from udml_core.runs.analyses.kinds.audit import DataAudit
+from udml_core.runs.analyses.kinds.grid import Grid
+from udml_core.runs.analyses.kinds.tsne import TSNE
+from udml_core.runs.analyses.kinds.umap import UMAP
 from udml_core.runs.engines import read_owner
 from udml_core.runs.tasks import LIVE_STATES
 
@@ -24,7 +28,7 @@ SWITCH = "UDML_MAPS"
 LEAST_MAPPED, MOST_MAPPED = 100, 20_000
 """Images for which maps are computed. A perplexity of 30 needs about 100; 20,000 take several minutes of one core."""
 MARKER, AUDIT_MARKER = "maps-wanted", "audit-wanted"
-AUDIT = plan_analysis(kind="audit")
+AUDIT = plan_analysis(DataAudit)
 """The request for an audit, which has no choices."""
 
 
@@ -67,8 +71,8 @@ def withdraw_audit(run: Run) -> None:
 
 def planned_maps() -> tuple[AnalysisSpec, ...]:
     """Return the requests in their order; the grid follows its map."""
-    umap = plan_analysis(kind="umap")
-    return umap, plan_analysis(kind="grid", source=umap.id, frame=umap.frames[-1]), plan_analysis(kind="tsne")
+    umap = plan_analysis(UMAP)
+    return umap, plan_analysis(Grid, source=umap.id, frame=umap.frames[-1]), plan_analysis(TSNE)
 
 
 def next_map(root: Path) -> tuple[Run, AnalysisSpec] | None:

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import yaml
 from pydantic import ValidationError
 
+from udml_core.base.declaration import is_number
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import read_regular
 from udml_core.methods import find_method
@@ -101,7 +102,7 @@ def make_sweep(content: Any, name: str) -> SweepSpec:
     options = {key: _choices(key, value) for key, value in
                _mapping("'options'", values.get("options") or {}, OPTIONS).items()}
     budget = values.get("budget")
-    if budget is not None and not (_is_number(budget) and 0 < budget < float("inf")):
+    if budget is not None and not (is_number(budget) and 0 < budget < float("inf")):
         raise UserError(f"'budget' must be a number of minutes above 0, got {quoted(budget)}.")
     draws = values.get("draws")
     if draws is not None and search == "grid":
@@ -144,7 +145,7 @@ def _choices(name: str, value: Any) -> Choices:
     """Return the values to try: one, several, or a range."""
     if isinstance(value, dict):
         ends = _mapping(f"The range of {quoted(name)}", value, RANGE_KEYS)
-        if not (_is_number(ends.get("low")) and _is_number(ends.get("high"))
+        if not (is_number(ends.get("low")) and is_number(ends.get("high"))
                 and isinstance(ends.get("logarithmic", False), bool)):
             raise UserError(f"The range of {quoted(name)} needs low and high as numbers, and logarithmic as true or "
                             f"false, got {quoted(value)}.")
@@ -197,7 +198,3 @@ def _whole(key: str, value: Any, low: int, high: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise UserError(f"'{key}' must be a whole number between {low} and {high:,}, got {quoted(value)}.")
     return value
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -33,7 +33,9 @@ from udml_core.numerics.explanations import thin
 from udml_core.numerics.galleries import build_gallery
 from udml_core.numerics.neighbors import build_index, ignore_progress, write_index
 from udml_core.runs import TRAINED_RANK, Run, best_epoch, first_collapsed
-from udml_core.runs.analyses import plan_analysis
+from udml_core.runs.analyses import AnalysisKind, plan_analysis
+from udml_core.runs.analyses.kinds.graph import NeighborGraph
+from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.runs.baselines import JUDGED, read_baselines, sample_baselines, write_baselines
 from udml_core.runs.engines import read_owner
 from udml_core.runs.tasks import Status
@@ -302,16 +304,16 @@ class _Work:
         """
         from udml_core.work.workers import analyse as analysis_worker  # its libraries delay the first epoch
 
-        analyses: dict[str, dict[str, Any]] = {
-            "pca": {}, "graph": {"scope": "train", "n_neighbors": self.method.graph_neighbors(trained)}}
+        analyses: dict[type[AnalysisKind], dict[str, Any]] = {
+            PCA: {}, NeighborGraph: {"scope": "train", "n_neighbors": self.method.graph_neighbors(trained)}}
         if images > MOST_ANALYZED:
             log.info("no graph is computed for more than %d images without a request", MOST_ANALYZED)
-            analyses = {"pca": {}} if images > LARGE else {}
+            analyses = {PCA: {}} if images > LARGE else {}
         for kind, options in analyses.items():
             try:
-                analysis_worker.keep(self.run, plan_analysis(kind=kind, **options), self.reporter.share)
+                analysis_worker.keep(self.run, plan_analysis(kind, **options), self.reporter.share)
             except Exception as error:
-                log.info("no %s: %s", kind, error)
+                log.info("no %s: %s", kind.name, error)
 
 
 def _build_gallery(vectors: Array, folder: Path, report: Report) -> None:

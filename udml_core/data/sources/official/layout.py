@@ -236,7 +236,5 @@ class ListedLayout(Layout):
                 *self.listing.files)
 
     def load(self, report: Report) -> Dataset:
-        problem = self.missing()
-        if problem:
-            raise UserError(problem)
+        self.check()
         return load_listing(self, self.listing, report, f"reading {self.official_name}")

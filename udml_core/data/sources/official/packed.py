@@ -68,9 +68,7 @@ class PackedLayout(Layout):
         return self.needed
 
     def load(self, report: Report) -> Dataset:
-        problem = self.missing()
-        if problem:
-            raise UserError(problem)
+        self.check()
         report(0.0, f"reading {self.official_name}")
         parts, names = self.read(report), self.class_names()
         labels = np.concatenate([np.full(len(part.pixels), -1) if part.labels is None else part.labels.astype(np.int64)

@@ -23,6 +23,5 @@ def _found() -> dict[str, type[AnalysisKind]]:
 
 
 KINDS = _found()
-MAPS = tuple(kind.name for kind in sorted((kind for kind in KINDS.values() if issubclass(kind, Map)),
-                                          key=lambda kind: kind.preference))
-"""The names of the maps; pages prefer the last."""
+MAPS = tuple(sorted((kind for kind in KINDS.values() if issubclass(kind, Map)), key=lambda kind: -kind.preference))
+"""The kinds of maps; pages prefer the first."""
