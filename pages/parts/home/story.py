@@ -9,6 +9,7 @@ from udml_core.base.arrays import Array
 from udml_core.methods import Embedder, Head
 from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.numerics.explanations import Affinities, Clusters, Explanation, LinearNeighborhoods, Pairs, Proxies
+from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run
 from udml_core.runs.baselines import baselines_of
 from udml_core.runs.search import FROZEN
@@ -24,7 +25,7 @@ WAYS: dict[type[Explanation], str] = {
     Pairs: "pulls the two images of a similar pair together, and pushes the images of a dissimilar pair apart"}
 """What training does, by the record that the run keeps of it."""
 BY_INSTANCES = "pulls two random variations of an image together, and pushes all other images away"
-BASELINES = {"frozen": "frozen features", "centered pca": "PCA"}
+BASELINES = {name: words_of(name).sentence for name in ("frozen", "centered pca")}
 LABELS = {"none": "no labels", "few": "a few labels", "pairs": "similar and dissimilar pairs",
           "all": "the labels of all training images"}
 """What training receives, by the supervision of the method."""

@@ -12,6 +12,7 @@ from udml_core.data.splits import SplitName
 from udml_core.methods import find_method
 from udml_core.numerics.evaluation import headline_measures
 from udml_core.numerics.measures import measure_of
+from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, list_runs
 from udml_core.runs.comparison import seed_groups, settings_of, spread
 from udml_core.runs.search import Retrieval
@@ -31,8 +32,8 @@ SUPERVISION = {"none": "No labels were used in training.",
                       "labels.",
                "pairs": "Training used pairs of images that are marked as similar or dissimilar.",
                "all": "The labels of all training images were used."}
-COLUMNS = {"frozen": "backbone alone", "centered pca": "PCA, same dimension", "initial": "before training",
-           "final": "this model"}
+COLUMNS = {"frozen": words_of("frozen").sentence, "centered pca": words_of("centered pca").title,
+           "initial": words_of("initial").sentence, "final": "this model"}
 LEFT_OUT = {"images", "dimension", "map@r left out", "precision", "recall"}
 """Measures of the evaluation that the card leaves out."""
 
