@@ -41,7 +41,7 @@ from experiments.benchmark_rows import (
     rows_of,
 )
 from experiments.campaign import Campaign, first_images
-from experiments.campaign_rows import Planned
+from experiments.campaign_rows import PlannedRow
 from experiments.memory import peak_megabytes
 from experiments.recording import mean_and_deviation, provenance, write_record
 from experiments.zero_shot import PROTOCOL, find_or_create_run, finish_run, plan_row, row_result
@@ -81,22 +81,22 @@ def main() -> None:
     if not rows:
         parser.error("no declared row has this name")
     rows.sort(key=lambda row: row.seconds)
-    benchmark = Benchmark(options.budget, options.device, options.runs, options.out.parent, options.force,
+    benchmark = BenchmarkCampaign(options.budget, options.device, options.runs, options.out.parent, options.force,
                           options.again)
-    for row, reason in benchmark.run(list[Planned](rows)):
+    for row, reason in benchmark.run(list[PlannedRow](rows)):
         print(f"not measured: {row.dataset}, {row.name}: {reason}", flush=True)
 
 
-class Benchmark(Campaign):
+class BenchmarkCampaign(Campaign):
     """A campaign whose rows of several data sets are in one record, with costs and refinements."""
 
-    def _stored(self, row: Planned, path: Path) -> dict[str, Any]:
+    def _stored(self, row: PlannedRow, path: Path) -> dict[str, Any]:
         record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         rows = record.get("datasets", {}).get(row.dataset, {}).get("rows", {})
         return {name: result for name, result in rows.items() if result["protocol"] == PROTOCOL
                 and (result["recipe"] or all("hits" in run for run in result["runs"]))}
 
-    def _measure(self, row: Planned, path: Path, stored: dict[str, Any]) -> None:
+    def _measure(self, row: PlannedRow, path: Path, stored: dict[str, Any]) -> None:
         assert isinstance(row, Compared)
         with first_images(row, self.runs):
             dataset = catalog.load(row.dataset)

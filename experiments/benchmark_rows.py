@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.campaign_rows import Planned
+from experiments.campaign_rows import PlannedRow
 from udml_core.data.encoders import EncoderSpec, feature_width, image_seconds, late_share
 from udml_core.methods import METHODS, Method
 from udml_core.methods.shared.pair_method import PAIRS_AN_EPOCH
@@ -79,7 +79,7 @@ PLACES = (
 
 
 @dataclass(frozen=True)
-class Compared(Planned):
+class Compared(PlannedRow):
     """A row of the benchmark.
 
     Attributes:

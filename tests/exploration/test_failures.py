@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from udml_core.exploration.failures import (
-    Pair,
+    ConfusedPair,
     failure_atlas,
     history,
     hit_since,
@@ -49,7 +49,7 @@ def test_the_atlas_equals_a_loop_over_every_query(seed: int) -> None:
             counts[pair] = counts.get(pair, 0) + 1
     assert len(counts) > 3
     expected = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    assert atlas.pairs == tuple(Pair(own, other, count) for (own, other), count in expected)
+    assert atlas.pairs == tuple(ConfusedPair(own, other, count) for (own, other), count in expected)
     own, other = expected[0][0]
     assert atlas.members(own, other).tolist() == [row for row in range(len(labels))
                                                   if (labels[row], labels[nearest[row]]) == (own, other)]

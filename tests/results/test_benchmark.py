@@ -115,7 +115,7 @@ def run_benchmark(folder: Path) -> list[Any]:
     """Measure two rows of two seeds on the digits."""
     wanted = {"Frozen features", "Re-ranking"}
     rows = [replace(row, seeds=2) for row in rows_of(PLACES[0]) if row.name in wanted]
-    return command.Benchmark(10, "cpu", folder / "runs", folder).run(list(rows))
+    return command.BenchmarkCampaign(10, "cpu", folder / "runs", folder).run(list(rows))
 
 
 def test_the_record_has_costs_lines_runs_and_supervision(measured: Path) -> None:

@@ -15,7 +15,7 @@ from udml_core.cli.output import POLL_SECONDS, exit_with, print_answer
 
 if TYPE_CHECKING:
     from udml_core.runs.engines import EngineRequest
-    from udml_core.work.sweeps import Combination, Progress, Sweep
+    from udml_core.work.sweeps import Combination, GroupProgress, Sweep
 
 SHOWN_COMBINATIONS = 20
 LONGEST_PAUSE = 5.0
@@ -187,7 +187,7 @@ def _words(values: Any) -> str:
     return " ".join(f"{name}={value}" for name, value in values.items())
 
 
-def _progress_words(progress: Progress) -> str:
+def _progress_words(progress: GroupProgress) -> str:
     counts = ", ".join(f"{count} {state}" for state, count in progress.counts.items())
     left = progress.seconds_left
     return counts + (f"; about {left / 60:.1f} minutes left" if left is not None else "")

@@ -35,7 +35,7 @@ from ..shell.run_hash import RUN_HASH
 from ..shell.selection import selection
 from ..shell.user_errors import keep_user_errors, show_user_errors
 from .computed import chosen_encoder, show_progress
-from .excluding import NONE, Shown, change_list, list_buttons, select_images, show_excluded
+from .excluding import NONE, ShownImages, change_list, list_buttons, select_images, show_excluded
 
 VIEW = "data-view"
 """Session key of the view of the page Data."""
@@ -143,7 +143,7 @@ def _counts(dataset: Dataset, found: Findings, excluded: Integers) -> dict[str, 
             "excluded": len(excluded)}
 
 
-def _shown(finding: str, dataset: Dataset, audit: Audit, found: Findings) -> Shown:
+def _shown(finding: str, dataset: Dataset, audit: Audit, found: Findings) -> ShownImages:
     """Return what the gallery of a finding shows."""
     match finding:
         case "exact":
@@ -156,43 +156,43 @@ def _shown(finding: str, dataset: Dataset, audit: Audit, found: Findings) -> Sho
             return _of_leaks(dataset, found)
         case "outliers":
             scores = audit.outlier_scores()[found.outliers] if audit.has_features else NONE
-            return Shown(found.outliers, [f"{score:.3f}" for score in scores],
+            return ShownImages(found.outliers, [f"{score:.3f}" for score in scores],
                          f"Number: mean distance to the {audit.neighbors.shape[1]} nearest images, 0 … 2. Damaged, "
                          "mislabeled and rare images gather here.")
     small = np.setdiff1d(images_of(dataset, found.small_classes), excluded_images(dataset))
     sizes = ", ".join(f"{dataset.class_names[label]} ({size})" for label, size in found.small_classes.items())
-    return Shown(small, [], f"Images in each small class: {sizes}", "Exclude all images of these classes", small)
+    return ShownImages(small, [], f"Images in each small class: {sizes}", "Exclude all images of these classes", small)
 
 
-def _of_groups(dataset: Dataset, groups: Groups, words: str) -> Shown:
+def _of_groups(dataset: Dataset, groups: Groups, words: str) -> ShownImages:
     images = np.concatenate(groups) if groups else NONE
     mixed = [dataset.labels is not None and len(set(dataset.labels[group])) > 1 for group in groups]
     badges = [f"group {number}{' ✕' * is_mixed}" + (", first" if position == 0 else "")
               for number, (group, is_mixed) in enumerate(zip(groups, mixed, strict=True), 1)
               for position in range(len(group))]
     classes = f" ✕ marks {sum(mixed)} with several classes: look for wrong labels there." if any(mixed) else ""
-    return Shown(images, badges, f"Each {words}.{classes}", "Exclude all but the first of each group",
+    return ShownImages(images, badges, f"Each {words}.{classes}", "Exclude all but the first of each group",
                  all_but_first(groups))
 
 
-def _of_leaks(dataset: Dataset, found: Findings) -> Shown:
+def _of_leaks(dataset: Dataset, found: Findings) -> ShownImages:
     """Choose a split and return its groups, the training images first."""
     splits = {split.name: split for split in divided_splits(dataset)}
     name = st.segmented_control("Split", list(splits), default=next(iter(splits), None), required=True,
                                 key="audit-split", format_func=lambda name: f"{name} ({len(found.leaks[name]):,})")
     if name is None:
-        return Shown(NONE, [], "")
+        return ShownImages(NONE, [], "")
     groups, split = found.leaks[name], splits[name]
     halves = [np.concatenate([in_half(group, split.train), in_half(group, split.test)]) for group in groups]
     images = np.concatenate(halves) if halves else NONE
     badges = [f"group {number}, {'train' if index in split.train else 'test'}"
               for number, group in enumerate(halves, 1) for index in group]
-    return Shown(images, badges, "Each group has images in both halves, so that a run is tested on images that "
+    return ShownImages(images, badges, "Each group has images in both halves, so that a run is tested on images that "
                  "it was trained on. If only the training copies are excluded, the test half does not change.",
                  "Exclude the training copies", in_half(images, split.train))
 
 
-def _show_gallery(dataset: Dataset, finding: str, shown: Shown) -> None:
+def _show_gallery(dataset: Dataset, finding: str, shown: ShownImages) -> None:
     """Show the images of a finding and the buttons that exclude them."""
     if not len(shown.images):
         with st.container(horizontal=True, gap="small"):

@@ -13,7 +13,7 @@ from udml_core.exploration.browsing import ORDERS, Order, find_images, order_ima
 from ..draw.gallery import gallery, tile_of
 from ..shell.address import choice_from_address, number_from_address, write_address
 from .columns import choose_values
-from .computed import Nearest
+from .computed import NearestByFeatures
 from .enlarged import enlarge
 
 ORDER_WORDS: dict[Order, str] = {"index": "Data set order", "class": "Class", "name": "File name",
@@ -25,7 +25,7 @@ FILLING = 600
 """Images that fill the gallery's height even on a wide screen, so that it is kept while they arrive."""
 
 
-def show_gallery(dataset: Dataset, nearest: Nearest | None, toolbar: DeltaGenerator) -> None:
+def show_gallery(dataset: Dataset, nearest: NearestByFeatures | None, toolbar: DeltaGenerator) -> None:
     """Show all images, in an order and with filters; `toolbar` takes the controls."""
     with toolbar:
         order = _choose_order(dataset, nearest)
@@ -54,7 +54,7 @@ def show_gallery(dataset: Dataset, nearest: Nearest | None, toolbar: DeltaGenera
         enlarge(dataset, found, clicked)
 
 
-def _choose_order(dataset: Dataset, nearest: Nearest | None) -> Order:
+def _choose_order(dataset: Dataset, nearest: NearestByFeatures | None) -> Order:
     """Choose among the orders that the data set and its features allow."""
     orders: list[Order] = [order for order in ORDERS if (order != "class" or dataset.labels is not None)
                            and (order not in ("outlier", "duplicate") or nearest is not None)]

@@ -7,13 +7,13 @@ import streamlit as st
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.sources.archive import SUFFIXES, plain_stem
-from udml_core.data.sources.embeddings import Table
+from udml_core.data.sources.embeddings import EmbeddingTable
 from udml_core.data.sources.folder import LAYOUT
 from udml_core.data.sources.levels import NO_CLASSES, ClassLevel, first_class_level, name_with_level
 from udml_core.data.sources.listing import ENDINGS
 from udml_core.data.sources.located import Located
 from udml_core.data.sources.metadata import MetadataFolder, unused_table
-from udml_core.data.sources.official.layout import Layout
+from udml_core.data.sources.official.layout import OfficialLayout
 from udml_core.runs import runs_folder
 from udml_core.work.jobs.auditing import audit_import
 
@@ -115,7 +115,7 @@ def _named_choices(path: str) -> tuple[str, list[str], str]:
         if isinstance(source, MetadataFolder) and source.label is None and source.missing() is None:
             columns = source.label_columns
             return ("label", columns, source.label_column or "") if len(columns) > 1 else NO_CHOICE
-        if isinstance(source, Layout) and source.option is None and source.missing() is None:
+        if isinstance(source, OfficialLayout) and source.option is None and source.missing() is None:
             return source.choices()
     except UserError:  # the preview shows what is wrong
         pass
@@ -152,7 +152,7 @@ def open_folder(name: str) -> None:
     with progress_bar("Opening the data set …") as report:
         source = catalog.find(catalog.extracted(name, report))
     dataset = load_dataset(source.name)
-    if isinstance(source, Table):
+    if isinstance(source, EmbeddingTable):
         catalog.remember_table(source)
     elif isinstance(source, Located):
         catalog.remember(source.name)

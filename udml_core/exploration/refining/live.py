@@ -17,7 +17,7 @@ from udml_core.exploration.refining.stages import (
     whitening_of,
 )
 from udml_core.exploration.refining.unrefined import SAMPLE, UnrefinedGallery
-from udml_core.numerics.refinement.linear import Linear, reduction, unit_rows
+from udml_core.numerics.refinement.linear import LinearMap, reduction, unit_rows
 from udml_core.numerics.refinement.recipe import Average, Recipe, Reduce, Step, Whiten
 
 MOST_IMAGES, MOST_TRAINING = 6000, 3000
@@ -87,7 +87,7 @@ class LiveGallery:
                     stage = stage.moved(unit_rows(weights @ stage.rows), stage.rows, weights)
         return stage
 
-    def _fit(self, step: Whiten | Reduce, earlier: tuple[Step, ...]) -> Linear:
+    def _fit(self, step: Whiten | Reduce, earlier: tuple[Step, ...]) -> LinearMap:
         stage = self._stage(earlier, self._training is not None)
         if isinstance(step, Reduce):
             return reduction(stage.rows, min(step.dimension, *stage.rows.shape))

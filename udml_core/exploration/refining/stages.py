@@ -10,7 +10,7 @@ from scipy import sparse
 from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement.kernels import in_threads
-from udml_core.numerics.refinement.linear import Linear, unit_rows
+from udml_core.numerics.refinement.linear import LinearMap, unit_rows
 from udml_core.numerics.refinement.recipe import Whiten
 from udml_core.numerics.refinement.reciprocal import fill_similarities, mutual_mask
 
@@ -92,11 +92,11 @@ def spectrum(stage: Stage, step: Whiten) -> tuple[Array, Array]:
     return np.linalg.eigh((difference.T @ difference).astype(np.float64) / max(1, len(difference)))
 
 
-def whitening_of(values: Array, vectors: Array, rows: Floats, shrinkage: float) -> Linear:
+def whitening_of(values: Array, vectors: Array, rows: Floats, shrinkage: float) -> LinearMap:
     """Return the whitening (C + s·σ²·I)^(−1/2) of a spectrum, as `udml_core.numerics.refinement.linear.whitening`."""
     level = float(values.mean()) * shrinkage or 1.0
     weight = vectors / np.sqrt(np.maximum(values, 0) + level) @ vectors.T
-    return Linear(weight.astype(np.float32), rows.mean(axis=0))
+    return LinearMap(weight.astype(np.float32), rows.mean(axis=0))
 
 
 def averaging_weights(stage: Stage, k: int, alpha: float) -> sparse.csr_matrix:

@@ -23,7 +23,7 @@ def unit_rows(rows: Array) -> Floats:
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearMap:
     """The map x ↦ unit((x − offset)·weight).
 
     Attributes:
@@ -39,7 +39,7 @@ class Linear:
 
 
 def whitening(rows: Array, covariance: Literal["neighbors", "images"] = "neighbors", k: int = 5,
-              shrinkage: float = 1.0) -> Linear:
+              shrinkage: float = 1.0) -> LinearMap:
     """Fit a whitening (C + s·σ²·I)^(−1/2), where σ² is the mean variance.
 
     With `neighbors`, C = (1/p)·Σ (x_i − x_j)(x_i − x_j)ᵀ over the p pairs of mutual neighbors, as in the method
@@ -66,10 +66,10 @@ def whitening(rows: Array, covariance: Literal["neighbors", "images"] = "neighbo
     else:
         difference = (rows - mean).astype(np.float64)
     matrix = torch.from_numpy(difference.T @ difference / max(1, len(difference)))
-    return Linear(whitening_weight(matrix, shrinkage).float().numpy(), mean)
+    return LinearMap(whitening_weight(matrix, shrinkage).float().numpy(), mean)
 
 
-def reduction(rows: Array, dimension: int) -> Linear:
+def reduction(rows: Array, dimension: int) -> LinearMap:
     """Fit the projection on the principal components.
 
     Args:
@@ -89,4 +89,4 @@ def reduction(rows: Array, dimension: int) -> Linear:
     mean = rows.mean(axis=0)
     centered = (rows - mean).astype(np.float64)
     vectors = np.linalg.eigh(centered.T @ centered).eigenvectors[:, ::-1][:, :dimension]
-    return Linear(np.ascontiguousarray(vectors, np.float32), mean)
+    return LinearMap(np.ascontiguousarray(vectors, np.float32), mean)

@@ -21,7 +21,7 @@ from udml_core.base.errors import UserError
 from udml_core.numerics.neighbors import without_own
 from udml_core.numerics.refinement.averaging import average_neighbors, expand_queries, mean_with
 from udml_core.numerics.refinement.diffusion import DiffusionRanking
-from udml_core.numerics.refinement.linear import Linear, reduction, unit_rows, whitening
+from udml_core.numerics.refinement.linear import LinearMap, reduction, unit_rows, whitening
 from udml_core.numerics.refinement.recipe import Average, Diffuse, Expand, Recipe, Reduce, Rerank, Whiten
 from udml_core.numerics.refinement.reciprocal import ReciprocalRanking
 from udml_core.numerics.refinement.search import nearest_others, nearest_unit
@@ -86,7 +86,7 @@ class Refiner(TransformerMixin, BaseEstimator):
             raise UserError(f"A gallery must have at least 2 images; got {len(rows)}. Add images.")
         self._width, self._digest = rows.shape[1], _digest(rows)
         fitted_on = None if training is None else self._start(training, "training half", self._width)
-        self._maps: list[Linear] = []
+        self._maps: list[LinearMap] = []
         self._ranker: ReciprocalRanking | DiffusionRanking | None = None
         self._expand: Expand | None = None
         self.seen_: list[tuple[str, str]] = []
@@ -233,7 +233,7 @@ def _digest(rows: Floats) -> bytes:
     return hashlib.blake2b(np.ascontiguousarray(rows).data).digest()
 
 
-def _fit_linear(step: Whiten | Reduce, rows: Floats) -> Linear:
+def _fit_linear(step: Whiten | Reduce, rows: Floats) -> LinearMap:
     if isinstance(step, Reduce):
         return reduction(rows, step.dimension)
     if step.covariance == "neighbors" and len(rows) <= step.k:

@@ -22,7 +22,7 @@ LONGEST_LIST = 2**28
 """Largest length of a list in bytes."""
 
 
-class Layout(Located):
+class OfficialLayout(Located):
     """A data set in the files of its authors.
 
     Attributes:
@@ -207,7 +207,7 @@ def _words(counts: tuple[int, int]) -> str:
     return f"{counts[0]:,} images" + (f" in {counts[1]:,} classes" if counts[1] else " without classes")
 
 
-class ListedLayout(Layout):
+class ListedLayout(OfficialLayout):
     """A layout of image files with lists of them."""
 
     @abstractmethod
