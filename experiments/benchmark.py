@@ -38,7 +38,7 @@ from experiments.benchmark_rows import (
     SEEDS,
     VIEWS,
     Compared,
-    rows_of,
+    benchmark_rows,
 )
 from experiments.campaign import Campaign, first_images
 from experiments.campaign_rows import PlannedRow
@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--force", action="store_true", help="start rows that do not fit into the remaining time")
     parser.add_argument("--again", action="store_true", help="measure rows that the record has already")
     options = parser.parse_args()
-    rows = [replace(row, record=options.out.stem) for place in PLACES for row in rows_of(place)
+    rows = [replace(row, record=options.out.stem) for place in PLACES for row in benchmark_rows(place)
             if (not options.dataset or row.dataset in options.dataset) and (not options.row or row.name in options.row)]
     if not rows:
         parser.error("no declared row has this name")

@@ -106,7 +106,7 @@ RECIPES = {
 NO_LEARNING = "Learning rate 0"
 
 
-def rows_of(place: Place) -> Iterator[Compared]:
+def benchmark_rows(place: Place) -> Iterator[Compared]:
     """Yield the rows of a data set."""
     for method in METHODS:
         fields = budget_of(method, place)

@@ -20,8 +20,8 @@ from udml_core.exploration.clusters import (
     members,
     moved_points,
     rescale_authority,
+    summaries_over,
     summary,
-    sweep,
 )
 from udml_core.exploration.lessons import digits_vectors
 from udml_core.numerics.explanations import Clusters
@@ -70,7 +70,7 @@ def test_the_summary_equals_a_loop_over_every_point(epsilon: float) -> None:
 
 def test_a_higher_epsilon_never_merges_clusters() -> None:
     graph, _, labels = digits()
-    summaries = sweep(graph, EPSILONS, 100.0, labels)
+    summaries = summaries_over(graph, EPSILONS, 100.0, labels)
     assert [each.count for each in summaries] == sorted(each.count for each in summaries)
     assert summaries[0].count < 60
     assert summaries[-1].count == summaries[-1].singletons == len(labels)

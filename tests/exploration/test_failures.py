@@ -11,7 +11,7 @@ from udml_core.exploration.failures import (
     history,
     hit_since,
     last_hit,
-    nearest_others,
+    nearest_other,
 )
 from udml_core.numerics.evaluation import recall_at_k
 
@@ -72,7 +72,7 @@ def test_without_a_miss_no_classes_are_confused() -> None:
 
 def test_reported_progress_increases_to_one() -> None:
     shares: list[float] = []
-    nearest_others(class_points(0, 2500)[0], shares.append)
+    nearest_other(class_points(0, 2500)[0], shares.append)
     assert len(shares) > 2
     assert shares == sorted(shares)
     assert shares[-1] == 1

@@ -25,7 +25,7 @@ def cosine(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def test_similarities_are_the_cosines_to_the_nearest_images_of_both_kinds() -> None:
-    similar = instances.similarities(ROWS, instances.same_class(LABELS), 5)
+    similar = instances.pair_similarities(ROWS, instances.same_class(LABELS), 5)
     positive, negative = [], []
     for query in range(30):
         rest = [(cosine(ROWS[query], ROWS[other]), LABELS[other] == LABELS[query])
@@ -45,7 +45,7 @@ def test_auc_counts_pairs_and_halves_ties() -> None:
 
 
 def test_histograms_include_values_below_the_axis() -> None:
-    similar = instances.similarities(ROWS, instances.same_class(LABELS))
+    similar = instances.pair_similarities(ROWS, instances.same_class(LABELS))
     edges = instances.common_edges([similar])
     assert edges[-1] == 1
     lowest = min(np.quantile(cosines, 0.05) for cosines in (similar.positive, similar.negative))
@@ -61,7 +61,7 @@ def test_the_nearest_images_replace_the_class_of_unlabeled_data() -> None:
                         key=lambda other: -cosine(ROWS[query], ROWS[other]))
         assert set(np.flatnonzero(own[query])) == set(ranked[:4])
     assert instances.nearest_mask(ROWS[:3], 5).sum() == 6
-    similar = instances.similarities(ROWS, own, 4)
+    similar = instances.pair_similarities(ROWS, own, 4)
     assert similar.positive.mean() > similar.negative.mean()
 
 

@@ -15,7 +15,7 @@ from scipy import stats
 from experiments import benchmark as command
 from experiments import zero_shot
 from experiments.benchmark_papers import PAPER_TABLES
-from experiments.benchmark_rows import BATCH, NO_LEARNING, PLACES, RECIPES, VIEWS, Compared, Place, rows_of
+from experiments.benchmark_rows import BATCH, NO_LEARNING, PLACES, RECIPES, VIEWS, Compared, Place, benchmark_rows
 from udml_core.base.arrays import Booleans
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
@@ -24,7 +24,7 @@ from udml_core.methods import METHODS, find_method
 from udml_core.results import benchmark
 from udml_core.results.benchmark import DataSet, Difference, Entry, PaperTable, SeedRun
 
-ROWS = [(place, row) for place in PLACES for row in rows_of(place)]
+ROWS = [(place, row) for place in PLACES for row in benchmark_rows(place)]
 PASSES = [(place, row) for place, row in ROWS if "batch" in find_method(row.method).model_fields
           and row.name != NO_LEARNING and find_method(row.method).card.supervision != "pairs"]
 """Rows of the methods that pass over the training images in batches."""
@@ -43,7 +43,7 @@ def fields_of(row: Compared) -> dict[str, Any]:
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.dataset)
 def test_every_method_and_every_baseline_is_a_row_of_every_data_set(place: Place) -> None:
-    names = [row.name for row in rows_of(place)]
+    names = [row.name for row in benchmark_rows(place)]
     assert len(set(names)) == len(names)
     assert set(names) == {method.card.title for method in METHODS} | {NO_LEARNING} | set(RECIPES)
     assert {"Frozen features", "PCA"} <= set(names)
@@ -114,7 +114,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_benchmark(folder: Path) -> list[Any]:
     """Measure two rows of two seeds on the digits."""
     wanted = {"Frozen features", "Re-ranking"}
-    rows = [replace(row, seeds=2) for row in rows_of(PLACES[0]) if row.name in wanted]
+    rows = [replace(row, seeds=2) for row in benchmark_rows(PLACES[0]) if row.name in wanted]
     return command.BenchmarkCampaign(10, "cpu", folder / "runs", folder).run(list(rows))
 
 
@@ -172,7 +172,7 @@ def test_the_projects_record_has_declared_rows_whose_means_are_the_seeds() -> No
     places = {place.dataset: place for place in PLACES}
     assert record["datasets"]
     for dataset, measured in record["datasets"].items():
-        declared = {row.name: row for row in rows_of(places[dataset])}
+        declared = {row.name: row for row in benchmark_rows(places[dataset])}
         for name, stored in measured["rows"].items():
             row = declared[name]
             assert (stored["row"], stored["recipe"], stored["method"]) == (row.row, row.recipe, row.method)

@@ -96,10 +96,10 @@ def _print_plan(spec: Any, root: Path, engine: EngineRequest | None, as_json: bo
     planned = core.plan_runs(spec, gpus=gpus_of(engine))
     existing = core.runs_by_key(root)
     rows = [{"method": run.request.method, "dataset": run.request.dataset, "seed": run.request.seed,
-             "values": core.values_of(run.request, spec.varied), "exists": run.key in existing,
+             "values": core.chosen_values(run.request, spec.varied), "exists": run.key in existing,
              "possible": run.spec is not None} for run in planned]
     new = [run.spec for run in planned if run.spec is not None and run.key not in existing]
-    seconds = sum(core.expected_seconds(new))
+    seconds = sum(core.seconds_of_runs(new))
     options = {} if engine is None else engine.model_dump(exclude={"engine"}, exclude_defaults=True)
     print_answer({"criterion": spec.criterion, "runs": rows, "new": len(new), "expected_seconds": seconds,
                   "engine": "local" if engine is None else engine.engine, "engine_options": options}, as_json,

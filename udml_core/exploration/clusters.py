@@ -61,7 +61,7 @@ def rescale_authority(graph: Graph) -> Graph:
     return replace(graph, rescaled=True, _staircase=None)
 
 
-def sweep(graph: Graph, epsilons: Sequence[float], gamma: float,
+def summaries_over(graph: Graph, epsilons: Sequence[float], gamma: float,
           labels: Array | None = None) -> list[Summary]:
     """Compute the statistics of the clusters at each ε."""
     return [summary(graph.clusters(epsilon, gamma), labels) for epsilon in epsilons]

@@ -75,7 +75,7 @@ class Atlas:
         return np.flatnonzero((self.classes == own) & (self.nearest_classes == other))
 
 
-def nearest_others(embeddings: Array, report: Callable[[float], None] = lambda _: None) -> Array:
+def nearest_other(embeddings: Array, report: Callable[[float], None] = lambda _: None) -> Array:
     """Return the row of each point's nearest other point.
 
     Args:
@@ -102,7 +102,7 @@ def failure_atlas(embeddings: Array, queries: Array, labels: Array,
         labels: (t,) classes of the queries.
         report: Receives the completed share, from 0 to 1.
     """
-    rows = nearest_others(embeddings, report)
+    rows = nearest_other(embeddings, report)
     return Atlas(queries, queries[rows], labels, labels[rows])
 
 
@@ -141,7 +141,7 @@ def history(indices: Array, epochs: tuple[int, ...], samples: Iterable[Array], l
     """
     nearest = np.empty((len(epochs), len(indices)), dtype=np.int64)
     for step, embeddings in enumerate(samples):
-        nearest[step] = nearest_others(embeddings)
+        nearest[step] = nearest_other(embeddings)
         report((step + 1) / len(epochs))
     return NeighborHistory(indices, epochs, nearest, None if labels is None else labels[nearest] == labels)
 

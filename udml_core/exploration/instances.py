@@ -68,7 +68,7 @@ class Similarities:
                          for cosines in (self.positive, self.negative)])
 
 
-def similarities(embedding: Array, own: Array, k: int = NEAREST) -> Similarities:
+def pair_similarities(embedding: Array, own: Array, k: int = NEAREST) -> Similarities:
     """Compute each image's cosines to its k nearest images by class.
 
     Images of the same class and images of other classes are ranked separately.
@@ -201,7 +201,7 @@ def softmax(cosines: Array, own: float, temperature: float, eta: float) -> Softm
                    np.exp(np.log(eta) + logits - log_denominator), float(np.exp(entropy)))
 
 
-def agreement(pair: Array) -> float:
+def view_cosine(pair: Array) -> float:
     """Return the cosine of two rows (2, l)."""
     first, second = unit_rows(pair)
     return float(first @ second)

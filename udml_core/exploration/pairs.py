@@ -59,7 +59,7 @@ class DistanceHistograms:
     after: Array
 
 
-def spread(before: Array, after: Array, same: Array, reach: float) -> DistanceHistograms:
+def distance_histograms(before: Array, after: Array, same: Array, reach: float) -> DistanceHistograms:
     """Count squared distances in bins.
 
     Args:

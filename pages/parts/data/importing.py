@@ -48,7 +48,7 @@ def import_folder() -> None:
                             icon=":material/folder_open:")
         with keep_user_errors("import-folder", (path, level), clicked):
             if clicked:
-                open_folder(name_with_level(path, level))
+                open_import(name_with_level(path, level))
         files = st.file_uploader("Upload a folder", type=sorted(ending[1:] for ending in ENDINGS),
                                  accept_multiple_files="directory")
         archive = st.file_uploader("Upload an archive", type=sorted({suffix.rpartition(".")[2] for suffix in SUFFIXES}),
@@ -62,10 +62,10 @@ def import_folder() -> None:
                 with progress_bar(f"Extracting {archive.name} …") as report:
                     folder = catalog.import_archive(name.strip() or plain_stem(archive.name), archive, archive.name,
                                                     report)
-                open_folder(str(folder))
+                open_import(str(folder))
             elif clicked:
-                open_folder(str(catalog.import_files(name, ((file.name, file.getvalue()) for file in files))))
-        upload_table(open_folder)
+                open_import(str(catalog.import_files(name, ((file.name, file.getvalue()) for file in files))))
+        upload_table(open_import)
 
 
 def choose_level(path: str) -> int | None:
@@ -143,7 +143,7 @@ def _preview(path: str) -> tuple[list[ClassLevel], str | None]:
         return [], str(error)
 
 
-def open_folder(name: str) -> None:
+def open_import(name: str) -> None:
     """Remember a folder, or extract an archive, start its audit in the background, and show it.
 
     Raises:

@@ -80,7 +80,7 @@ class Axis:
         return [places[NONE if value is None else show(value)] for value in self.values]
 
 
-def axes_of(found: Sequence[Combination]) -> list[Axis]:
+def varied_axes(found: Sequence[Combination]) -> list[Axis]:
     """Return the axes of fields that vary among combinations, the method first."""
     axes = [Axis("Method", "Method", [METHOD_TITLES.get(one.method, one.method) for one in found])]
     names = list(dict.fromkeys(name for one in found for name in one.values))
@@ -111,7 +111,7 @@ def side_by_side(codes: Sequence[int]) -> list[float]:
 
 def show_multiples(found: Sequence[Combination], criterion: Measure) -> None:
     """Show the measure over each varied field, side by side with equal scales."""
-    axes = axes_of(found)
+    axes = varied_axes(found)
     if not axes:
         return
     st.markdown("#### Which field matters?")
@@ -158,7 +158,7 @@ def _over(axis: Axis, found: Sequence[Combination], criterion: Measure, best: Co
 
 def show_parallel(found: Sequence[Combination], criterion: Measure) -> None:
     """Show all combinations in parallel coordinates, a line for each."""
-    axes = axes_of(found)
+    axes = varied_axes(found)
     if not axes:
         return
     scores = [one.score.mean for one in found if one.score]

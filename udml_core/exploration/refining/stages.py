@@ -79,7 +79,7 @@ def start_stage(stored: Floats, projection: Floats | None, candidates: int) -> S
     return Stage(rows, found, candidate_cosines(rows, found))
 
 
-def spectrum(stage: Stage, step: Whiten) -> tuple[Array, Array]:
+def eigenvectors_of(stage: Stage, step: Whiten) -> tuple[Array, Array]:
     """Return eigenvalues (m,) and eigenvectors (m, m) of the covariance that a step whitens."""
     if step.covariance == "images":
         difference = stage.rows - stage.rows.mean(axis=0)

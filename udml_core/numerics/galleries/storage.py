@@ -88,10 +88,10 @@ def write_shard(folder: Path, manifest: Manifest, shard: Shard, start: int, ids:
     vectors = np.ascontiguousarray(vectors, np.float32)
     np.save(aside / "ids.npy", ids.astype(np.int64))
     if quantizer is not None:
-        from udml_core.numerics.neighbors.centers import assign
+        from udml_core.numerics.neighbors.centers import nearest_center
 
         rotated = quantizer.rotate(vectors)
-        assigned = assign(rotated, quantizer.centers)
+        assigned = nearest_center(rotated, quantizer.centers)
         sizes = write_lists(aside / "lists.bin", quantizer.encode(rotated, assigned), assigned,
                             np.arange(start, start + len(ids)), manifest.lists)
         np.save(aside / "sizes.npy", sizes.astype(np.int64))

@@ -46,7 +46,7 @@ def nearest_unit(rows: Array, k: int, queries: Array | None = None) -> tuple[Flo
         return found.distances, found.indices
     rows = np.ascontiguousarray(rows, np.float32)
     asked = rows if queries is None else np.ascontiguousarray(queries, np.float32)
-    directions = principal_directions(rows)
+    directions = search_directions(rows)
     # The product, not the distance, of the projections: the discarded parts of two rows are nearly orthogonal.
     count = min(FEWEST + PER_NEIGHBOR * k + 1, len(rows))
     search = _listed_products if many else largest_products
@@ -83,7 +83,7 @@ def nearest_others(rows: Array, k: int, own: Integers | None = None) -> tuple[Fl
     return without_own(*nearest_unit(rows, k + 1, rows[own]), own)
 
 
-def principal_directions(rows: Array) -> Floats:
+def search_directions(rows: Array) -> Floats:
     """Return the directions (d, 128) of the largest second moment of a sample of rows (n, d)."""
     sample = rows[:: max(1, len(rows) // SAMPLE)]
     vectors = np.linalg.eigh((sample.T @ sample).astype(np.float64)).eigenvectors

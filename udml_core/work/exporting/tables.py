@@ -130,7 +130,7 @@ def images_file(opened: Retrieval, refinement: Analysis | None = None) -> bytes:
     return content.getvalue()
 
 
-def write_list(opened: Retrieval, path: Path) -> None:
+def write_image_list(opened: Retrieval, path: Path) -> None:
     """Write a CSV table of all images that are not excluded: index in the data set, image (its name), class, test."""
     names, labels, is_test = opened.dataset.names, classes(opened.dataset), _is_test(opened)
     with path.open("w", newline="", encoding="utf-8") as file:

@@ -12,7 +12,7 @@ from udml_core.runs.comparison import Spread, spread
 from udml_core.runs.verdict import MAIN_MEASURE, standing
 from udml_core.work.sweeps.criteria import score
 from udml_core.work.sweeps.group import Member
-from udml_core.work.sweeps.plan import values_of
+from udml_core.work.sweeps.plan import chosen_values
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,8 @@ def _measured(members: Sequence[Member], varied: list[str], criterion: str) -> C
     done = [member.run for member in members if member.run is not None and member.state == "done"]
     scores = {run: value for run in done if (value := score(run, criterion)) is not None}
     tests = [standing(run.evaluation(), MAIN_MEASURE).after for run in scores]
-    return Combination(request.dataset, request.method, dict(values_of(request, varied)), tuple(members), tuple(scores),
+    values = dict(chosen_values(request, varied))
+    return Combination(request.dataset, request.method, values, tuple(members), tuple(scores),
                        spread(list(scores.values())), spread(tests))
 
 
