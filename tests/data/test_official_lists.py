@@ -15,7 +15,7 @@ from udml_core.base.errors import UserError
 from udml_core.cli.output import print_levels
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.data.sources.folder import Folder
+from udml_core.data.sources.image_folder import Folder
 from udml_core.data.sources.official.boxed import Cub
 from udml_core.data.sources.official.layout import OfficialLayout
 from udml_core.data.sources.opening import MOST_BESIDE

@@ -12,7 +12,7 @@ from tests.data.test_official_lists import classes_of, halves_of, write_images
 from tests.running import spec, trained
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
-from udml_core.data.sources.folder import Folder
+from udml_core.data.sources.image_folder import Folder
 from udml_core.data.sources.official.layout import OfficialLayout
 from udml_core.data.sources.official.trees import FlickrMaterials, Scene15, Voc2007
 from udml_core.data.splits import default_split

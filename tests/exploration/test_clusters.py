@@ -23,7 +23,7 @@ from udml_core.exploration.clusters import (
     summaries_over,
     summary,
 )
-from udml_core.exploration.lessons import digits_vectors
+from udml_core.exploration.lesson_examples import digits_vectors
 from udml_core.numerics.explanations import Clusters
 from udml_core.numerics.graph import AuthorityGraph
 

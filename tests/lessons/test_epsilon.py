@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from udml_core.exploration.clusters import summary
-from udml_core.exploration.lessons import digits_ascent, smallest_ascent
+from udml_core.exploration.lesson_examples import digits_ascent, smallest_ascent
 
 pytestmark = pytest.mark.browser
 

@@ -33,8 +33,8 @@ from udml_core.data.sources.embeddings import LAYOUT as TABLE_LAYOUT
 from udml_core.data.sources.embeddings import EmbeddingTable, table_of, write_table
 from udml_core.data.sources.emoji import Emoji
 from udml_core.data.sources.fashion_mnist import FashionMini
-from udml_core.data.sources.folder import LAYOUT, Folder
 from udml_core.data.sources.idx import MNIST, FashionMNIST, MNISTTest
+from udml_core.data.sources.image_folder import LAYOUT, Folder
 from udml_core.data.sources.levels import check_level
 from udml_core.data.sources.listing import ENDINGS
 from udml_core.data.sources.located import Located

@@ -18,7 +18,7 @@ from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.base.errors import UserError
 from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement.linear import unit_rows
-from udml_core.numerics.refinement.search import nearest_others
+from udml_core.numerics.refinement.unit_neighbors import nearest_others
 
 Verdict = Literal["better", "worse", "cannot tell"]
 FIRST, GROUP = 10, 60

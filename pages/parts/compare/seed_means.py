@@ -15,7 +15,7 @@ from udml_core.base.errors import UserError
 from udml_core.exploration.comparison import mean_interval
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run
-from udml_core.runs.comparison import Spread, differing_settings, seed_groups, settings_of, spread
+from udml_core.runs.run_comparison import Spread, differing_settings, seed_groups, settings_of, spread
 from udml_core.runs.verdict import MAIN_MEASURE, best_runs, standing
 from udml_core.work.jobs.presets import show
 

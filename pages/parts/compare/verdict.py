@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from udml_core.runs.comparison import Spread, spread
+from udml_core.runs.run_comparison import Spread, spread
 from udml_core.runs.verdict import Standing
 
 from ..draw.palette import percent

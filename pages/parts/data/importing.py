@@ -8,7 +8,7 @@ from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.sources.archive import SUFFIXES, plain_stem
 from udml_core.data.sources.embeddings import EmbeddingTable
-from udml_core.data.sources.folder import LAYOUT
+from udml_core.data.sources.image_folder import LAYOUT
 from udml_core.data.sources.levels import NO_CLASSES, ClassLevel, first_class_level, name_with_level
 from udml_core.data.sources.listing import ENDINGS
 from udml_core.data.sources.located import Located

@@ -25,8 +25,8 @@ from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.base.files import read_array, read_json, replace_text
 from udml_core.base.paths import cache_folder, dataset_cache, existing_path, may_read, readable_roots
-from udml_core.data.columns import Columns
 from udml_core.data.dataset import TABLE, Dataset, Report, Skipped
+from udml_core.data.dataset_columns import Columns
 from udml_core.data.sources.source import Source
 from udml_core.data.sources.table_columns import (
     Choices,

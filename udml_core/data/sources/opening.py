@@ -9,7 +9,7 @@ from pathlib import Path
 
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.paths import may_read
-from udml_core.data.sources.folder import Folder
+from udml_core.data.sources.image_folder import Folder
 from udml_core.data.sources.levels import split_level
 from udml_core.data.sources.listing import is_hidden
 from udml_core.data.sources.located import Located

@@ -15,7 +15,7 @@ from udml_core.base.arrays import Booleans, Integers
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.paths import may_read
 from udml_core.data.sources.listing import ENDINGS, is_text
-from udml_core.data.sources.table import HALVES, ColumnFile, by_value, numbered, value_text
+from udml_core.data.sources.table_files import HALVES, ColumnFile, by_value, numbered, value_text
 from udml_core.data.sources.vector_files import ChoiceError, VectorFile, open_vectors, reading
 
 USUAL_NAMES: dict[str, tuple[str, ...]] = {

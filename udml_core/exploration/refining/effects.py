@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from udml_core.base.arrays import Integers
-from udml_core.exploration.refining.refined import RefinedGallery
+from udml_core.exploration.refining.refined_gallery import RefinedGallery
 from udml_core.exploration.refining.unrefined import NEIGHBORS
 from udml_core.numerics.refinement.ranking_measures import label_free_measures, retrieval_measures, share_of_common
 from udml_core.numerics.refinement.recipe import Recipe

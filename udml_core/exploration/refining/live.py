@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from udml_core.base.arrays import Array
-from udml_core.exploration.refining.refined import RefinedGallery
+from udml_core.exploration.refining.refined_gallery import RefinedGallery
 from udml_core.exploration.refining.stages import (
     Stage,
     averaging_weights,

@@ -9,10 +9,10 @@ from scipy import sparse
 
 from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.numerics.neighbors import nearest
-from udml_core.numerics.refinement.kernels import in_threads
 from udml_core.numerics.refinement.linear import LinearMap, unit_rows
 from udml_core.numerics.refinement.recipe import Whiten
 from udml_core.numerics.refinement.reciprocal import fill_similarities, mutual_mask
+from udml_core.numerics.refinement.sparse_loops import in_threads
 
 
 @dataclass(frozen=True, eq=False)

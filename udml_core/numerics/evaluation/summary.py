@@ -7,8 +7,13 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from udml_core.base.arrays import Array, Booleans
-from udml_core.numerics.evaluation.clusters import kmeans_clusters, label_purity, nmi, pairwise_f
-from udml_core.numerics.evaluation.retrieval import map_at_r, mean_precision_at_k, recall_at_k, recall_in_gallery
+from udml_core.numerics.evaluation.cluster_measures import kmeans_clusters, label_purity, nmi, pairwise_f
+from udml_core.numerics.evaluation.retrieval_measures import (
+    map_at_r,
+    mean_precision_at_k,
+    recall_at_k,
+    recall_in_gallery,
+)
 from udml_core.numerics.evaluation.structure import distortion, distortion_neighbors, effective_rank
 
 DEPTHS = range(1, 51)

@@ -8,7 +8,7 @@ import numpy as np
 
 from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.numerics.refinement.linear import unit_rows
-from udml_core.numerics.refinement.search import nearest_unit
+from udml_core.numerics.refinement.unit_neighbors import nearest_unit
 
 CHUNK = 1024
 """Rows whose neighbors are gathered at once: (1024, k, d) float32."""

@@ -18,8 +18,8 @@ import numpy as np
 from scipy import sparse
 
 from udml_core.base.arrays import Array, Floats, Integers
-from udml_core.numerics.refinement.kernels import compiled, in_threads
-from udml_core.numerics.refinement.search import nearest_others, nearest_unit
+from udml_core.numerics.refinement.sparse_loops import compiled, in_threads
+from udml_core.numerics.refinement.unit_neighbors import nearest_others, nearest_unit
 
 Ranked = tuple[Integers, Floats]
 

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from udml_core.base.errors import UserError
 from udml_core.base.paths import python_path
+from udml_core.runs.engines.engine_request import EngineRequest
 from udml_core.runs.engines.owner import FILE, Owner, read_owner
-from udml_core.runs.engines.request import EngineRequest
 
 FOLDER = ".engines"
 """Folder of submitit's files, inside the folder of runs; the dot keeps it out of the list of runs."""

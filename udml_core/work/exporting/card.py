@@ -14,7 +14,7 @@ from udml_core.numerics.evaluation import headline_measures
 from udml_core.numerics.measures import measure_of
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, list_runs
-from udml_core.runs.comparison import seed_groups, settings_of, spread
+from udml_core.runs.run_comparison import seed_groups, settings_of, spread
 from udml_core.runs.search import Retrieval
 from udml_core.runs.verdict import verdict
 from udml_core.work.exporting import target

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from udml_core.runs import Run
-from udml_core.runs.comparison import Spread, spread
+from udml_core.runs.run_comparison import Spread, spread
 from udml_core.runs.verdict import MAIN_MEASURE, standing
 from udml_core.work.sweeps.criteria import score
 from udml_core.work.sweeps.group import Member

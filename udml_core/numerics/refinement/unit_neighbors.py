@@ -10,7 +10,7 @@ import numpy as np
 
 from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.numerics.neighbors import EXACT_UP_TO, approximate_nearest, largest_products, nearest, without_own
-from udml_core.numerics.refinement.kernels import compiled, in_threads
+from udml_core.numerics.refinement.sparse_loops import compiled, in_threads
 
 EXACT_BELOW = 20_000
 """Number of gallery images, and of queries, below which every search is exact."""
