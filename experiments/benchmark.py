@@ -32,10 +32,10 @@ from experiments.benchmark_papers import PAPER_TABLES
 from experiments.benchmark_rows import (
     BATCH,
     LAST_RATE,
-    PLACES,
     PLM_RATE,
     RECORD,
     SEEDS,
+    TRACKS,
     VIEWS,
     Compared,
     benchmark_rows,
@@ -67,7 +67,7 @@ RESET = Path("/proc/self/clear_refs")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--budget", type=float, required=True, metavar="MINUTES", help="time for all rows")
-    parser.add_argument("--dataset", action="append", choices=[place.dataset for place in PLACES],
+    parser.add_argument("--dataset", action="append", choices=[track.dataset for track in TRACKS],
                         help="measure only this data set; repeatable")
     parser.add_argument("--row", action="append", help="measure only this row; repeatable")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--force", action="store_true", help="start rows that do not fit into the remaining time")
     parser.add_argument("--again", action="store_true", help="measure rows that the record has already")
     options = parser.parse_args()
-    rows = [replace(row, record=options.out.stem) for place in PLACES for row in benchmark_rows(place)
+    rows = [replace(row, record=options.out.stem) for track in TRACKS for row in benchmark_rows(track)
             if (not options.dataset or row.dataset in options.dataset) and (not options.row or row.name in options.row)]
     if not rows:
         parser.error("no declared row has this name")
@@ -113,12 +113,12 @@ class BenchmarkCampaign(Campaign):
                    path: Path) -> dict[str, Any]:
         """Return the record with the rows of one data set replaced."""
         before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        place = next(place for place in PLACES if place.dataset == row.dataset)
-        images = f"{len(dataset):,} images, {place.images:,} of them in the training half"
+        track = next(track for track in TRACKS if track.dataset == row.dataset)
+        images = f"{len(dataset):,} images, {track.images:,} of them in the training half"
         part = {"head": "linear heads", "last": "the encoder's last blocks, a head where a method trains only that"}
-        own = {"title": dataset.title, "near": place.near, "encoder": f"{spec.backbone} at {spec.encoder.size} px",
-               "budget": f"{images}; {place.epochs} passes over these in batches of {BATCH}; {part[place.trains]}; "
-                         f"dimension {place.dimension} where a method has this field; {place.labels} labels for "
+        own = {"title": dataset.title, "near": track.near, "encoder": f"{spec.backbone} at {spec.encoder.size} px",
+               "budget": f"{images}; {track.epochs} passes over these in batches of {BATCH}; {part[track.trains]}; "
+                         f"dimension {track.dimension} where a method has this field; {track.labels} labels for "
                          "methods with few labels", "rows": rows}
         return provenance("benchmark") | {
             "command": f"python -m experiments.benchmark --budget {self.budget:g} --device {self.device} "

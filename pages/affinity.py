@@ -69,8 +69,8 @@ def explore(run: Run, dataset: Dataset) -> None:
 
 def first_section() -> str:
     """Return the section that the address asks for."""
-    asked = (("label", "reach"), ("run2", "collapse"), ("moment", "collapse"))
-    return next((name for parameter, name in asked if parameter in st.query_params), "")
+    sections = (("label", "reach"), ("run2", "collapse"), ("moment", "collapse"))
+    return next((name for parameter, name in sections if parameter in st.query_params), "")
 
 
 def show_table(view: GraphView, part: views.Subgraph) -> None:

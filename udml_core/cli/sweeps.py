@@ -114,10 +114,10 @@ def _print_list(root: Path, as_json: bool) -> None:
     from udml_core.work import sweeps as core
 
     runs = core.runs_by_key(root)
-    found = [(sweep, core.progress_of(sweep.members(runs))) for sweep in core.list_sweeps(root)]
+    listed = [(sweep, core.progress_of(sweep.members(runs))) for sweep in core.list_sweeps(root)]
     print_answer({"sweeps": [{"sweep": sweep.id, "name": sweep.spec.name, "state": progress.state,
-                              "runs": progress.counts} for sweep, progress in found]}, as_json, lambda: [
-        f"{sweep.id}  {_progress_words(progress)}" for sweep, progress in found]
+                              "runs": progress.counts} for sweep, progress in listed]}, as_json, lambda: [
+        f"{sweep.id}  {_progress_words(progress)}" for sweep, progress in listed]
         or [f"No sweeps in {root}. Start one: udml sweep sweep.yaml"])
 
 
@@ -130,14 +130,15 @@ def _follow_and_print(chosen: Sweep, wait: bool, criterion: str | None, as_json:
     by = criterion or chosen.spec.criterion or "effective rank"
     members = chosen.members()
     progress = core.progress_of(members)
-    found = core.combinations(members, chosen.spec.varied, by)
-    best = core.best_combinations(found)
-    ordered = sorted(found, key=lambda one: -(one.score.mean if one.score else float("-inf")))
+    measured = core.combinations(members, chosen.spec.varied, by)
+    best = core.best_combinations(measured)
+    ordered = sorted(measured, key=lambda combination: -combination.mean_score)
     print_answer({"sweep": chosen.id, "name": chosen.spec.name, "state": progress.state, "runs": progress.counts,
-                  "criterion": by, "best": {name: _row(one, by) for name, one in best.items()},
-                  "combinations": [_row(one, by) for one in ordered]}, as_json, lambda: [
+                  "criterion": by, "best": {name: _row(combination, by) for name, combination in best.items()},
+                  "combinations": [_row(combination, by) for combination in ordered]}, as_json, lambda: [
         f"{chosen.id}  {_progress_words(progress)}", f"by {by}:",
-        *(("* " if one in best.values() else "  ") + _line(one) for one in ordered[:SHOWN_COMBINATIONS])])
+        *(("* " if combination in best.values() else "  ") + _line(combination)
+          for combination in ordered[:SHOWN_COMBINATIONS])])
     if wait and progress.state != "done":
         exit_with(f"The sweep {chosen.id} is {progress.state}: {_progress_words(progress)}. Resume it with "
                   f"`udml sweeps {chosen.id} --resume`.", 1)

@@ -27,31 +27,31 @@ SIDE_PANEL_WIDTH = 2  # Two maps a row leave room for their legends.
 
 def maps_by_kind(runs: Sequence[Run]) -> dict[str, dict[str, Analysis]]:
     """Return the newest finished map after training of each run, by kind and by the run's id; UMAP first."""
-    found: dict[str, dict[str, Analysis]] = {}
+    by_kind: dict[str, dict[str, Analysis]] = {}
     for kind in reversed(MAPS):
         for run in runs:
             analysis = next((analysis for analysis in list_analyses(run, kind) if analysis.is_done()
                              and analysis.spec().frames[-1] == "final" and analysis.spec().scope in ("all", "test")),
                             None)
             if analysis is not None:
-                found.setdefault(kind, {})[run.id] = analysis
-    return found
+                by_kind.setdefault(kind, {})[run.id] = analysis
+    return by_kind
 
 
 def show_maps(runs: Sequence[Run], names: Sequence[str]) -> None:
     """Show one map of each run after training, at most four, in matched orientation."""
-    found = maps_by_kind(runs)
-    if not found:
+    by_kind = maps_by_kind(runs)
+    if not by_kind:
         st.info("None of these runs has a map yet. Compute one on the page Map.", icon=":material/lightbulb:")
         st.page_link("pages/map.py", label="Map", icon=":material/scatter_plot:", query_params={"run": runs[0].id})
         return
-    kinds = sorted(found, key=lambda kind: -len(found[kind]))  # The kind that most runs have; UMAP first.
+    kinds = sorted(by_kind, key=lambda kind: -len(by_kind[kind]))  # The kind that most runs have; UMAP first.
     wanted = choice_from_address("kind", kinds, kinds[0])
     kind = wanted if len(kinds) == 1 else st.segmented_control(
         "Projection", kinds, default=wanted, required=True, key="compare-kind",
         format_func=lambda name: KINDS[name].title, label_visibility="collapsed") or wanted
     write_address("kind", kind, kinds[0])
-    placed = matched_maps(runs, found[kind])
+    placed = matched_maps(runs, by_kind[kind])
     if len(placed) < len(runs):
         st.caption(f"{len(placed)} of {len(runs)} runs are shown: at most {MOST_MAPS}, and only runs with a finished "
                    f"{KINDS[kind].title} map. Compute missing maps on the page Map.")

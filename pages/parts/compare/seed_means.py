@@ -260,7 +260,7 @@ def full_titles(runs: Sequence[Run]) -> dict[str, str]:
     for run in runs:
         for title in _settings_by_title(run):
             titles.setdefault(title.split(" · ")[0], set()).add(title)
-    return {words: min(found) if len(found) == 1 else words for words, found in titles.items()}
+    return {words: min(full) if len(full) == 1 else words for words, full in titles.items()}
 
 
 def _settings_by_title(run: Run) -> dict[str, Any]:

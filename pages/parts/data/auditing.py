@@ -107,8 +107,8 @@ def _show_findings(dataset: Dataset, audit: Audit) -> None:
         slot = st.container(width="content")
         settings = _choose_settings(st.session_state.get("audit-finding", first) == "near")
     excluded = excluded_images(dataset)
-    found = find_problems(audit, dataset, excluded, settings)
-    counts = _counts(dataset, found, excluded)
+    findings = find_problems(audit, dataset, excluded, settings)
+    counts = _counts(dataset, findings, excluded)
     finding = slot.segmented_control("Finding", list(FINDINGS), default=first, key="audit-finding", required=True,
                                      format_func=lambda name: f"{FINDINGS[name]} ({counts[name]:,})")
     write_address("finding", finding, "exact")
@@ -121,7 +121,7 @@ def _show_findings(dataset: Dataset, audit: Audit) -> None:
         case "excluded":
             show_excluded(dataset)
         case _:
-            _show_gallery(dataset, finding, _shown(finding, dataset, audit, found))
+            _show_gallery(dataset, finding, _shown(finding, dataset, audit, findings))
 
 
 def _choose_settings(is_near: bool) -> AuditSettings:
@@ -137,30 +137,30 @@ def _choose_settings(is_near: bool) -> AuditSettings:
     return AuditSettings(**values)
 
 
-def _counts(dataset: Dataset, found: Findings, excluded: Integers) -> dict[str, int]:
-    return {"exact": len(found.exact), "near": len(found.near), "leakage": sum(map(len, found.leaks.values())),
-            "outliers": len(found.outliers), "classes": len(found.small_classes), "broken": len(dataset.skipped),
+def _counts(dataset: Dataset, findings: Findings, excluded: Integers) -> dict[str, int]:
+    return {"exact": len(findings.exact), "near": len(findings.near), "leakage": sum(map(len, findings.leaks.values())),
+            "outliers": len(findings.outliers), "classes": len(findings.small_classes), "broken": len(dataset.skipped),
             "excluded": len(excluded)}
 
 
-def _shown(finding: str, dataset: Dataset, audit: Audit, found: Findings) -> ShownImages:
+def _shown(finding: str, dataset: Dataset, audit: Audit, findings: Findings) -> ShownImages:
     """Return what the gallery of a finding shows."""
     match finding:
         case "exact":
-            return _of_groups(dataset, found.exact, "group has equal content, whatever the names and formats of its "
+            return _of_groups(dataset, findings.exact, "group has equal content, whatever the names and formats of its "
                                                     "files")
         case "near":
-            return _of_groups(dataset, found.near, "group is connected by near-duplicates; look before you exclude, "
+            return _of_groups(dataset, findings.near, "group is connected by near-duplicates; look before you exclude, "
                                                    "because images of a series can be that similar too")
         case "leakage":
-            return _of_leaks(dataset, found)
+            return _of_leaks(dataset, findings)
         case "outliers":
-            scores = audit.outlier_scores()[found.outliers] if audit.has_features else NONE
-            return ShownImages(found.outliers, [f"{score:.3f}" for score in scores],
+            scores = audit.outlier_scores()[findings.outliers] if audit.has_features else NONE
+            return ShownImages(findings.outliers, [f"{score:.3f}" for score in scores],
                          f"Number: mean distance to the {audit.neighbors.shape[1]} nearest images, 0 … 2. Damaged, "
                          "mislabeled and rare images gather here.")
-    small = np.setdiff1d(images_of(dataset, found.small_classes), excluded_images(dataset))
-    sizes = ", ".join(f"{dataset.class_names[label]} ({size})" for label, size in found.small_classes.items())
+    small = np.setdiff1d(images_of(dataset, findings.small_classes), excluded_images(dataset))
+    sizes = ", ".join(f"{dataset.class_names[label]} ({size})" for label, size in findings.small_classes.items())
     return ShownImages(small, [], f"Images in each small class: {sizes}", "Exclude all images of these classes", small)
 
 
@@ -175,14 +175,14 @@ def _of_groups(dataset: Dataset, groups: Groups, words: str) -> ShownImages:
                  all_but_first(groups))
 
 
-def _of_leaks(dataset: Dataset, found: Findings) -> ShownImages:
+def _of_leaks(dataset: Dataset, findings: Findings) -> ShownImages:
     """Choose a split and return its groups, the training images first."""
     splits = {split.name: split for split in divided_splits(dataset)}
     name = st.segmented_control("Split", list(splits), default=next(iter(splits), None), required=True,
-                                key="audit-split", format_func=lambda name: f"{name} ({len(found.leaks[name]):,})")
+                                key="audit-split", format_func=lambda name: f"{name} ({len(findings.leaks[name]):,})")
     if name is None:
         return ShownImages(NONE, [], "")
-    groups, split = found.leaks[name], splits[name]
+    groups, split = findings.leaks[name], splits[name]
     halves = [np.concatenate([in_half(group, split.train), in_half(group, split.test)]) for group in groups]
     images = np.concatenate(halves) if halves else NONE
     badges = [f"group {number}, {'train' if index in split.train else 'test'}"
@@ -229,8 +229,8 @@ def _count_findings(dataset: Dataset, run: Run, audit: Analysis) -> int:
 def _sum_findings(_dataset: Dataset, run: Run, analysis_id: str, ticket: float, fingerprint: str,  # noqa: ARG001
                   excluded: bytes) -> int:
     listed = np.frombuffer(excluded, np.int64)
-    found = find_problems(_load_audit(run, analysis_id, ticket), _dataset, listed, AuditSettings())
-    counts = _counts(_dataset, found, listed)
+    findings = find_problems(_load_audit(run, analysis_id, ticket), _dataset, listed, AuditSettings())
+    counts = _counts(_dataset, findings, listed)
     return sum(counts.values()) - counts["excluded"]
 
 

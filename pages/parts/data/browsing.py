@@ -38,20 +38,20 @@ def show_gallery(dataset: Dataset, nearest: NearestByFeatures | None, toolbar: D
             side = st.slider("Tile size in pixels", 48, 200, 88, 8, key="data-side", persist_state="session")
     values = None if nearest is None else nearest.values(order)
     matching = find_images(dataset, label, text)
-    found = order_images(dataset, matching if allowed is None else matching[allowed[matching]], order, values)
-    if not len(found):
+    ordered = order_images(dataset, matching if allowed is None else matching[allowed[matching]], order, values)
+    if not len(ordered):
         st.info("No image matches. Choose another class or other values of a column, or shorten the text.",
                 icon=":material/search_off:")
         return
     with part_slot:
-        shown = _choose_part(found)
+        shown = _choose_part(ordered)
     with st.container(key="data-full" if len(shown) >= FILLING else "data-few"):
         clicked = gallery(dataset, [tile_of(dataset, int(index), badge=_badge(values, int(index)))
                                     for index in shown], "Images of the data set", "data-gallery", side, height=HEIGHT)
-    st.caption(f"{len(found):,} of {len(dataset):,} images. Click an image to enlarge it; arrow keys move through the "
-               "gallery.")
+    st.caption(f"{len(ordered):,} of {len(dataset):,} images. Click an image to enlarge it; arrow keys move through "
+               "the gallery.")
     if clicked is not None:
-        enlarge(dataset, found, clicked)
+        enlarge(dataset, ordered, clicked)
 
 
 def _choose_order(dataset: Dataset, nearest: NearestByFeatures | None) -> Order:
@@ -77,14 +77,14 @@ def _choose_class(dataset: Dataset) -> int | None:
     return None if label < 0 else label
 
 
-def _choose_part(found: Integers) -> Integers:
+def _choose_part(ordered: Integers) -> Integers:
     """Choose a part of many images; all if they fit into one gallery."""
-    if len(found) <= PART:
-        return found
-    starts = range(0, len(found), PART)
+    if len(ordered) <= PART:
+        return ordered
+    starts = range(0, len(ordered), PART)
     start = st.selectbox("Part", starts, format_func=lambda start: f"{start + 1:,} – "
-                                                                   f"{min(start + PART, len(found)):,}")
-    return found[start : start + PART]
+                                                                   f"{min(start + PART, len(ordered)):,}")
+    return ordered[start : start + PART]
 
 
 def _badge(values: Array | None, index: int) -> str:

@@ -112,10 +112,10 @@ class OpenTable:
                                 f"{', '.join(map(quoted, list(self.columns)[:20])) or 'none: it has no columns'}.")
             return chosen or None
         by_name = {name.lower(): name for name in self.columns}
-        found = [by_name[usual] for usual in USUAL_NAMES.get(role, ()) if usual in by_name]
+        matches = [by_name[usual] for usual in USUAL_NAMES.get(role, ()) if usual in by_name]
         if role == "image":
-            found = [name for name in found if _are_image_files(self.columns[name]())]
-        return found[0] if found else None
+            matches = [name for name in matches if _are_image_files(self.columns[name]())]
+        return matches[0] if matches else None
 
     def values(self, column: str) -> list[Any]:
         """Return the values of a column, one for each row.

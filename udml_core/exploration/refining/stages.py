@@ -74,9 +74,9 @@ def main_components(rows: Floats, components: int) -> tuple[Floats | None, float
 
 def start_stage(stored: Floats, projection: Floats | None, candidates: int) -> Stage:
     """Return the stage before any step: candidates by unit rows (n, d), and their projection as rows."""
-    found = np.ascontiguousarray(nearest(stored, min(candidates, len(stored) - 1))[1])
+    nearest_rows = np.ascontiguousarray(nearest(stored, min(candidates, len(stored) - 1))[1])
     rows = stored if projection is None else unit_rows(stored @ projection)
-    return Stage(rows, found, candidate_cosines(rows, found))
+    return Stage(rows, nearest_rows, candidate_cosines(rows, nearest_rows))
 
 
 def eigenvectors_of(stage: Stage, step: Whiten) -> tuple[Array, Array]:

@@ -45,15 +45,15 @@ def nearest_unit(rows: Array, k: int, queries: Array | None = None) -> tuple[Flo
         found = approximate_nearest(rows, k, queries=queries)
         return found.distances, found.indices
     rows = np.ascontiguousarray(rows, np.float32)
-    asked = rows if queries is None else np.ascontiguousarray(queries, np.float32)
+    query_rows = rows if queries is None else np.ascontiguousarray(queries, np.float32)
     directions = search_directions(rows)
     # The product, not the distance, of the projections: the discarded parts of two rows are nearly orthogonal.
     count = min(FEWEST + PER_NEIGHBOR * k + 1, len(rows))
     search = _listed_products if many else largest_products
-    candidates = search(rows @ directions, count, asked @ directions)
-    distances, indices = np.empty((len(asked), k), np.float32), np.empty((len(asked), k), np.int64)
-    in_threads(lambda start, stop: select_nearest(start, stop, asked, rows, candidates, queries is None, distances,
-                                                  indices), len(asked))
+    candidates = search(rows @ directions, count, query_rows @ directions)
+    distances, indices = np.empty((len(query_rows), k), np.float32), np.empty((len(query_rows), k), np.int64)
+    in_threads(lambda start, stop: select_nearest(start, stop, query_rows, rows, candidates, queries is None, distances,
+                                                  indices), len(query_rows))
     return distances, indices
 
 

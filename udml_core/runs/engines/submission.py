@@ -118,8 +118,8 @@ def private_folder(root: Path) -> Path:
             raise UserError(f"Other users can write to {folder.parent}, and submitit's files in {folder} are executed. "
                             f"{advice}")
         folder.mkdir(PRIVATE, exist_ok=True)
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        status = folder.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
             raise UserError(f"{folder} belongs to another user or is a link, and submitit's files in it are executed. "
                             f"{advice}")
         folder.chmod(PRIVATE)

@@ -197,9 +197,9 @@ def _evaluations_by_seed(run: Run) -> list[Mapping[str, Mapping[str, Any]]]:
 
 
 def _spread(evaluations: list[Mapping[str, Mapping[str, Any]]], measure: str) -> str:
-    found = spread([evaluation.get("final", {}).get(measure) for evaluation in evaluations])
-    return "–" if found is None else f"{found.mean:.1f}" + ("" if found.deviation is None else
-                                                            f" ± {found.deviation:.1f}")
+    over_seeds = spread([evaluation.get("final", {}).get(measure) for evaluation in evaluations])
+    return "–" if over_seeds is None else f"{over_seeds.mean:.1f}" + ("" if over_seeds.deviation is None else
+                                                            f" ± {over_seeds.deviation:.1f}")
 
 
 def _title(opened: Retrieval) -> str:

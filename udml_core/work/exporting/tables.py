@@ -211,9 +211,9 @@ def _positions(run: Run, embedded: _Embedded) -> tuple[Floats, str]:
     positions = np.full((len(embedded.indices), 2), np.nan)
     for analysis in _maps(run, embedded.name):
         with suppress(UserError):  # a damaged map is passed over
-            found = analysis.projection()
-            rows = rows_of(found.indices, embedded.indices)
-            positions[rows >= 0] = found.positions[found.frames.index(embedded.name)][rows[rows >= 0]]
+            projection = analysis.projection()
+            rows = rows_of(projection.indices, embedded.indices)
+            positions[rows >= 0] = projection.positions[projection.frames.index(embedded.name)][rows[rows >= 0]]
             return positions, analysis.id
     return positions, ""
 

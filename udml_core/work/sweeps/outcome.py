@@ -37,6 +37,11 @@ class Combination:
     score: Spread | None
     test: Spread | None
 
+    @property
+    def mean_score(self) -> float:
+        """The mean of the criterion over the seeds; −∞ before a run has finished."""
+        return self.score.mean if self.score else float("-inf")
+
 
 def combinations(members: Sequence[Member], varied: Sequence[str], criterion: str) -> list[Combination]:
     """Group runs that are equal but for the seed, and measure each group.
@@ -62,7 +67,7 @@ def _measured(members: Sequence[Member], varied: list[str], criterion: str) -> C
                        spread(list(scores.values())), spread(tests))
 
 
-def best_combinations(found: Sequence[Combination]) -> dict[str, Combination]:
+def best_combinations(tried: Sequence[Combination]) -> dict[str, Combination]:
     """Return the best combination on each data set by the mean of the criterion over the seeds.
 
     Only combinations with as many finished seeds as any other on their data set compete, so that a lucky first seed
@@ -72,12 +77,13 @@ def best_combinations(found: Sequence[Combination]) -> dict[str, Combination]:
         The best by data set; a data set without a finished run is missing.
     """
     best: dict[str, Combination] = {}
-    for name in dict.fromkeys(one.dataset for one in found):
-        measured = [one for one in found if one.dataset == name and one.score is not None]
-        seeds = max((len(one.runs) for one in measured), default=0)
-        rivals = [one for one in measured if len(one.runs) == seeds]
+    for name in dict.fromkeys(combination.dataset for combination in tried):
+        measured = [combination for combination in tried
+                    if combination.dataset == name and combination.score is not None]
+        seeds = max((len(combination.runs) for combination in measured), default=0)
+        rivals = [combination for combination in measured if len(combination.runs) == seeds]
         if rivals:
-            best[name] = max(rivals, key=lambda one: one.score.mean if one.score else float("-inf"))
+            best[name] = max(rivals, key=lambda combination: combination.mean_score)
     return best
 
 

@@ -73,8 +73,8 @@ def complete(spec: SweepSpec, load: Loader = catalog.load) -> SweepSpec:
     if holds_out and None in selects:
         tests_others = all(_tests_other_classes(dataset, split) for dataset in datasets
                            for split in _options(spec, "split"))
-        held = "recall" if criterion == "validation recall@1" else "classes" if tests_others else "validation"
-        options["select"] = tuple(dict.fromkeys(select or held for select in selects))
+        default = "recall" if criterion == "validation recall@1" else "classes" if tests_others else "validation"
+        options["select"] = tuple(dict.fromkeys(select or default for select in selects))
     return spec.model_copy(update={"criterion": criterion, "options": options})
 
 
