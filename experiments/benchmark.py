@@ -28,10 +28,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from experiments.benchmark_papers import PAPER_TABLES
 from experiments.benchmark_rows import (
     BATCH,
     LAST_RATE,
+    PAPER_TABLES,
     PLM_RATE,
     RECORD,
     SEEDS,

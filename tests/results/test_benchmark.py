@@ -14,8 +14,17 @@ from scipy import stats
 
 from experiments import benchmark as command
 from experiments import zero_shot
-from experiments.benchmark_papers import PAPER_TABLES
-from experiments.benchmark_rows import BATCH, NO_LEARNING, RECIPES, TRACKS, VIEWS, Compared, Track, benchmark_rows
+from experiments.benchmark_rows import (
+    BATCH,
+    NO_LEARNING,
+    PAPER_TABLES,
+    RECIPES,
+    TRACKS,
+    VIEWS,
+    Compared,
+    Track,
+    benchmark_rows,
+)
 from udml_core.base.arrays import Booleans
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
