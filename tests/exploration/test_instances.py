@@ -14,6 +14,7 @@ from udml_core.data.augmentation import COLORS, CROPS
 from udml_core.exploration import instances
 from udml_core.methods.embedder import LatentHead
 from udml_core.numerics.losses.instance_discrimination import adaptable_softmax
+from udml_core.numerics.refinement.linear import unit_rows
 
 RANDOM = np.random.default_rng(0)
 ROWS = RANDOM.normal(size=(30, 6)).astype(np.float32)
@@ -112,7 +113,7 @@ def test_a_batch_contains_the_image_and_others_of_its_half() -> None:
 
 def test_latent_rows_equal_the_output_of_the_head() -> None:
     weight = RANDOM.normal(size=(6, 6)).astype(np.float32)
-    rows = instances.unit_rows(ROWS)
+    rows = unit_rows(ROWS)
     head = LatentHead(torch.eye(6), torch.from_numpy(weight))
     np.testing.assert_allclose(instances.latent_rows(rows, weight), head.latent_of(torch.from_numpy(rows)), atol=1e-6)
 

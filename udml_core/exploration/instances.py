@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 from udml_core.base.arrays import Array
 from udml_core.data.augmentation import Augmentation
 from udml_core.numerics.losses.instance_discrimination import latent
+from udml_core.numerics.refinement.linear import unit_rows
 
 NEAREST = 5
 """Number of nearest images of the same class, and of other classes, whose similarity is compared (PSLR Fig. 6)."""
@@ -115,12 +116,6 @@ def common_edges(compared: list[Similarities]) -> Array:
     lowest = min((float(np.quantile(cosines, TAIL)) for similar in compared
                   for cosines in (similar.positive, similar.negative) if len(cosines)), default=0.0)
     return np.linspace(min(0.95, np.floor(20 * lowest) / 20), 1, BINS + 1)
-
-
-def unit_rows(embedding: Array) -> Array:
-    """Return the rows (n, l) divided by their length, float32; a zero row stays zero."""
-    rows = np.array(embedding, dtype=np.float32)
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
 @dataclass(frozen=True)

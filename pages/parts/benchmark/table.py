@@ -90,15 +90,15 @@ def average_ranks(benchmark: Benchmark, measure: str, among: Collection[str] | N
         measure: The measure to rank by.
         among: The methods to rank; all if None.
     """
-    found: dict[str, list[float]] = {}
+    ranks_by_method: dict[str, list[float]] = {}
     for dataset in benchmark.datasets.values():
         values = {name: entry.summary[measure][0] for name, entry in dataset.entries.items()
                   if measure in entry.summary and (among is None or name in among)}
         if values:
             own = ranks(np.array([list(values.values())]), measure_of(measure).better == "lower")[0]
             for name, rank in zip(values, own, strict=True):
-                found.setdefault(name, []).append(float(rank))
-    return {name: float(np.mean(values)) for name, values in found.items()}
+                ranks_by_method.setdefault(name, []).append(float(rank))
+    return {name: float(np.mean(values)) for name, values in ranks_by_method.items()}
 
 
 def _mean_cost(values: list[float]) -> float | None:

@@ -77,11 +77,11 @@ def choose_level(path: str) -> int | None:
     levels, found_layout = _preview(path)
     if found_layout is not None:
         st.info(found_layout, icon=":material/dataset:")
-    if not any(found.level > 1 for found in levels):
+    if not any(class_level.level > 1 for class_level in levels):
         return None
     default = first_class_level(levels)
-    choices = [NO_CLASSES, *(found.level for found in levels if found.has_classes)]
-    words = {found.level: level_words(found) for found in levels} | {NO_CLASSES: "No classes"}
+    choices = [NO_CLASSES, *(class_level.level for class_level in levels if class_level.has_classes)]
+    words = {class_level.level: level_words(class_level) for class_level in levels} | {NO_CLASSES: "No classes"}
     level = st.radio("Which folders are the classes?", choices, choices.index(default), format_func=words.__getitem__,
                      key=f"import-level-{path}", help="The folder has several levels of subfolders. Each choice names "
                                                       "the classes that it gives.")

@@ -71,8 +71,8 @@ def graph_neighbors(points: Array, k: int, report: Report = ignore_progress) -> 
     """
     if len(points) <= EXACT_UP_TO:
         return nearest(points, k)
-    found = approximate_nearest(points, k, report)
-    return found.distances, found.indices
+    neighbors = approximate_nearest(points, k, report)
+    return neighbors.distances, neighbors.indices
 
 
 def approximate_nearest(points: Array, k: int, report: Report = ignore_progress, queries: Array | None = None

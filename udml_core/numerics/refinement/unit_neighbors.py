@@ -42,8 +42,8 @@ def nearest_unit(rows: Array, k: int, queries: Array | None = None) -> tuple[Flo
     if few or k > DEEPEST or rows.shape[1] < 2 * DIMENSION:
         if not many:
             return nearest(rows, k, queries)
-        found = approximate_nearest(rows, k, queries=queries)
-        return found.distances, found.indices
+        neighbors = approximate_nearest(rows, k, queries=queries)
+        return neighbors.distances, neighbors.indices
     rows = np.ascontiguousarray(rows, np.float32)
     query_rows = rows if queries is None else np.ascontiguousarray(queries, np.float32)
     directions = search_directions(rows)
