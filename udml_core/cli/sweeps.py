@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from udml_core.base.errors import UserError, quoted
-from udml_core.cli.engines import Engine, EngineOptions, destination_of, engine_of
+from udml_core.cli.engines import Engine, EngineOptions, destination_of, requested_engine
 from udml_core.cli.options import Json, Root, root_of
 from udml_core.cli.output import POLL_SECONDS, exit_with, print_answer
 
@@ -41,7 +41,7 @@ def sweep(file: Annotated[Path, typer.Argument(metavar="FILE", help="A YAML file
     spec = core.read_sweep(file)
     if budget is not None:
         spec = spec.model_copy(update={"budget": budget})
-    request = engine_of(engine, engine_options)
+    request = requested_engine(engine, engine_options)
     if plan:
         _print_plan(spec, root_of(root), request, as_json)
         return

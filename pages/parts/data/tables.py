@@ -11,7 +11,7 @@ import streamlit as st
 
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
-from udml_core.data.sources.embeddings import LAYOUT, EmbeddingTable, table_of, written_aside
+from udml_core.data.sources.embeddings import LAYOUT, EmbeddingTable, table_aside, table_of
 from udml_core.data.sources.table_columns import Choices
 from udml_core.data.sources.vector_files import ENDINGS
 
@@ -96,7 +96,7 @@ def _header(name: str, signature: str) -> Header:  # noqa: ARG001 (a changed fil
 @st.cache_data(max_entries=2, show_spinner="Reading the columns …")
 def _uploaded_header(_files: list[tuple[str, bytes]], ids: tuple[str, ...]) -> Header:  # noqa: ARG001 (other uploads)
     """Return what uploaded files have."""
-    with written_aside(_files) as table:
+    with table_aside(_files) as table:
         return _header_of(table)
 
 

@@ -142,8 +142,8 @@ def _over(axis: Axis, combinations: Sequence[Combination], criterion: Measure, b
                  "thickness": 1, "width": 2}))
     alt = f"{criterion.name} over {axis.title}"
     if axis.is_listed:
-        groups = [[value for code, value in zip(axis.codes, y, strict=True) if code == place]
-                  for place in range(len(axis.texts))]
+        groups = [[value for code, value in zip(axis.codes, y, strict=True) if code == best_position]
+                  for best_position in range(len(axis.texts))]
         means = [sum(group) / len(group) for group in groups]
         figure.add_scatter(x=list(range(len(means))), y=means, mode="markers", hoverinfo="skip",
                            marker={"symbol": "line-ew", "size": 34, "line": {"width": 3, "color": COLORS[1]}})
@@ -151,8 +151,8 @@ def _over(axis: Axis, combinations: Sequence[Combination], criterion: Measure, b
         alt += "; means: " + ", ".join(f"{text} {mean:.1f}" for text, mean in zip(axis.texts, means, strict=True))
     elif axis.is_logarithmic:
         figure.update_xaxes(type="log")
-    place = next(position for position, combination in enumerate(combinations) if combination is best)
-    figure.add_scatter(x=[x[place]], y=[y[place]], mode="markers", hoverinfo="skip",
+    best_position = next(position for position, combination in enumerate(combinations) if combination is best)
+    figure.add_scatter(x=[x[best_position]], y=[y[best_position]], mode="markers", hoverinfo="skip",
                        marker={"symbol": "star", "size": 14, "color": AFTER})
     titled(figure, axis.title, 230, showlegend=False)
     figure.update_xaxes(title=axis.title)

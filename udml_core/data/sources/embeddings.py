@@ -85,7 +85,7 @@ def write_table(folder: Path, stem: str, files: Sequence[tuple[str, bytes]]) -> 
 
 
 @contextmanager
-def written_aside(files: Sequence[tuple[str, bytes]]) -> Iterator[EmbeddingTable]:
+def table_aside(files: Sequence[tuple[str, bytes]]) -> Iterator[EmbeddingTable]:
     """Yield an uploaded table, written into a temporary folder; see `write_table`."""
     with TemporaryDirectory() as folder:
         yield EmbeddingTable(write_table(Path(folder), "table", files))
