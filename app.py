@@ -7,6 +7,11 @@ from pathlib import Path
 
 import streamlit as st
 
+from udml_core.base.paths import prefer_package
+
+ROOT = Path(__file__).parent
+prefer_package("pages", ROOT)  # the environment may hold another package of this name
+
 from pages.parts.shell.warming import wait_for_step
 
 wait_for_step()  # before the imports below, so that they never happen in two threads at once
@@ -19,7 +24,7 @@ from udml_core.base.paths import expose
 from udml_core.runs import runs_folder
 from udml_core.work import jobs
 
-ASSETS = Path(__file__).parent / "assets"
+ASSETS = ROOT / "assets"
 ICON = ASSETS / "icon.png"
 
 st.cache_resource(show_spinner=False)(keep_freed_memory)()  # The cache makes it run once per process.

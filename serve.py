@@ -17,8 +17,11 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from udml_core.base.paths import ASSETS, expose, prefer_package, readable_roots
+
+prefer_package("pages", Path(__file__).parent)  # the environment may hold another package of this name
+
 from pages.parts.shell.warming import warm_imports
-from udml_core.base.paths import ASSETS, expose, readable_roots
 
 INDEX = Path(st.__file__).parent / "static" / "index.html"
 IMPORTED = re.compile(r'(?:from|import)"\./([^"]+\.js)"')

@@ -28,20 +28,20 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from experiments.benchmark_papers import PAPER_TABLES
 from experiments.benchmark_rows import (
     BATCH,
     LAST_RATE,
-    PLACES,
+    PAPER_TABLES,
     PLM_RATE,
     RECORD,
     SEEDS,
+    TRACKS,
     VIEWS,
     Compared,
-    rows_of,
+    benchmark_rows,
 )
 from experiments.campaign import Campaign, first_images
-from experiments.campaign_rows import Planned
+from experiments.campaign_rows import PlannedRow
 from experiments.memory import peak_megabytes
 from experiments.recording import mean_and_deviation, provenance, write_record
 from experiments.zero_shot import PROTOCOL, find_or_create_run, finish_run, plan_row, row_result
@@ -68,7 +68,7 @@ RESET = Path("/proc/self/clear_refs")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--budget", type=float, required=True, metavar="MINUTES", help="time for all rows")
-    parser.add_argument("--dataset", action="append", choices=[place.dataset for place in PLACES],
+    parser.add_argument("--dataset", action="append", choices=[track.dataset for track in TRACKS],
                         help="measure only this data set; repeatable")
     parser.add_argument("--row", action="append", help="measure only this row; repeatable")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
@@ -77,27 +77,27 @@ def main() -> None:
     parser.add_argument("--force", action="store_true", help="start rows that do not fit into the remaining time")
     parser.add_argument("--again", action="store_true", help="measure rows that the record has already")
     options = parser.parse_args()
-    rows = [replace(row, record=options.out.stem) for place in PLACES for row in rows_of(place)
+    rows = [replace(row, record=options.out.stem) for track in TRACKS for row in benchmark_rows(track)
             if (not options.dataset or row.dataset in options.dataset) and (not options.row or row.name in options.row)]
     if not rows:
         parser.error("no declared row has this name")
     rows.sort(key=lambda row: row.seconds)
-    benchmark = Benchmark(options.budget, options.device, options.runs, options.out.parent, options.force,
+    benchmark = BenchmarkCampaign(options.budget, options.device, options.runs, options.out.parent, options.force,
                           options.again)
-    for row, reason in benchmark.run(list[Planned](rows)):
+    for row, reason in benchmark.run(list[PlannedRow](rows)):
         print(f"not measured: {row.dataset}, {row.name}: {reason}", flush=True)
 
 
-class Benchmark(Campaign):
+class BenchmarkCampaign(Campaign):
     """A campaign whose rows of several data sets are in one record, with costs and refinements."""
 
-    def _stored(self, row: Planned, path: Path) -> dict[str, Any]:
+    def _stored(self, row: PlannedRow, path: Path) -> dict[str, Any]:
         record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         rows = record.get("datasets", {}).get(row.dataset, {}).get("rows", {})
         return {name: result for name, result in rows.items() if result["protocol"] == PROTOCOL
                 and (result["recipe"] or all("hits" in run for run in result["runs"]))}
 
-    def _measure(self, row: Planned, path: Path, stored: dict[str, Any]) -> None:
+    def _measure(self, row: PlannedRow, path: Path, stored: dict[str, Any]) -> None:
         assert isinstance(row, Compared)
         with first_images(row, self.runs):
             dataset = catalog.load(row.dataset)
@@ -114,12 +114,12 @@ class Benchmark(Campaign):
                    path: Path) -> dict[str, Any]:
         """Return the record with the rows of one data set replaced."""
         before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        place = next(place for place in PLACES if place.dataset == row.dataset)
-        images = f"{len(dataset):,} images, {place.images:,} of them in the training half"
+        track = next(track for track in TRACKS if track.dataset == row.dataset)
+        images = f"{len(dataset):,} images, {track.images:,} of them in the training half"
         part = {"head": "linear heads", "last": "the encoder's last blocks, a head where a method trains only that"}
-        own = {"title": dataset.title, "near": place.near, "encoder": f"{spec.backbone} at {spec.encoder.size} px",
-               "budget": f"{images}; {place.epochs} passes over these in batches of {BATCH}; {part[place.trains]}; "
-                         f"dimension {place.dimension} where a method has this field; {place.labels} labels for "
+        own = {"title": dataset.title, "near": track.near, "encoder": f"{spec.backbone} at {spec.encoder.size} px",
+               "budget": f"{images}; {track.epochs} passes over these in batches of {BATCH}; {part[track.trains]}; "
+                         f"dimension {track.dimension} where a method has this field; {track.labels} labels for "
                          "methods with few labels", "rows": rows}
         return provenance("benchmark") | {
             "command": f"python -m experiments.benchmark --budget {self.budget:g} --device {self.device} "

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from experiments.campaign_rows import CPU, GPU, Planned
+from experiments.campaign_rows import CPU, GPU, PlannedRow
 from experiments.recording import is_comparable, provenance, write_record
 from experiments.seen_categories import link_first_images
 from experiments.zero_shot import MEASURES, find_or_create_run, finish_run, is_equal, plan_row, read_rows, row_result
@@ -80,7 +80,7 @@ class Campaign:
     _estimated: dict[bool, float] = field(default_factory=lambda: {True: 0.0, False: 0.0}, init=False)
     _measured: dict[bool, float] = field(default_factory=lambda: {True: 0.0, False: 0.0}, init=False)
 
-    def run(self, rows: list[Planned]) -> list[tuple[Planned, str]]:
+    def run(self, rows: list[PlannedRow]) -> list[tuple[PlannedRow, str]]:
         """Measure what fits, in order, and return what was not measured, with the reason."""
         began, missed = self.clock(), []
         for row in rows:
@@ -110,11 +110,11 @@ class Campaign:
         declared = self._estimated[of_gpu]
         return min(SLOWEST, max(FASTEST, self._measured[of_gpu] / declared)) if declared else 1.0
 
-    def _stored(self, row: Planned, path: Path) -> dict[str, Any]:
+    def _stored(self, row: PlannedRow, path: Path) -> dict[str, Any]:
         """Return the stored rows beside which a row is stored."""
         return read_rows(path)
 
-    def _measure(self, row: Planned, path: Path, stored: dict[str, Any]) -> None:
+    def _measure(self, row: PlannedRow, path: Path, stored: dict[str, Any]) -> None:
         """Measure a row and write its record."""
         with first_images(row, self.runs):
             dataset = catalog.load(row.dataset)
@@ -129,7 +129,7 @@ class Campaign:
         print("  " + "  ".join(f"{name} {mean:.1f} ±{deviation:.1f}" for name, (mean, deviation) in final.items()),
               flush=True)
 
-    def _record(self, row: Planned, dataset: Dataset, split: str, rows: dict[str, Any]) -> dict[str, Any]:
+    def _record(self, row: PlannedRow, dataset: Dataset, split: str, rows: dict[str, Any]) -> dict[str, Any]:
         """Return a record with the command that measures it alone."""
         command = (f"python -m experiments.campaign --budget {self.budget:g} --device {self.device} "
                    f"--record assets/results/{row.record}.json")
@@ -141,7 +141,7 @@ class Campaign:
 
 
 @contextmanager
-def first_images(row: Planned, folder: Path) -> Iterator[None]:
+def first_images(row: PlannedRow, folder: Path) -> Iterator[None]:
     """Set UDML_DATA to a folder with the first images of every class, if the row asks for these."""
     before = os.environ.get("UDML_DATA")
     if row.per_class is None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedRow:
     """A row to measure.
 
     Attributes:
@@ -36,7 +36,7 @@ class Planned:
 
 def table(record: str, dataset: str, rows: Mapping[str, tuple[str, float]], common: str = "", seeds: int = 3,
           per_class: int | None = None, printed: Mapping[str, Mapping[str, float]] | None = None, longer: float = 1.0,
-          ) -> tuple[Planned, ...]:
+          ) -> tuple[PlannedRow, ...]:
     """Return the rows of a record.
 
     Args:
@@ -49,7 +49,7 @@ def table(record: str, dataset: str, rows: Mapping[str, tuple[str, float]], comm
         printed: The paper's figures, by title and measure.
         longer: Factor of the expected seconds.
     """
-    return tuple(Planned(record, dataset, name, f"{row} {common}".strip(), longer * seconds, seeds, per_class,
+    return tuple(PlannedRow(record, dataset, name, f"{row} {common}".strip(), longer * seconds, seeds, per_class,
                          (printed or {}).get(name, {})) for name, (row, seconds) in rows.items())
 
 
@@ -140,7 +140,7 @@ PAIRS = {"NML": ("nml", 130), "ML": ("ml", 45), "NCA": ("nca", 70), "LMNN(s)": (
          "LMNN(r)": ("lmnn", 35), "PCA": ("pca unit_length=false", 10)}
 """NML's figures at 32 dimensions."""
 
-CPU: tuple[Planned, ...] = (
+CPU: tuple[PlannedRow, ...] = (
     *table("birds100-heads", "birds100", HEADS, "@size=112"),
     *table("digits-low-dimension", "digits", LOW_DIMENSION, "@backbone=pixels @split=seen"),
     *table("birds100-last", "birds100", LAST, "@size=112", seeds=3),
@@ -163,7 +163,7 @@ CPU: tuple[Planned, ...] = (
 )
 """Small tables for two cores."""
 
-GPU: tuple[Planned, ...] = (
+GPU: tuple[PlannedRow, ...] = (
     *table("birds100-paper", "birds100",
            {"PLM": ("plm", 1200), "ISIF": ("isif", 900), "PSLR": ("pslr", 900), "NCE": ("nce", 500),
             "sRPML": ("srpml", 900), "RPML": ("rpml", 60), "SSDML": ("ssdml", 9000)}, "@preset=paper", seeds=1),

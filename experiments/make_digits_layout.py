@@ -6,7 +6,7 @@ Run `python -m experiments.make_digits_layout`.
 import numpy as np
 
 from udml_core.base.paths import ASSETS
-from udml_core.exploration.lessons import digits_vectors
+from udml_core.exploration.lesson_examples import digits_vectors
 from udml_core.numerics.projection.tsne import tsne_layout
 
 layout = tsne_layout(digits_vectors(), perplexity=30.0, seed=0)

@@ -28,6 +28,7 @@ from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import affinity as views
+from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run
 from udml_core.runs.tasks import ADVICE
 
@@ -68,8 +69,8 @@ def explore(run: Run, dataset: Dataset) -> None:
 
 def first_section() -> str:
     """Return the section that the address asks for."""
-    asked = (("label", "reach"), ("run2", "collapse"), ("moment", "collapse"))
-    return next((name for parameter, name in asked if parameter in st.query_params), "")
+    sections = (("label", "reach"), ("run2", "collapse"), ("moment", "collapse"))
+    return next((name for parameter, name in sections if parameter in st.query_params), "")
 
 
 def show_table(view: GraphView, part: views.Subgraph) -> None:
@@ -107,7 +108,7 @@ def show_graph(run: Run) -> bool:
     """
     state = run.status().state
     if state != "done":
-        run_header(run, f"epoch {run.kept_epoch()}")
+        run_header(run, words_of(str(run.kept_epoch())).sentence)
         st.info(f"Graph, affinities and triplets need a finished run; {run.id} is {state}. {ADVICE[state]} The "
                 "embedding's effective rank is shown below.", icon=":material/hourglass_top:")
         return False

@@ -39,8 +39,8 @@ def choose(benchmark: Benchmark) -> tuple[Benchmark, str]:
     with middle:
         name = choose_in_box("Data set", "dataset", titles, ALL, key="benchmark-dataset")
     groups = benchmark.groups()
-    asked = st.query_params.get("uses", "").split(".")
-    known = [group for group in groups if group.replace(" ", "-") in asked] or groups
+    linked = st.query_params.get("uses", "").split(".")
+    known = [group for group in groups if group.replace(" ", "-") in linked] or groups
     if "benchmark-uses" not in st.session_state:
         st.session_state["benchmark-uses"] = known
     chosen = right.pills("Training uses", groups, selection_mode="multi", key="benchmark-uses",

@@ -118,7 +118,7 @@ def explore(run: Run) -> None:
     with controls:
         softmax = softmax_sliders(run)
     embeddings = random_views(run, index, current.draw)[1]
-    cosines = {which: views.agreement(as_compared(run, embeddings[which], which, latent)) for which in TRAINED}
+    cosines = {which: views.view_cosine(as_compared(run, embeddings[which], which, latent)) for which in TRAINED}
     left, right = st.columns([2, 3], gap="medium")
     with left:
         show_image(current)

@@ -102,7 +102,7 @@ def accuracy(board: Board) -> float | None:
     """
     if board.dataset.labels is None:
         return None
-    return views.agreement(board.ends, board.codes, board.names, board.dataset.labels[board.images],
+    return views.share_correct(board.ends, board.codes, board.names, board.dataset.labels[board.images],
                            board.dataset.class_names)
 
 
@@ -116,7 +116,7 @@ def suggestion_list(board: Board) -> None:
     selectable_gallery(board.dataset, tiles, "Images to label next", "labels-next", selection(board.dataset), 96, 300)
 
 
-def assigned_labels(board: Board) -> None:
+def show_labeled_images(board: Board) -> None:
     """Show the labeled images by class."""
     if not board.labels:
         st.caption("There are no labels yet. Label the suggested image, or select images on the map and label them "
@@ -163,7 +163,7 @@ def explore(run: Run) -> None:
     with right:
         spread_map(board)
     show_sections([Section("next", "Images to label next", lambda: suggestion_list(board)),
-                   Section("labels", "Assigned labels", lambda: assigned_labels(board))], "labels-section")
+                   Section("labels", "Assigned labels", lambda: show_labeled_images(board))], "labels-section")
     next_steps(board)
 
 

@@ -34,7 +34,7 @@ from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.sources.listing import ENDINGS
-from udml_core.exploration.clusters import summary
+from udml_core.exploration.clusters import cluster_summary
 from udml_core.exploration.map_values import hide_rest
 from udml_core.runs import Run
 from udml_core.runs.analyses import Placed, find_analysis, finished_analyses
@@ -140,7 +140,7 @@ def _curves_and_clusters(shown: MapFrame, epoch: int) -> None:
     rows = shown.run.metrics()[0]
     clusters = sample_clusters(shown.run, epoch)
     labels = None if shown.dataset.labels is None else shown.dataset.labels[shown.run.sample_indices()]
-    numbers = summary(clusters, labels)
+    numbers = cluster_summary(clusters, labels)
     purity = "" if numbers.purity is None else f", purity {100 * numbers.purity:.1f} %"
     st.markdown(f"**Clusters at this epoch:** {numbers.count} clusters, {numbers.singletons} singletons, coverage "
                 f"{100 * numbers.coverage:.1f} % of the sample{purity}.")

@@ -52,17 +52,17 @@ def choose_criterion(planned: str | None) -> Measure:
     return CRITERIA[name]
 
 
-def choose_dataset(found: Sequence[Combination]) -> list[Combination]:
+def choose_dataset(combinations: Sequence[Combination]) -> list[Combination]:
     """Choose a data set, because measures of different data sets cannot be compared.
 
     Returns:
         The combinations on the data set.
     """
-    names = list(dict.fromkeys(one.dataset for one in found))
+    names = list(dict.fromkeys(combination.dataset for combination in combinations))
     if len(names) < 2:
-        return list(found)
+        return list(combinations)
     chosen = choose_segment("Data set", "data", names, names[0], format_func=title_of_dataset)
-    return [one for one in found if one.dataset == chosen]
+    return [combination for combination in combinations if combination.dataset == chosen]
 
 
 def title_of_dataset(name: str) -> str:
@@ -82,15 +82,15 @@ def show_how() -> None:
     st.code(EXAMPLE, language=None)  # the colors of highlighted words are too pale
 
 
-def show_best(found: Sequence[Combination], criterion: Measure) -> None:
+def show_best(combinations: Sequence[Combination], criterion: Measure) -> None:
     """Show the best combination, its measure on the test half, and the ways to its run."""
-    best = next(iter(sweeps.best_combinations(found).values()), None)
+    best = next(iter(sweeps.best_combinations(combinations).values()), None)
     if best is None:
-        finished = any(member.state == "done" for one in found for member in one.members)
+        finished = any(member.state == "done" for combination in combinations for member in combination.members)
         st.caption(f"The finished runs have not measured this: {criterion.name}. Choose another measure." if finished
                    else "The best combination appears when the first run has finished.")
         return
-    unfinished = sum(len(one.runs) < len(one.members) for one in found)
+    unfinished = sum(len(combination.runs) < len(combination.members) for combination in combinations)
     seeds = f"mean of {len(best.runs)} seeds" if len(best.runs) > 1 else "one seed"
     st.success(f"**Best{' so far' if unfinished else ''}: {combination_words(best)}** · {criterion.name}: "
                f"{criterion_text(best, criterion)}, {seeds}.", icon=":material/trophy:")
@@ -105,27 +105,27 @@ def show_best(found: Sequence[Combination], criterion: Measure) -> None:
                      query_params={"like": run.id}, help="Opens Train with every field of this run filled in.")
 
 
-def combination_table(found: Sequence[Combination], criterion: Measure) -> pd.DataFrame:
+def combination_table(combinations: Sequence[Combination], criterion: Measure) -> pd.DataFrame:
     """Return a row for each combination, the highest mean first, unmeasured ones last."""
-    best = list(sweeps.best_combinations(found).values())
-    several = len({one.method for one in found}) > 1
-    names = list(dict.fromkeys(name for one in found for name in one.values))
+    best = list(sweeps.best_combinations(combinations).values())
+    several = len({combination.method for combination in combinations}) > 1
+    names = list(dict.fromkeys(name for combination in combinations for name in combination.values))
     rows: list[dict[str, Any]] = []
-    for one in sorted(found, key=lambda one: -(one.score.mean if one.score else float("-inf"))):
-        row: dict[str, Any] = {"": "★" if any(one is winner for winner in best) else ""}
+    for combination in sorted(combinations, key=lambda combination: -combination.mean_score):
+        row: dict[str, Any] = {"": "★" if any(combination is winner for winner in best) else ""}
         if several:
-            row["Method"] = METHOD_TITLES.get(one.method, one.method)
-        row |= {setting_title(name, one.method if name in one.values else found[0].method):
-                show(one.values[name]) if name in one.values else "–" for name in names}
-        row |= {"Seeds": f"{len(one.runs)} of {len(one.members)}", criterion.name: criterion_text(one, criterion),
-                "MAP@R, test half": measured(one.test)}
+            row["Method"] = METHOD_TITLES.get(combination.method, combination.method)
+        row |= {setting_title(name, combination.method if name in combination.values else combinations[0].method):
+                show(combination.values[name]) if name in combination.values else "–" for name in names}
+        row |= {"Seeds": f"{len(combination.runs)} of {len(combination.members)}",
+                criterion.name: criterion_text(combination, criterion), "MAP@R, test half": measured(combination.test)}
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def show_table(found: Sequence[Combination], criterion: Measure) -> None:
+def show_table(combinations: Sequence[Combination], criterion: Measure) -> None:
     """Show the combinations, the best marked by a star."""
-    st.dataframe(combination_table(found, criterion), hide_index=True, width="stretch",
+    st.dataframe(combination_table(combinations, criterion), hide_index=True, width="stretch",
                  column_config={"": st.column_config.TextColumn(width=30, help="★: the best by the chosen measure.")},
                  alt=f"Combinations of values by {criterion.name}, the highest first.")
     st.caption("Mean ± standard deviation over the seeds. The star goes by the chosen measure, never by the test half.")
@@ -141,13 +141,13 @@ def show_sweep(groups: Sequence[sweeps.Sweep]) -> None:
     progress = sweeps.progress_of(members)
     show_progress(sweep, progress)
     show_actions(sweep, progress)
-    found = choose_dataset(sweeps.combinations(members, spec.varied, criterion.key))
-    measured = [one for one in found if one.score is not None]
-    show_best(found, criterion)
+    combinations = choose_dataset(sweeps.combinations(members, spec.varied, criterion.key))
+    measured = [combination for combination in combinations if combination.score is not None]
+    show_best(combinations, criterion)
     if len(measured) > 1:
         show_multiples(measured, criterion)
         show_parallel(measured, criterion)
-    show_table(found, criterion)
+    show_table(combinations, criterion)
 
 
 st.title("Sweeps")

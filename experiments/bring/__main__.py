@@ -32,7 +32,7 @@ from tests.data import test_official_packed as packed
 from tests.data import test_official_trees as trees
 from udml_core.base.files import jsonable
 from udml_core.data import catalog
-from udml_core.data.sources.official.layout import Layout
+from udml_core.data.sources.official.layout import OfficialLayout
 from udml_core.data.splits import make_split
 from udml_core.data.thumbnails import make_thumbnail
 from udml_core.exploration.quick_map import quick_map
@@ -83,7 +83,7 @@ def open_layouts(root: Path) -> dict[str, dict[str, float]]:
         dataset, source = catalog.load(name), catalog.find(name)
         split = make_split(dataset, "seen" if title.startswith(SEEN) else "zero-shot")
         rows[title] = {
-            "loads": float(isinstance(source, Layout) and len(dataset.images[0].size) == 2),
+            "loads": float(isinstance(source, OfficialLayout) and len(dataset.images[0].size) == 2),
             "counts as listed": float((len(dataset), len(dataset.class_names), source.images, source.classes) == (
                 images, classes, images, classes)),
             "split as listed": float((len(split.train), len(split.test)) == (train, test))}

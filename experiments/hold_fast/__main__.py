@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import experiments.hold_fast as package
-from experiments.hold_fast.attempt import Outcome, Part, attempt_once, shared_folder
+from experiments.hold_fast.attempt import Hostility, Outcome, attempt_once, shared_folder
 from experiments.hold_fast.forked import prepare
 from experiments.recording import provenance, record_parser, write_record
 
@@ -132,9 +132,9 @@ def _medians(figures: list[dict[str, float]]) -> dict[str, float]:
     return {name: round(statistics.median(each[name] for each in figures if name in each), 2) for name in names}
 
 
-def collect_parts() -> list[Part]:
+def collect_parts() -> list[Hostility]:
     """Return the parts of all modules of this package: each names one in PART, or several in PARTS."""
-    parts: list[Part] = []
+    parts: list[Hostility] = []
     for name in sorted(module.name for module in pkgutil.iter_modules(package.__path__)):
         if name != "__main__":
             module = importlib.import_module(f"{package.__name__}.{name}")
@@ -153,7 +153,7 @@ def read_log(path: Path) -> dict[str, Tally]:
     return tallies
 
 
-def run_campaign(parts: list[Part], seed: int, seconds: float, tries: int | None, goals: bool = False,
+def run_campaign(parts: list[Hostility], seed: int, seconds: float, tries: int | None, goals: bool = False,
                  log: Path | None = None, tallies: dict[str, Tally] | None = None) -> dict[str, Tally]:
     """Take turns between the parts until the time, the attempts or the goals are reached.
 
@@ -176,11 +176,11 @@ def run_campaign(parts: list[Part], seed: int, seconds: float, tries: int | None
     seeds = {name: _seeds(tally, seed) for name, tally in earlier.items()}
     made = dict.fromkeys(seeds, 0)
 
-    def turns_left(part: Part) -> float:
+    def turns_left(part: Hostility) -> float:
         name, left = part.name, float("inf") if tries is None else tries - made[part.name]
         return left if not goals or made[name] < repeated[name] or tallies[name].events < part.goal else 0
 
-    def time_left(part: Part) -> bool:
+    def time_left(part: Hostility) -> bool:
         return time.monotonic() - began + part.seconds < seconds
 
     while waiting := [part for part in parts if turns_left(part) > 0 and time_left(part)]:
@@ -196,7 +196,7 @@ def _seeds(tally: Tally, first: int) -> Iterator[int]:
     return chain(sorted(tally.broken), (seed for seed in count(first) if seed not in tally.outcomes))
 
 
-def _attempt(part: Part, seed: int, tally: Tally, log: Path | None) -> None:
+def _attempt(part: Hostility, seed: int, tally: Tally, log: Path | None) -> None:
     """Make an attempt, and add it to a tally and a log."""
     start = time.monotonic()
     outcome = attempt_once(part, seed)

@@ -17,7 +17,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Part:
+class Hostility:
     """One kind of hostility.
 
     Attributes:
@@ -74,7 +74,7 @@ def note_figure(name: str, value: float) -> None:
     _figures[name] = value
 
 
-def attempt_once(part: Part, seed: int) -> Outcome:
+def attempt_once(part: Hostility, seed: int) -> Outcome:
     """Make the attempt of a seed."""
     _events[0] = 0
     _figures.clear()
@@ -82,7 +82,7 @@ def attempt_once(part: Part, seed: int) -> Outcome:
     return Outcome(broken, max(1, _events[0]), dict(_figures))
 
 
-def _try_once(part: Part, seed: int) -> str | None:
+def _try_once(part: Hostility, seed: int) -> str | None:
     with tempfile.TemporaryDirectory(prefix="hold-fast-", ignore_cleanup_errors=True) as scratch:
         try:
             with _limited(part.limit):

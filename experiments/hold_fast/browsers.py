@@ -17,7 +17,7 @@ import numpy as np
 import psutil
 from playwright.sync_api import Page, sync_playwright
 
-from experiments.hold_fast.attempt import Part, count_event, note_figure, shared_folder
+from experiments.hold_fast.attempt import Hostility, count_event, note_figure, shared_folder
 from experiments.hold_fast.damage import PAGES, analyzed
 from experiments.hold_fast.kills import link_tree
 from experiments.real_server import find_browser, serving
@@ -122,4 +122,4 @@ def move(random: np.random.Generator, _scratch: Path) -> str | None:
     return None
 
 
-PART = Part("browsers", move, limit=900, on_request=True)
+PART = Hostility("browsers", move, limit=900, on_request=True)

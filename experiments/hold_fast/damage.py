@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from experiments.hold_fast.attempt import HangsError, Part, count_event, shared_folder
+from experiments.hold_fast.attempt import HangsError, Hostility, count_event, shared_folder
 from experiments.hold_fast.forked import answer_of, in_child
 from experiments.hold_fast.kills import link_tree
 from experiments.hold_fast.small_runs import undisturbed
@@ -256,5 +256,5 @@ def open_page(random: np.random.Generator, scratch: Path) -> str | None:
     return f"page {page}, {damaged}: {problems}" if problems else None
 
 
-PARTS = (Part("damage", read_damaged, batch=5, weight=2, limit=60, goal=300),
-         Part("damaged-pages", open_page, weight=2, limit=240))
+PARTS = (Hostility("damage", read_damaged, batch=5, weight=2, limit=60, goal=300),
+         Hostility("damaged-pages", open_page, weight=2, limit=240))

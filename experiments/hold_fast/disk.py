@@ -13,7 +13,7 @@ from unittest import mock
 
 import numpy as np
 
-from experiments.hold_fast.attempt import Part, count_event
+from experiments.hold_fast.attempt import Hostility, count_event
 from experiments.hold_fast.forked import before_operations, in_child
 from experiments.hold_fast.kills import operations_of
 from experiments.hold_fast.small_runs import METHODS, difference, finish, finished_epochs, planned, undisturbed
@@ -64,7 +64,7 @@ def move_clock(random: np.random.Generator, _run: Run, _operations: int) -> None
     mock.patch("time.time", now).start()
 
 
-def make_part(name: str, trouble: Callable[[np.random.Generator, Run, int], None], weight: float) -> Part:
+def make_part(name: str, trouble: Callable[[np.random.Generator, Run, int], None], weight: float) -> Hostility:
     """Return the part that works through some spells of trouble, then without."""
     def try_once(random: np.random.Generator, scratch: Path) -> str | None:
         method = str(random.choice(list(METHODS)))
@@ -88,7 +88,7 @@ def make_part(name: str, trouble: Callable[[np.random.Generator, Run, int], None
         finish(run)
         return difference(run, whole)
 
-    return Part(name, try_once, weight=weight)
+    return Hostility(name, try_once, weight=weight)
 
 
 PARTS = (make_part("full-disk", fill_disk, 1), make_part("read-only", lock_folder, 1),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.hold_fast.attempt import Part
+from experiments.hold_fast.attempt import Hostility
 from experiments.hold_fast.forked import before_operations, in_child
 from experiments.hold_fast.kills import operations_of
 from experiments.hold_fast.small_runs import METHODS, difference, finish, finished_epochs, planned, undisturbed
@@ -72,4 +72,4 @@ def disturb(deed: str, run: Run, elsewhere: Path) -> None:
             run.folder.rename(root / ".trash" / run.id)
 
 
-PART = Part("folders", disturb_folder)
+PART = Hostility("folders", disturb_folder)

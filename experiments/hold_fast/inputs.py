@@ -16,7 +16,7 @@ from unittest.mock import patch
 import numpy as np
 from PIL import Image
 
-from experiments.hold_fast.attempt import Part
+from experiments.hold_fast.attempt import Hostility
 from experiments.hold_fast.bad_images import bad_image
 from experiments.hold_fast.forked import answer_of
 from experiments.hold_fast.junk import junk, junk_table, mutated
@@ -204,6 +204,6 @@ def _digits() -> Dataset:
     return catalog.load(str(digits_folder()))
 
 
-PARTS = (Part("images", try_image, batch=20, goal=300), Part("tables", try_table, batch=20, goal=300),
-         Part("specs", try_spec, batch=5, goal=150), Part("options", try_options, batch=20, goal=300),
-         Part("addresses", try_address, goal=50), Part("commands", try_command, batch=5, goal=200))
+PARTS = (Hostility("images", try_image, batch=20, goal=300), Hostility("tables", try_table, batch=20, goal=300),
+         Hostility("specs", try_spec, batch=5, goal=150), Hostility("options", try_options, batch=20, goal=300),
+         Hostility("addresses", try_address, goal=50), Hostility("commands", try_command, batch=5, goal=200))

@@ -35,16 +35,16 @@ def mutated(random: np.random.Generator, text: str) -> str:
         return text[:cut] + str(random.choice(["", "\0", "}", "[" * 2000])) + text[cut + int(random.integers(9)):]
     content = json.loads(text)
     for _ in range(int(random.integers(1, 4))):
-        place = content
-        while isinstance(place, dict) and place:
-            key = str(random.choice(list(place)))
-            if isinstance(place[key], dict) and place[key] and random.random() < 0.6:
-                place = place[key]
+        level = content
+        while isinstance(level, dict) and level:
+            key = str(random.choice(list(level)))
+            if isinstance(level[key], dict) and level[key] and random.random() < 0.6:
+                level = level[key]
                 continue
             if random.random() < 0.2:
-                del place[key]
+                del level[key]
             else:
-                place[key] = junk(random)
+                level[key] = junk(random)
             break
     return json.dumps(content)
 

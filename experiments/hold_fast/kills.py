@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.hold_fast.attempt import Part, count_event, shared_folder
+from experiments.hold_fast.attempt import Hostility, count_event, shared_folder
 from experiments.hold_fast.forked import before_operations, in_child, kill_at, killed_after
 from experiments.hold_fast.small_runs import METHODS, difference, finish, finished_epochs, planned, undisturbed
 from udml_core.runs import Run, create_run
@@ -134,5 +134,5 @@ def analysis_difference(analysis: Analysis, whole: Analysis) -> str | None:
     return None
 
 
-PARTS = (Part("kills", kill_worker, weight=12, goal=1000),
-         Part("analysis-kills", kill_analysis))
+PARTS = (Hostility("kills", kill_worker, weight=12, goal=1000),
+         Hostility("analysis-kills", kill_analysis))

@@ -14,7 +14,7 @@ import streamlit as st
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from experiments.hold_fast.attempt import Part
+from experiments.hold_fast.attempt import Hostility
 from experiments.hold_fast.forked import answer_of
 from experiments.hold_fast.inputs import quiet
 from tests.app.opening import opened
@@ -116,4 +116,4 @@ def exported(run: Run, folder: Path) -> str | None:
                  if b"private-home" in path.read_bytes()), None)
 
 
-PART = Part("names", try_names)
+PART = Hostility("names", try_names)

@@ -11,7 +11,7 @@ from unittest import mock
 
 import numpy as np
 
-from experiments.hold_fast.attempt import Part, count_event
+from experiments.hold_fast.attempt import Hostility, count_event
 from experiments.hold_fast.forked import before_operations, in_child
 from experiments.hold_fast.kills import operations_of
 from experiments.hold_fast.small_runs import METHODS, difference, finish, finished_epochs, planned, undisturbed
@@ -127,4 +127,4 @@ def work_until_cut(run: Run, number: int, random: np.random.Generator) -> None:
         worker.work(run)
 
 
-PART = Part("power-cuts", cut_power, weight=4, goal=200)
+PART = Hostility("power-cuts", cut_power, weight=4, goal=200)

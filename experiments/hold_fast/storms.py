@@ -18,7 +18,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import connect
 
-from experiments.hold_fast.attempt import Part, count_event, note_figure
+from experiments.hold_fast.attempt import Hostility, count_event, note_figure
 from experiments.hold_fast.small_runs import difference, finished_epochs, planned, undisturbed
 from experiments.real_server import serving
 from udml_core.base.errors import UserError
@@ -239,4 +239,5 @@ def _ended(root: Path) -> Iterator[None]:
             _kill(root, word)
 
 
-PARTS = (Part("storms", storm, weight=2, limit=400, seconds=45), Part("servers", serve, limit=500, seconds=90))
+PARTS = (Hostility("storms", storm, weight=2, limit=400, seconds=45),
+         Hostility("servers", serve, limit=500, seconds=90))

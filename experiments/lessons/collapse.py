@@ -9,7 +9,7 @@ import torch
 
 from udml_core.base.arrays import Array
 from udml_core.data import catalog
-from udml_core.exploration.lessons import digits_vectors
+from udml_core.exploration.lesson_examples import digits_vectors
 from udml_core.numerics.evaluation import recall_at_k
 from udml_core.numerics.geometry import Euclidean, Manifold, Stiefel
 from udml_core.numerics.losses.angular import SmoothAngular

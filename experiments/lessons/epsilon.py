@@ -8,7 +8,7 @@ import numpy as np
 
 from udml_core.base.arrays import Array
 from udml_core.data import catalog
-from udml_core.exploration.lessons import SMALLEST, Ascent, digits_ascent, smallest_ascent
+from udml_core.exploration.lesson_examples import SMALLEST, Ascent, digits_ascent, smallest_ascent
 
 
 def digits() -> dict[str, Any]:

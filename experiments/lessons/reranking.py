@@ -8,7 +8,7 @@ import numpy as np
 
 from udml_core.base.arrays import Array
 from udml_core.data import catalog
-from udml_core.exploration.lessons import digits_vectors
+from udml_core.exploration.lesson_examples import digits_vectors
 from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement.ranking_measures import retrieval_measures
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from udml_core.data import catalog
 from udml_core.data.splits import make_split
-from udml_core.exploration.lessons import digits_vectors
+from udml_core.exploration.lesson_examples import digits_vectors
 from udml_core.methods.rpml import RPML
 from udml_core.numerics.evaluation import recall_at_k
 from udml_core.sklearn import MetricLearner

@@ -107,7 +107,7 @@ def test_clusters_uses_the_epsilon_in_the_link(epsilon: str, run: Run) -> None:
     test = opened("clusters", run=run.id, **({"epsilon": epsilon} if epsilon else {}))
     assert not test.exception
     graph, labels = graph_of(run)
-    expected = clusters.summary(graph.clusters(float(epsilon or 0.65), 100.0), labels)
+    expected = clusters.cluster_summary(graph.clusters(float(epsilon or 0.65), 100.0), labels)
     shown = metrics(test)
     assert shown["Clusters"] == f"{expected.count:,}"
     assert shown["Coverage"] == f"{100 * expected.coverage:.1f} %"
@@ -173,7 +173,7 @@ def test_clusters_shows_the_graph_of_a_refined_training_half(bare: Run, run: Run
     for graph in list_analyses(bare, NeighborGraph):
         result = graph.result()
         assert isinstance(result, AuthorityGraph)
-        shown[graph.id] = f"{clusters.summary(result.clusters(0.65, 100.0), labels[graph.indices()]).count:,}"
+        shown[graph.id] = f"{clusters.cluster_summary(result.clusters(0.65, 100.0), labels[graph.indices()]).count:,}"
     assert len(set(shown.values())) == 2
     for graph_id, count in shown.items():
         test = opened("clusters", run=bare.id, graph=graph_id)

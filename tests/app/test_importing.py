@@ -14,7 +14,7 @@ from tests.data.test_archives import PHOTOS, write_archive
 from tests.data.test_metadata import write_table
 from tests.data.test_official_lists import write_cub
 from tests.data.test_official_packed import write_cifar100, write_stl10
-from udml_core.data.sources.table import ColumnFile
+from udml_core.data.sources.table_files import ColumnFile
 
 
 @pytest.fixture(autouse=True)

@@ -165,8 +165,8 @@ def test_runs_show_both_halves_of_x_and_z_at_the_epoch_in_the_address(run: Run) 
     labels, sample = np.asarray(run.dataset().labels), run.sample_indices()
     layers = [next(record for record in run.explanations(epoch) if isinstance(record, LatentLayer)) for epoch in (0, 1)]
     same = views.same_class(labels[sample])
-    x = [views.similarities(run.epoch_sample(epoch), same).auc for epoch in (1, 0)]
-    z = [views.similarities(views.latent_rows(run.epoch_sample(epoch), layers[epoch].weight), same).auc
+    x = [views.pair_similarities(run.epoch_sample(epoch), same).auc for epoch in (1, 0)]
+    z = [views.pair_similarities(views.latent_rows(run.epoch_sample(epoch), layers[epoch].weight), same).auc
          for epoch in (1, 0)]
     titles = [title for title in charts(test) if "AUC" in title]
     assert [title.split(":")[0] for title in titles] == ["Training half, x", "Test half, x", "Training half, z",

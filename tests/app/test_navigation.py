@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -91,3 +95,17 @@ def test_the_sidebar_has_an_element_before_the_links(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(st, "navigation", note_links)
     assert not opened("learn").exception
     assert "sidebar" in steps[:steps.index("links")]
+
+
+@pytest.mark.parametrize("script", ["app.py", "serve.py"])
+def test_the_app_opens_beside_a_foreign_package_pages(tmp_path: Path, script: str) -> None:
+    foreign = tmp_path / "pages"
+    foreign.mkdir()
+    (foreign / "__init__.py").write_text("from pages import names\n", encoding="utf-8")
+    (foreign / "names.py").write_text("", encoding="utf-8")
+    entry = "opened('learn').exception" if script == "app.py" else f"not runpy.run_path({str(ROOT / script)!r})"
+    code = ("import pages, runpy, sys\nfrom tests.app.opening import opened\nassert 'pages.names' in sys.modules\n"
+            f"assert not {entry}\nassert 'pages.names' not in sys.modules\nprint(sys.modules['pages'].__file__)")
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, text=True, capture_output=True,
+                          env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
+    assert done.stdout.split() == [str(ROOT / "pages" / "__init__.py")], done.stdout + done.stderr

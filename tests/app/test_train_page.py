@@ -24,7 +24,7 @@ from udml_core.data.speed import measured_speed, record_speed
 from udml_core.methods import METHODS, find_method
 from udml_core.runs import Run, RunRequest, Spec, create_run, example_runs, hide_examples, runs_folder
 from udml_core.work import jobs
-from udml_core.work.jobs.estimate import evaluation_kind, image_kind, record_epoch
+from udml_core.work.jobs.estimate import encoding_kind, evaluation_kind, record_epoch
 
 
 class PatientRequest(RunRequest):
@@ -284,7 +284,7 @@ def test_the_expected_time_says_whether_it_was_measured_here(submitted: list[Spe
     assert "Features 1 s · training 1 s" in words
     start(test)
     (spec,) = submitted
-    record_speed(image_kind(spec), 0.01)
+    record_speed(encoding_kind(spec), 0.01)
     record_epoch(spec, 1438, 40.0)
     record_speed(evaluation_kind(spec), 5.0)
     words = texts(opened("train", **link))

@@ -10,7 +10,8 @@ import pytest
 
 from tests.benchmarks.measure import seconds
 from udml_core.base.arrays import Array
-from udml_core.numerics.refinement import Refiner, search
+from udml_core.numerics.refinement import Refiner
+from udml_core.numerics.refinement import unit_neighbors as search
 
 COUNT, DIMENSION, CLASSES = 60_000, 512, 1000
 RECIPES = ("whiten+average:k=20,times=2,alpha=3", "whiten+rerank:k1=20,k2=6",

@@ -21,7 +21,7 @@ from udml_core.base.errors import UserError
 from udml_core.cli.commands import app
 from udml_core.data import catalog
 from udml_core.data.sources import archive
-from udml_core.data.sources.official.layout import Layout
+from udml_core.data.sources.official.layout import OfficialLayout
 
 
 def png(gray: int) -> bytes:
@@ -278,7 +278,7 @@ def test_an_official_layout_in_an_archive_keeps_its_lists(tmp_path: Path) -> Non
     path = write_archive(tmp_path / "CUB_200_2011.tgz", files | {"attributes.txt": b"1 bill\n"})
     dataset = catalog.load(str(path))
     assert dataset.fingerprint == catalog.load(str(root)).fingerprint
-    assert isinstance(catalog.find(dataset.name), Layout)
+    assert isinstance(catalog.find(dataset.name), OfficialLayout)
     catalog.remember(dataset.name)
     catalog.remember(f"{dataset.name}#crop=box")
     assert catalog.remembered_folders() == [f"{dataset.name}#crop=box"], "it is listed once"

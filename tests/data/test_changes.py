@@ -12,7 +12,7 @@ from tests.running import write_digits
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.sources import scanning
-from udml_core.data.sources.folder import Folder
+from udml_core.data.sources.image_folder import Folder
 
 
 def add(folder: Path) -> None:

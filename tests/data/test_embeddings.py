@@ -26,7 +26,7 @@ from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.sources import vector_files
-from udml_core.data.sources.embeddings import Table, table_of
+from udml_core.data.sources.embeddings import EmbeddingTable, table_of
 from udml_core.data.sources.table_columns import Choices
 from udml_core.data.text_tiles import TILE, draw_text_tile
 
@@ -148,7 +148,7 @@ def table(vectors: Array, tmp_path: Path) -> Path:
 
 
 def test_chosen_columns_replace_the_usual_ones_and_are_part_of_the_name(table: Path, vectors: Array) -> None:
-    chosen = Table(table, Choices(vectors="other", label="species", split="", name="key/&="))
+    chosen = EmbeddingTable(table, Choices(vectors="other", label="species", split="", name="key/&="))
     dataset = catalog.load(chosen.name)
     assert dataset.name == chosen.name != str(table)
     np.testing.assert_array_equal(dataset.vectors, vectors[:, :3])
@@ -463,7 +463,7 @@ def test_an_exposed_server_reads_no_table_outside_its_folders(table: Path, monke
     monkeypatch.setenv("UDML_EXPOSED", "1")
     assert table_of(str(table)) is None
     with pytest.raises(UserError, match="does not read the file"):
-        Table(table).load(lambda _share, _step: None)
+        EmbeddingTable(table).load(lambda _share, _step: None)
     monkeypatch.setenv("UDML_DATA", str(table.parent / "data"))
     (table.parent / "data").mkdir()
     np.save(table.parent / "data" / "t.npy", FOUR)

@@ -13,8 +13,8 @@ from pyarrow import parquet
 from tests.data.test_official_lists import classes_of, halves_of, write_images
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
-from udml_core.data.columns import as_column, is_numeric
-from udml_core.data.sources.folder import Folder
+from udml_core.data.dataset_columns import as_column, is_numeric
+from udml_core.data.sources.image_folder import Folder
 
 FILES = ["a.png", "below/b.png", "c.png", "d.png"]
 COLUMNS: dict[str, list[Any]] = {"file_name": FILES, "label": ["cat", "dog", "cat", "dog"],

@@ -15,9 +15,9 @@ from udml_core.base.errors import UserError
 from udml_core.cli.output import print_levels
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.data.sources.folder import Folder
+from udml_core.data.sources.image_folder import Folder
 from udml_core.data.sources.official.boxed import Cub
-from udml_core.data.sources.official.layout import Layout
+from udml_core.data.sources.official.layout import OfficialLayout
 from udml_core.data.sources.opening import MOST_BESIDE
 from udml_core.data.splits import make_split
 
@@ -238,7 +238,7 @@ WRITERS = {"CUB-200-2011": write_cub, "Cars-196": write_cars, "Stanford Online P
 def test_the_description_compares_the_numbers_with_the_published_numbers(
         name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = catalog.find(str(WRITERS[name](tmp_path)))
-    assert isinstance(source, Layout)
+    assert isinstance(source, OfficialLayout)
     assert source.official_name == name
     assert (source.images, source.classes) == source.counts()
     assert f"published: {source.published[0]:,} images in {source.published[1]:,} classes" in source.describe()

@@ -19,7 +19,7 @@ from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.base.unpickling import read_pickled_arrays
 from udml_core.data import catalog
-from udml_core.data.sources.official.layout import Layout
+from udml_core.data.sources.official.layout import OfficialLayout
 from udml_core.data.splits import make_split
 
 RANDOM = np.random.default_rng(0)
@@ -123,7 +123,7 @@ def test_cifar10_has_its_pixels_labels_names_and_test_half(write: Callable[[Path
     assert make_split(dataset, "seen").test.tolist() == [10, 11]
     source = catalog.find(str(folder))
     assert (source.images, source.classes) == (12, 10)
-    assert isinstance(source, Layout)
+    assert isinstance(source, OfficialLayout)
     assert source.describe() == ("CIFAR-10: 12 images in 10 classes (published: 60,000 images in 10 classes). Official "
                                  "division: 10 training and 2 test images.")
     assert (dataset.native_size, dataset.gray) == (32, False)

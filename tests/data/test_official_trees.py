@@ -12,8 +12,8 @@ from tests.data.test_official_lists import classes_of, halves_of, write_images
 from tests.running import spec, trained
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
-from udml_core.data.sources.folder import Folder
-from udml_core.data.sources.official.layout import Layout
+from udml_core.data.sources.image_folder import Folder
+from udml_core.data.sources.official.layout import OfficialLayout
 from udml_core.data.sources.official.trees import FlickrMaterials, Scene15, Voc2007
 from udml_core.data.splits import default_split
 from udml_core.runs.search import Query, Retrieval
@@ -118,7 +118,7 @@ def test_voc_has_several_classes_for_an_image_and_the_official_halves(tmp_path: 
                                                        "dog, person · JPEGImages/000001.jpg"]
     assert halves_of(dataset, "seen") == [["000002.jpg", "000004.jpg"], ["000001.jpg", "000003.jpg"]]
     assert default_split(dataset) == "seen"
-    assert isinstance(source, Layout)
+    assert isinstance(source, OfficialLayout)
     assert source.describe() == ("PASCAL VOC 2007: 4 images in 20 classes (published: 9,963 images in 20 classes). "
                                  "Official division: 2 training and 2 test images. An image can have several classes, "
                                  "so methods train without labels, and the evaluation counts an image as a hit for "
@@ -180,4 +180,4 @@ def test_an_incomplete_layout_names_the_missing_part(
 def test_ordinary_folders_are_not_taken_for_a_layout(tmp_path: Path) -> None:
     write_images(tmp_path, "images/cats/1.png", "images/dogs/2.png", "train/cats/3.png", "test/cats/4.png",
                  "image/5.png", "bedroom/6.png", "kitchen/7.png", "JPEGImages/8.jpg")
-    assert not isinstance(catalog.find(str(tmp_path)), Layout)
+    assert not isinstance(catalog.find(str(tmp_path)), OfficialLayout)

@@ -10,7 +10,7 @@ import pytest
 
 from experiments import campaign, zero_shot
 from experiments.campaign import Campaign
-from experiments.campaign_rows import CPU, GPU, Planned, table
+from experiments.campaign_rows import CPU, GPU, PlannedRow, table
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.encoders import BACKBONES
@@ -27,7 +27,7 @@ SECONDS = table("r", "digits", {"a": ("pca", 100), "b": ("pca dimension=8", 300)
 
 
 @pytest.mark.parametrize("row", [*CPU, *GPU], ids=lambda row: f"{row.record}: {row.name}")
-def test_every_declared_row_is_valid(row: Planned) -> None:
+def test_every_declared_row_is_valid(row: PlannedRow) -> None:
     values = zero_shot.parse_row(row.row)
     request = RunRequest.make({"dataset": row.dataset} | values)
     fields, backbone = request.fields, request.backbone
@@ -61,7 +61,7 @@ class Stopwatch(Campaign):
         super().__init__(minutes, "cpu", Path("runs"), rest.pop("out", Path("no-records")), clock=lambda: self.now,
                          **rest)
 
-    def _measure(self, row: Planned, path: Path, stored: dict[str, Any]) -> None:
+    def _measure(self, row: PlannedRow, path: Path, stored: dict[str, Any]) -> None:
         if row.name == "broken":
             raise UserError("The data set is missing.")
         self.now += self.factor * row.seconds * row.seeds
@@ -103,7 +103,7 @@ def test_a_failed_row_is_reported_and_the_next_one_runs() -> None:
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[Planned, ...]]:
+def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[PlannedRow, ...]]:
     """The folder of a finished campaign of two small rows."""
     folder = tmp_path_factory.mktemp("campaign")
     rows = table("small", "digits", {"PCA": ("pca dimension=4", 1), "RPML": ("rpml dimension=4 epochs=2 steps=3", 1)},
@@ -117,7 +117,7 @@ def stored(folder: Path) -> dict[str, Any]:
     return record
 
 
-def test_a_record_holds_every_row_with_date_versions_and_seeds(measured: tuple[Path, tuple[Planned, ...]]) -> None:
+def test_a_record_holds_every_row_with_date_versions_and_seeds(measured: tuple[Path, tuple[PlannedRow, ...]]) -> None:
     folder, rows = measured
     record = stored(folder)
     assert list(record["rows"]) == ["PCA", "RPML"]
@@ -137,7 +137,7 @@ def test_a_record_holds_every_row_with_date_versions_and_seeds(measured: tuple[P
     assert titles >= {"Frozen features", "Start"}
 
 
-def test_equal_rows_of_a_record_are_kept(measured: tuple[Path, tuple[Planned, ...]],
+def test_equal_rows_of_a_record_are_kept(measured: tuple[Path, tuple[PlannedRow, ...]],
                                          capsys: pytest.CaptureFixture[str]) -> None:
     folder, rows = measured
     before = stored(folder)
@@ -147,7 +147,7 @@ def test_equal_rows_of_a_record_are_kept(measured: tuple[Path, tuple[Planned, ..
 
 
 def test_a_row_is_measured_again_alone_and_reuses_its_finished_runs(
-        measured: tuple[Path, tuple[Planned, ...]]) -> None:
+        measured: tuple[Path, tuple[PlannedRow, ...]]) -> None:
     folder, rows = measured
     before, runs = stored(folder), sorted(path.name for path in (folder / "runs").iterdir())
     assert Campaign(10, "cpu", folder / "runs", folder / "records", again=True).run([rows[1]]) == []
@@ -189,6 +189,6 @@ def test_a_row_with_the_papers_settings_lists_its_departures() -> None:
 def test_the_first_images_of_every_class_are_a_data_set_of_their_own(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("UDML_DATA", raising=False)
-    row = Planned("r", "cifar10", "a", "isif", 1, per_class=10)
+    row = PlannedRow("r", "cifar10", "a", "isif", 1, per_class=10)
     with pytest.raises(UserError, match="is not in a folder below UDML_DATA"), campaign.first_images(row, tmp_path):
         pass

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.hold_fast.__main__ import collect_parts, read_log, record_of, run_campaign, table
-from experiments.hold_fast.attempt import Part, attempt_once, count_event, note_figure
+from experiments.hold_fast.attempt import Hostility, attempt_once, count_event, note_figure
 from udml_core.results import records
 
 INPUTS = ("images", "tables", "specs", "options", "addresses", "commands")
@@ -25,7 +25,7 @@ def test_the_campaign_lists_each_broken_attempt_with_the_seed_that_repeats_it(tm
         count_event()
         return "broke here" if random.random() < 0.3 else None
 
-    fragile, sound = Part("fragile", break_sometimes), Part("sound", lambda _random, _scratch: None, batch=3)
+    fragile, sound = Hostility("fragile", break_sometimes), Hostility("sound", lambda _random, _scratch: None, batch=3)
     tallies = run_campaign([fragile, sound], 7, 60, 20)
     assert (tallies["sound"].tried, tallies["sound"].broken) == (20, {})
     assert tallies["fragile"].events == 2 * tallies["fragile"].tried == 40
@@ -48,7 +48,7 @@ def test_a_campaign_goes_on_from_its_log_repeats_what_broke_and_ends_at_its_goal
         note_figure("value", value)
         return "broke here" if value % 3 == 0 and not is_mended else None
 
-    part = Part("fragile", attempt, goal=40)
+    part = Hostility("fragile", attempt, goal=40)
     first = run_campaign([part], 7, 60, 9, True, log)
     broken = set(first["fragile"].broken)
     assert len(made) == len(log.read_text().splitlines()) == 9
@@ -90,14 +90,14 @@ def test_an_attempt_that_hangs_or_raises_counts_as_broken() -> None:
         raise ValueError("unexpected")
 
     began = time.monotonic()
-    assert "has not ended after 0.1 seconds" in (attempt_once(Part("hanging", hang, limit=0.1), 0)[0] or "")
+    assert "has not ended after 0.1 seconds" in (attempt_once(Hostility("hanging", hang, limit=0.1), 0)[0] or "")
     assert time.monotonic() - began < 60
-    assert "ValueError: unexpected" in (attempt_once(Part("failing", fail), 0)[0] or "")
+    assert "ValueError: unexpected" in (attempt_once(Hostility("failing", fail), 0)[0] or "")
 
 
 def test_a_part_is_not_begun_without_the_time_that_it_takes() -> None:
-    long = Part("long", lambda _random, _scratch: None, seconds=3600)
-    short = Part("short", lambda _random, _scratch: None)
+    long = Hostility("long", lambda _random, _scratch: None, seconds=3600)
+    short = Hostility("short", lambda _random, _scratch: None)
     tallies = run_campaign([long, short], 7, 60, 1)
     assert (tallies["long"].tried, tallies["short"].tried) == (0, 1)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from experiments.hold_fast import inputs, names
-from experiments.hold_fast.attempt import Part, attempt_once
+from experiments.hold_fast.attempt import Hostility, attempt_once
 from experiments.real_server import ROOT
 from udml_core.runs import Run
 from udml_core.work.exporting import export
@@ -17,7 +17,7 @@ from udml_core.work.exporting import export
 CHEAP = {part.name: part for part in inputs.PARTS if part.name in ("images", "tables", "options")}
 
 
-def broken_attempts(part: Part, tries: int) -> list[str]:
+def broken_attempts(part: Hostility, tries: int) -> list[str]:
     """Return what broke in the first attempts at a part."""
     return [broken for seed in range(tries) if (broken := attempt_once(part, seed)[0]) is not None]
 

@@ -17,13 +17,13 @@ from udml_core.data import catalog
 from udml_core.exploration.clusters import (
     ascent_path,
     cluster_purity,
+    cluster_summary,
     members,
     moved_points,
     rescale_authority,
-    summary,
-    sweep,
+    summaries_over,
 )
-from udml_core.exploration.lessons import digits_vectors
+from udml_core.exploration.lesson_examples import digits_vectors
 from udml_core.numerics.explanations import Clusters
 from udml_core.numerics.graph import AuthorityGraph
 
@@ -55,7 +55,7 @@ def test_the_summary_equals_a_loop_over_every_point(epsilon: float) -> None:
     graph, _, labels = digits()
     clusters = graph.clusters(epsilon)
     groups = points_by_authority(clusters)
-    result = summary(clusters, labels)
+    result = cluster_summary(clusters, labels)
     assert result.count == len(groups)
     assert result.sizes.tolist() == [len(groups[mode]) for mode in clusters.modes]
     assert result.singletons == sum(len(points) == 1 for points in groups.values())
@@ -64,19 +64,19 @@ def test_the_summary_equals_a_loop_over_every_point(epsilon: float) -> None:
     majority = sum(Counter(labels[points].tolist()).most_common(1)[0][1] for points in groups.values())
     assert result.purity == pytest.approx(majority / len(labels))
     assert result.nmi == pytest.approx(normalized_mutual_info_score(labels, clusters.labels))
-    unlabeled = summary(clusters)
+    unlabeled = cluster_summary(clusters)
     assert (unlabeled.purity, unlabeled.nmi) == (None, None)
 
 
 def test_a_higher_epsilon_never_merges_clusters() -> None:
     graph, _, labels = digits()
-    summaries = sweep(graph, EPSILONS, 100.0, labels)
+    summaries = summaries_over(graph, EPSILONS, 100.0, labels)
     assert [each.count for each in summaries] == sorted(each.count for each in summaries)
     assert summaries[0].count < 60
     assert summaries[-1].count == summaries[-1].singletons == len(labels)
     assert summaries[-1].coverage == 0
     for each, epsilon in zip(summaries, EPSILONS, strict=True):
-        direct = summary(graph.clusters(epsilon, 100.0), labels)
+        direct = cluster_summary(graph.clusters(epsilon, 100.0), labels)
         assert (each.count, each.purity, each.nmi) == (direct.count, direct.purity, direct.nmi)
 
 
@@ -151,7 +151,7 @@ def test_an_ascent_path_climbs_along_relevant_edges_to_the_authority(epsilon: fl
 def test_members_start_with_the_medoid_and_move_outward() -> None:
     graph, vectors, _ = digits()
     clusters = graph.clusters(0.6)
-    sizes = summary(clusters).sizes
+    sizes = cluster_summary(clusters).sizes
     for cluster in np.argsort(-sizes)[:10]:
         points = members(clusters, int(cluster), vectors)
         assert sorted(points.tolist()) == np.flatnonzero(clusters.labels == cluster).tolist()

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from udml_core.exploration.failures import (
-    Pair,
+    ConfusedPair,
     failure_atlas,
     history,
     hit_since,
     last_hit,
-    nearest_others,
+    nearest_other,
 )
 from udml_core.numerics.evaluation import recall_at_k
 
@@ -49,7 +49,7 @@ def test_the_atlas_equals_a_loop_over_every_query(seed: int) -> None:
             counts[pair] = counts.get(pair, 0) + 1
     assert len(counts) > 3
     expected = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    assert atlas.pairs == tuple(Pair(own, other, count) for (own, other), count in expected)
+    assert atlas.pairs == tuple(ConfusedPair(own, other, count) for (own, other), count in expected)
     own, other = expected[0][0]
     assert atlas.members(own, other).tolist() == [row for row in range(len(labels))
                                                   if (labels[row], labels[nearest[row]]) == (own, other)]
@@ -72,7 +72,7 @@ def test_without_a_miss_no_classes_are_confused() -> None:
 
 def test_reported_progress_increases_to_one() -> None:
     shares: list[float] = []
-    nearest_others(class_points(0, 2500)[0], shares.append)
+    nearest_other(class_points(0, 2500)[0], shares.append)
     assert len(shares) > 2
     assert shares == sorted(shares)
     assert shares[-1] == 1

@@ -14,6 +14,7 @@ from udml_core.data.augmentation import COLORS, CROPS
 from udml_core.exploration import instances
 from udml_core.methods.embedder import LatentHead
 from udml_core.numerics.losses.instance_discrimination import adaptable_softmax
+from udml_core.numerics.refinement.linear import unit_rows
 
 RANDOM = np.random.default_rng(0)
 ROWS = RANDOM.normal(size=(30, 6)).astype(np.float32)
@@ -25,7 +26,7 @@ def cosine(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def test_similarities_are_the_cosines_to_the_nearest_images_of_both_kinds() -> None:
-    similar = instances.similarities(ROWS, instances.same_class(LABELS), 5)
+    similar = instances.pair_similarities(ROWS, instances.same_class(LABELS), 5)
     positive, negative = [], []
     for query in range(30):
         rest = [(cosine(ROWS[query], ROWS[other]), LABELS[other] == LABELS[query])
@@ -45,7 +46,7 @@ def test_auc_counts_pairs_and_halves_ties() -> None:
 
 
 def test_histograms_include_values_below_the_axis() -> None:
-    similar = instances.similarities(ROWS, instances.same_class(LABELS))
+    similar = instances.pair_similarities(ROWS, instances.same_class(LABELS))
     edges = instances.common_edges([similar])
     assert edges[-1] == 1
     lowest = min(np.quantile(cosines, 0.05) for cosines in (similar.positive, similar.negative))
@@ -61,7 +62,7 @@ def test_the_nearest_images_replace_the_class_of_unlabeled_data() -> None:
                         key=lambda other: -cosine(ROWS[query], ROWS[other]))
         assert set(np.flatnonzero(own[query])) == set(ranked[:4])
     assert instances.nearest_mask(ROWS[:3], 5).sum() == 6
-    similar = instances.similarities(ROWS, own, 4)
+    similar = instances.pair_similarities(ROWS, own, 4)
     assert similar.positive.mean() > similar.negative.mean()
 
 
@@ -112,7 +113,7 @@ def test_a_batch_contains_the_image_and_others_of_its_half() -> None:
 
 def test_latent_rows_equal_the_output_of_the_head() -> None:
     weight = RANDOM.normal(size=(6, 6)).astype(np.float32)
-    rows = instances.unit_rows(ROWS)
+    rows = unit_rows(ROWS)
     head = LatentHead(torch.eye(6), torch.from_numpy(weight))
     np.testing.assert_allclose(instances.latent_rows(rows, weight), head.latent_of(torch.from_numpy(rows)), atol=1e-6)
 

@@ -138,7 +138,7 @@ def test_a_share_below_the_threshold_never_displays_as_equal_to_it() -> None:
 
 
 def test_hits_are_counted_among_the_first_images() -> None:
-    assert neighborhoods.count_hits(np.array([True, False, True, True]), (1, 2, 4)) == (1, 1, 3)
+    assert neighborhoods.hits_among_first(np.array([True, False, True, True]), (1, 2, 4)) == (1, 1, 3)
 
 
 def test_the_heat_map_is_sorted_by_class_and_averages_each_pair_once(embedding: np.ndarray) -> None:
@@ -174,8 +174,8 @@ def test_a_proxy_is_drawn_at_the_mean_of_its_nearest_images(embedding: np.ndarra
     assert nearest[:, 0].tolist() == [4, 60]
     positions = np.random.default_rng(1).normal(size=(120, 2))
     np.testing.assert_allclose(neighborhoods.mean_positions(positions, nearest)[1], positions[nearest[1]].mean(axis=0))
-    assert neighborhoods.spread(proxies) == pytest.approx(float(np.linalg.norm(embedding[4] - embedding[60])))
-    assert neighborhoods.spread(Proxies(embedding[:1], np.zeros((1, 6, 2)))) == 0
+    assert neighborhoods.proxy_distance(proxies) == pytest.approx(float(np.linalg.norm(embedding[4] - embedding[60])))
+    assert neighborhoods.proxy_distance(Proxies(embedding[:1], np.zeros((1, 6, 2)))) == 0
 
 
 @pytest.mark.parametrize(("n_alpha", "n_beta"), [(4.0, 0.5), (1.0, 0.5), (2.0, 1.0), (1.0, 1.0), (3.0, 2.0)])

@@ -15,12 +15,12 @@ from udml_core.exploration.pairs import (
     class_contradictions,
     contradicting_pairs,
     default_hinge,
+    distance_histograms,
     first_new_pair,
     hinge_arguments,
     informative_pairs,
     position_of_pair,
     slider_step,
-    spread,
 )
 
 POINTS = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
@@ -72,13 +72,13 @@ def test_the_argument_is_positive_exactly_for_violations() -> None:
 def test_a_histogram_counts_every_pair_once() -> None:
     random = np.random.default_rng(1)
     before, after, same = random.gamma(2, size=500), random.gamma(1, size=500), random.random(500) < 0.3
-    histogram = spread(before, after, same, 2.0)
+    histogram = distance_histograms(before, after, same, 2.0)
     for counts, values in ((histogram.before, before), (histogram.after, after)):
         assert counts.sum(axis=1).tolist() == [same.sum(), (~same).sum()]
         low, high = histogram.edges[3], histogram.edges[4]
         inside = (values >= low) & (values < high)
         assert counts[:, 3].tolist() == [(inside & same).sum(), (inside & ~same).sum()]
-    assert spread(before, after, same, 50.0).edges[-1] == 50
+    assert distance_histograms(before, after, same, 50.0).edges[-1] == 50
     assert histogram.edges[-1] >= np.quantile(before, 0.98)
 
 

@@ -10,8 +10,8 @@ from udml_core.exploration.refining import (
     LiveGallery,
     RefinedGallery,
     choose_queries,
-    evenly_spaced,
     measure,
+    rounded_sample,
     seen_images,
     votes_for,
 )
@@ -231,5 +231,5 @@ def test_steps_have_seen_what_the_refiner_says(recipe: str, has_training: bool, 
 
 
 def test_evenly_spaced_indices_reach_both_ends() -> None:
-    assert evenly_spaced(10, 4).tolist() == [0, 3, 6, 9]
-    assert evenly_spaced(3, 10).tolist() == [0, 1, 2]
+    assert rounded_sample(10, 4).tolist() == [0, 3, 6, 9]
+    assert rounded_sample(3, 10).tolist() == [0, 1, 2]

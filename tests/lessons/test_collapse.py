@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from experiments.lessons.collapse import ALPHA, RATES, STEPS, images, triplets_of
-from udml_core.exploration.lessons import digits_vectors
+from udml_core.exploration.lesson_examples import digits_vectors
 from udml_core.numerics.evaluation import effective_rank, recall_at_k
 from udml_core.numerics.geometry import Stiefel
 from udml_core.numerics.losses.angular import smooth_angular_loss

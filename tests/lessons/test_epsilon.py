@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from udml_core.exploration.clusters import summary
-from udml_core.exploration.lessons import digits_ascent, smallest_ascent
+from udml_core.exploration.clusters import cluster_summary
+from udml_core.exploration.lesson_examples import digits_ascent, smallest_ascent
 
 pytestmark = pytest.mark.browser
 
@@ -22,7 +22,7 @@ def test_the_clusters_of_the_lesson_are_the_library_s(compute: Callable[..., Any
         ascent, labels = smallest_ascent(), np.repeat(np.arange(3), 15)
     for epsilon in (0.305, 0.455, 0.655, 0.905):
         clusters = ascent.graph.clusters(epsilon)
-        numbers = summary(clusters, labels)
+        numbers = cluster_summary(clusters, labels)
         shown = compute("epsilon", {"images": images, "epsilon": epsilon}, """n => ({count: n.count, largest: n.largest,
             purity: n.purity, coverage: n.coverage, singletons: n.singletons, parents: Array.from(n.parents)})""")
         assert np.array_equal(shown["parents"], clusters.parents)
@@ -36,7 +36,7 @@ def test_what_the_text_says_of_its_cases() -> None:
     merged = ascent.graph.clusters(0.3).labels
     largest = np.bincount(dataset.labels[merged == np.bincount(merged).argmax()], minlength=10)
     assert set(np.argsort(largest)[-2:]) == {1, 8}
-    assert summary(ascent.graph.clusters(0.9)).coverage < 0.05
-    counts = [summary(smallest_ascent().graph.clusters(epsilon)).count for epsilon in (0.3, 0.45, 0.9)]
+    assert cluster_summary(ascent.graph.clusters(0.9)).coverage < 0.05
+    counts = [cluster_summary(smallest_ascent().graph.clusters(epsilon)).count for epsilon in (0.3, 0.45, 0.9)]
     assert counts[:2] == [2, 3]
     assert counts[2] > 20

@@ -13,7 +13,7 @@ from sklearn.metrics import mutual_info_score, normalized_mutual_info_score
 from experiments.lessons.measures import ROWS
 from udml_core.base.arrays import Array
 from udml_core.data import catalog
-from udml_core.exploration.lessons import digits_vectors
+from udml_core.exploration.lesson_examples import digits_vectors
 from udml_core.numerics.evaluation import kmeans_clusters, nmi, rankings, recall_at_k
 from udml_core.numerics.refinement.ranking_measures import retrieval_measures
 

@@ -12,7 +12,7 @@ import pytest
 
 from experiments.lessons import reranking
 from udml_core.data import catalog
-from udml_core.exploration.lessons import digits_vectors
+from udml_core.exploration.lesson_examples import digits_vectors
 from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement.ranking_measures import retrieval_measures
 from udml_core.results.lessons import FOLDER

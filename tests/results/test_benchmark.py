@@ -14,8 +14,17 @@ from scipy import stats
 
 from experiments import benchmark as command
 from experiments import zero_shot
-from experiments.benchmark_papers import PAPER_TABLES
-from experiments.benchmark_rows import BATCH, NO_LEARNING, PLACES, RECIPES, VIEWS, Compared, Place, rows_of
+from experiments.benchmark_rows import (
+    BATCH,
+    NO_LEARNING,
+    PAPER_TABLES,
+    RECIPES,
+    TRACKS,
+    VIEWS,
+    Compared,
+    Track,
+    benchmark_rows,
+)
 from udml_core.base.arrays import Booleans
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
@@ -24,8 +33,8 @@ from udml_core.methods import METHODS, find_method
 from udml_core.results import benchmark
 from udml_core.results.benchmark import DataSet, Difference, Entry, PaperTable, SeedRun
 
-ROWS = [(place, row) for place in PLACES for row in rows_of(place)]
-PASSES = [(place, row) for place, row in ROWS if "batch" in find_method(row.method).model_fields
+ROWS = [(track, row) for track in TRACKS for row in benchmark_rows(track)]
+PASSES = [(track, row) for track, row in ROWS if "batch" in find_method(row.method).model_fields
           and row.name != NO_LEARNING and find_method(row.method).card.supervision != "pairs"]
 """Rows of the methods that pass over the training images in batches."""
 CLASSIFIERS = ("a", "b", "c", "d")
@@ -41,35 +50,35 @@ def fields_of(row: Compared) -> dict[str, Any]:
     return fields
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.dataset)
-def test_every_method_and_every_baseline_is_a_row_of_every_data_set(place: Place) -> None:
-    names = [row.name for row in rows_of(place)]
+@pytest.mark.parametrize("track", TRACKS, ids=lambda track: track.dataset)
+def test_every_method_and_every_baseline_is_a_row_of_every_data_set(track: Track) -> None:
+    names = [row.name for row in benchmark_rows(track)]
     assert len(set(names)) == len(names)
     assert set(names) == {method.card.title for method in METHODS} | {NO_LEARNING} | set(RECIPES)
     assert {"Frozen features", "PCA"} <= set(names)
 
 
 def test_methods_that_train_in_batches_have_equal_passes_batches_and_views() -> None:
-    for place, row in PASSES:
+    for track, row in PASSES:
         method = find_method(row.method).make(fields_of(row))
-        assert (fields_of(row)["epochs"], fields_of(row)["batch"]) == (place.epochs, BATCH), row.row
+        assert (fields_of(row)["epochs"], fields_of(row)["batch"]) == (track.epochs, BATCH), row.row
         if method.cached_views:
             crops = 2 if row.method == "rotnet" else VIEWS
             rotations = 4 if row.method == "rotnet" else 1
-            is_last = row.method == "rotnet" and place.trains == "last"
+            is_last = row.method == "rotnet" and track.trains == "last"
             assert method.cached_views == crops * rotations + is_last, row.row
     assert len({row.method for _, row in PASSES}) > 10
 
 
 def test_other_iterative_methods_have_about_as_many_steps() -> None:
-    steps = {(place.dataset, row.method): fields_of(row) for place, row in ROWS}
-    digits, birds = PLACES[0], PLACES[3]
+    steps = {(track.dataset, row.method): fields_of(row) for track, row in ROWS}
+    digits, birds = TRACKS[0], TRACKS[3]
     assert (digits.steps, birds.steps) == (10 * 8, 2 * 24)
-    for place in PLACES:
-        rpml = steps[place.dataset, "rpml"]
-        assert rpml["epochs"] * rpml["steps"] == place.steps
-        assert steps[place.dataset, "lmnn"]["iterations"] == place.steps
-        assert steps[place.dataset, "nml"]["epochs"] == max(1, round(place.steps / 79)), "79 steps of 128 pairs"
+    for track in TRACKS:
+        rpml = steps[track.dataset, "rpml"]
+        assert rpml["epochs"] * rpml["steps"] == track.steps
+        assert steps[track.dataset, "lmnn"]["iterations"] == track.steps
+        assert steps[track.dataset, "nml"]["epochs"] == max(1, round(track.steps / 79)), "79 steps of 128 pairs"
 
 
 def test_the_learning_rate_of_zero_learns_nothing_and_is_not_the_method() -> None:
@@ -78,18 +87,18 @@ def test_the_learning_rate_of_zero_learns_nothing_and_is_not_the_method() -> Non
             assert fields_of(row)["learning_rate"] == 0
             assert command.printed_figures(row) == {}
             assert not row.is_method
-    assert sum(row.name == NO_LEARNING for _, row in ROWS) == len(PLACES)
+    assert sum(row.name == NO_LEARNING for _, row in ROWS) == len(TRACKS)
 
 
-@pytest.mark.parametrize("place", PLACES[:2], ids=lambda place: place.dataset)
-def test_the_declared_numbers_of_images_and_labels_are_the_data_sets(place: Place) -> None:
-    dataset = catalog.load(place.dataset)
-    spec = zero_shot.plan_row(dataset, f"ssdml dimension={place.dimension} {place.options}", 0)
+@pytest.mark.parametrize("track", TRACKS[:2], ids=lambda track: track.dataset)
+def test_the_declared_numbers_of_images_and_labels_are_the_data_sets(track: Track) -> None:
+    dataset = catalog.load(track.dataset)
+    spec = zero_shot.plan_row(dataset, f"ssdml dimension={track.dimension} {track.options}", 0)
     train = make_split(dataset, "zero-shot").train
     assert dataset.labels is not None
     assert (len(train), spec.split, spec.backbone, spec.encoder.size) == (
-        place.images, "zero-shot", place.backbone, place.size)
-    assert spec.labels_per_class * len(np.unique(dataset.labels[train])) == place.labels
+        track.images, "zero-shot", track.backbone, track.size)
+    assert spec.labels_per_class * len(np.unique(dataset.labels[train])) == track.labels
 
 
 def test_the_papers_tables_name_only_known_methods() -> None:
@@ -114,8 +123,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_benchmark(folder: Path) -> list[Any]:
     """Measure two rows of two seeds on the digits."""
     wanted = {"Frozen features", "Re-ranking"}
-    rows = [replace(row, seeds=2) for row in rows_of(PLACES[0]) if row.name in wanted]
-    return command.Benchmark(10, "cpu", folder / "runs", folder).run(list(rows))
+    rows = [replace(row, seeds=2) for row in benchmark_rows(TRACKS[0]) if row.name in wanted]
+    return command.BenchmarkCampaign(10, "cpu", folder / "runs", folder).run(list(rows))
 
 
 def test_the_record_has_costs_lines_runs_and_supervision(measured: Path) -> None:
@@ -169,10 +178,10 @@ def test_the_table_reads_the_record(measured: Path) -> None:
 def test_the_projects_record_has_declared_rows_whose_means_are_the_seeds() -> None:
     record = json.loads((benchmark.FOLDER / "benchmark.json").read_text(encoding="utf-8"))
     assert record["papers"] == [vars(table) for table in PAPER_TABLES]
-    places = {place.dataset: place for place in PLACES}
+    tracks = {track.dataset: track for track in TRACKS}
     assert record["datasets"]
     for dataset, measured in record["datasets"].items():
-        declared = {row.name: row for row in rows_of(places[dataset])}
+        declared = {row.name: row for row in benchmark_rows(tracks[dataset])}
         for name, stored in measured["rows"].items():
             row = declared[name]
             assert (stored["row"], stored["recipe"], stored["method"]) == (row.row, row.recipe, row.method)

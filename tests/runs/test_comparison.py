@@ -9,7 +9,7 @@ import pytest
 
 from tests.running import spec
 from udml_core.runs import create_run
-from udml_core.runs.comparison import differing_settings, seed_groups, settings_of, spread
+from udml_core.runs.run_comparison import differing_settings, seed_groups, settings_of, spread
 
 
 def test_only_differing_settings_are_listed_also_those_of_one_method(tmp_path: Path) -> None:

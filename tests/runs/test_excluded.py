@@ -20,7 +20,7 @@ from udml_core.numerics.evaluation import map_at_r, recall_at_k
 from udml_core.runs import Run, RunRequest, Spec, create_run
 from udml_core.runs.analyses import plan_analysis
 from udml_core.runs.command import command_limits
-from udml_core.runs.comparison import differing_settings, settings_of
+from udml_core.runs.run_comparison import differing_settings, settings_of
 from udml_core.runs.search import Query, Retrieval
 from udml_core.work import jobs
 from udml_core.work.workers import analyse as analysis_worker

@@ -11,7 +11,7 @@ from udml_core.data.features import embed_pixels, features_path
 from udml_core.methods import Embedder
 from udml_core.runs import Run
 from udml_core.runs.analyses import plan_analysis
-from udml_core.runs.search import Frames, frame_words
+from udml_core.runs.search import Frames, frame_words, trained_name
 from udml_core.work.workers.analyse import keep
 
 NAMES = ("frozen", "initial", "final", "0", "1", "2")
@@ -87,6 +87,7 @@ def test_a_name_in_words(run: Run) -> None:
     for name, expected in words.items():
         assert frame_words(name) == frame_words(name, run) == expected
     assert (frame_words("2"), frame_words("2", run)) == ("epoch 2", "after training")
+    assert [trained_name(run, name) for name in ("0", "1", "2", "frozen")] == ["initial", "1", "final", "frozen"]
     assert Frames(run, run.dataset).frame("2").words == "after training"
 
 

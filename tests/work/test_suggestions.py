@@ -16,7 +16,7 @@ from udml_core.methods import METHODS, find_method
 from udml_core.methods.base import MOST_MAIN
 from udml_core.work import jobs
 from udml_core.work.jobs import suggestions
-from udml_core.work.jobs.estimate import epoch_kind, image_kind, record_epoch, view_kind
+from udml_core.work.jobs.estimate import encoding_kind, epoch_kind, record_epoch, view_kind
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +93,7 @@ def test_an_estimate_uses_the_speeds_of_this_machine() -> None:
     before = jobs.estimate(planned, dataset)
     assert not before.measured
     record_epoch(planned, 1797, 2 * before.training_seconds / 4)
-    record_speed(image_kind(planned), 0.5)
+    record_speed(encoding_kind(planned), 0.5)
     assert not jobs.estimate(planned, dataset).measured, "its views were never measured"
     record_speed(view_kind(planned), 0.25)
     after = jobs.estimate(planned, dataset)
@@ -109,7 +109,7 @@ def test_a_run_measures_its_own_speed(tmp_path: Path) -> None:
 
     run = trained(tmp_path / "runs")
     assert run.status().state == "done", run.status().message
-    for kind in (epoch_kind, image_kind):
+    for kind in (epoch_kind, encoding_kind):
         measured = measured_speed(kind(run.spec()))
         assert measured is not None
         assert measured > 0

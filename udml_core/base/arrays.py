@@ -1,4 +1,4 @@
-"""Array types, the size from which arrays count as large, and the rows of images."""
+"""Array types, the size from which arrays count as large, rows of images and samples of rows."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ def rows_of(indices: Integers, wanted: Integers | int) -> Integers:
     """
     rows = np.searchsorted(indices, wanted).clip(max=max(0, len(indices) - 1))
     return np.where(indices[rows] == wanted, rows, -1) if len(indices) else np.full(np.shape(wanted), -1)
+
+
+def evenly_spaced(count: int, most: int) -> Integers:
+    """Return at most `most` of the rows 0 to count − 1, evenly spaced, both ends included."""
+    return np.linspace(0, count - 1, min(count, most)).astype(np.int64)
 
 
 def misfit(arrays: Mapping[str, Array], shapes: Mapping[str, str]) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import sys
 from pathlib import Path
 
 import platformdirs
@@ -27,6 +28,21 @@ EXPOSED = "UDML_EXPOSED"
 def python_path() -> str:
     """Return PYTHONPATH for another process that must import this package."""
     return os.pathsep.join([str(PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+def prefer_package(name: str, root: Path) -> None:
+    """Make imports of a package find the one in a folder, whatever else the environment holds under this name.
+
+    Args:
+        name: The name.
+        root: The folder that contains the package.
+    """
+    if sys.path[0] != str(root):
+        sys.path[:] = [str(root), *(path for path in sys.path if path != str(root))]
+    folders = [Path(folder).resolve() for folder in getattr(sys.modules.get(name), "__path__", ())]
+    if (root / name).resolve() not in folders:  # another package was imported, or none
+        for module in [module for module in sys.modules if module == name or module.startswith(f"{name}.")]:
+            del sys.modules[module]
 
 
 def cache_folder() -> Path:

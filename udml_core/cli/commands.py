@@ -20,7 +20,7 @@ import typer
 from udml_core.base.declaration import Options, describe
 from udml_core.base.errors import UserError, counted, quoted
 from udml_core.base.paths import existing_path
-from udml_core.cli.engines import Engine, EngineOptions, engine_of
+from udml_core.cli.engines import Engine, EngineOptions, requested_engine
 from udml_core.cli.galleries import index
 from udml_core.cli.options import Json, Root, call_with_options, parse_settings, root_of, takes_options
 from udml_core.cli.output import (
@@ -163,7 +163,7 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
     from udml_core.runs.engines import gpus_of
     from udml_core.work import jobs
 
-    on = engine_of(engine, engine_options)
+    on = requested_engine(engine, engine_options)
     # The paper's preset replaces every option that the user does not give.
     chosen = {name: value for name, value in options.items() if _is_given(context, name)}
     request = RunRequest.make(chosen | {"fields": parse_settings(settings or []),
@@ -261,7 +261,8 @@ def resume(name: RunName, engine: Annotated[Literal["local", "slurm", "submitit-
     from udml_core.work import jobs
 
     run = _find_run(name, root)
-    jobs.resume(run, None if engine is None and not engine_options else engine_of(engine, engine_options) or "local")
+    is_default = engine is None and not engine_options
+    jobs.resume(run, None if is_default else requested_engine(engine, engine_options) or "local")
     if wait:
         follow_run(run)
     print_run(run, as_json, must_be_done=wait)

@@ -19,7 +19,7 @@ EngineOptions = Annotated[list[str] | None, typer.Option("--engine-option", meta
     "What the run needs there: minutes, cpus, memory (GB), gpus, partition, account, qos or constraint."))]
 
 
-def engine_of(engine: str | None, options: list[str] | None) -> EngineRequest | None:
+def requested_engine(engine: str | None, options: list[str] | None) -> EngineRequest | None:
     """Return the request to an engine; None for the queue of this machine.
 
     Raises:

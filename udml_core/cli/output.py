@@ -39,12 +39,12 @@ def print_levels(folder: Located, as_json: bool) -> None:
         UserError: The folder does not exist or has no images.
     """
     folder.check()
-    rows = [{"level": found.level, "sizes": dict(found.sizes), "loose": found.loose, "classes": found.has_classes}
-            for found in folder.levels()]
+    rows = [{"level": level.level, "sizes": dict(level.sizes), "loose": level.loose, "classes": level.has_classes}
+            for level in folder.levels()]
     print_answer({"levels": rows}, as_json, lambda: [
-        f"level {found.level}: {len(found.sizes)} subfolders "
-        f"({', '.join(list(found.sizes)[:SHOWN_CLASSES])}{', …' if len(found.sizes) > SHOWN_CLASSES else ''})"
-        + (f", {found.loose} images above it" if found.loose else "") for found in folder.levels()]
+        f"level {level.level}: {len(level.sizes)} subfolders "
+        f"({', '.join(list(level.sizes)[:SHOWN_CLASSES])}{', …' if len(level.sizes) > SHOWN_CLASSES else ''})"
+        + (f", {level.loose} images above it" if level.loose else "") for level in folder.levels()]
         or [folder.describe()])
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from udml_core.base.errors import UserError, quoted
-from udml_core.cli.engines import Engine, EngineOptions, destination_of, engine_of
+from udml_core.cli.engines import Engine, EngineOptions, destination_of, requested_engine
 from udml_core.cli.options import Json, Root, root_of
 from udml_core.cli.output import POLL_SECONDS, exit_with, print_answer
 
 if TYPE_CHECKING:
     from udml_core.runs.engines import EngineRequest
-    from udml_core.work.sweeps import Combination, Progress, Sweep
+    from udml_core.work.sweeps import Combination, GroupProgress, Sweep
 
 SHOWN_COMBINATIONS = 20
 LONGEST_PAUSE = 5.0
@@ -41,7 +41,7 @@ def sweep(file: Annotated[Path, typer.Argument(metavar="FILE", help="A YAML file
     spec = core.read_sweep(file)
     if budget is not None:
         spec = spec.model_copy(update={"budget": budget})
-    request = engine_of(engine, engine_options)
+    request = requested_engine(engine, engine_options)
     if plan:
         _print_plan(spec, root_of(root), request, as_json)
         return
@@ -96,10 +96,10 @@ def _print_plan(spec: Any, root: Path, engine: EngineRequest | None, as_json: bo
     planned = core.plan_runs(spec, gpus=gpus_of(engine))
     existing = core.runs_by_key(root)
     rows = [{"method": run.request.method, "dataset": run.request.dataset, "seed": run.request.seed,
-             "values": core.values_of(run.request, spec.varied), "exists": run.key in existing,
+             "values": core.chosen_values(run.request, spec.varied), "exists": run.key in existing,
              "possible": run.spec is not None} for run in planned]
     new = [run.spec for run in planned if run.spec is not None and run.key not in existing]
-    seconds = sum(core.expected_seconds(new))
+    seconds = sum(core.seconds_of_runs(new))
     options = {} if engine is None else engine.model_dump(exclude={"engine"}, exclude_defaults=True)
     print_answer({"criterion": spec.criterion, "runs": rows, "new": len(new), "expected_seconds": seconds,
                   "engine": "local" if engine is None else engine.engine, "engine_options": options}, as_json,
@@ -114,10 +114,10 @@ def _print_list(root: Path, as_json: bool) -> None:
     from udml_core.work import sweeps as core
 
     runs = core.runs_by_key(root)
-    found = [(sweep, core.progress_of(sweep.members(runs))) for sweep in core.list_sweeps(root)]
+    listed = [(sweep, core.progress_of(sweep.members(runs))) for sweep in core.list_sweeps(root)]
     print_answer({"sweeps": [{"sweep": sweep.id, "name": sweep.spec.name, "state": progress.state,
-                              "runs": progress.counts} for sweep, progress in found]}, as_json, lambda: [
-        f"{sweep.id}  {_progress_words(progress)}" for sweep, progress in found]
+                              "runs": progress.counts} for sweep, progress in listed]}, as_json, lambda: [
+        f"{sweep.id}  {_progress_words(progress)}" for sweep, progress in listed]
         or [f"No sweeps in {root}. Start one: udml sweep sweep.yaml"])
 
 
@@ -130,14 +130,15 @@ def _follow_and_print(chosen: Sweep, wait: bool, criterion: str | None, as_json:
     by = criterion or chosen.spec.criterion or "effective rank"
     members = chosen.members()
     progress = core.progress_of(members)
-    found = core.combinations(members, chosen.spec.varied, by)
-    best = core.best_combinations(found)
-    ordered = sorted(found, key=lambda one: -(one.score.mean if one.score else float("-inf")))
+    measured = core.combinations(members, chosen.spec.varied, by)
+    best = core.best_combinations(measured)
+    ordered = sorted(measured, key=lambda combination: -combination.mean_score)
     print_answer({"sweep": chosen.id, "name": chosen.spec.name, "state": progress.state, "runs": progress.counts,
-                  "criterion": by, "best": {name: _row(one, by) for name, one in best.items()},
-                  "combinations": [_row(one, by) for one in ordered]}, as_json, lambda: [
+                  "criterion": by, "best": {name: _row(combination, by) for name, combination in best.items()},
+                  "combinations": [_row(combination, by) for combination in ordered]}, as_json, lambda: [
         f"{chosen.id}  {_progress_words(progress)}", f"by {by}:",
-        *(("* " if one in best.values() else "  ") + _line(one) for one in ordered[:SHOWN_COMBINATIONS])])
+        *(("* " if combination in best.values() else "  ") + _line(combination)
+          for combination in ordered[:SHOWN_COMBINATIONS])])
     if wait and progress.state != "done":
         exit_with(f"The sweep {chosen.id} is {progress.state}: {_progress_words(progress)}. Resume it with "
                   f"`udml sweeps {chosen.id} --resume`.", 1)
@@ -187,7 +188,7 @@ def _words(values: Any) -> str:
     return " ".join(f"{name}={value}" for name, value in values.items())
 
 
-def _progress_words(progress: Progress) -> str:
+def _progress_words(progress: GroupProgress) -> str:
     counts = ", ".join(f"{count} {state}" for state, count in progress.counts.items())
     left = progress.seconds_left
     return counts + (f"; about {left / 60:.1f} minutes left" if left is not None else "")

@@ -30,15 +30,15 @@ from udml_core.data.sources.archive import extract, inner_path, is_archive, new_
 from udml_core.data.sources.cifar10 import Cifar10
 from udml_core.data.sources.digits import Digits
 from udml_core.data.sources.embeddings import LAYOUT as TABLE_LAYOUT
-from udml_core.data.sources.embeddings import Table, table_of, write_table
+from udml_core.data.sources.embeddings import EmbeddingTable, table_of, write_table
 from udml_core.data.sources.emoji import Emoji
 from udml_core.data.sources.fashion_mnist import FashionMini
-from udml_core.data.sources.folder import LAYOUT, Folder
 from udml_core.data.sources.idx import MNIST, FashionMNIST, MNISTTest
+from udml_core.data.sources.image_folder import LAYOUT, Folder
 from udml_core.data.sources.levels import check_level
 from udml_core.data.sources.listing import ENDINGS
 from udml_core.data.sources.located import Located
-from udml_core.data.sources.official.layout import Layout
+from udml_core.data.sources.official.layout import OfficialLayout
 from udml_core.data.sources.opening import open_folder, plain_name
 from udml_core.data.sources.source import Source
 from udml_core.data.sources.table_columns import Choices
@@ -81,7 +81,7 @@ def sources() -> list[Source]:
             if os.path.isdir(path) and path.name not in names and not path.name.startswith("."):
                 source = open_folder(path, name=path.name)
                 # An incomplete official layout is listed, because its message says which files are missing.
-                if source.missing() is None or isinstance(source, Layout):
+                if source.missing() is None or isinstance(source, OfficialLayout):
                     known.append(source)
     for name in remembered_folders():
         with suppress(UserError):  # the folder no longer has the layout to which the option belongs
@@ -103,7 +103,7 @@ def find(name: str) -> Source:
 
     `#level=2` after the name or path chooses the level of subfolders that are the classes; see `Folder`.
     `#label=COLUMN` chooses the labels of a table; see `MetadataFolder`. Official layouts have other options, such as
-    `#crop=box`; see `Layout`.
+    `#crop=box`; see `OfficialLayout`.
 
     Raises:
         UserError: There is no data set or folder of that name.
@@ -122,7 +122,7 @@ def find(name: str) -> Source:
     if plain != name:
         source = find(plain)
         if isinstance(source, Located):
-            title = None if isinstance(source, Layout) else source.title
+            title = None if isinstance(source, OfficialLayout) else source.title
             return open_folder(source.path, name[len(plain):], source.name, title)
         raise UserError(f"Only a folder of images has class levels and options, got {quoted(name)}. Use "
                         f"{quoted(plain)}.")
@@ -150,14 +150,14 @@ def remembered_folders() -> list[str]:
             if any(os.path.isdir(path) and may_read(Path(path)) for path in (name, plain_name(name)))]
 
 
-def remembered_tables() -> list[Table]:
+def remembered_tables() -> list[EmbeddingTable]:
     """Return the remembered tables of embeddings that exist and may be read."""
     with suppress(UserError):  # someone edited the list
         return [table for name in _stored_folders() if (table := table_of(name)) is not None]
     return []
 
 
-def remember_table(table: Table) -> None:
+def remember_table(table: EmbeddingTable) -> None:
     """Add a table of embeddings to the list of data sets; it is listed once, with the columns chosen last."""
     _update_folders(lambda known: [*(name for name in known if not _is_name_of(name, table.path)), table.name])
 
@@ -318,7 +318,7 @@ def _import(name: str, write: Callable[[Path], None], keep: Callable[[Path], obj
     return folder
 
 
-def import_table(name: str, files: Sequence[tuple[str, bytes]], choices: Choices = Choices()) -> Table:  # noqa: B008
+def import_table(name: str, files: Sequence[tuple[str, bytes]], choices: Choices = Choices()) -> EmbeddingTable:  # noqa: B008
     """Store an uploaded table of embeddings and remember it as a data set, if it can be loaded.
 
     Args:
@@ -335,15 +335,15 @@ def import_table(name: str, files: Sequence[tuple[str, bytes]], choices: Choices
         root.mkdir(parents=True)
         path = write_table(root, _checked_name(name), files)
         try:
-            Table(path, choices).load(lambda _share, _step: None)
+            EmbeddingTable(path, choices).load(lambda _share, _step: None)
         except UserError as error:
             problem = f"{error.problem} {error.change}" if isinstance(error, ChoiceError) else str(error)
             raise UserError(_as_uploaded(problem, path, files)) from error
         written.append(path.name)
 
     folder = _import(name, write, lambda folder: remember_table(
-        Table(folder / written[0], choices)))
-    return Table(folder / written[0], choices)
+        EmbeddingTable(folder / written[0], choices)))
+    return EmbeddingTable(folder / written[0], choices)
 
 
 def _as_uploaded(problem: str, path: Path, files: Sequence[tuple[str, bytes]]) -> str:

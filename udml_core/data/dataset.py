@@ -13,7 +13,7 @@ from PIL import Image, UnidentifiedImageError
 
 from udml_core.base.arrays import LARGE, Array, Booleans, Integers
 from udml_core.base.errors import UserError
-from udml_core.data.columns import Columns
+from udml_core.data.dataset_columns import Columns
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 """Formats that are read, independent of the file extension. Pillow supports more, but runs PostScript as code."""

@@ -40,7 +40,7 @@ class Summary:
     nmi: float | None
 
 
-def summary(clusters: Clusters, labels: Array | None = None) -> Summary:
+def cluster_summary(clusters: Clusters, labels: Array | None = None) -> Summary:
     """Compute the statistics of a clustering of n points.
 
     The clusters are compared with labels (n,) if there are any.
@@ -61,10 +61,10 @@ def rescale_authority(graph: Graph) -> Graph:
     return replace(graph, rescaled=True, _staircase=None)
 
 
-def sweep(graph: Graph, epsilons: Sequence[float], gamma: float,
+def summaries_over(graph: Graph, epsilons: Sequence[float], gamma: float,
           labels: Array | None = None) -> list[Summary]:
     """Compute the statistics of the clusters at each ε."""
-    return [summary(graph.clusters(epsilon, gamma), labels) for epsilon in epsilons]
+    return [cluster_summary(graph.clusters(epsilon, gamma), labels) for epsilon in epsilons]
 
 
 def cluster_purity(clusters: Clusters, labels: Array) -> tuple[Array, Array]:

@@ -52,9 +52,9 @@ def mean_interval(values: Array) -> tuple[float, float] | None:
     known = values[~np.isnan(values)]
     if len(known) < 2:
         return None
-    found = bootstrap((known,), np.mean, n_resamples=RESAMPLES, batch=100, method="percentile",
+    interval = bootstrap((known,), np.mean, n_resamples=RESAMPLES, batch=100, method="percentile",
                       rng=np.random.default_rng(0)).confidence_interval
-    return float(found.low), float(found.high)
+    return float(interval.low), float(interval.high)
 
 
 def aligned_layouts(layouts: Sequence[tuple[Array, Array]]) -> list[Array]:

@@ -13,7 +13,7 @@ from udml_core.numerics.evaluation import rankings
 
 
 @dataclass(frozen=True)
-class Pair:
+class ConfusedPair:
     """Two confused classes.
 
     Attributes:
@@ -49,11 +49,11 @@ class Atlas:
         return self.classes != self.nearest_classes
 
     @cached_property
-    def pairs(self) -> tuple[Pair, ...]:
+    def pairs(self) -> tuple[ConfusedPair, ...]:
         """The confused classes, most frequent first; ties are sorted by class."""
         missed = np.stack([self.classes, self.nearest_classes], axis=1)[self.misses]
         confused, counts = np.unique(missed, axis=0, return_counts=True)
-        return tuple(Pair(int(confused[row, 0]), int(confused[row, 1]), int(counts[row]))
+        return tuple(ConfusedPair(int(confused[row, 0]), int(confused[row, 1]), int(counts[row]))
                      for row in np.argsort(-counts, kind="stable"))
 
     @property
@@ -75,7 +75,7 @@ class Atlas:
         return np.flatnonzero((self.classes == own) & (self.nearest_classes == other))
 
 
-def nearest_others(embeddings: Array, report: Callable[[float], None] = lambda _: None) -> Array:
+def nearest_other(embeddings: Array, report: Callable[[float], None] = lambda _: None) -> Array:
     """Return the row of each point's nearest other point.
 
     Args:
@@ -102,12 +102,12 @@ def failure_atlas(embeddings: Array, queries: Array, labels: Array,
         labels: (t,) classes of the queries.
         report: Receives the completed share, from 0 to 1.
     """
-    rows = nearest_others(embeddings, report)
+    rows = nearest_other(embeddings, report)
     return Atlas(queries, queries[rows], labels, labels[rows])
 
 
 @dataclass(frozen=True)
-class History:
+class NeighborHistory:
     """The nearest image of each image of the fixed sample, by epoch.
 
     Attributes:
@@ -129,7 +129,7 @@ class History:
 
 
 def history(indices: Array, epochs: tuple[int, ...], samples: Iterable[Array], labels: Array | None,
-            report: Callable[[float], None] = lambda _: None) -> History:
+            report: Callable[[float], None] = lambda _: None) -> NeighborHistory:
     """Find the nearest images of the sample after every epoch.
 
     Args:
@@ -141,9 +141,9 @@ def history(indices: Array, epochs: tuple[int, ...], samples: Iterable[Array], l
     """
     nearest = np.empty((len(epochs), len(indices)), dtype=np.int64)
     for step, embeddings in enumerate(samples):
-        nearest[step] = nearest_others(embeddings)
+        nearest[step] = nearest_other(embeddings)
         report((step + 1) / len(epochs))
-    return History(indices, epochs, nearest, None if labels is None else labels[nearest] == labels)
+    return NeighborHistory(indices, epochs, nearest, None if labels is None else labels[nearest] == labels)
 
 
 def hit_since(hits: Array) -> Array:

@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 from udml_core.base.arrays import Array
 from udml_core.data.augmentation import Augmentation
 from udml_core.numerics.losses.instance_discrimination import latent
+from udml_core.numerics.refinement.linear import unit_rows
 
 NEAREST = 5
 """Number of nearest images of the same class, and of other classes, whose similarity is compared (PSLR Fig. 6)."""
@@ -68,7 +69,7 @@ class Similarities:
                          for cosines in (self.positive, self.negative)])
 
 
-def similarities(embedding: Array, own: Array, k: int = NEAREST) -> Similarities:
+def pair_similarities(embedding: Array, own: Array, k: int = NEAREST) -> Similarities:
     """Compute each image's cosines to its k nearest images by class.
 
     Images of the same class and images of other classes are ranked separately.
@@ -115,12 +116,6 @@ def common_edges(compared: list[Similarities]) -> Array:
     lowest = min((float(np.quantile(cosines, TAIL)) for similar in compared
                   for cosines in (similar.positive, similar.negative) if len(cosines)), default=0.0)
     return np.linspace(min(0.95, np.floor(20 * lowest) / 20), 1, BINS + 1)
-
-
-def unit_rows(embedding: Array) -> Array:
-    """Return the rows (n, l) divided by their length, float32; a zero row stays zero."""
-    rows = np.array(embedding, dtype=np.float32)
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
 @dataclass(frozen=True)
@@ -201,7 +196,7 @@ def softmax(cosines: Array, own: float, temperature: float, eta: float) -> Softm
                    np.exp(np.log(eta) + logits - log_denominator), float(np.exp(entropy)))
 
 
-def agreement(pair: Array) -> float:
+def view_cosine(pair: Array) -> float:
     """Return the cosine of two rows (2, l)."""
     first, second = unit_rows(pair)
     return float(first @ second)

@@ -126,7 +126,7 @@ def end_probability(neighbors: Array, labeled: Array, gamma: float) -> Array:
     return (1 - gamma) * solve(system, labeled).clip(0)
 
 
-def agreement(walks: WalkEnds, codes: Array, names: Sequence[str], labels: Array,
+def share_correct(walks: WalkEnds, codes: Array, names: Sequence[str], labels: Array,
               class_names: Sequence[str]) -> float | None:
     """Compute the share of unlabeled images with a correct most probable class.
 

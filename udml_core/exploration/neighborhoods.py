@@ -275,7 +275,7 @@ def along_directions(points: Array, center: Array, basis: Array, count: int = 4,
     return directions
 
 
-def count_hits(ordered: Array, counts: tuple[int, ...]) -> tuple[int, ...]:
+def hits_among_first(ordered: Array, counts: tuple[int, ...]) -> tuple[int, ...]:
     """Count the hits among the first images of a ranking.
 
     Args:
@@ -340,7 +340,7 @@ def nearest_to_proxies(proxies: Proxies, embedding: Array, count: int) -> Array:
     return nearest(embedding, min(count, len(embedding)), proxies.places)[1]
 
 
-def spread(proxies: Proxies) -> float:
+def proxy_distance(proxies: Proxies) -> float:
     """Return the mean distance between two proxies; 0 if there are fewer than two."""
     return float(pdist(proxies.places).mean()) if len(proxies.places) > 1 else 0.0
 

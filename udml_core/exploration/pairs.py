@@ -43,7 +43,7 @@ def hinge_arguments(squared: Array, same: Array, bias: float, margin: float) -> 
 
 
 @dataclass(frozen=True)
-class Spread:
+class DistanceHistograms:
     """Histograms of squared distances before and after training.
 
     The last bin includes everything beyond it.
@@ -59,7 +59,7 @@ class Spread:
     after: Array
 
 
-def spread(before: Array, after: Array, same: Array, reach: float) -> Spread:
+def distance_histograms(before: Array, after: Array, same: Array, reach: float) -> DistanceHistograms:
     """Count squared distances in bins.
 
     Args:
@@ -72,7 +72,7 @@ def spread(before: Array, after: Array, same: Array, reach: float) -> Spread:
     edges = np.linspace(0, end, BINS + 1)
     counts = [np.stack([np.histogram(np.minimum(part[kind], end), edges)[0] for kind in (same, ~same)])
               for part in (before, after)]
-    return Spread(edges, *counts)
+    return DistanceHistograms(edges, *counts)
 
 
 def class_contradictions(pairs: Array, same: Array, labels: Array) -> Array:

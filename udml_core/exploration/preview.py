@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from udml_core.base.arrays import Array, Integers
-from udml_core.exploration.clusters import Summary, summary
+from udml_core.exploration.clusters import Summary, cluster_summary
 from udml_core.exploration.triplets import Shape, shape_in
 from udml_core.numerics.graph import AuthorityGraph
 from udml_core.numerics.sampling import cluster_triplets, generator
@@ -84,7 +84,7 @@ def draw_sample(features: Callable[[Integers], Array], train: Integers, n_neighb
 def preview(sample: Sample, epsilon: float, gamma: float, seed: int = 0) -> Preview:
     """Form clusters at an ε, and draw triplets from them: two images of a cluster and one of another."""
     clusters = sample.graph.clusters(epsilon, gamma)
-    statistics = summary(clusters)
+    statistics = cluster_summary(clusters)
     several = np.flatnonzero(statistics.sizes > 1)
     example: Integers = np.zeros(0, dtype=np.int64)
     if len(several):

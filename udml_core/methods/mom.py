@@ -58,7 +58,7 @@ from udml_core.methods.shared.distributed import agree
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective
 from udml_core.methods.shared.training import Network, embed_training_half
 from udml_core.numerics.refinement.diffusion import DiffusionRanking, mutual_affinities
-from udml_core.numerics.refinement.search import nearest_unit
+from udml_core.numerics.refinement.unit_neighbors import nearest_unit
 
 MinedLoss = Literal["weighted", "triplet", "contrastive"]
 EXPONENT = 3.0

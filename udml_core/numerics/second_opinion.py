@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from udml_core.base.arrays import Array, Floats, Integers
+from udml_core.base.arrays import Array, Floats, Integers, evenly_spaced
 from udml_core.base.errors import UserError
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Refiner
@@ -197,11 +197,6 @@ def result_cosines(rows: Array, queries: Integers, results: Integers) -> Array:
         part = slice(start, start + CHUNK)
         cosines[part] = np.einsum("qd,qkd->qk", rows[queries[part]], rows[results[part]], optimize=True)
     return cosines
-
-
-def evenly_spaced(count: int, most: int) -> Integers:
-    """Return at most `most` of the rows 0 to count − 1, evenly spaced."""
-    return np.linspace(0, count - 1, min(count, most)).astype(np.int64)
 
 
 def is_same(features: Array, embedding: Array) -> bool:

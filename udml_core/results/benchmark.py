@@ -93,7 +93,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """Printed figures of one table; see `experiments.benchmark_papers`.
+    """Printed figures of one table; see `experiments.benchmark_rows`.
 
     Attributes:
         title: Paper and table.

@@ -17,17 +17,17 @@ from typing import Any
 
 from udml_core.base.errors import UserError
 from udml_core.base.paths import ASSETS
+from udml_core.results.embedding_words import words_of
 
 FOLDER = ASSETS / "results"
 FINDINGS = "findings.toml"
 PRINTED_ORDER = ("nmi", "recall@1", "recall@2", "recall@4", "recall@8")
 """Measures of a list of printed figures."""
-REFERENCES = {"frozen": "Frozen features", "centered pca": "PCA (centered)", "pca": "PCA, same dimension",
-              "initial": "Start"}
+REFERENCES = {name: words_of(name).title for name in ("frozen", "centered pca", "pca")} | {
+    "initial": words_of("initial").short}
 """Row titles of the candidates that a run's evaluation contains in addition to the final embedding.
 
-Versions before 0.3 evaluated "pca", which is not centered. PCA has unit length if the final embedding has; the title
-of PCA without unit length ends in "Euclidean".
+PCA has unit length if the final embedding has; the title of PCA without unit length ends in "Euclidean".
 """
 
 Spread = tuple[float, float]

@@ -13,7 +13,7 @@ from udml_core.numerics.measures import MEASURES, measure_of
 from udml_core.results.benchmark import NOT_RANKED, Benchmark, DataSet, Entry, ranks
 from udml_core.runs import Run, runs_folder
 
-from ..results.table import value_text
+from ..results.table import spread_text
 
 GROUP_WORDS = {"none": "no labels", "test images": "no labels, test images seen", "few": "few labels",
                "pairs": "pairs", "all": "all labels"}
@@ -62,7 +62,7 @@ def ranked_table(benchmark: Benchmark, measure: str) -> RankedTable:
         entry = next(entry for entry in entries.values() if entry is not None)
         row: dict[str, object] = {METHOD: name, KNOWS: GROUP_WORDS[entry.group]}
         row |= {RANK: 1 + sum(value < average[name] for value in average.values()) if name in average else None}
-        row |= {title: value_text(entry.summary.get(measure), measure) if entry else ""
+        row |= {title: spread_text(entry.summary.get(measure), measure) if entry else ""
                 for title, entry in entries.items()}
         row |= {AVERAGE: f"{average[name]:.1f}" if name in average else ""} if several else {}
         row |= {MEASURES[cost].name: _mean_cost([entry.summary[cost][0] for entry in entries.values()
@@ -90,15 +90,15 @@ def average_ranks(benchmark: Benchmark, measure: str, among: Collection[str] | N
         measure: The measure to rank by.
         among: The methods to rank; all if None.
     """
-    found: dict[str, list[float]] = {}
+    ranks_by_method: dict[str, list[float]] = {}
     for dataset in benchmark.datasets.values():
         values = {name: entry.summary[measure][0] for name, entry in dataset.entries.items()
                   if measure in entry.summary and (among is None or name in among)}
         if values:
             own = ranks(np.array([list(values.values())]), measure_of(measure).better == "lower")[0]
             for name, rank in zip(values, own, strict=True):
-                found.setdefault(name, []).append(float(rank))
-    return {name: float(np.mean(values)) for name, values in found.items()}
+                ranks_by_method.setdefault(name, []).append(float(rank))
+    return {name: float(np.mean(values)) for name, values in ranks_by_method.items()}
 
 
 def _mean_cost(values: list[float]) -> float | None:
@@ -138,8 +138,8 @@ def command_of(entry: Entry, dataset: DataSet) -> str:
 def seeds_frame(entry: Entry) -> pd.DataFrame:
     """Return every measure of each seed and the mean, as text."""
     measures = [measure for measure in entry.summary if measure not in NOT_RANKED]
-    columns = {f"Seed {run.seed}": {measure_of(measure).name: value_text((run.values[measure], 0.0), measure)
+    columns = {f"Seed {run.seed}": {measure_of(measure).name: spread_text((run.values[measure], 0.0), measure)
                                     for measure in measures if measure in run.values} for run in entry.runs}
-    columns["Mean ± deviation"] = {measure_of(measure).name: value_text(entry.summary[measure], measure)
+    columns["Mean ± deviation"] = {measure_of(measure).name: spread_text(entry.summary[measure], measure)
                                    for measure in measures}
     return pd.DataFrame(columns).reindex([measure_of(measure).name for measure in measures]).fillna("")

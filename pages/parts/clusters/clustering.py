@@ -64,7 +64,7 @@ class Clustering:
     @cached_property
     def summary(self) -> views.Summary:
         """Numbers that describe the clusters."""
-        return views.summary(self.clusters, self.labels)
+        return views.cluster_summary(self.clusters, self.labels)
 
     @property
     def modes(self) -> Array:

@@ -52,7 +52,7 @@ def show_sweep(clustering: Clustering, map_id: str | None) -> None:
 def sweep_table(run: Run, graph_id: str, gamma: float, rescaled: bool) -> pd.DataFrame:
     """Return the numbers that describe the clusters at each ε as a table."""
     clustering = Clustering(run, graph_id, rescaled, EPSILONS[0], gamma)
-    summaries = views.sweep(clustering.graph, EPSILONS, gamma, clustering.labels)
+    summaries = views.summaries_over(clustering.graph, EPSILONS, gamma, clustering.labels)
     table = pd.DataFrame({"ε": EPSILONS, "clusters": [summary.count for summary in summaries],
                           "coverage, %": [100 * summary.coverage for summary in summaries],
                           "singletons": [summary.singletons for summary in summaries]})

@@ -8,7 +8,7 @@ import streamlit as st
 
 from udml_core.base.errors import counted
 from udml_core.runs import Run
-from udml_core.runs.comparison import differing_settings, settings_of
+from udml_core.runs.run_comparison import differing_settings, settings_of
 from udml_core.runs.verdict import standing
 
 from ..shell.address import write_address

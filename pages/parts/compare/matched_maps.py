@@ -27,29 +27,29 @@ SIDE_PANEL_WIDTH = 2  # Two maps a row leave room for their legends.
 
 def maps_by_kind(runs: Sequence[Run]) -> dict[str, dict[str, Analysis]]:
     """Return the preferred map after training of each run, by kind and by the run's id; UMAP first."""
-    found: dict[str, dict[str, Analysis]] = {}
+    by_kind: dict[str, dict[str, Analysis]] = {}
     for run in runs:
         for analysis in finished_maps(run):
             spec = analysis.spec()
             if spec.frames[-1] == "final" and spec.scope in ("all", "test"):
-                found.setdefault(spec.kind, {}).setdefault(run.id, analysis)
-    return {kind.name: found[kind.name] for kind in MAPS if kind.name in found}
+                by_kind.setdefault(spec.kind, {}).setdefault(run.id, analysis)
+    return {kind.name: by_kind[kind.name] for kind in MAPS if kind.name in by_kind}
 
 
 def show_maps(runs: Sequence[Run], names: Sequence[str]) -> None:
     """Show one map of each run after training, at most four, in matched orientation."""
-    found = maps_by_kind(runs)
-    if not found:
+    by_kind = maps_by_kind(runs)
+    if not by_kind:
         st.info("None of these runs has a map yet. Compute one on the page Map.", icon=":material/lightbulb:")
         link_to_map(runs[0], "Map")
         return
-    kinds = sorted(found, key=lambda kind: -len(found[kind]))  # The kind that most runs have; UMAP first.
+    kinds = sorted(by_kind, key=lambda kind: -len(by_kind[kind]))  # The kind that most runs have; UMAP first.
     wanted = choice_from_address("kind", kinds, kinds[0])
     kind = wanted if len(kinds) == 1 else st.segmented_control(
         "Projection", kinds, default=wanted, required=True, key="compare-kind",
         format_func=lambda name: KINDS[name].title, label_visibility="collapsed") or wanted
     write_address("kind", kind, kinds[0])
-    placed = matched_maps(runs, found[kind])
+    placed = matched_maps(runs, by_kind[kind])
     if len(placed) < len(runs):
         st.caption(f"{len(placed)} of {len(runs)} runs are shown: at most {MOST_MAPS}, and only runs with a finished "
                    f"{KINDS[kind].title} map. Compute missing maps on the page Map.")

@@ -72,8 +72,8 @@ def show_same_query(runs: Sequence[Run], names: Sequence[str]) -> None:
     clicks = [gallery(dataset, [tile_of(dataset, int(index), "query" if index == query else "")
                                 for index in dict.fromkeys([query, *map(int, strip)])],
                       "Queries to choose from", "compare-strip", side=52, strip=True)]
-    found = maps_by_kind(runs) if len(runs) <= MOST_MAPS else {}
-    maps = matched_maps(runs, max(found.values(), key=len)) if found else {}
+    by_kind = maps_by_kind(runs) if len(runs) <= MOST_MAPS else {}
+    maps = matched_maps(runs, max(by_kind.values(), key=len)) if by_kind else {}
     a_row, side = (2, 43) if len(runs) in (2, 4) else (3, 56)  # ten or five images a row on a laptop
     for start in range(0, len(runs), a_row):
         for column, number in zip(st.columns(a_row), range(start, len(runs)), strict=False):

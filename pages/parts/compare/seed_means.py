@@ -15,7 +15,7 @@ from udml_core.base.errors import UserError
 from udml_core.exploration.comparison import mean_interval
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run
-from udml_core.runs.comparison import Spread, differing_settings, seed_groups, settings_of, spread
+from udml_core.runs.run_comparison import Spread, differing_settings, seed_groups, settings_of, spread
 from udml_core.runs.verdict import MAIN_MEASURE, best_runs, standing
 
 from ..draw.palette import percent, points
@@ -259,7 +259,7 @@ def full_titles(runs: Sequence[Run]) -> dict[str, str]:
     for run in runs:
         for title in _settings_by_title(run):
             titles.setdefault(title.split(" · ")[0], set()).add(title)
-    return {words: min(found) if len(found) == 1 else words for words, found in titles.items()}
+    return {words: min(full) if len(full) == 1 else words for words, full in titles.items()}
 
 
 def _settings_by_title(run: Run) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from udml_core.runs.comparison import Spread, spread
+from udml_core.runs.run_comparison import Spread, spread
 from udml_core.runs.verdict import Standing
 
 from ..draw.palette import percent
@@ -40,12 +40,12 @@ def verdict_words(measured: Mapping[str, Sequence[Standing]],
     frozen = _against_frozen(measured[best], () if nearest is None else nearest[best])
     if not gap:
         return f"**{escaped(best)} and {escaped(second)} are level**: {shown} MAP@R{frozen}.", ""
-    found = interval(best, second)
+    bounds = interval(best, second)
     span, chance = "", ""
-    if found is not None:
-        low, high = (f"{value:.1f}".replace("-", "−") for value in found)
+    if bounds is not None:
+        low, high = (f"{value:.1f}".replace("-", "−") for value in bounds)
         span = f" (95 % interval over queries: {low} to {high})"
-        chance = "The interval includes 0, so the order may be chance. " if found[0] <= 0 <= found[1] else ""
+        chance = "The interval includes 0, so the order may be chance. " if bounds[0] <= 0 <= bounds[1] else ""
     return (f"**{escaped(best)} has the highest MAP@R**: {shown}, {gap:.1f} points above {escaped(second)}{span}"
             f"{frozen}.", chance + _against_spread(gap, after[best], after[second]))
 

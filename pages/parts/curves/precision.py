@@ -11,10 +11,11 @@ import streamlit as st
 
 from udml_core.base.arrays import Array
 from udml_core.exploration import precision as views
+from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, Spec
 
 from ..draw.figures import GRAY, draw, line_style, titled, width_axis
-from ..draw.tables import EMBEDDING_TITLES, table_behind
+from ..draw.tables import table_behind
 from ..shell.run_status import run_titles, title_of
 
 MOST_LINES = 16
@@ -72,7 +73,7 @@ def _references(evaluated: Sequence[tuple[Spec, Mapping[str, Any]]]) -> dict[str
         return {}
     pca = [name for name in ("centered pca", "pca")
            if name in first and all(_mprec(rows, name) == _mprec(first, name) for _, rows in evaluated)]
-    return {EMBEDDING_TITLES[name]: first[name] for name in ("frozen", *pca)}
+    return {words_of(name).title: first[name] for name in ("frozen", *pca)}
 
 
 def _mprec(rows: Mapping[str, Any], name: str) -> tuple[float | None, float | None]:

@@ -14,6 +14,7 @@ import streamlit as st
 
 from udml_core.base.errors import UserError
 from udml_core.numerics.measures import curve_of
+from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run
 from udml_core.runs.baselines import JUDGED, Baselines, baselines_of, read_baselines
 
@@ -24,7 +25,8 @@ from ..shell.cached import dataset_of
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import run_titles
 
-LINES = {"frozen": ("Frozen", "dot"), "centered pca": ("PCA", "dash")}
+DASHES = {"frozen": "dot", "centered pca": "dash"}
+"""How the line of a baseline is drawn."""
 LABEL_WIDTH = 54
 """Pixels beside a chart for the labels of the baselines, which would cover the curves inside it."""
 SHOWN_FIRST = ("sample map@r", "sample recall@1")
@@ -186,10 +188,10 @@ def _chart(name: str, title: str, metrics: Mapping[str, list[dict[str, Any]]], b
                                line=line_style(number), hovertemplate="%{y:.1f} %" if unit else "%{y:.4g}")
             last.append(f"{run} {points[0][1]:.3g} to {points[-1][1]:.3g}{unit}")
     drawn = {baseline: 100 * row[name] for baseline, row in beaten.items()
-             if row.get(name) is not None and baseline in LINES}
+             if row.get(name) is not None and baseline in DASHES}
     for baseline, value in drawn.items():
-        label, dash = LINES[baseline]
-        figure.add_hline(value, line={"color": BEFORE, "dash": dash, "width": 2})
+        label = words_of(baseline).short
+        figure.add_hline(value, line={"color": BEFORE, "dash": DASHES[baseline], "width": 2})
         figure.add_annotation(text=f"{label}<br>{percent(value)}", font={"size": 11}, showarrow=False, align="left",
                               x=1, xref="paper", xanchor="left", y=value,  # close lines keep their labels apart
                               yanchor="bottom" if value == max(drawn.values()) else "top")

@@ -56,7 +56,7 @@ def _similarities(run: Run, epoch: int, half: Half, latent: bool) -> Similaritie
         if layer is None:
             return None
         embedding = views.latent_rows(embedding, layer.weight)
-    return views.similarities(embedding, positives)
+    return views.pair_similarities(embedding, positives)
 
 
 def _sample(run: Run, epoch: int, half: Half) -> tuple[Array, Array]:

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from udml_core.exploration.affinity import Spectrum, spectrum
+from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run
 from udml_core.runs.tasks import LIVE_STATES
 
@@ -80,7 +81,8 @@ def _singular_values(start: Spectrum, spectra: Mapping[str, Spectrum]) -> None:
 
     The first run's singular values before training are drawn in gray.
     """
-    figure = go.Figure(go.Scatter(x=np.arange(1, len(start.values) + 1), y=100 * start.values, name="before training",
+    untrained = words_of("initial").sentence
+    figure = go.Figure(go.Scatter(x=np.arange(1, len(start.values) + 1), y=100 * start.values, name=untrained,
                                   line={"color": GRAY, "width": 1}))
     for number, (name, shown) in enumerate(spectra.items()):
         figure.add_scatter(x=np.arange(1, len(shown.values) + 1), y=100 * shown.values, name=name,
@@ -90,5 +92,5 @@ def _singular_values(start: Spectrum, spectra: Mapping[str, Spectrum]) -> None:
     if len(start.values) <= MOST_TICKS:
         figure.update_xaxes(dtick=1)
     draw(figure, "spectrum-values", "Singular values of the centered sample: " + "; ".join(
-        f"{name}, effective rank {shown.rank:.1f}" for name, shown in {"before training": start, **spectra}.items())
+        f"{name}, effective rank {shown.rank:.1f}" for name, shown in {untrained: start, **spectra}.items())
         + ".")

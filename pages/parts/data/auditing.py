@@ -36,7 +36,7 @@ from ..shell.run_hash import RUN_HASH
 from ..shell.selection import selection
 from ..shell.user_errors import keep_user_errors, show_user_errors
 from .computed import chosen_encoder, show_progress
-from .excluding import NONE, Shown, change_list, list_buttons, select_images, show_excluded
+from .excluding import NONE, ShownImages, change_list, list_buttons, select_images, show_excluded
 
 VIEW = "data-view"
 """Session key of the view of the page Data."""
@@ -108,8 +108,8 @@ def _show_findings(dataset: Dataset, audit: Audit) -> None:
         slot = st.container(width="content")
         settings = _choose_settings(st.session_state.get("audit-finding", first) == "near")
     excluded = excluded_images(dataset)
-    found = find_problems(audit, dataset, excluded, settings)
-    counts = _counts(dataset, found, excluded)
+    findings = find_problems(audit, dataset, excluded, settings)
+    counts = _counts(dataset, findings, excluded)
     finding = slot.segmented_control("Finding", list(FINDINGS), default=first, key="audit-finding", required=True,
                                      format_func=lambda name: f"{FINDINGS[name]} ({counts[name]:,})")
     write_address("finding", finding, "exact")
@@ -122,7 +122,7 @@ def _show_findings(dataset: Dataset, audit: Audit) -> None:
         case "excluded":
             show_excluded(dataset)
         case _:
-            _show_gallery(dataset, finding, _shown(finding, dataset, audit, found))
+            _show_gallery(dataset, finding, _shown(finding, dataset, audit, findings))
 
 
 def _choose_settings(is_near: bool) -> AuditSettings:
@@ -138,62 +138,62 @@ def _choose_settings(is_near: bool) -> AuditSettings:
     return AuditSettings(**values)
 
 
-def _counts(dataset: Dataset, found: Findings, excluded: Integers) -> dict[str, int]:
-    return {"exact": len(found.exact), "near": len(found.near), "leakage": sum(map(len, found.leaks.values())),
-            "outliers": len(found.outliers), "classes": len(found.small_classes), "broken": len(dataset.skipped),
+def _counts(dataset: Dataset, findings: Findings, excluded: Integers) -> dict[str, int]:
+    return {"exact": len(findings.exact), "near": len(findings.near), "leakage": sum(map(len, findings.leaks.values())),
+            "outliers": len(findings.outliers), "classes": len(findings.small_classes), "broken": len(dataset.skipped),
             "excluded": len(excluded)}
 
 
-def _shown(finding: str, dataset: Dataset, audit: Audit, found: Findings) -> Shown:
+def _shown(finding: str, dataset: Dataset, audit: Audit, findings: Findings) -> ShownImages:
     """Return what the gallery of a finding shows."""
     match finding:
         case "exact":
-            return _of_groups(dataset, found.exact, "group has equal content, whatever the names and formats of its "
+            return _of_groups(dataset, findings.exact, "group has equal content, whatever the names and formats of its "
                                                     "files")
         case "near":
-            return _of_groups(dataset, found.near, "group is connected by near-duplicates; look before you exclude, "
+            return _of_groups(dataset, findings.near, "group is connected by near-duplicates; look before you exclude, "
                                                    "because images of a series can be that similar too")
         case "leakage":
-            return _of_leaks(dataset, found)
+            return _of_leaks(dataset, findings)
         case "outliers":
-            scores = audit.outlier_scores()[found.outliers] if audit.has_features else NONE
-            return Shown(found.outliers, [f"{score:.3f}" for score in scores],
+            scores = audit.outlier_scores()[findings.outliers] if audit.has_features else NONE
+            return ShownImages(findings.outliers, [f"{score:.3f}" for score in scores],
                          f"Number: mean distance to the {audit.neighbors.shape[1]} nearest images, 0 … 2. Damaged, "
                          "mislabeled and rare images gather here.")
-    small = np.setdiff1d(images_of(dataset, found.small_classes), excluded_images(dataset))
-    sizes = ", ".join(f"{dataset.class_names[label]} ({size})" for label, size in found.small_classes.items())
-    return Shown(small, [], f"Images in each small class: {sizes}", "Exclude all images of these classes", small)
+    small = np.setdiff1d(images_of(dataset, findings.small_classes), excluded_images(dataset))
+    sizes = ", ".join(f"{dataset.class_names[label]} ({size})" for label, size in findings.small_classes.items())
+    return ShownImages(small, [], f"Images in each small class: {sizes}", "Exclude all images of these classes", small)
 
 
-def _of_groups(dataset: Dataset, groups: Groups, words: str) -> Shown:
+def _of_groups(dataset: Dataset, groups: Groups, words: str) -> ShownImages:
     images = np.concatenate(groups) if groups else NONE
     mixed = [dataset.labels is not None and len(set(dataset.labels[group])) > 1 for group in groups]
     badges = [f"group {number}{' ✕' * is_mixed}" + (", first" if position == 0 else "")
               for number, (group, is_mixed) in enumerate(zip(groups, mixed, strict=True), 1)
               for position in range(len(group))]
     classes = f" ✕ marks {sum(mixed)} with several classes: look for wrong labels there." if any(mixed) else ""
-    return Shown(images, badges, f"Each {words}.{classes}", "Exclude all but the first of each group",
+    return ShownImages(images, badges, f"Each {words}.{classes}", "Exclude all but the first of each group",
                  all_but_first(groups))
 
 
-def _of_leaks(dataset: Dataset, found: Findings) -> Shown:
+def _of_leaks(dataset: Dataset, findings: Findings) -> ShownImages:
     """Choose a split and return its groups, the training images first."""
     splits = {split.name: split for split in divided_splits(dataset)}
     name = st.segmented_control("Split", list(splits), default=next(iter(splits), None), required=True,
-                                key="audit-split", format_func=lambda name: f"{name} ({len(found.leaks[name]):,})")
+                                key="audit-split", format_func=lambda name: f"{name} ({len(findings.leaks[name]):,})")
     if name is None:
-        return Shown(NONE, [], "")
-    groups, split = found.leaks[name], splits[name]
+        return ShownImages(NONE, [], "")
+    groups, split = findings.leaks[name], splits[name]
     halves = [np.concatenate([in_half(group, split.train), in_half(group, split.test)]) for group in groups]
     images = np.concatenate(halves) if halves else NONE
     badges = [f"group {number}, {'train' if index in split.train else 'test'}"
               for number, group in enumerate(halves, 1) for index in group]
-    return Shown(images, badges, "Each group has images in both halves, so that a run is tested on images that "
+    return ShownImages(images, badges, "Each group has images in both halves, so that a run is tested on images that "
                  "it was trained on. If only the training copies are excluded, the test half does not change.",
                  "Exclude the training copies", in_half(images, split.train))
 
 
-def _show_gallery(dataset: Dataset, finding: str, shown: Shown) -> None:
+def _show_gallery(dataset: Dataset, finding: str, shown: ShownImages) -> None:
     """Show the images of a finding and the buttons that exclude them."""
     if not len(shown.images):
         with st.container(horizontal=True, gap="small"):
@@ -230,8 +230,8 @@ def _count_findings(dataset: Dataset, run: Run, audit: Analysis) -> int:
 def _sum_findings(_dataset: Dataset, run: Run, analysis_id: str, ticket: float, fingerprint: str,  # noqa: ARG001
                   excluded: bytes) -> int:
     listed = np.frombuffer(excluded, np.int64)
-    found = find_problems(_load_audit(run, analysis_id, ticket), _dataset, listed, AuditSettings())
-    counts = _counts(_dataset, found, listed)
+    findings = find_problems(_load_audit(run, analysis_id, ticket), _dataset, listed, AuditSettings())
+    counts = _counts(_dataset, findings, listed)
     return sum(counts.values()) - counts["excluded"]
 
 

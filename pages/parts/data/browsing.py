@@ -13,7 +13,7 @@ from udml_core.exploration.browsing import ORDERS, Order, find_images, order_ima
 from ..draw.gallery import gallery, tile_of
 from ..shell.address import choice_from_address, number_from_address, write_address
 from .columns import choose_values
-from .computed import Nearest
+from .computed import NearestByFeatures
 from .enlarged import enlarge
 
 ORDER_WORDS: dict[Order, str] = {"index": "Data set order", "class": "Class", "name": "File name",
@@ -25,7 +25,7 @@ FILLING = 600
 """Images that fill the gallery's height even on a wide screen, so that it is kept while they arrive."""
 
 
-def show_gallery(dataset: Dataset, nearest: Nearest | None, toolbar: DeltaGenerator) -> None:
+def show_gallery(dataset: Dataset, nearest: NearestByFeatures | None, toolbar: DeltaGenerator) -> None:
     """Show all images, in an order and with filters; `toolbar` takes the controls."""
     with toolbar:
         order = _choose_order(dataset, nearest)
@@ -38,23 +38,23 @@ def show_gallery(dataset: Dataset, nearest: Nearest | None, toolbar: DeltaGenera
             side = st.slider("Tile size in pixels", 48, 200, 88, 8, key="data-side", persist_state="session")
     values = None if nearest is None else nearest.values(order)
     matching = find_images(dataset, label, text)
-    found = order_images(dataset, matching if allowed is None else matching[allowed[matching]], order, values)
-    if not len(found):
+    ordered = order_images(dataset, matching if allowed is None else matching[allowed[matching]], order, values)
+    if not len(ordered):
         st.info("No image matches. Choose another class or other values of a column, or shorten the text.",
                 icon=":material/search_off:")
         return
     with part_slot:
-        shown = _choose_part(found)
+        shown = _choose_part(ordered)
     with st.container(key="data-full" if len(shown) >= FILLING else "data-few"):
         clicked = gallery(dataset, [tile_of(dataset, int(index), badge=_badge(values, int(index)))
                                     for index in shown], "Images of the data set", "data-gallery", side, height=HEIGHT)
-    st.caption(f"{len(found):,} of {len(dataset):,} images. Click an image to enlarge it; arrow keys move through the "
-               "gallery.")
+    st.caption(f"{len(ordered):,} of {len(dataset):,} images. Click an image to enlarge it; arrow keys move through "
+               "the gallery.")
     if clicked is not None:
-        enlarge(dataset, found, clicked)
+        enlarge(dataset, ordered, clicked)
 
 
-def _choose_order(dataset: Dataset, nearest: Nearest | None) -> Order:
+def _choose_order(dataset: Dataset, nearest: NearestByFeatures | None) -> Order:
     """Choose among the orders that the data set and its features allow."""
     orders: list[Order] = [order for order in ORDERS if (order != "class" or dataset.labels is not None)
                            and (order not in ("outlier", "duplicate") or nearest is not None)]
@@ -77,14 +77,14 @@ def _choose_class(dataset: Dataset) -> int | None:
     return None if label < 0 else label
 
 
-def _choose_part(found: Integers) -> Integers:
+def _choose_part(ordered: Integers) -> Integers:
     """Choose a part of many images; all if they fit into one gallery."""
-    if len(found) <= PART:
-        return found
-    starts = range(0, len(found), PART)
+    if len(ordered) <= PART:
+        return ordered
+    starts = range(0, len(ordered), PART)
     start = st.selectbox("Part", starts, format_func=lambda start: f"{start + 1:,} – "
-                                                                   f"{min(start + PART, len(found)):,}")
-    return found[start : start + PART]
+                                                                   f"{min(start + PART, len(ordered)):,}")
+    return ordered[start : start + PART]
 
 
 def _badge(values: Array | None, index: int) -> str:

@@ -6,8 +6,8 @@ import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Booleans
-from udml_core.data.columns import is_numeric, rows_with, values_of
 from udml_core.data.dataset import Dataset
+from udml_core.data.dataset_columns import is_numeric, rows_with, values_of
 
 ALL = "all"
 MOST_VALUES = 1_000

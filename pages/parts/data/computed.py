@@ -32,7 +32,7 @@ MAP_SECONDS = 10
 
 
 @dataclass(frozen=True)
-class Nearest:
+class NearestByFeatures:
     """What the neighbors of every image by frozen features tell; NaN for images that the features' run excludes.
 
     Attributes:
@@ -48,7 +48,7 @@ class Nearest:
         return {"outlier": self.outlier, "duplicate": self.similarity}.get(order)
 
 
-def browse_bar(dataset: Dataset) -> Nearest | None:
+def browse_bar(dataset: Dataset) -> NearestByFeatures | None:
     """Show the state of browsing in one row: the button, the progress, or links to the views.
 
     Returns:
@@ -142,17 +142,17 @@ def _show_links(run: Run) -> None:
                      query_params={"dataset": run.spec().dataset})
 
 
-def load_nearest(run: Run, projection: Analysis) -> Nearest:
+def load_nearest(run: Run, projection: Analysis) -> NearestByFeatures:
     """Return what the neighbors in a run's embedding tell, computed once."""
     return _nearest(run, projection.id, projection.stored_status().ticket)
 
 
 @st.cache_resource(max_entries=4, show_spinner="Comparing neighbors …", hash_funcs=RUN_HASH)
-def _nearest(run: Run, analysis_id: str, ticket: float) -> Nearest:  # noqa: ARG001 (a new map is read again)
+def _nearest(run: Run, analysis_id: str, ticket: float) -> NearestByFeatures:  # noqa: ARG001 (a new map is read again)
     projection = load_projection(run, analysis_id)
     neighbors = np.asarray(projection.neighbors[projection.frames.index("final")])
     embeddings = run.embeddings("final")
     similarities = neighbor_similarities(embeddings[projection.indices], neighbors)
     values = np.full((2, len(embeddings)), np.nan)
     values[:, projection.indices] = outlier_scores(neighbors, similarities), similarities.max(axis=1)
-    return Nearest(*values)
+    return NearestByFeatures(*values)

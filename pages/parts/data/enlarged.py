@@ -45,7 +45,7 @@ def _dialog(dataset: Dataset, order: Integers) -> None:
         picture(_large(image), "stretch", caption)
     with right:
         label = "none" if dataset.labels is None else dataset.class_names[dataset.labels[index]]
-        size = f"**Original size**  \n{image.width} × {image.height} pixels\n\n" if has_image(dataset, index) else ""
+        size = f"**Original size**  \n{image.width} × {image.height} pixels\n\n" if shows_image(dataset, index) else ""
         st.markdown(f"**Class**  \n{label}\n\n{size}**Index**  \n{index:,}\n\n**{'Path' if size else 'Name'}**")
         st.code(image_path(dataset, index), language=None, wrap_lines=True)
 
@@ -54,7 +54,7 @@ def _move(step: int) -> None:
     st.session_state[POSITION] += step
 
 
-def has_image(dataset: Dataset, index: int) -> bool:
+def shows_image(dataset: Dataset, index: int) -> bool:
     """Return whether an image is shown as itself; the row of a table may be shown as text."""
     return not isinstance(dataset.images, TableImages) or dataset.images.path(index) is not None
 

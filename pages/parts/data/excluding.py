@@ -24,7 +24,7 @@ NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class ShownImages:
     """What a gallery shows, and what its button excludes.
 
     Attributes:
@@ -42,7 +42,7 @@ class Shown:
     offered: Integers = field(default_factory=lambda: NONE)
 
 
-def select_images(dataset: Dataset, shown: Shown, label: str, key: str) -> None:
+def select_images(dataset: Dataset, shown: ShownImages, label: str, key: str) -> None:
     """Show a gallery in which images can be selected; a double-click or Enter enlarges an image.
 
     Args:
@@ -76,7 +76,7 @@ def show_excluded(dataset: Dataset) -> None:
         return
     words = (f"{len(excluded):,} of {len(dataset):,} images are neither trained on nor evaluated by new runs. Earlier "
              "runs keep the list that they started with.")
-    select_images(dataset, Shown(excluded, [], words), "Excluded images", "audit-excluded")
+    select_images(dataset, ShownImages(excluded, [], words), "Excluded images", "audit-excluded")
 
 
 def list_buttons(dataset: Dataset) -> None:

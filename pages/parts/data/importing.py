@@ -7,13 +7,13 @@ import streamlit as st
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.sources.archive import SUFFIXES, plain_stem
-from udml_core.data.sources.embeddings import Table
-from udml_core.data.sources.folder import LAYOUT
+from udml_core.data.sources.embeddings import EmbeddingTable
+from udml_core.data.sources.image_folder import LAYOUT
 from udml_core.data.sources.levels import NO_CLASSES, ClassLevel, first_class_level, name_with_level
 from udml_core.data.sources.listing import ENDINGS
 from udml_core.data.sources.located import Located
 from udml_core.data.sources.metadata import MetadataFolder, unused_table
-from udml_core.data.sources.official.layout import Layout
+from udml_core.data.sources.official.layout import OfficialLayout
 from udml_core.runs import runs_folder
 from udml_core.work.jobs.auditing import audit_import
 
@@ -48,7 +48,7 @@ def import_folder() -> None:
                             icon=":material/folder_open:")
         with keep_user_errors("import-folder", (path, level), clicked):
             if clicked:
-                open_folder(name_with_level(path, level))
+                open_import(name_with_level(path, level))
         files = st.file_uploader("Upload a folder", type=sorted(ending[1:] for ending in ENDINGS),
                                  accept_multiple_files="directory")
         archive = st.file_uploader("Upload an archive", type=sorted({suffix.rpartition(".")[2] for suffix in SUFFIXES}),
@@ -62,10 +62,10 @@ def import_folder() -> None:
                 with progress_bar(f"Extracting {archive.name} …") as report:
                     folder = catalog.import_archive(name.strip() or plain_stem(archive.name), archive, archive.name,
                                                     report)
-                open_folder(str(folder))
+                open_import(str(folder))
             elif clicked:
-                open_folder(str(catalog.import_files(name, ((file.name, file.getvalue()) for file in files))))
-        upload_table(open_folder)
+                open_import(str(catalog.import_files(name, ((file.name, file.getvalue()) for file in files))))
+        upload_table(open_import)
 
 
 def choose_level(path: str) -> int | None:
@@ -77,11 +77,11 @@ def choose_level(path: str) -> int | None:
     levels, found_layout = _preview(path)
     if found_layout is not None:
         st.info(found_layout, icon=":material/dataset:")
-    if not any(found.level > 1 for found in levels):
+    if not any(class_level.level > 1 for class_level in levels):
         return None
     default = first_class_level(levels)
-    choices = [NO_CLASSES, *(found.level for found in levels if found.has_classes)]
-    words = {found.level: level_words(found) for found in levels} | {NO_CLASSES: "No classes"}
+    choices = [NO_CLASSES, *(class_level.level for class_level in levels if class_level.has_classes)]
+    words = {class_level.level: level_words(class_level) for class_level in levels} | {NO_CLASSES: "No classes"}
     level = st.radio("Which folders are the classes?", choices, choices.index(default), format_func=words.__getitem__,
                      key=f"import-level-{path}", help="The folder has several levels of subfolders. Each choice names "
                                                       "the classes that it gives.")
@@ -115,7 +115,7 @@ def _named_choices(path: str) -> tuple[str, list[str], str]:
         if isinstance(source, MetadataFolder) and source.label is None and source.missing() is None:
             columns = source.label_columns
             return ("label", columns, source.label_column or "") if len(columns) > 1 else NO_CHOICE
-        if isinstance(source, Layout) and source.option is None and source.missing() is None:
+        if isinstance(source, OfficialLayout) and source.option is None and source.missing() is None:
             return source.choices()
     except UserError:  # the preview shows what is wrong
         pass
@@ -143,7 +143,7 @@ def _preview(path: str) -> tuple[list[ClassLevel], str | None]:
         return [], str(error)
 
 
-def open_folder(name: str) -> None:
+def open_import(name: str) -> None:
     """Remember a folder, or extract an archive, start its audit in the background, and show it.
 
     Raises:
@@ -152,7 +152,7 @@ def open_folder(name: str) -> None:
     with progress_bar("Opening the data set …") as report:
         source = catalog.find(catalog.extracted(name, report))
     dataset = load_dataset(source.name)
-    if isinstance(source, Table):
+    if isinstance(source, EmbeddingTable):
         catalog.remember_table(source)
     elif isinstance(source, Located):
         catalog.remember(source.name)

@@ -11,7 +11,7 @@ import streamlit as st
 
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
-from udml_core.data.sources.embeddings import LAYOUT, Table, table_of, written_aside
+from udml_core.data.sources.embeddings import LAYOUT, EmbeddingTable, table_aside, table_of
 from udml_core.data.sources.table_columns import Choices
 from udml_core.data.sources.vector_files import ENDINGS
 
@@ -43,7 +43,8 @@ def choose_columns(path: str) -> str:
         table = table_of(path)
         if table is None or str(table.choices):
             return path
-        return Table(table.path, _choose_roles(_header(table.name, table.signature()), path, table.choices)).name
+        choices = _choose_roles(_header(table.name, table.signature()), path, table.choices)
+    return EmbeddingTable(table.path, choices).name
     return path
 
 
@@ -95,11 +96,11 @@ def _header(name: str, signature: str) -> Header:  # noqa: ARG001 (a changed fil
 @st.cache_data(max_entries=2, show_spinner="Reading the columns …")
 def _uploaded_header(_files: list[tuple[str, bytes]], ids: tuple[str, ...]) -> Header:  # noqa: ARG001 (other uploads)
     """Return what uploaded files have."""
-    with written_aside(_files) as table:
+    with table_aside(_files) as table:
         return _header_of(table)
 
 
-def _header_of(table: Table) -> Header:
+def _header_of(table: EmbeddingTable) -> Header:
     opened = table.header()
     return Header(opened.vectors.count, opened.vectors.width, tuple(opened.columns),
                   {role: opened.find(role, table.choices) or "" for role in ROLES})

@@ -19,9 +19,8 @@ HIT = "#0072b2"
 """A hit or a positive."""
 MISS = "#d55e00"
 """A miss or a negative."""
-MEANINGS = {"before training": (BEFORE, "solid", ""), "after training": (AFTER, "solid", ""),
-            "refined": (REFINED, "solid", ""), "query": (QUERY, "solid", "★"), "current image": (QUERY, "solid", "★"),
-            "anchor": (QUERY, "solid", "★"), "hit": (HIT, "solid", "✓"), "same class": (HIT, "solid", "✓"),
+MEANINGS = {"query": (QUERY, "solid", "★"), "current image": (QUERY, "solid", "★"), "anchor": (QUERY, "solid", "★"),
+            "hit": (HIT, "solid", "✓"), "same class": (HIT, "solid", "✓"),
             "positive": (HIT, "solid", "+"), "similar": (HIT, "solid", "="), "miss": (MISS, "dashed", "✕"),
             "other class": (MISS, "dashed", "✕"), "negative": (MISS, "dashed", "−"),
             "dissimilar": (MISS, "dashed", "≠")}

@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from udml_core.base.declaration import Described
+from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run
 from udml_core.runs.search import epoch_words
 
@@ -111,7 +112,7 @@ def pick_epoch_cursor(runs: Sequence[Run], key: str) -> float:
     position = number_from_address("moment", last, 0, last)
     if last:
         ends = {epoch_words(run, last) for run in runs}
-        end = ends.pop() if len(ends) == 1 else f"epoch {last}"
+        end = ends.pop() if len(ends) == 1 else words_of(str(last)).sentence
         position = live_slider("Epoch", 0, last, position, 1, f"{key}-{last}", play=True,
                                marks={0.0: epoch_words(runs[0], 0), float(last): end})
         write_address("moment", f"{position:g}", f"{last:g}")

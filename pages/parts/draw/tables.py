@@ -8,15 +8,12 @@ import pandas as pd
 import streamlit as st
 
 from udml_core.numerics.measures import MEASURES
-from udml_core.results.records import REFERENCES
-from udml_core.runs.search import TRAINED, frame_words
+from udml_core.results.embedding_words import words_of
 
 EVALUATION_ROWS = ("recall@1", "recall@2", "recall@4", "recall@8", "recall@10", "recall@100", "recall@1000",
                    "gallery recall@1", "gallery recall@10", "gallery recall@20", "gallery recall@50", "mprec@10",
                    "map@r", "knn@200", "linear probe", "nmi", "f", "purity", "trustworthiness", "continuity",
                    "effective rank", "neighbors kept from frozen", "dimension", "images")
-EMBEDDING_TITLES = REFERENCES | {name: frame_words(name).capitalize() for name in TRAINED} | {
-    "latent": "After training, latent z"}
 
 
 def table_behind(label: str, frame: pd.DataFrame) -> None:
@@ -54,7 +51,7 @@ def evaluation_table(evaluations: Mapping[str, Mapping[str, Mapping[str, float |
     columns = {}
     for run, evaluation in evaluations.items():
         for embedding, measures in evaluation.items():
-            title = EMBEDDING_TITLES.get(embedding, embedding.capitalize())
+            title = words_of(embedding).title
             columns[title if len(evaluations) == 1 else f"{run}: {title}"] = measures
     present = [name for name in EVALUATION_ROWS
                if any(measures.get(name) is not None for measures in columns.values())]

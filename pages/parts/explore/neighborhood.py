@@ -9,7 +9,7 @@ from udml_core.base.declaration import describe_field
 from udml_core.exploration import neighborhoods as views
 from udml_core.methods.plm import PLM
 from udml_core.runs import Run
-from udml_core.runs.search import Which, frame_words
+from udml_core.runs.search import Which, epoch_of, frame_words, trained_name
 
 from ..shell.run_status import hyperparameters
 from .workbench import DeepLink, Workbench, explain, link
@@ -25,7 +25,8 @@ def run_geometry(run: Run) -> views.Geometry:
 
 def show_neighborhood(bench: Workbench) -> DeepLink:
     """Show the members of the linear neighborhood with their similarity s, and the rejected candidates."""
-    which: Which = "initial" if bench.frame in ("initial", "0") else "final"
+    shown = trained_name(bench.run, bench.frame)
+    which: Which = "initial" if shown == "initial" else "final"
     embedding, geometry = bench.run.embeddings(which), run_geometry(bench.run)
     rows = np.append(bench.focus, views.nearest_rows(embedding, bench.focus, geometry.candidates))
     around = views.surroundings(embedding, rows, geometry.candidates)
@@ -44,7 +45,7 @@ def show_neighborhood(bench: Workbench) -> DeepLink:
             st.markdown(f"**{word}: {len(images)}** of {len(candidates)} candidates, {frame_words(which)}")
             bench.tiles([bench.tile(index, f"s {similar[index]:.3f}" if index in similar else "") for index in images],
                         f"{word} of the linear neighborhood", f"neighborhood-{word.lower()}")
-    if bench.frame.isdecimal() and bench.frame not in ("0", str(bench.run.kept_epoch())):
+    if epoch_of(shown) is not None:
         st.caption("Linear neighborhoods are shown before and after training, not at single epochs.")
     used = "" if bench.run.spec().method == PLM.card.name else " Only the method PLM trains with s; this run did not."
     st.caption(f"Badge: the similarity s, high along this line or plane, low across it.{used}")

@@ -10,7 +10,7 @@ import streamlit as st
 from udml_core.base.arrays import rows_of
 from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.runs.analyses import REFINED
-from udml_core.runs.search import frame_words
+from udml_core.runs.search import epoch_of, frame_words
 
 from ..shell.cached import load_retrieval
 from ..shell.epoch_images import epoch_images
@@ -47,7 +47,7 @@ class NearestImages:
 def show_neighbors(bench: Workbench) -> DeepLink:
     """Show the ten nearest images before training and in the map's embedding."""
     frame = "final" if bench.frame == str(bench.run.kept_epoch()) else bench.frame
-    is_epoch = frame.isdecimal()
+    is_epoch = epoch_of(frame) is not None
     in_epochs = is_epoch and (epoch_images(bench.run).indices == bench.focus).any()
     frames: tuple[str, ...] = ("initial", "final") if frame == "initial" or is_epoch else ("initial", frame)
     if in_epochs:
@@ -62,8 +62,7 @@ def show_neighbors(bench: Workbench) -> DeepLink:
                    "among them. Click an image on the map to see its neighbors in that epoch.")
     if not load_retrieval(bench.run).is_changed:
         frames = frames[1:]  # nothing was trained
-    rankings = [_epoch_ranking(bench, int(name)) if in_epochs and name.isdecimal() else _ranking(bench, name)
-                for name in frames]
+    rankings = [_epoch_ranking(bench, int(name)) if in_epochs else _ranking(bench, name) for name in frames]
     for position, ranking in enumerate(rankings):
         st.markdown(ranking.words)
         tiles = [bench.tile(index, f"{rank} · {value:.3f}")

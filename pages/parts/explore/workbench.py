@@ -16,7 +16,7 @@ from udml_core.data.splits import Split
 from udml_core.exploration.focus import stand_in
 from udml_core.numerics.explanations import Explanation
 from udml_core.runs import Run
-from udml_core.runs.search import frame_words
+from udml_core.runs.search import epoch_of, frame_words
 
 from ..draw.gallery import Tile, gallery, mark_of, tile_of
 from ..shell.address import write_address
@@ -81,7 +81,8 @@ class Workbench:
         epochs = epochs_with(self.run, kind)
         if not epochs:
             return None
-        last = int(self.frame) if self.frame.isdecimal() else epochs[-1]
+        shown = epoch_of(self.frame)
+        last = epochs[-1] if shown is None else shown
         return max((epoch for epoch in epochs if epoch <= last), default=epochs[0])
 
     def record(self, kind: type[Record]) -> Record | None:

@@ -93,4 +93,5 @@ def _imported(files: Sequence[UploadedFile]) -> str:
 def _has_levels(folder: str) -> bool:
     """Return whether the classes of a folder can be at several levels of its subfolders."""
     source = catalog.folder_of(folder)
-    return not source.names_classes and not source.missing() and any(found.level > 1 for found in source.levels())
+    return (not source.names_classes and not source.missing()
+            and any(class_level.level > 1 for class_level in source.levels()))

@@ -9,6 +9,7 @@ from udml_core.base.arrays import Array
 from udml_core.methods import Embedder, Head
 from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.numerics.explanations import Affinities, Clusters, Explanation, LinearNeighborhoods, Pairs, Proxies
+from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run
 from udml_core.runs.baselines import baselines_of
 from udml_core.runs.search import FROZEN
@@ -24,7 +25,7 @@ WAYS: dict[type[Explanation], str] = {
     Pairs: "pulls the two images of a similar pair together, and pushes the images of a dissimilar pair apart"}
 """What training does, by the record that the run keeps of it."""
 BY_INSTANCES = "pulls two random variations of an image together, and pushes all other images away"
-BASELINES = {"frozen": "frozen features", "centered pca": "PCA"}
+BASELINES = {name: words_of(name).sentence for name in ("frozen", "centered pca")}
 LABELS = {"none": "no labels", "few": "a few labels", "pairs": "similar and dissimilar pairs",
           "all": "the labels of all training images"}
 """What training receives, by the supervision of the method."""
@@ -41,10 +42,11 @@ def tell_story(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]
     card = run.spec().build_method().card
     unseen = "" if card.name == FROZEN or load_split(run).name == "all" else " that training never saw"
     seen = f"Each point is an image{unseen}{'.' if recall is None else '; its color and shape are its class.'}"
-    told = (f"{method_title(run)} receives {LABELS[card.supervision]} and {_way(run)}." if card.name != FROZEN else
-            f"Nothing was trained: the images are compared by {run.spec().encoder.frozen_words}.")
+    supervision = (f"{method_title(run)} receives {LABELS[card.supervision]} and {_way(run)}."
+                   if card.name != FROZEN else
+                   f"Nothing was trained: the images are compared by {run.spec().encoder.frozen_words}.")
     if recall is None:
-        return f"{seen} {told}"
+        return f"{seen} {supervision}"
     known = {line["name"]: line for line in lines} if card.name != FROZEN else {}
     reached = [f"PCA with the same {line['dimensions']} dimensions reaches {line['value']:.1f} %"
                for line in [known.get(BASELINES["centered pca"])] if line]
@@ -55,7 +57,7 @@ def tell_story(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]
     change = round(recall[-1], 1) - round(recall[0], 1)
     verb = "rises" if change > 0 else "falls"
     values = f"{verb} from **{recall[0]:.1f} %** to **{recall[-1]:.1f} %**" if change else f"is **{recall[-1]:.1f} %**"
-    return f"{seen} {told} R@1, the share of images whose nearest image has the same class, {values}.{untrained}"
+    return f"{seen} {supervision} R@1, the share of images whose nearest image has the same class, {values}.{untrained}"
 
 
 def _way(run: Run) -> str:

@@ -11,7 +11,7 @@ import streamlit as st
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
-from udml_core.data.sources.table import find_column, separator
+from udml_core.data.sources.table_files import find_column, separator
 
 from .content import Color
 

@@ -50,9 +50,9 @@ def explore_proxies(run: Run) -> None:
     st.subheader("Proxies")
     st.markdown(f"{len(nearest)} proxies: learned points with flats of their own that represent the images outside a "
                 "batch. They belong to the embedding after training.")
-    spread = views.spread(proxies)
-    if len(nearest) > 1 and spread < COLLAPSED:
-        st.warning(f"The proxies have collapsed: their mean distance is {spread:.2f}, so they represent the same "
+    distance = views.proxy_distance(proxies)
+    if len(nearest) > 1 and distance < COLLAPSED:
+        st.warning(f"The proxies have collapsed: their mean distance is {distance:.2f}, so they represent the same "
                    f"images or none. Train with a lower value of {setting_title('proxy_rate', 'plm')}.",
                    icon=":material/compress:")
     current = int(number_from_address("proxy", 0, 0, len(nearest) - 1))

@@ -98,7 +98,7 @@ def _show_ranking(center: Center, title: str, order: Array, badges: list[str], k
     score = ""
     if center.same_class is not None:
         counts = tuple(count for count in COUNTED if count <= len(order))
-        hits = views.count_hits(center.same_class[order], counts)
+        hits = views.hits_among_first(center.same_class[order], counts)
         score = " · same class: " + ", ".join(f"**{hit}** of {count}" for hit, count in zip(hits, counts, strict=True))
     st.markdown(f"**{title}**{score}")
     shown = center.nearest[order[:SHOWN]].tolist()

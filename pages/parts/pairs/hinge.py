@@ -100,17 +100,17 @@ def distance_charts(before: Array, after: Array, same: Array, hinge: Hinge, reac
         reach: The smallest upper end of the axis.
         marked: Both squared distances of a pair to mark.
     """
-    spread = views.spread(before, after, same, reach)
-    for column, when, counts, mark in zip(st.columns(2), ("before", "after"), (spread.before, spread.after),
+    histograms = views.distance_histograms(before, after, same, reach)
+    for column, when, counts, mark in zip(st.columns(2), ("before", "after"), (histograms.before, histograms.after),
                                           marked or (None, None), strict=True):
         with column:
-            _distance_chart(spread.edges, counts, when, hinge, mark)
+            _distance_chart(histograms.edges, counts, when, hinge, mark)
     st.caption("Similar pairs belong left of the gray band b ± m, dissimilar pairs right of it; ◆ marks the current "
                "pair.", help=LOSS)
     table_behind("Distances as a table", pd.DataFrame({
-        "From d²": spread.edges[:-1], "To d²": spread.edges[1:], "Similar, before": spread.before[0],
-        "Dissimilar, before": spread.before[1], "Similar, after": spread.after[0],
-        "Dissimilar, after": spread.after[1]}))
+        "From d²": histograms.edges[:-1], "To d²": histograms.edges[1:], "Similar, before": histograms.before[0],
+        "Dissimilar, before": histograms.before[1], "Similar, after": histograms.after[0],
+        "Dissimilar, after": histograms.after[1]}))
 
 
 def _distance_chart(edges: Array, counts: Array, when: str, hinge: Hinge, marked: float | None) -> None:

@@ -20,7 +20,7 @@ MOST_PAIRS, MOST_CHAINS, ROW = 60, 6, 12
 LISTS = {"all": "All", "classes": "Contradict the classes", "others": "Contradict each other"}
 
 
-def labeled_pairs(dataset: Dataset, labeled: PairSet) -> None:
+def show_labeled_pairs(dataset: Dataset, labeled: PairSet) -> None:
     """Show the labeled pairs, newest first, or the contradictory pairs.
 
     A click asks about a pair again.

@@ -27,7 +27,7 @@ from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import UNSEEN
 from ..shell.user_errors import fragment
 from .hinge import Hinge, hinge_sliders
-from .labeled import labeled_pairs
+from .labeled import show_labeled_pairs
 from .session import Pair, answer, answer_word, labeling_session, skip, undo
 from .two_images import two_images
 
@@ -56,7 +56,7 @@ def explore_labeling(run: Run) -> None:
     if find_method(run.spec().method).card.supervision == "pairs":
         link_to_continuing(run, dataset, pairs)
     if len(pairs):
-        labeled_pairs(dataset, pairs)
+        show_labeled_pairs(dataset, pairs)
     share([Download("Labeled pairs (CSV)", "given-pairs.csv", "text/csv", lambda: write_pairs(pairs, dataset))]
           if len(pairs) else [], "giving")
 

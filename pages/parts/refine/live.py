@@ -94,8 +94,8 @@ def _live(run: Run, views: str) -> Live:
     stored, has_training = run.embeddings("final"), split.name != "all"
     step = Recipe.parse(views).find("views")
     embeddings = view_embeddings(Embedder.load(run.embedder_path), dataset, step) if isinstance(step, Views) else stored
-    images = split.test[refining.evenly_spaced(len(split.test), refining.MOST_IMAGES)]
-    training = split.train[refining.evenly_spaced(len(split.train), refining.MOST_TRAINING)]
+    images = split.test[refining.rounded_sample(len(split.test), refining.MOST_IMAGES)]
+    training = split.train[refining.rounded_sample(len(split.train), refining.MOST_TRAINING)]
     gallery = LiveGallery(stored[images], embeddings[training] if has_training else None,
                           embeddings[images] if views else None)
     if views:

@@ -24,7 +24,7 @@ def table_frame(table: Table) -> pd.DataFrame:
     rows: dict[str, list[str]] = {}
     for name in {**measured, **table.printed}:
         if name in measured:
-            rows[name] = [value_text(measured[name].get(measure), measure) for measure in measures]
+            rows[name] = [spread_text(measured[name].get(measure), measure) for measure in measures]
         if name in table.printed:
             values = [table.printed[name].get(measure) for measure in measures]
             title = f"{name}, reported" if table.comparable else f"{name}, reported*"
@@ -32,7 +32,7 @@ def table_frame(table: Table) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index", columns=[measure_of(measure).title for measure in measures])
 
 
-def value_text(value: Spread | None, measure: str) -> str:
+def spread_text(value: Spread | None, measure: str) -> str:
     """Return a mean, with its standard deviation if the seeds differ."""
     if value is None:
         return ""

@@ -11,7 +11,7 @@ import streamlit as st
 
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.exploration.failures import Atlas, Pair
+from udml_core.exploration.failures import Atlas, ConfusedPair
 from udml_core.runs.search import Which
 
 from ..draw.figures import draw, titled
@@ -28,7 +28,7 @@ NAME_WIDTH = 150
 LIGHT, DARK = ("#e3eef7", "#0072b2"), ("#17293a", "#56b4e9")
 
 
-def choose_pair(dataset: Dataset, atlas: Atlas, which: Which) -> Pair:
+def choose_pair(dataset: Dataset, atlas: Atlas, which: Which) -> ConfusedPair:
     """Choose a confused pair, at first the most frequent; the address holds it."""
     names = dataset.class_names
     wanted = st.query_params.get("pair", "")
@@ -41,7 +41,7 @@ def choose_pair(dataset: Dataset, atlas: Atlas, which: Which) -> Pair:
     return pair
 
 
-def _show_table(names: tuple[str, ...], atlas: Atlas, pair: Pair, which: Which) -> None:
+def _show_table(names: tuple[str, ...], atlas: Atlas, pair: ConfusedPair, which: Which) -> None:
     sizes = np.bincount(atlas.classes, minlength=len(names))
     table = pd.DataFrame({"Class": [names[pair.own] for pair in atlas.pairs],
                           "Mistaken for": [names[pair.other] for pair in atlas.pairs],
@@ -58,7 +58,7 @@ def _show_table(names: tuple[str, ...], atlas: Atlas, pair: Pair, which: Which) 
                  selection_default={"selection": {"rows": [atlas.pairs.index(pair)]}})
 
 
-def _show_list(names: tuple[str, ...], atlas: Atlas, pair: Pair) -> None:
+def _show_list(names: tuple[str, ...], atlas: Atlas, pair: ConfusedPair) -> None:
     """Show the pairs as a list, which also works with a keyboard."""
     offered = list(dict.fromkeys([*atlas.pairs[:MOST_OFFERED], pair]))
     words = {_token(pair): f"{names[pair.own]} mistaken for {names[pair.other]} · {pair.count:,}" for pair in offered}
@@ -67,7 +67,7 @@ def _show_list(names: tuple[str, ...], atlas: Atlas, pair: Pair) -> None:
                  on_change=lambda: _open(st.session_state["failures-pair"]))
 
 
-def _token(pair: Pair) -> str:
+def _token(pair: ConfusedPair) -> str:
     """Return a pair as the address holds it."""
     return join_indices((pair.own, pair.other))
 
@@ -81,7 +81,7 @@ def _open(token: str) -> None:
     st.session_state["failures-turn"] += 1
 
 
-def _open_row(key: str, pairs: tuple[Pair, ...]) -> None:
+def _open_row(key: str, pairs: tuple[ConfusedPair, ...]) -> None:
     rows = st.session_state[key].selection.rows
     if rows:
         write_address("pair", _token(pairs[rows[0]]))

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import streamlit as st
 
+from udml_core.results.embedding_words import words_of
 from udml_core.runs import list_runs, runs_folder
-from udml_core.runs.search import FROZEN, Frame, Retrieval, finished_refinements, frame_words
+from udml_core.runs.search import FROZEN, Frame, Retrieval, epoch_of, finished_refinements, frame_words
 
 from ..draw.palette import AFTER, BEFORE, REFINED
 from ..shell.address import write_address
@@ -48,7 +49,7 @@ class Column:
     @property
     def words(self) -> str:
         """The title within a sentence."""
-        is_sentence = self.name == self.frame.name and not self.name.isdecimal()
+        is_sentence = self.name == self.frame.name and epoch_of(self.name) is None
         return self.title[0].lower() + self.title[1:] if is_sentence else self.title
 
 
@@ -92,7 +93,8 @@ def _write_chosen(retrieval: Retrieval, names: list[str]) -> None:
 def _titles(retrieval: Retrieval) -> dict[str, str]:
     """Return the titles of all embeddings that can be searched, by name; the many epochs come last."""
     recipes = {analysis.id: analysis.spec().recipe for analysis in finished_refinements(retrieval.run)}
-    refined = {name: "Refined" if len(recipes) == 1 else f"Refined: {recipe}" for name, recipe in recipes.items()}
+    refined = {name: words_of("refined").title + ("" if len(recipes) == 1 else f": {recipe}")
+               for name, recipe in recipes.items()}
     stored, kept = retrieval.frames.names(), retrieval.run.kept_epoch()
     main = {name: frame_words(name, retrieval.run).capitalize() for name in stored
             if name in MAIN and (name != "initial" or retrieval.is_changed)}
@@ -104,7 +106,7 @@ def _titles(retrieval: Retrieval) -> dict[str, str]:
         others = _other_runs(runs_folder(), retrieval.spec.fingerprint)
     others.pop(retrieval.run.id, None)
     return main | refined | others | {
-        name: f"Epoch {name}" + (", after training" if name == str(kept) else "")
+        name: words_of(name).title + (f", {words_of('final').sentence}" if name == str(kept) else "")
         for name in stored if name not in MAIN}
 
 

@@ -11,7 +11,7 @@ import streamlit as st
 from udml_core.base.arrays import Array
 from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
-from udml_core.exploration.failures import Atlas, History, Pair, hit_since, last_hit
+from udml_core.exploration.failures import Atlas, ConfusedPair, NeighborHistory, hit_since, last_hit
 from udml_core.runs.search import TRAINED, Retrieval, Which, frame_words
 
 from ..draw.downloads import Download, share, table_file
@@ -64,7 +64,7 @@ def _choose_embedding(retrieval: Retrieval) -> Which:
     return which
 
 
-def _load(retrieval: Retrieval) -> tuple[dict[Which, Atlas], History]:
+def _load(retrieval: Retrieval) -> tuple[dict[Which, Atlas], NeighborHistory]:
     """Return the failures before and after training, and the history.
 
     A progress bar appears the first time.
@@ -93,7 +93,7 @@ def _show_numbers(atlases: dict[Which, Atlas], is_changed: bool) -> None:
               delta_color="off", delta_arrow="off", help="Hits before training that are misses after training.")
 
 
-def _show_queries(dataset: Dataset, atlas: Atlas, pair: Pair, history: History,
+def _show_queries(dataset: Dataset, atlas: Atlas, pair: ConfusedPair, history: NeighborHistory,
                   on_pick: Callable[[int], None]) -> None:
     """Show the queries of a pair beside their nearest images, in the same order."""
     own, other = dataset.class_names[pair.own], dataset.class_names[pair.other]
@@ -121,7 +121,7 @@ def _show_queries(dataset: Dataset, atlas: Atlas, pair: Pair, history: History,
                f"sample of {len(history.indices):,} test images. Click an image to search with it.{cut}")
 
 
-def describe_history(history: History, images: Array) -> list[str]:
+def describe_history(history: NeighborHistory, images: Array) -> list[str]:
     """Describe for each image in which epoch it became a hit in the fixed sample."""
     if history.hits is None:
         return ["no classes"] * len(images)
@@ -150,7 +150,7 @@ def _show_classes(dataset: Dataset, atlases: dict[Which, Atlas]) -> None:
     ).sort_values("After training, %"))
 
 
-def _misses_file(dataset: Dataset, atlas: Atlas, history: History) -> bytes:
+def _misses_file(dataset: Dataset, atlas: Atlas, history: NeighborHistory) -> bytes:
     misses = np.flatnonzero(atlas.misses)
     return table_file(dataset, atlas.queries[misses], {
         "mistaken for": np.array(dataset.class_names)[atlas.nearest_classes[misses]],

@@ -6,8 +6,8 @@ import streamlit as st
 
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.command import command_limits, command_of
-from udml_core.runs.comparison import settings_of
 from udml_core.runs.notes import LONGEST_NAME, LONGEST_NOTE, MOST_TAGS, Notes
+from udml_core.runs.run_comparison import settings_of
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.runs.verdict import standing, verdict
 from udml_core.work import jobs

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from udml_core.runs import Run
+from udml_core.runs.search import trained_name
 
 from .address import IMAGE, LONGEST_NUMBER, OF_IMAGE, write_address
 
@@ -88,11 +89,6 @@ def carried_frame(run: Run, frames_of: Mapping[str, Sequence[str]]) -> tuple[str
     of_run, frame = st.session_state.get(FRAME, ("", None))
     if not is_new or of_run != run.id or frame is None or {"map", "frame"} & set(st.query_params):
         return None
-    wanted = _plain_name(run, frame)
+    wanted = trained_name(run, frame)
     return next(((layout, position) for layout, frames in frames_of.items() for position, name in enumerate(frames)
-                 if _plain_name(run, name) == wanted), None)
-
-
-def _plain_name(run: Run, frame: str) -> str:
-    """Return the same name for an epoch and for the embedding before or after training that it is."""
-    return {"0": "initial", str(run.kept_epoch()): "final"}.get(frame, frame)
+                 if trained_name(run, name) == wanted), None)

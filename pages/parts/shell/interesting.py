@@ -81,16 +81,16 @@ def recorded_images(run: Run) -> Array:
 
     Without records, and if no image is in all of them, there are none.
     """
-    train, found = load_split(run).train, []
+    train, recorded = load_split(run).train, []
     for kind in RECORDS:
         epochs = epochs_with(run, kind)
         record = load_record(run, epochs[-1], kind) if epochs else None
         rows = None if record is None else recorded_rows(record)
         if rows is not None:
-            found.append(train[rows])
-    if not found:
+            recorded.append(train[rows])
+    if not recorded:
         return np.zeros(0, dtype=np.int64)
-    images: Array = reduce(np.intersect1d, found)
+    images: Array = reduce(np.intersect1d, recorded)
     in_every_epoch = np.intersect1d(images, epoch_images(run).indices)
     return in_every_epoch if len(in_every_epoch) > 1 else images
 

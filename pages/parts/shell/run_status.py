@@ -14,7 +14,7 @@ import streamlit as st
 from udml_core.base.errors import UserError, counted
 from udml_core.methods import METHODS
 from udml_core.runs import Run, Spec, list_runs, runs_folder
-from udml_core.runs.comparison import differing_settings, settings_of
+from udml_core.runs.run_comparison import differing_settings, settings_of
 from udml_core.runs.tasks import ADVICE, Status, Task
 from udml_core.work import jobs
 

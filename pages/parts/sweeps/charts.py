@@ -81,13 +81,15 @@ class Axis:
         return [places[NONE if value is None else show(value)] for value in self.values]
 
 
-def axes_of(found: Sequence[Combination]) -> list[Axis]:
+def varied_axes(combinations: Sequence[Combination]) -> list[Axis]:
     """Return the axes of fields that vary among combinations, the method first."""
-    axes = [Axis("Method", "Method", [METHOD_TITLES.get(one.method, one.method) for one in found])]
-    names = list(dict.fromkeys(name for one in found for name in one.values))
-    methods = {name: next(one.method for one in found if name in one.values) for name in names}
+    names_of_methods = [combination.method for combination in combinations]
+    axes = [Axis("Method", "Method", [METHOD_TITLES.get(name, name) for name in names_of_methods])]
+    names = list(dict.fromkeys(name for combination in combinations for name in combination.values))
+    methods = {name: next(combination.method for combination in combinations if name in combination.values)
+               for name in names}
     axes += [Axis(setting_title(name, methods[name]), short_title(name, methods[name]),
-                  [one.values.get(name) for one in found]) for name in names]
+                  [combination.values.get(name) for combination in combinations]) for name in names]
     return [axis for axis in axes if len(axis.texts) > 1]
 
 
@@ -106,37 +108,39 @@ def side_by_side(codes: Sequence[int]) -> list[float]:
     return places
 
 
-def show_multiples(found: Sequence[Combination], criterion: Measure) -> None:
+def show_multiples(combinations: Sequence[Combination], criterion: Measure) -> None:
     """Show the measure over each varied field, side by side with equal scales."""
-    axes = axes_of(found)
+    axes = varied_axes(combinations)
     if not axes:
         return
     st.markdown("#### Which field matters?")
-    ends = [one.score.mean + sign * (one.score.deviation or 0.0) for one in found if one.score for sign in (-1, 1)]
+    scores = [combination.score for combination in combinations if combination.score]
+    ends = [score.mean + sign * (score.deviation or 0.0) for score in scores for sign in (-1, 1)]
     room = max((max(ends) - min(ends)) / 12, 0.3)
-    best = next(iter(sweeps.best_combinations(found).values()))
+    best = next(iter(sweeps.best_combinations(combinations).values()))
     for start in range(0, min(len(axes), MOST_FIELDS), A_ROW):
         for column, axis in zip(st.columns(A_ROW), axes[start:start + A_ROW], strict=False):
             with column:
-                _over(axis, found, criterion, best, (min(ends) - room, max(ends) + room))
+                _over(axis, combinations, criterion, best, (min(ends) - room, max(ends) + room))
     st.caption(f"{criterion.name}: a point for each combination, bars of one standard deviation over the seeds, a "
                "dash at the mean of each value, a star at the best. If the dashes are level, the field hardly matters "
                "here.")
 
 
-def _over(axis: Axis, found: Sequence[Combination], criterion: Measure, best: Combination,
+def _over(axis: Axis, combinations: Sequence[Combination], criterion: Measure, best: Combination,
           limits: tuple[float, float]) -> None:
     """Draw the measure over one field."""
     x = side_by_side(axis.codes) if axis.is_listed else axis.values
-    y = [one.score.mean for one in found if one.score]
+    y = [combination.score.mean for combination in combinations if combination.score]
     figure = go.Figure(go.Scatter(
         x=x, y=y, mode="markers", marker={"color": COLORS[0], "size": 6},
-        text=[combination_words(one) for one in found], hovertemplate="%{text}<br>%{y:.1f}<extra></extra>",
-        error_y={"array": [(one.score and one.score.deviation) or 0.0 for one in found], "thickness": 1, "width": 2}))
+        text=list(map(combination_words, combinations)), hovertemplate="%{text}<br>%{y:.1f}<extra></extra>",
+        error_y={"array": [(combination.score and combination.score.deviation) or 0.0 for combination in combinations],
+                 "thickness": 1, "width": 2}))
     alt = f"{criterion.name} over {axis.title}"
     if axis.is_listed:
-        groups = [[value for code, value in zip(axis.codes, y, strict=True) if code == place]
-                  for place in range(len(axis.texts))]
+        groups = [[value for code, value in zip(axis.codes, y, strict=True) if code == best_position]
+                  for best_position in range(len(axis.texts))]
         means = [sum(group) / len(group) for group in groups]
         figure.add_scatter(x=list(range(len(means))), y=means, mode="markers", hoverinfo="skip",
                            marker={"symbol": "line-ew", "size": 34, "line": {"width": 3, "color": COLORS[1]}})
@@ -144,8 +148,8 @@ def _over(axis: Axis, found: Sequence[Combination], criterion: Measure, best: Co
         alt += "; means: " + ", ".join(f"{text} {mean:.1f}" for text, mean in zip(axis.texts, means, strict=True))
     elif axis.is_logarithmic:
         figure.update_xaxes(type="log")
-    place = next(position for position, one in enumerate(found) if one is best)
-    figure.add_scatter(x=[x[place]], y=[y[place]], mode="markers", hoverinfo="skip",
+    best_position = next(position for position, combination in enumerate(combinations) if combination is best)
+    figure.add_scatter(x=[x[best_position]], y=[y[best_position]], mode="markers", hoverinfo="skip",
                        marker={"symbol": "star", "size": 14, "color": AFTER})
     titled(figure, axis.title, 230, showlegend=False)
     figure.update_xaxes(title=axis.title)
@@ -153,12 +157,12 @@ def _over(axis: Axis, found: Sequence[Combination], criterion: Measure, best: Co
     draw(figure, f"sweep-over-{axis.title}", f"{alt}. The best is {combination_words(best)}.")
 
 
-def show_parallel(found: Sequence[Combination], criterion: Measure) -> None:
+def show_parallel(combinations: Sequence[Combination], criterion: Measure) -> None:
     """Show all combinations in parallel coordinates, a line for each."""
-    axes = axes_of(found)
+    axes = varied_axes(combinations)
     if not axes:
         return
-    scores = [one.score.mean for one in found if one.score]
+    scores = [combination.score.mean for combination in combinations if combination.score]
     dimensions = [_dimension(axis) for axis in axes]
     dimensions.append({"label": criterion.name, "values": scores, "tickformat": ".1f"})
     figure = go.Figure(go.Parcoords(
@@ -166,9 +170,9 @@ def show_parallel(found: Sequence[Combination], criterion: Measure) -> None:
         line={"color": scores, "colorscale": SCALE, "showscale": False}))
     figure.update_layout(height=340, margin={"l": 60, "r": 70, "t": 50, "b": 20})
     st.markdown("#### Which values go together?")
-    best = max(found, key=lambda one: one.score.mean if one.score else -math.inf)
-    draw(figure, "sweep-parallel", f"Parallel coordinates of {len(found)} combinations: the highest line ends at "
-         f"{criterion_text(best, criterion)}, {combination_words(best)}.")
+    best = max(combinations, key=lambda combination: combination.mean_score)
+    draw(figure, "sweep-parallel", f"Parallel coordinates of {len(combinations)} combinations: the highest line ends "
+         f"at {criterion_text(best, criterion)}, {combination_words(best)}.")
     st.caption("A line for each combination: gray with a low measure, blue in the middle, orange with a high one. Drag "
                "along an axis to keep only the lines through that part; drag an axis to move it.")
 

@@ -7,7 +7,7 @@ import html
 import streamlit as st
 
 from udml_core.work import sweeps
-from udml_core.work.sweeps import GroupState, Progress, Sweep
+from udml_core.work.sweeps import GroupProgress, GroupState, Sweep
 
 from ..shell.run_status import UNSEEN, duration
 from ..shell.user_errors import show_user_errors
@@ -19,7 +19,7 @@ STATE_WORDS: dict[GroupState, str] = {
     "interrupted": "interrupted", "missing": "not created"}
 
 
-def progress_line(progress: Progress) -> str:
+def progress_line(progress: GroupProgress) -> str:
     """Return a sweep's progress in a line: the runs by state, and the time left."""
     counts = ", ".join(f"{progress.counts[state]} {words}" for state, words in STATE_WORDS.items()
                        if progress.counts.get(state))
@@ -28,7 +28,7 @@ def progress_line(progress: Progress) -> str:
     return f"{total} runs: {counts}" + (f". About {duration(left)} left" if left is not None else "")
 
 
-def show_progress(sweep: Sweep, progress: Progress) -> None:
+def show_progress(sweep: Sweep, progress: GroupProgress) -> None:
     """Show the progress; while runs wait or run, it is read again, and the page follows when a run ends."""
     if not progress.live:
         st.markdown(f"**{progress_line(progress)}.** {_described(sweep)}")
@@ -47,7 +47,7 @@ def _live_bar(sweep: Sweep, live_before: int) -> None:
         st.rerun(scope="app")
 
 
-def show_actions(sweep: Sweep, progress: Progress) -> None:
+def show_actions(sweep: Sweep, progress: GroupProgress) -> None:
     """Show what can be done with the group."""
     ended = progress.counts.keys() & {"stopped", "interrupted", "missing", "failed"}
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from udml_core.numerics.measures import Measure
-from udml_core.runs.comparison import Spread
+from udml_core.runs.run_comparison import Spread
 from udml_core.work.sweeps import Combination
 
 from ..shell.run_status import METHOD_TITLES, escaped

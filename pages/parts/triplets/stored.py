@@ -11,15 +11,14 @@ from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import triplets as views
 from udml_core.numerics.explanations import Triplets
+from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run
-from udml_core.runs.search import frame_words
 
 from ..draw.gallery import Mark
 from ..shell.cached import dataset_of, load_split
 
 ROLES: tuple[Mark, Mark, Mark] = ("anchor", "positive", "negative")
-STAGES = {"initial": frame_words("initial").capitalize(), "loss": "During training",
-          "final": frame_words("final").capitalize()}
+STAGES = {"initial": words_of("initial").title, "loss": "During training", "final": words_of("final").title}
 """When a triangle is drawn: in the embedding before or after training, or in the projection that the loss compares."""
 
 

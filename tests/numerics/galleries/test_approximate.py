@@ -10,7 +10,7 @@ from tests.numerics.galleries.literal import grouped, literal_nearest, literal_r
 from udml_core.numerics.graph import AuthorityGraph, mutual_pairs
 from udml_core.numerics.neighbors import approximate, approximate_nearest, graph_neighbors, nearest
 from udml_core.numerics.neighbors.approximate import Approximate
-from udml_core.numerics.refinement import search
+from udml_core.numerics.refinement import unit_neighbors as search
 from udml_core.numerics.refinement.linear import unit_rows
 
 COUNT = 20_000

@@ -17,6 +17,7 @@ from udml_core.numerics.losses.mahalanobis import (
     Bounds,
     LabeledPairs,
     close_metric,
+    distances_by_metric,
     entropy_metric,
     information_theoretic_prior,
     labeled_pairs,
@@ -26,7 +27,6 @@ from udml_core.numerics.losses.mahalanobis import (
     pair_entropy,
     positive_part,
     scatter,
-    squared_distances,
 )
 
 DIMENSION = 4
@@ -220,7 +220,7 @@ def test_both_ways_to_compute_distances_agree(count: int, width: int, pairs: int
     rows = torch.randint(count, (pairs, 2), generator=random)
     expected = metric_distances(values, rows, root @ root.mT)
     metric = (root @ root.mT).requires_grad_()
-    squared = squared_distances(values, rows)(metric)
+    squared = distances_by_metric(values, rows)(metric)
     torch.testing.assert_close(squared, expected)
     (gradient,) = torch.autograd.grad(squared.sum(), metric)
     difference = values[rows[:, 0]] - values[rows[:, 1]]

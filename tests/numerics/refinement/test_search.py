@@ -9,11 +9,11 @@ from udml_core.base.arrays import Array
 from udml_core.data import catalog
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Refiner
-from udml_core.numerics.refinement import search as search_module
+from udml_core.numerics.refinement import unit_neighbors as search_module
 from udml_core.numerics.refinement.averaging import mean_with
 from udml_core.numerics.refinement.linear import unit_rows, whitening
 from udml_core.numerics.refinement.ranking_measures import retrieval_measures
-from udml_core.numerics.refinement.search import nearest_unit
+from udml_core.numerics.refinement.unit_neighbors import nearest_unit
 
 RECIPE = "whiten+average:k=20,times=2,alpha=3"
 

@@ -145,7 +145,7 @@ def test_an_interrupt_stops_the_whole_group(capsys: pytest.CaptureFixture[str], 
 ])
 def test_wrong_words_are_explained(words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str],
                                    monkeypatch: pytest.MonkeyPatch, file: str) -> None:
-    monkeypatch.setattr("udml_core.work.sweeps.control.expected_seconds", lambda specs, _: [60.0] * len(specs))
+    monkeypatch.setattr("udml_core.work.sweeps.control.seconds_of_runs", lambda specs, _: [60.0] * len(specs))
     code, out, err = call(capsys, monkeypatch, *(word.format(file=file) for word in words))
     assert (code, out) == (2, "")
     assert message in err

@@ -135,7 +135,7 @@ def test_failed_runs_are_tried_again_only_if_asked(root: Path) -> None:
 @pytest.mark.usefixtures("idle")
 def test_the_budget_limits_the_runs_that_are_created(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every run is expected to take a minute."""
-    monkeypatch.setattr(control, "expected_seconds", lambda specs, _: [60.0] * len(specs))
+    monkeypatch.setattr(control, "seconds_of_runs", lambda specs, _: [60.0] * len(specs))
     with pytest.raises(UserError, match=r"fits into the budget of 0.5 minutes"):
         sweeps.start_sweep(widths(4, 8, 12, 16, budget=0.5), root)
     assert sweeps.list_sweeps(root) == []

@@ -113,29 +113,29 @@ def fill(network: nn.Module, tensors: Mapping[str, Tensor], name: str, source: s
         UserError: A tensor is missing, unknown, or of another shape.
     """
     expected = {key: tuple(value.shape) for key, value in network.state_dict().items()}
-    given = {key: value for key, value in tensors.items() if not _is_below(key, ignored)}
+    loaded = {key: value for key, value in tensors.items() if not _is_below(key, ignored)}
     # Files without PyTorch's version of a layer may lack the number of batches, which only training uses.
-    missing = [key for key in expected if key not in given and not _is_below(key, ignored)
+    missing = [key for key in expected if key not in loaded and not _is_below(key, ignored)
                and not key.endswith("num_batches_tracked")]
-    unknown = [key for key in given if key not in expected]
-    unlike = [f"{key} {tuple(given[key].shape)} for {shape}" for key, shape in expected.items()
-              if key in given and tuple(given[key].shape) != shape]
+    unknown = [key for key in loaded if key not in expected]
+    unlike = [f"{key} {tuple(loaded[key].shape)} for {shape}" for key, shape in expected.items()
+              if key in loaded and tuple(loaded[key].shape) != shape]
     problems = [f"{len(keys)} of {len(total)} {words} ({', '.join(keys[:MOST_NAMES])}"
                 f"{', …' if len(keys) > MOST_NAMES else ''})"
                 for keys, total, words in ((missing, expected, "parameters are missing"),
-                                           (unknown, given, "names are unknown"),
+                                           (unknown, loaded, "names are unknown"),
                                            (unlike, expected, "parameters have another shape")) if keys]
     if problems:
         raise UserError(f"The weights {quoted(source)} do not fit the backbone '{name}': {'; '.join(problems)}. Use "
                         "the file of this model, or name the model of the file.")
-    network.load_state_dict(given, strict=False)
+    network.load_state_dict(loaded, strict=False)
 
 
 def fits(network: nn.Module, tensors: Mapping[str, Tensor], ignored: tuple[str, ...]) -> bool:
     """Return whether tensors have the names and shapes of a network, apart from ignored modules."""
     expected = network.state_dict()
-    given = {key: value for key, value in tensors.items() if not _is_below(key, ignored)}
-    return expected.keys() == given.keys() and all(expected[key].shape == given[key].shape for key in expected)
+    compared = {key: value for key, value in tensors.items() if not _is_below(key, ignored)}
+    return expected.keys() == compared.keys() and all(expected[key].shape == compared[key].shape for key in expected)
 
 
 def _is_below(key: str, modules: tuple[str, ...]) -> bool:

@@ -22,7 +22,7 @@ from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import read_regular
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.log import append_to_log, read_log
-from udml_core.data.sources.table import find_column, separator
+from udml_core.data.sources.table_files import find_column, separator
 
 KIND = "exclusions"
 COLUMN = "image"

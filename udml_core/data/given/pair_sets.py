@@ -19,7 +19,7 @@ from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import read_regular
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.log import append_to_log, read_log
-from udml_core.data.sources.table import separator
+from udml_core.data.sources.table_files import separator
 
 MOST_PAIRS = 500_000
 """Largest number of pairs drawn from labels, as in NML's paper."""

@@ -10,7 +10,7 @@ import numpy as np
 from udml_core.base.errors import UserError
 from udml_core.base.paths import data_folder
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.sources.folder import Folder
+from udml_core.data.sources.image_folder import Folder
 
 HALVES = ("train", "test")
 

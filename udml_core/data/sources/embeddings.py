@@ -25,8 +25,8 @@ from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.base.files import read_array, read_json, replace_text
 from udml_core.base.paths import cache_folder, dataset_cache, existing_path, may_read, readable_roots
-from udml_core.data.columns import Columns
 from udml_core.data.dataset import TABLE, Dataset, Report, Skipped
+from udml_core.data.dataset_columns import Columns
 from udml_core.data.sources.source import Source
 from udml_core.data.sources.table_columns import (
     Choices,
@@ -45,7 +45,7 @@ _NAME = re.compile(rf"^(.+?(?:{'|'.join(map(re.escape, ENDINGS))}))(?:#(.*))?$",
 _KEPT = ("fingerprint", "labels", "class_names", "names", "test", "files", "texts", "distinct", "columns")
 
 
-def table_of(name: str) -> Table | None:
+def table_of(name: str) -> EmbeddingTable | None:
     """Return the table that a path names, such as vectors.parquet or vectors.parquet#label=species.
 
     The result is None if the path is not that of an existing file with such an extension.
@@ -55,7 +55,7 @@ def table_of(name: str) -> Table | None:
     """
     match = _NAME.match(name)
     path = existing_path(match[1]) if match else None
-    return Table(path, Choices.parse(match[2] or "")) if match and path and path.is_file() else None
+    return EmbeddingTable(path, Choices.parse(match[2] or "")) if match and path and path.is_file() else None
 
 
 def write_table(folder: Path, stem: str, files: Sequence[tuple[str, bytes]]) -> Path:
@@ -85,13 +85,13 @@ def write_table(folder: Path, stem: str, files: Sequence[tuple[str, bytes]]) -> 
 
 
 @contextmanager
-def written_aside(files: Sequence[tuple[str, bytes]]) -> Iterator[Table]:
+def table_aside(files: Sequence[tuple[str, bytes]]) -> Iterator[EmbeddingTable]:
     """Yield an uploaded table, written into a temporary folder; see `write_table`."""
     with TemporaryDirectory() as folder:
-        yield Table(write_table(Path(folder), "table", files))
+        yield EmbeddingTable(write_table(Path(folder), "table", files))
 
 
-class Table(Source):
+class EmbeddingTable(Source):
     """A file of vectors as a data set.
 
     Attributes:

@@ -53,8 +53,8 @@ def first_class_level(levels: Sequence[ClassLevel]) -> int:
 
     A level below the first counts only if at least half of the images have a class there.
     """
-    return next((found.level for found in levels if found.has_classes
-                 and (found.level == 1 or found.loose <= sum(found.sizes.values()))), NO_CLASSES)
+    return next((class_level.level for class_level in levels if class_level.has_classes
+                 and (class_level.level == 1 or class_level.loose <= sum(class_level.sizes.values()))), NO_CLASSES)
 
 
 def name_with_level(name: str, level: int | None) -> str:
@@ -78,7 +78,7 @@ def check_level(level: int, levels: Sequence[ClassLevel], folder: object) -> Non
     Raises:
         UserError: It has not.
     """
-    usable = [found.level for found in levels if found.has_classes]
+    usable = [class_level.level for class_level in levels if class_level.has_classes]
     if level != NO_CLASSES and level not in usable:
         raise UserError(f"The class level must be {', '.join(map(str, [NO_CLASSES, *usable]))} in {folder}, where "
                         f"{NO_CLASSES} means no classes and a level needs at least two subfolders with images; got "

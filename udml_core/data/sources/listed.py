@@ -16,8 +16,8 @@ from PIL import Image
 from udml_core.base.arrays import Array, Booleans
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.paths import is_exposed, may_read
-from udml_core.data.columns import Columns
 from udml_core.data.dataset import Dataset, FileImages, Images, Report, Skipped
+from udml_core.data.dataset_columns import Columns
 from udml_core.data.sources.located import Located, printable
 from udml_core.data.sources.scanning import scan
 

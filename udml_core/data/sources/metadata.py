@@ -15,7 +15,7 @@ from udml_core.data.dataset import Dataset, Report, Skipped
 from udml_core.data.sources.listed import Listing, load_listing
 from udml_core.data.sources.listing import listed
 from udml_core.data.sources.located import Located
-from udml_core.data.sources.table import HALVES, ColumnFile, by_value, column_names, find_column, value_text
+from udml_core.data.sources.table_files import HALVES, ColumnFile, by_value, column_names, find_column, value_text
 
 TABLES = ("metadata.csv", "metadata.parquet")
 FILE_COLUMNS = ("file_name", "filename", "image")

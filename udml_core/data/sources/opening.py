@@ -9,20 +9,21 @@ from pathlib import Path
 
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.paths import may_read
-from udml_core.data.sources.folder import Folder
+from udml_core.data.sources.image_folder import Folder
 from udml_core.data.sources.levels import split_level
 from udml_core.data.sources.listing import is_hidden
 from udml_core.data.sources.located import Located
 from udml_core.data.sources.metadata import MetadataFolder, tables_of
 from udml_core.data.sources.official.boxed import Cars, Cub
 from udml_core.data.sources.official.flowers import Flowers
-from udml_core.data.sources.official.layout import Layout
+from udml_core.data.sources.official.layout import OfficialLayout
 from udml_core.data.sources.official.packed import Cifar10Batches, Cifar100, Stl10
 from udml_core.data.sources.official.products import InShop, OnlineProducts
 from udml_core.data.sources.official.trees import FlickrMaterials, LeedsButterflies, Omniglot, Scene15, Voc2007
 
-LAYOUTS: tuple[type[Layout], ...] = (Cub, Cars, OnlineProducts, InShop, Stl10, Cifar10Batches, Cifar100, Flowers,
-                                     FlickrMaterials, Scene15, LeedsButterflies, Omniglot, Voc2007)
+LAYOUTS: tuple[type[OfficialLayout], ...] = (
+    Cub, Cars, OnlineProducts, InShop, Stl10, Cifar10Batches, Cifar100, Flowers, FlickrMaterials, Scene15,
+    LeedsButterflies, Omniglot, Voc2007)
 
 MOST_BESIDE = 200
 """Largest number of entries of a folder whose only subfolder can be an official layout."""
@@ -79,7 +80,7 @@ def open_folder(path: Path, suffix: str = "", name: str | None = None, title: st
     return Folder(path, name, title)
 
 
-def _detect(path: Path) -> tuple[type[Layout], Path] | None:
+def _detect(path: Path) -> tuple[type[OfficialLayout], Path] | None:
     """Return the official layout of a folder, or of its only subfolder, and so on `DEEPEST` levels down.
 
     Archives often have such subfolders: PASCAL VOC has VOCdevkit/VOC2007.
@@ -98,7 +99,7 @@ def _detect(path: Path) -> tuple[type[Layout], Path] | None:
     return None
 
 
-def _matches(layout: type[Layout], folder: Path) -> bool:
+def _matches(layout: type[OfficialLayout], folder: Path) -> bool:
     try:
         return layout.matches(folder)
     except OSError:  # a folder that may not be searched, or a disconnected disk

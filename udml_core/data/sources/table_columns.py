@@ -15,7 +15,7 @@ from udml_core.base.arrays import Booleans, Integers
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.paths import may_read
 from udml_core.data.sources.listing import ENDINGS, is_text
-from udml_core.data.sources.table import HALVES, ColumnFile, by_value, numbered, value_text
+from udml_core.data.sources.table_files import HALVES, ColumnFile, by_value, numbered, value_text
 from udml_core.data.sources.vector_files import ChoiceError, VectorFile, open_vectors, reading
 
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
@@ -112,10 +112,10 @@ class OpenTable:
                                 f"{', '.join(map(quoted, list(self.columns)[:20])) or 'none: it has no columns'}.")
             return chosen or None
         by_name = {name.lower(): name for name in self.columns}
-        found = [by_name[usual] for usual in USUAL_NAMES.get(role, ()) if usual in by_name]
+        matches = [by_name[usual] for usual in USUAL_NAMES.get(role, ()) if usual in by_name]
         if role == "image":
-            found = [name for name in found if _are_image_files(self.columns[name]())]
-        return found[0] if found else None
+            matches = [name for name in matches if _are_image_files(self.columns[name]())]
+        return matches[0] if matches else None
 
     def values(self, column: str) -> list[Any]:
         """Return the values of a column, one for each row.

@@ -16,7 +16,7 @@ import numpy as np
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import READ_ERRORS, check_regular
-from udml_core.data.sources.table import plain_value
+from udml_core.data.sources.table_files import plain_value
 
 ENDINGS = (".npy", ".npz", ".parquet", ".safetensors")
 VECTOR_NAMES = ("embeddings", "embedding", "features", "vectors", "vector", "x")

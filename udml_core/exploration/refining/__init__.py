@@ -8,9 +8,9 @@ the whole gallery. `udml_core.numerics.refinement.Refiner` computes the same ste
 
 from udml_core.exploration.refining.effects import SHOWN, choose_queries, measure, recall_change, seen_images
 from udml_core.exploration.refining.live import MOST_IMAGES, MOST_TRAINING, LiveGallery
-from udml_core.exploration.refining.refined import RefinedGallery
-from udml_core.exploration.refining.unrefined import evenly_spaced
+from udml_core.exploration.refining.refined_gallery import RefinedGallery
+from udml_core.exploration.refining.unrefined import rounded_sample
 from udml_core.exploration.refining.votes import votes_for, voting_step
 
-__all__ = ["MOST_IMAGES", "MOST_TRAINING", "SHOWN", "LiveGallery", "RefinedGallery", "choose_queries", "evenly_spaced",
-           "measure", "recall_change", "seen_images", "votes_for", "voting_step"]
+__all__ = ["MOST_IMAGES", "MOST_TRAINING", "SHOWN", "LiveGallery", "RefinedGallery", "choose_queries", "measure",
+           "recall_change", "rounded_sample", "seen_images", "votes_for", "voting_step"]

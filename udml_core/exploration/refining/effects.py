@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from udml_core.base.arrays import Integers
-from udml_core.exploration.refining.refined import RefinedGallery
+from udml_core.exploration.refining.refined_gallery import RefinedGallery
 from udml_core.exploration.refining.unrefined import NEIGHBORS
 from udml_core.numerics.refinement.ranking_measures import label_free_measures, retrieval_measures, share_of_common
 from udml_core.numerics.refinement.recipe import Recipe
@@ -37,11 +37,11 @@ def measure(refined: RefinedGallery, labels: Integers | None) -> dict[str, tuple
         measures = {name: (before[name], values[name]) for name in before}
     else:
         after = refined.rank_sample(NEIGHBORS)
-    near_before, near = refined.before.neighbors, refined.neighbors()
-    if near is None:
-        shared = share_of_common(after[:, : near_before.shape[1]], near_before[queries])
+    neighbors_before, neighbors = refined.before.neighbors, refined.neighbors()
+    if neighbors is None:
+        shared = share_of_common(after[:, : neighbors_before.shape[1]], neighbors_before[queries])
         return measures | {"neighbor stability": (100.0, 100 * float(shared.mean()))}
-    free = label_free_measures(near, near_before)
+    free = label_free_measures(neighbors, neighbors_before)
     return measures | {name: (refined.before.label_free.get(name, 100.0), free[name]) for name in free}
 
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from udml_core.base.arrays import Array
-from udml_core.exploration.refining.refined import RefinedGallery
+from udml_core.exploration.refining.refined_gallery import RefinedGallery
 from udml_core.exploration.refining.stages import (
     Stage,
     averaging_weights,
+    eigenvectors_of,
     main_components,
-    spectrum,
     start_stage,
     whitening_of,
 )
@@ -92,7 +92,7 @@ class LiveGallery:
         if isinstance(step, Reduce):
             return reduction(stage.rows, min(step.dimension, *stage.rows.shape))
         key = f"{Recipe(earlier)} {step.covariance} {step.k}"
-        values, vectors = _remember(self._spectra, key, lambda: spectrum(stage, step))
+        values, vectors = _remember(self._spectra, key, lambda: eigenvectors_of(stage, step))
         return whitening_of(values, vectors, stage.rows, step.shrinkage)
 
 

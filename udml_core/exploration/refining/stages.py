@@ -9,10 +9,10 @@ from scipy import sparse
 
 from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.numerics.neighbors import nearest
-from udml_core.numerics.refinement.kernels import in_threads
 from udml_core.numerics.refinement.linear import LinearMap, unit_rows
 from udml_core.numerics.refinement.recipe import Whiten
 from udml_core.numerics.refinement.reciprocal import fill_similarities, mutual_mask
+from udml_core.numerics.refinement.sparse_loops import in_threads
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +74,12 @@ def main_components(rows: Floats, components: int) -> tuple[Floats | None, float
 
 def start_stage(stored: Floats, projection: Floats | None, candidates: int) -> Stage:
     """Return the stage before any step: candidates by unit rows (n, d), and their projection as rows."""
-    found = np.ascontiguousarray(nearest(stored, min(candidates, len(stored) - 1))[1])
+    nearest_rows = np.ascontiguousarray(nearest(stored, min(candidates, len(stored) - 1))[1])
     rows = stored if projection is None else unit_rows(stored @ projection)
-    return Stage(rows, found, candidate_cosines(rows, found))
+    return Stage(rows, nearest_rows, candidate_cosines(rows, nearest_rows))
 
 
-def spectrum(stage: Stage, step: Whiten) -> tuple[Array, Array]:
+def eigenvectors_of(stage: Stage, step: Whiten) -> tuple[Array, Array]:
     """Return eigenvalues (m,) and eigenvectors (m, m) of the covariance that a step whitens."""
     if step.covariance == "images":
         difference = stage.rows - stage.rows.mean(axis=0)

@@ -16,8 +16,8 @@ SAMPLE = 600
 """Queries on which retrieval is measured."""
 
 
-def evenly_spaced(count: int, most: int) -> Integers:
-    """Return at most `most` evenly spaced indices below `count`."""
+def rounded_sample(count: int, most: int) -> Integers:
+    """Return at most `most` evenly spaced indices below `count`, each rounded; `arrays.evenly_spaced` truncates."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
 
 
@@ -43,7 +43,7 @@ class UnrefinedGallery:
 
     def __init__(self, embedding: Array, sample: int = SAMPLE) -> None:
         self.embedding = np.asarray(embedding, np.float32)
-        self.queries = evenly_spaced(len(self.embedding), sample)
+        self.queries = rounded_sample(len(self.embedding), sample)
 
     def __len__(self) -> int:
         return len(self.embedding)

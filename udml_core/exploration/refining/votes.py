@@ -10,7 +10,7 @@ from scipy import sparse
 
 from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.exploration.refining.live import CANDIDATES
-from udml_core.exploration.refining.refined import RefinedGallery
+from udml_core.exploration.refining.refined_gallery import RefinedGallery
 from udml_core.numerics.refinement.recipe import Diffuse, Rerank
 
 

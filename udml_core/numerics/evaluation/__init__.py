@@ -4,7 +4,7 @@ Values are fractions unless stated otherwise. Neighbors are nearest by Euclidean
 """
 
 from udml_core.numerics.evaluation.classification import knn_accuracy, linear_accuracy
-from udml_core.numerics.evaluation.clusters import (
+from udml_core.numerics.evaluation.cluster_measures import (
     kmeans_clusters,
     label_purity,
     neighborhood_purity,
@@ -13,7 +13,7 @@ from udml_core.numerics.evaluation.clusters import (
     similarity_correlation,
 )
 from udml_core.numerics.evaluation.ranking import rankings
-from udml_core.numerics.evaluation.retrieval import (
+from udml_core.numerics.evaluation.retrieval_measures import (
     average_precisions,
     map_at_r,
     mean_precision_at_k,

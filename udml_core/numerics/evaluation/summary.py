@@ -6,9 +6,14 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from udml_core.base.arrays import Array, Booleans
-from udml_core.numerics.evaluation.clusters import kmeans_clusters, label_purity, nmi, pairwise_f
-from udml_core.numerics.evaluation.retrieval import map_at_r, mean_precision_at_k, recall_at_k, recall_in_gallery
+from udml_core.base.arrays import Array, Booleans, evenly_spaced
+from udml_core.numerics.evaluation.cluster_measures import kmeans_clusters, label_purity, nmi, pairwise_f
+from udml_core.numerics.evaluation.retrieval_measures import (
+    map_at_r,
+    mean_precision_at_k,
+    recall_at_k,
+    recall_in_gallery,
+)
 from udml_core.numerics.evaluation.structure import distortion, distortion_neighbors, effective_rank
 
 DEPTHS = range(1, 51)
@@ -62,7 +67,7 @@ def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Call
     elif classes is not None:
         result |= {f"mprec@{k}": 100 * value for k, value in mean_precision_at_k(embeddings, classes, DEPTHS).items()}
         report(0.8)
-    chosen = np.linspace(0, len(embeddings) - 1, min(sample, len(embeddings))).astype(int)
+    chosen = evenly_spaced(len(embeddings), sample)
     if len(chosen) > 2:
         trust, continuity = distortion(space[chosen], embeddings[chosen], distortion_neighbors(len(chosen)))
         result |= {"trustworthiness": 100 * float(trust.mean()), "continuity": 100 * float(continuity.mean())}

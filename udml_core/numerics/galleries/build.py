@@ -19,9 +19,9 @@ from udml_core.numerics.neighbors import EXACT_UP_TO
 from udml_core.numerics.neighbors.centers import (
     SAMPLED_PER_LIST,
     Report,
-    assign,
     choose_lists,
     ignore_progress,
+    nearest_center,
     sample_rows,
     train_centers,
 )
@@ -137,7 +137,7 @@ def _train(sample: Floats, lists: int, has_codes: bool, report: Report) -> Quant
     codes = min(MOST_CODES, -(-sample.shape[1] // DIMENSIONS_PER_CODE))
     report(0.0, "training the codes")
     coded = sample[sample_rows(len(sample), CODE_SAMPLE, seed=2)]
-    differences = coded - centers[assign(coded, centers)]
+    differences = coded - centers[nearest_center(coded, centers)]
     rotation = balanced_rotation(differences, codes)
     return Quantizer(centers @ rotation.T, rotation, train_codebooks(differences @ rotation.T, codes))
 

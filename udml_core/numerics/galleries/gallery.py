@@ -246,9 +246,9 @@ def exact_neighbors(blocks: Iterable[tuple[Integers, Floats]], queries: Floats, 
             if not kept.all():
                 rows, vectors = rows[kept], vectors[kept]
         if len(rows):
-            squared, found = nearest(vectors, min(k, len(rows)), queries)
+            squared, nearest_rows = nearest(vectors, min(k, len(rows)), queries)
             distances = np.concatenate([distances, squared], axis=1)
-            indices = np.concatenate([indices, rows[found]], axis=1)
+            indices = np.concatenate([indices, rows[nearest_rows]], axis=1)
             order = np.argsort(distances, axis=1, kind="stable")[:, :k]
             distances, indices = (np.take_along_axis(values, order, axis=1) for values in (distances, indices))
     return distances, indices

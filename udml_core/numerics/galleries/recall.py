@@ -34,8 +34,8 @@ class RecallSample:
 
     def recall(self, gallery: StoredGallery, manifest: Manifest, part: slice) -> float:
         """Return the recall of a part of the sample at the values of a manifest."""
-        found = gallery.search_rows(self.queries[part], self.k + 1, gallery.live, manifest)
-        return recall_of(without_own(*found, self.rows[part])[1], self.exact[part])
+        nearest = gallery.search_rows(self.queries[part], self.k + 1, gallery.live, manifest)
+        return recall_of(without_own(*nearest, self.rows[part])[1], self.exact[part])
 
 
 def tune(gallery: StoredGallery, report: Report = ignore_progress) -> Manifest:

@@ -23,7 +23,7 @@ QUANTIZER = {"centers": "float lists l", "rotation": "float l d", "codebooks": "
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class StoredShard:
     """The arrays of a shard, memory-mapped.
 
     Attributes:
@@ -88,10 +88,10 @@ def write_shard(folder: Path, manifest: Manifest, shard: Shard, start: int, ids:
     vectors = np.ascontiguousarray(vectors, np.float32)
     np.save(aside / "ids.npy", ids.astype(np.int64))
     if quantizer is not None:
-        from udml_core.numerics.neighbors.centers import assign
+        from udml_core.numerics.neighbors.centers import nearest_center
 
         rotated = quantizer.rotate(vectors)
-        assigned = assign(rotated, quantizer.centers)
+        assigned = nearest_center(rotated, quantizer.centers)
         sizes = write_lists(aside / "lists.bin", quantizer.encode(rotated, assigned), assigned,
                             np.arange(start, start + len(ids)), manifest.lists)
         np.save(aside / "sizes.npy", sizes.astype(np.int64))
@@ -100,13 +100,13 @@ def write_shard(folder: Path, manifest: Manifest, shard: Shard, start: int, ids:
     publish_folder(aside, final)
 
 
-def read_parts(folder: Path, manifest: Manifest) -> list[Part]:
+def read_parts(folder: Path, manifest: Manifest) -> list[StoredShard]:
     """Map the arrays of all shards.
 
     Raises:
         UserError: A file is missing, or does not fit the manifest.
     """
-    parts, start = list[Part](), 0
+    parts, start = list[StoredShard](), 0
     for shard in manifest.shards:
         where = folder / shard.name
         arrays, shapes = {"ids": _read(where / "ids.npy")}, {"ids": f"int {shard.rows}"}
@@ -123,12 +123,12 @@ def read_parts(folder: Path, manifest: Manifest) -> list[Part]:
             problem = f"the lists have {sizes.sum():,} rows, not {shard.rows:,}"
         if problem:
             raise _damaged(where, problem)
-        parts.append(Part(start, arrays["ids"], arrays.get("vectors"), sizes))
+        parts.append(StoredShard(start, arrays["ids"], arrays.get("vectors"), sizes))
         start += shard.rows
     return parts
 
 
-def map_lists(folder: Path, manifest: Manifest, parts: list[Part], quantizer: Quantizer) -> MappedLists:
+def map_lists(folder: Path, manifest: Manifest, parts: list[StoredShard], quantizer: Quantizer) -> MappedLists:
     """Map the lists of all shards.
 
     Raises:

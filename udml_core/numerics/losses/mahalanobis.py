@@ -200,7 +200,7 @@ def pair_entropy(distances: Tensor, signs: Tensor, unlabeled: Tensor, threshold:
     return -likelihood - weight * negative_entropy
 
 
-def squared_distances(points: Tensor, pairs: Tensor) -> Callable[[Tensor], Tensor]:
+def distances_by_metric(points: Tensor, pairs: Tensor) -> Callable[[Tensor], Tensor]:
     """Return a function that maps a metric (d, d) to the pairs' δ², (p,).
 
     The pairs (p, 2) of points (n, d) are fixed. The faster of two ways is chosen by the numbers of pairs and points.
@@ -240,7 +240,7 @@ def entropy_metric(metric: Tensor, points: Tensor, labeled: Tensor, signs: Tenso
         steps: Maximum number of steps.
         report: Called with the share of finished steps.
     """
-    distances = squared_distances(points, torch.cat([labeled, unlabeled]))
+    distances = distances_by_metric(points, torch.cat([labeled, unlabeled]))
 
     def objective(candidate: Tensor) -> Tensor:
         of_labeled, of_unlabeled = distances(candidate).split([len(labeled), len(unlabeled)])

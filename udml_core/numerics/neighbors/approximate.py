@@ -17,9 +17,9 @@ from udml_core.base.arrays import LARGE, Array, Floats, Integers
 from udml_core.numerics.neighbors.centers import (
     SAMPLED_PER_LIST,
     Report,
-    assign,
     choose_lists,
     ignore_progress,
+    nearest_center,
     nearest_centers,
     sample_rows,
     train_centers,
@@ -71,8 +71,8 @@ def graph_neighbors(points: Array, k: int, report: Report = ignore_progress) -> 
     """
     if len(points) <= EXACT_UP_TO:
         return nearest(points, k)
-    found = approximate_nearest(points, k, report)
-    return found.distances, found.indices
+    neighbors = approximate_nearest(points, k, report)
+    return neighbors.distances, neighbors.indices
 
 
 def approximate_nearest(points: Array, k: int, report: Report = ignore_progress, queries: Array | None = None
@@ -100,7 +100,7 @@ def approximate_nearest(points: Array, k: int, report: Report = ignore_progress,
     index, assigned = _fill(points, centers, report)
     if queries is not None:
         queries = np.ascontiguousarray(queries, np.float32)
-        assigned = assign(queries, centers)
+        assigned = nearest_center(queries, centers)
     search = _Search(points, queries, k, index, centers)
     rows = sample_rows(len(assigned), SAMPLE, seed=1)
     probes, recall = _choose_probes(search, np.random.default_rng(2).permutation(rows), report)
@@ -163,7 +163,7 @@ def _fill(points: Floats, centers: Floats, report: Report) -> tuple[faiss.IndexI
     for start in range(0, len(points), BLOCK):
         report(start / len(points), "dividing the points among lists")
         block = points[start : start + BLOCK]
-        assigned[start : start + BLOCK] = assign(block, centers)
+        assigned[start : start + BLOCK] = nearest_center(block, centers)
         index.add_core(len(block), faiss.swig_ptr(block), None, faiss.swig_ptr(assigned[start : start + BLOCK]))
     return index, assigned
 

@@ -44,7 +44,7 @@ def train_centers(sample: Floats, lists: int, report: Report = ignore_progress) 
     centers = sample[np.linspace(0, len(sample) - 1, lists).astype(np.int64)]
     for iteration in range(ITERATIONS):
         report(iteration / ITERATIONS, "training the index")
-        assigned = assign(sample, centers)
+        assigned = nearest_center(sample, centers)
         sizes = np.bincount(assigned, minlength=lists)
         starts = np.cumsum(sizes) - sizes
         filled = sizes > 0
@@ -57,7 +57,7 @@ def train_centers(sample: Floats, lists: int, report: Report = ignore_progress) 
     return centers
 
 
-def assign(points: Array, centers: Floats) -> Integers:
+def nearest_center(points: Array, centers: Floats) -> Integers:
     """Return the nearest center (n,) int64 of each point (n, d)."""
     return nearest_centers(points, centers, 1)[1][:, 0]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.numerics.refinement.linear import unit_rows
-from udml_core.numerics.refinement.search import nearest_unit
+from udml_core.numerics.refinement.unit_neighbors import nearest_unit
 
 CHUNK = 1024
 """Rows whose neighbors are gathered at once: (1024, k, d) float32."""
@@ -82,10 +82,11 @@ def mean_with(rows: Array, others: Array, neighbors: Integers, alpha: float) -> 
     result = np.empty(rows.shape, np.float32)
     for start in range(0, len(rows), CHUNK):
         part = slice(start, start + CHUNK)
-        near = others[neighbors[part]]
+        neighbor_rows = others[neighbors[part]]
         if alpha == 0:
-            result[part] = rows[part] + near.sum(axis=1)
+            result[part] = rows[part] + neighbor_rows.sum(axis=1)
         else:
-            cosine = np.einsum("qd,qkd->qk", rows[part], near)
-            result[part] = rows[part] + np.einsum("qk,qkd->qd", np.maximum(cosine, 0) ** np.float32(alpha), near)
+            cosine = np.einsum("qd,qkd->qk", rows[part], neighbor_rows)
+            weights = np.maximum(cosine, 0) ** np.float32(alpha)
+            result[part] = rows[part] + np.einsum("qk,qkd->qd", weights, neighbor_rows)
     return unit_rows(result)

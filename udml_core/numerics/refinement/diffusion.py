@@ -13,8 +13,8 @@ from scipy import sparse
 from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.numerics.graph.mutual_neighbors import mutual_pairs_of
 from udml_core.numerics.neighbors import without_own
-from udml_core.numerics.refinement.kernels import compiled, in_threads
-from udml_core.numerics.refinement.search import nearest_others, nearest_unit
+from udml_core.numerics.refinement.sparse_loops import compiled, in_threads
+from udml_core.numerics.refinement.unit_neighbors import nearest_others, nearest_unit
 
 ITERATIONS, TOLERANCE = 100, 1e-5
 """Conjugate gradient stops after this number of steps, or at this length of the residual relative to y."""

@@ -12,7 +12,7 @@ from udml_core.base.arrays import Array, Floats
 from udml_core.base.errors import UserError
 from udml_core.numerics.geometry.whitening import whitening_weight
 from udml_core.numerics.graph.mutual_neighbors import mutual_pairs_of
-from udml_core.numerics.refinement.search import nearest_unit
+from udml_core.numerics.refinement.unit_neighbors import nearest_unit
 
 
 def unit_rows(rows: Array) -> Floats:

@@ -55,10 +55,10 @@ def label_free_measures(indices: Integers, before: Integers | None = None, k: in
     Returns:
         `reciprocity` and `neighbor stability` in percent, and `hubness`.
     """
-    near = indices[:, :k]
-    count = len(near)
-    valid = near.ravel() >= 0
-    rows, columns = np.repeat(np.arange(count), near.shape[1])[valid], near.ravel()[valid]
+    neighbors = indices[:, :k]
+    count = len(neighbors)
+    valid = neighbors.ravel() >= 0
+    rows, columns = np.repeat(np.arange(count), neighbors.shape[1])[valid], neighbors.ravel()[valid]
     reciprocity = float(np.isin(rows * count + columns, columns * count + rows).mean())
     occurrences = np.bincount(columns, minlength=count).astype(float)
     deviation = occurrences.std()
@@ -66,7 +66,7 @@ def label_free_measures(indices: Integers, before: Integers | None = None, k: in
     measures = {"reciprocity": 100 * reciprocity,
                 "hubness": float((centered**3).mean() / deviation**3) if deviation > 0 else 0.0}
     if before is not None:
-        shared = share_of_common(near, before[:, :k])
+        shared = share_of_common(neighbors, before[:, :k])
         measures["neighbor stability"] = 100 * float(shared.mean())
     return measures
 

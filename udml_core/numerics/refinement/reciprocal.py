@@ -18,8 +18,8 @@ import numpy as np
 from scipy import sparse
 
 from udml_core.base.arrays import Array, Floats, Integers
-from udml_core.numerics.refinement.kernels import compiled, in_threads
-from udml_core.numerics.refinement.search import nearest_others, nearest_unit
+from udml_core.numerics.refinement.sparse_loops import compiled, in_threads
+from udml_core.numerics.refinement.unit_neighbors import nearest_others, nearest_unit
 
 Ranked = tuple[Integers, Floats]
 
@@ -98,8 +98,8 @@ class ReciprocalRanking:
         reciprocal = starts, indices[:, : self.k1][is_mutual]
         single = encode(queries, self.rows, expand(reciprocal, self._half))
         own = sparse.identity(len(queries), np.float32, "csr")
-        near = _choice_matrix(indices[:, : self.k2 - 1], len(self.rows))
-        encoding = _rows_to_sum_one(own @ single + near @ self._single)
+        chosen = _choice_matrix(indices[:, : self.k2 - 1], len(self.rows))
+        encoding = _rows_to_sum_one(own @ single + chosen @ self._single)
         return self._rank(queries, encoding, indices, k, np.full(len(queries), -1))
 
     def _rank(self, queries: Array, encoding: sparse.csr_matrix, listed: Integers, k: int, own: Integers) -> Ranked:

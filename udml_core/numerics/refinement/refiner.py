@@ -23,7 +23,7 @@ from udml_core.numerics.refinement.diffusion import DiffusionRanking
 from udml_core.numerics.refinement.linear import LinearMap, reduction, unit_rows, whitening
 from udml_core.numerics.refinement.recipe import Average, Diffuse, Expand, Recipe, Reduce, Rerank, Whiten
 from udml_core.numerics.refinement.reciprocal import ReciprocalRanking
-from udml_core.numerics.refinement.search import nearest_others, nearest_unit
+from udml_core.numerics.refinement.unit_neighbors import nearest_others, nearest_unit
 
 Protocol = Literal["inductive", "gallery", "transductive"]
 """Which images the steps have seen: only the training half; also the unlabeled gallery, but not the queries; or the

@@ -6,8 +6,8 @@ machines share. The worker alone writes the run's status, and the engine is aske
 lock.
 """
 
+from udml_core.runs.engines.engine_request import EngineRequest, gpus_of
 from udml_core.runs.engines.owner import Owner, read_owner
-from udml_core.runs.engines.request import EngineRequest, gpus_of
 from udml_core.runs.engines.states import cancel, job_of
 from udml_core.runs.engines.submission import check_engine, forget_owner, hand_over, remove_submission
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from udml_core.base.files import read_record, replace_text
-from udml_core.runs.engines.request import EngineRequest
+from udml_core.runs.engines.engine_request import EngineRequest
 
 FILE = "engine.json"
 

@@ -104,14 +104,14 @@ def _slurm_job(folder: Path, owner: Owner) -> Job:
 def _slurm_jobs(user: str, since: float) -> list[tuple[str, str, str, str]] | str:
     """Return number, state, reason and name of each job of a user; why Slurm does not answer otherwise."""
     with _asking:
-        asked, answered, answer = _answers.get(user, (0.0, 0.0, ""))
-        if time.time() - answered > SECONDS_KEPT or asked < since:
-            asked = time.time()
+        asked_at, answered_at, answer = _answers.get(user, (0.0, 0.0, ""))
+        if time.time() - answered_at > SECONDS_KEPT or asked_at < since:
+            asked_at = time.time()
             printed = _call(["squeue", "--noheader", "--states=all", f"--user={user}", "--format=%A|%T|%r|%j"])
             answer = printed if isinstance(printed, str) else [
                 (number, code, reason, name) for number, code, reason, name in
                 (line.split("|", 3) for line in printed if line.count("|") >= 3)]
-            _answers[user] = asked, time.time(), answer  # a slow answer is kept as long as a quick one
+            _answers[user] = asked_at, time.time(), answer  # a slow answer is kept as long as a quick one
         return answer
 
 

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from udml_core.base.errors import UserError
 from udml_core.base.paths import python_path
+from udml_core.runs.engines.engine_request import EngineRequest
 from udml_core.runs.engines.owner import FILE, Owner, read_owner
-from udml_core.runs.engines.request import EngineRequest
 
 FOLDER = ".engines"
 """Folder of submitit's files, inside the folder of runs; the dot keeps it out of the list of runs."""
@@ -118,8 +118,8 @@ def private_folder(root: Path) -> Path:
             raise UserError(f"Other users can write to {folder.parent}, and submitit's files in {folder} are executed. "
                             f"{advice}")
         folder.mkdir(PRIVATE, exist_ok=True)
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        status = folder.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
             raise UserError(f"{folder} belongs to another user or is a link, and submitit's files in it are executed. "
                             f"{advice}")
         folder.chmod(PRIVATE)

@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 
 import submitit
 
+from udml_core.runs.engines.engine_request import EngineRequest
 from udml_core.runs.engines.owner import Owner, read_owner
-from udml_core.runs.engines.request import EngineRequest
 from udml_core.runs.engines.work import WorkRun
 
 MOST_CONTINUATIONS = 1000

@@ -68,8 +68,8 @@ def submitit_signal() -> signal.Signals:
     """Return the signal with which submitit announces the end of a job."""
     from submitit.core.job_environment import JobEnvironment
 
-    found: signal.Signals = JobEnvironment._usr_sig()
-    return found
+    own_signal: signal.Signals = JobEnvironment._usr_sig()
+    return own_signal
 
 
 def _end(worker: subprocess.Popen[bytes]) -> None:

@@ -5,8 +5,10 @@ from .names import FROZEN as FROZEN
 from .names import SCOPE_WORDS as SCOPE_WORDS
 from .names import TRAINED as TRAINED
 from .names import Which as Which
+from .names import epoch_of as epoch_of
 from .names import epoch_words as epoch_words
 from .names import frame_words as frame_words
+from .names import trained_name as trained_name
 from .query import Gallery as Gallery
 from .query import Hit as Hit
 from .query import Query as Query

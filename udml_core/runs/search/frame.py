@@ -148,8 +148,8 @@ class StoredIndex:
 
     @property
     def accuracy(self) -> str:
-        found = self.index.manifest.recall if isinstance(self.index, galleries.StoredGallery) else None
-        return "" if found is None else f"which finds {100 * found.recall:.1f} % of the 10 nearest"
+        measured = self.index.manifest.recall if isinstance(self.index, galleries.StoredGallery) else None
+        return "" if measured is None else f"which finds {100 * measured.recall:.1f} % of the 10 nearest"
 
     def embed(self, image: Image.Image) -> Array:
         embedder = self.load_embedder()

@@ -84,10 +84,9 @@ class Frames:
             case "frozen":
                 rows = unit_rows(read_array(stored_features_path(self.run), mapped=True))
                 return self._frame(name, rows, np.arange(len(rows)), None)
-        sample = self.run.sample_indices()
-        rows = _with_rows(self.run.epoch_sample(int(name)), len(sample), f"the sample of epoch {int(name)}")
-        return self._frame(name, rows, sample, "final" if int(name) else "initial",
-                           "fixed sample of the test half")
+        sample, epoch = self.run.sample_indices(), int(name)
+        rows = _with_rows(self.run.epoch_sample(epoch), len(sample), f"the sample of epoch {epoch}")
+        return self._frame(name, rows, sample, "final" if epoch else "initial", "fixed sample of the test half")
 
     def _frame(self, name: str, rows: Array, indices: Array, which: Which | None, part: str = "") -> Frame:
         """Return the frame of rows that the run stores.

@@ -1,9 +1,10 @@
-"""The names of a run's embeddings, and the words for them and for the images of an analysis."""
+"""The names of a run's embeddings: what each stands for and is called, and the words for the images of an analysis."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from udml_core.results.embedding_words import words_of
 from udml_core.runs.analyses import REFINED, Scope
 
 if TYPE_CHECKING:
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 Which = Literal["initial", "final"]
 TRAINED: tuple[Which, ...] = ("initial", "final")
 FROZEN = "frozen"
-WORDS = {FROZEN: "frozen features", "initial": "before training", "0": "before training", "final": "after training"}
 SCOPE_WORDS: dict[Scope, str] = {"all": "all images", "test": "test half", "train": "training half",
                                "sample": "fixed sample"}
 
@@ -27,12 +27,23 @@ def frame_words(name: str, run: Run | None = None) -> str:
         run: The run; with it, also the epoch that it keeps is `after training`.
     """
     if name.startswith(REFINED):
-        return "refined"
-    if run is not None and run.spec().method == FROZEN:
-        return WORDS[FROZEN]
-    return epoch_words(run, int(name)) if run is not None and name.isdecimal() else WORDS.get(name, f"epoch {name}")
+        name = "refined"
+    elif run is not None:
+        name = FROZEN if run.spec().method == FROZEN else trained_name(run, name)
+    return words_of(name).sentence
 
 
 def epoch_words(run: Run, epoch: int) -> str:
     """Return the name of an epoch's embedding in words: before training, epoch 3, or after training."""
-    return WORDS["initial"] if not epoch else WORDS["final"] if epoch == run.kept_epoch() else f"epoch {epoch}"
+    return words_of(trained_name(run, str(epoch))).sentence
+
+
+def epoch_of(name: str) -> int | None:
+    """Return the epoch whose embedding has a name; None for an embedding that is not named by its epoch."""
+    return int(name) if name.isdecimal() else None
+
+
+def trained_name(run: Run, name: str) -> str:
+    """Return `initial` or `final` for the epoch that is the embedding before or after training, else the name."""
+    epoch = epoch_of(name)
+    return name if epoch is None else "initial" if not epoch else "final" if epoch == run.kept_epoch() else name

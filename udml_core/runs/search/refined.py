@@ -20,6 +20,7 @@ from udml_core.methods import Embedder
 from udml_core.numerics.refinement import Recipe, Step
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.refinement.recipe import Average, Expand, Views
+from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run
 from udml_core.runs.analyses import REFINED, Analysis, AnalysisSpec, Refined, Scope, finished_analyses
 from udml_core.runs.analyses.kinds.refine import Refinement
@@ -132,7 +133,7 @@ class RefinedIndex:
     @cached_property
     def start(self) -> Frame:
         if self._name == FROZEN and not stored_features_path(self._run).exists():
-            raise self._missing("frozen features")
+            raise self._missing(words_of(FROZEN).sentence)
         return self._open_start()
 
     @cached_property

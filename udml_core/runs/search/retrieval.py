@@ -13,7 +13,7 @@ from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import embed_pixels
 from udml_core.data.splits import Split
-from udml_core.exploration.failures import Atlas, History, failure_atlas, history
+from udml_core.exploration.failures import Atlas, NeighborHistory, failure_atlas, history
 from udml_core.numerics.evaluation import average_precisions
 from udml_core.runs import Run
 from udml_core.runs.search.frame import Frame
@@ -57,7 +57,7 @@ class Retrieval:
         self.frames = Frames(run, lambda: self.dataset, len(self.dataset))
         self._atlases: dict[Which, Atlas] = {}
         self._precisions: Array | None = None
-        self._history: History | None = None
+        self._history: NeighborHistory | None = None
 
     @cached_property
     def split(self) -> Split:
@@ -217,7 +217,7 @@ class Retrieval:
                                                   lambda share: report(share, "ranking all test images"))
         return self._precisions
 
-    def history(self, report: Report = lambda _share, _what: None) -> History:
+    def history(self, report: Report = lambda _share, _what: None) -> NeighborHistory:
         """Find the nearest image of each image of the fixed sample after every epoch.
 
         The result is cached.

@@ -12,8 +12,9 @@ from udml_core.data.splits import SplitName
 from udml_core.methods import find_method
 from udml_core.numerics.evaluation import headline_measures
 from udml_core.numerics.measures import measure_of
+from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, list_runs
-from udml_core.runs.comparison import seed_groups, settings_of, spread
+from udml_core.runs.run_comparison import seed_groups, settings_of, spread
 from udml_core.runs.search import Retrieval
 from udml_core.runs.verdict import verdict
 from udml_core.work.exporting import target
@@ -31,8 +32,8 @@ SUPERVISION = {"none": "No labels were used in training.",
                       "labels.",
                "pairs": "Training used pairs of images that are marked as similar or dissimilar.",
                "all": "The labels of all training images were used."}
-COLUMNS = {"frozen": "backbone alone", "centered pca": "PCA, same dimension", "initial": "before training",
-           "final": "this model"}
+COLUMNS = {"frozen": words_of("frozen").sentence, "centered pca": words_of("centered pca").title,
+           "initial": words_of("initial").sentence, "final": "this model"}
 LEFT_OUT = {"images", "dimension", "map@r left out", "precision", "recall"}
 """Measures of the evaluation that the card leaves out."""
 
@@ -196,9 +197,9 @@ def _evaluations_by_seed(run: Run) -> list[Mapping[str, Mapping[str, Any]]]:
 
 
 def _spread(evaluations: list[Mapping[str, Mapping[str, Any]]], measure: str) -> str:
-    found = spread([evaluation.get("final", {}).get(measure) for evaluation in evaluations])
-    return "–" if found is None else f"{found.mean:.1f}" + ("" if found.deviation is None else
-                                                            f" ± {found.deviation:.1f}")
+    over_seeds = spread([evaluation.get("final", {}).get(measure) for evaluation in evaluations])
+    return "–" if over_seeds is None else f"{over_seeds.mean:.1f}" + ("" if over_seeds.deviation is None else
+                                                            f" ± {over_seeds.deviation:.1f}")
 
 
 def _title(opened: Retrieval) -> str:

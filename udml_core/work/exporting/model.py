@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from udml_core import __version__
-from udml_core.base.arrays import Integers
+from udml_core.base.arrays import Integers, evenly_spaced
 from udml_core.base.errors import UserError
 from udml_core.base.files import jsonable
 from udml_core.base.paths import python_path
@@ -123,7 +123,7 @@ def _write_onnx(opened: Retrieval, embedder: Embedder, path: Path) -> Agreement:
     """Write the ONNX graph and compare it with torch on evenly spaced test images."""
     onnx_graph.write_onnx(embedder, path)
     test = opened.split.test
-    chosen = test[np.linspace(0, len(test) - 1, min(COMPARED, len(test))).astype(int)]
+    chosen = test[evenly_spaced(len(test), COMPARED)]
     images = (opened.dataset.images[int(index)] for index in chosen)
     return onnx_graph.compare(path, embedder, np.stack([embedder.encoder.prepare(image) for image in images]))
 

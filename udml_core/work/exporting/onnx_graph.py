@@ -103,13 +103,13 @@ def compare(path: Path, embedder: Embedder, pixels: Array) -> Agreement:
     return agreement
 
 
-def _agreement(found: Array, expected: Array) -> Agreement:
+def _agreement(exported: Array, expected: Array) -> Agreement:
     """Compare embeddings (b, l); two embeddings of zero agree."""
-    lengths, own = np.linalg.norm(expected, axis=1), np.linalg.norm(found, axis=1)
+    lengths, own = np.linalg.norm(expected, axis=1), np.linalg.norm(exported, axis=1)
     are_zero = (lengths == 0) & (own == 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        cosines = np.where(are_zero, 1.0, (found * expected).sum(axis=1) / (lengths * own))
-        differences = np.where(are_zero, 0.0, np.linalg.norm(found - expected, axis=1) / lengths)
+        cosines = np.where(are_zero, 1.0, (exported * expected).sum(axis=1) / (lengths * own))
+        differences = np.where(are_zero, 0.0, np.linalg.norm(exported - expected, axis=1) / lengths)
     return Agreement(len(expected), float(cosines.min()), float(differences.max()))
 
 

@@ -13,7 +13,7 @@ from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis
 from udml_core.runs.search import Retrieval
 from udml_core.work.exporting import target
-from udml_core.work.exporting.tables import TABLES, write_embeddings, write_images, write_list
+from udml_core.work.exporting.tables import TABLES, write_embeddings, write_image_list, write_images
 
 
 def export(run: Run, folder: Path, dataset: Dataset | None = None, refinement: Analysis | None = None,
@@ -43,7 +43,7 @@ def export(run: Run, folder: Path, dataset: Dataset | None = None, refinement: A
         if len(opened.split.excluded):
             _write_rows(opened, aside)
         write_spec(run, aside / target.SPEC)
-        write_list(opened, aside / target.LIST)
+        write_image_list(opened, aside / target.LIST)
         for which, name in TABLES.items():
             with (aside / name).open("wb") as file:
                 write_embeddings(opened, which, file)

@@ -131,7 +131,7 @@ def images_file(opened: Retrieval, refinement: Analysis | None = None) -> bytes:
     return content.getvalue()
 
 
-def write_list(opened: Retrieval, path: Path) -> None:
+def write_image_list(opened: Retrieval, path: Path) -> None:
     """Write a CSV table of all images that are not excluded: index in the data set, image (its name), class, test."""
     names, labels, is_test = opened.dataset.names, classes(opened.dataset), _is_test(opened)
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -212,9 +212,9 @@ def _positions(run: Run, embedded: _Embedded) -> tuple[Floats, str]:
     positions = np.full((len(embedded.indices), 2), np.nan)
     for analysis in _maps(run, embedded.name):
         with suppress(UserError):  # a damaged map is passed over
-            found = analysis.projection()
-            rows = rows_of(found.indices, embedded.indices)
-            positions[rows >= 0] = found.positions[found.frames.index(embedded.name)][rows[rows >= 0]]
+            projection = analysis.projection()
+            rows = rows_of(projection.indices, embedded.indices)
+            positions[rows >= 0] = projection.positions[projection.frames.index(embedded.name)][rows[rows >= 0]]
             return positions, analysis.id
     return positions, ""
 

@@ -72,7 +72,7 @@ def head(root: Path, lane: str, started: set[tuple[str, float]] | None = None) -
         lane: A device, or `analyses`.
         started: Tasks and tickets to leave out, because they were started once.
     """
-    queue = sorted((place(task, status.get("ticket", 0.0)), str(task), status.get("ticket", 0.0))
+    queue = sorted((order_key(task, status.get("ticket", 0.0)), str(task), status.get("ticket", 0.0))
                    for task, status in waiting(root, lane))
     return next((Path(task) for _, task, ticket in queue
                  if (task, ticket) not in (started or ()) and is_free(Path(task))), None)
@@ -89,7 +89,7 @@ def waiting(root: Path, lane: str) -> Iterator[tuple[Path, dict[str, Any]]]:
             yield path.parent, status
 
 
-def place(task: Path, ticket: float) -> float:
+def order_key(task: Path, ticket: float) -> float:
     """Return the key by which tasks start: the ticket of a move (see `queue.move`), else of the submission."""
     try:
         return float(_read_text(task / TICKET_FILE))

@@ -19,7 +19,7 @@ from udml_core.runs.analyses import Analysis
 from udml_core.runs.engines import read_owner
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work.jobs import dispatch
-from udml_core.work.jobs.dispatch import TICKET_FILE, place
+from udml_core.work.jobs.dispatch import TICKET_FILE, order_key
 
 
 def resolve_device(text: str, gpus: int | None = None) -> str:
@@ -216,7 +216,7 @@ def _queue_lock(device: str) -> FileLock:
 
 def _order(run: Run, status: Status) -> tuple[float, str]:
     """Return the key by which runs start: the ticket of a move, else of the submission, then the id."""
-    return place(run.folder, status.ticket), run.id
+    return order_key(run.folder, status.ticket), run.id
 
 
 def _increasing(tickets: list[float]) -> list[float]:

@@ -9,12 +9,40 @@ from udml_core.work.sweeps.control import resume_sweep, start_sweep, stop_sweep
 from udml_core.work.sweeps.criteria import CRITERIA, score
 from udml_core.work.sweeps.group import Sweep, find_sweep, forget_sweep, list_sweeps, runs_by_key, sweep_at
 from udml_core.work.sweeps.outcome import Combination, best_combinations, best_run, combinations
-from udml_core.work.sweeps.plan import MOST_RUNS, SweepSpec, count_runs, requests_of, values_of
-from udml_core.work.sweeps.prepare import complete, expected_seconds, plan_runs
-from udml_core.work.sweeps.progress import GroupState, Progress, progress_of
+from udml_core.work.sweeps.plan import MOST_RUNS, SweepSpec, chosen_values, count_runs, requests_of
+from udml_core.work.sweeps.prepare import complete, plan_runs, seconds_of_runs
+from udml_core.work.sweeps.progress import GroupProgress, GroupState, progress_of
 from udml_core.work.sweeps.reading import OPTIONS, make_sweep, parse_sweep, read_sweep
 
-__all__ = ["CRITERIA", "MOST_RUNS", "OPTIONS", "Combination", "GroupState", "Progress", "Sweep", "SweepSpec",
-           "best_combinations", "best_run", "combinations", "complete", "count_runs", "expected_seconds", "find_sweep",
-           "forget_sweep", "list_sweeps", "make_sweep", "parse_sweep", "plan_runs", "progress_of", "read_sweep",
-           "requests_of", "resume_sweep", "runs_by_key", "score", "start_sweep", "stop_sweep", "sweep_at", "values_of"]
+__all__ = [
+           "CRITERIA",
+           "MOST_RUNS",
+           "OPTIONS",
+           "Combination",
+           "GroupProgress",
+           "GroupState",
+           "Sweep",
+           "SweepSpec",
+           "best_combinations",
+           "best_run",
+           "chosen_values",
+           "combinations",
+           "complete",
+           "count_runs",
+           "find_sweep",
+           "forget_sweep",
+           "list_sweeps",
+           "make_sweep",
+           "parse_sweep",
+           "plan_runs",
+           "progress_of",
+           "read_sweep",
+           "requests_of",
+           "resume_sweep",
+           "runs_by_key",
+           "score",
+           "seconds_of_runs",
+           "start_sweep",
+           "stop_sweep",
+           "sweep_at",
+]

@@ -16,7 +16,7 @@ from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
 from udml_core.work.sweeps.group import Member, Stored, Sweep, members_of, runs_by_key, sweep_at, write_sweep
 from udml_core.work.sweeps.plan import SweepSpec
-from udml_core.work.sweeps.prepare import Loader, Planned, complete, expected_seconds, fit_budget, plan_runs
+from udml_core.work.sweeps.prepare import Loader, Planned, complete, fit_budget, plan_runs, seconds_of_runs
 from udml_core.work.sweeps.progress import ENDED, spent_seconds
 
 
@@ -143,7 +143,7 @@ def _fitting(stored: Stored, planned: Sequence[Planned], members: Sequence[Membe
     if stored.spec.budget is None:
         return missing
     unfinished = [specs[member.key] for member in members if member.state not in (None, *ENDED)]
-    expected = expected_seconds([*unfinished, *missing], load)
+    expected = seconds_of_runs([*unfinished, *missing], load)
     left = 60 * stored.spec.budget - spent_seconds(members, stored.created) - sum(expected[:len(unfinished)])
     return [missing[position] for position in fit_budget(expected[len(unfinished):], left)]
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from udml_core.runs import Run
-from udml_core.runs.comparison import Spread, spread
+from udml_core.runs.run_comparison import Spread, spread
 from udml_core.runs.verdict import MAIN_MEASURE, standing
 from udml_core.work.sweeps.criteria import score
 from udml_core.work.sweeps.group import Member
-from udml_core.work.sweeps.plan import values_of
+from udml_core.work.sweeps.plan import chosen_values
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,11 @@ class Combination:
     score: Spread | None
     test: Spread | None
 
+    @property
+    def mean_score(self) -> float:
+        """The mean of the criterion over the seeds; −∞ before a run has finished."""
+        return self.score.mean if self.score else float("-inf")
+
 
 def combinations(members: Sequence[Member], varied: Sequence[str], criterion: str) -> list[Combination]:
     """Group runs that are equal but for the seed, and measure each group.
@@ -57,11 +62,12 @@ def _measured(members: Sequence[Member], varied: list[str], criterion: str) -> C
     done = [member.run for member in members if member.run is not None and member.state == "done"]
     scores = {run: value for run in done if (value := score(run, criterion)) is not None}
     tests = [standing(run.evaluation(), MAIN_MEASURE).after for run in scores]
-    return Combination(request.dataset, request.method, dict(values_of(request, varied)), tuple(members), tuple(scores),
+    values = dict(chosen_values(request, varied))
+    return Combination(request.dataset, request.method, values, tuple(members), tuple(scores),
                        spread(list(scores.values())), spread(tests))
 
 
-def best_combinations(found: Sequence[Combination]) -> dict[str, Combination]:
+def best_combinations(tried: Sequence[Combination]) -> dict[str, Combination]:
     """Return the best combination on each data set by the mean of the criterion over the seeds.
 
     Only combinations with as many finished seeds as any other on their data set compete, so that a lucky first seed
@@ -71,12 +77,13 @@ def best_combinations(found: Sequence[Combination]) -> dict[str, Combination]:
         The best by data set; a data set without a finished run is missing.
     """
     best: dict[str, Combination] = {}
-    for name in dict.fromkeys(one.dataset for one in found):
-        measured = [one for one in found if one.dataset == name and one.score is not None]
-        seeds = max((len(one.runs) for one in measured), default=0)
-        rivals = [one for one in measured if len(one.runs) == seeds]
+    for name in dict.fromkeys(combination.dataset for combination in tried):
+        measured = [combination for combination in tried
+                    if combination.dataset == name and combination.score is not None]
+        seeds = max((len(combination.runs) for combination in measured), default=0)
+        rivals = [combination for combination in measured if len(combination.runs) == seeds]
         if rivals:
-            best[name] = max(rivals, key=lambda one: one.score.mean if one.score else float("-inf"))
+            best[name] = max(rivals, key=lambda combination: combination.mean_score)
     return best
 
 

@@ -195,7 +195,7 @@ def _shapes(method: str) -> dict[str, tuple[bool, int]]:
     return {field.name: (field.kind is int, int(field.multiple or 1)) for field in fields}
 
 
-def values_of(request: RunRequest, names: list[str]) -> Mapping[str, Any]:
+def chosen_values(request: RunRequest, names: list[str]) -> Mapping[str, Any]:
     """Return the values of named fields and options that a request sets."""
     chosen = {name: getattr(request, name) for name in request.model_fields_set if name != "fields"} | request.fields
     return {name: chosen[name] for name in names if name in chosen}

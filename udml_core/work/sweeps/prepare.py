@@ -15,7 +15,7 @@ from udml_core.work import jobs
 from udml_core.work.jobs.presets import show
 from udml_core.work.sweeps.criteria import HOLDING_OUT
 from udml_core.work.sweeps.group import key_of
-from udml_core.work.sweeps.plan import SweepSpec, requests_of, values_of
+from udml_core.work.sweeps.plan import SweepSpec, chosen_values, requests_of
 
 Loader = Callable[[str], Dataset]
 
@@ -73,8 +73,8 @@ def complete(spec: SweepSpec, load: Loader = catalog.load) -> SweepSpec:
     if holds_out and None in selects:
         tests_others = all(_tests_other_classes(dataset, split) for dataset in datasets
                            for split in _options(spec, "split"))
-        held = "recall" if criterion == "validation recall@1" else "classes" if tests_others else "validation"
-        options["select"] = tuple(dict.fromkeys(select or held for select in selects))
+        default = "recall" if criterion == "validation recall@1" else "classes" if tests_others else "validation"
+        options["select"] = tuple(dict.fromkeys(select or default for select in selects))
     return spec.model_copy(update={"criterion": criterion, "options": options})
 
 
@@ -109,7 +109,7 @@ def plan_runs(spec: SweepSpec, load: Loader = catalog.load, gpus: int | None = N
         try:
             planned.append(Planned(request, jobs.plan(request, datasets[request.dataset], gpus=gpus)))
         except UserError as error:
-            values = ", ".join(f"{name}={show(value)}" for name, value in values_of(request, spec.varied).items())
+            values = ", ".join(f"{name}={show(value)}" for name, value in chosen_values(request, spec.varied).items())
             problem = f"{request.method} on {request.dataset}{f' with {values}' if values else ''}: {error}"
             if spec.invalid == "refuse":
                 raise UserError(f"The sweep plans a run that is not possible. {problem} Change the values, or skip "
@@ -120,7 +120,7 @@ def plan_runs(spec: SweepSpec, load: Loader = catalog.load, gpus: int | None = N
     return planned
 
 
-def expected_seconds(specs: Sequence[Spec], load: Loader = catalog.load) -> list[float]:
+def seconds_of_runs(specs: Sequence[Spec], load: Loader = catalog.load) -> list[float]:
     """Return the expected seconds of runs that start in this order; features count once."""
     seconds, encoded = [], set()
     for spec in specs:

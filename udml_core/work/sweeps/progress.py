@@ -21,7 +21,7 @@ ORDER: tuple[GroupState, ...] = ("running", "waiting", "failed", "interrupted", 
 
 
 @dataclass(frozen=True)
-class Progress:
+class GroupProgress:
     """The progress of a group.
 
     Attributes:
@@ -46,12 +46,12 @@ class Progress:
         return self.counts.get("running", 0) + self.counts.get("waiting", 0)
 
 
-def progress_of(members: Sequence[Member]) -> Progress:
+def progress_of(members: Sequence[Member]) -> GroupProgress:
     """Return the progress of a group's runs."""
     statuses = [(member.run, member.status()) for member in members]
     counts = Counter[GroupState](MISSING if run is None else status.state for run, status in statuses)
     finished = sum(1.0 if status.state == "done" else _share(status) for run, status in statuses if run is not None)
-    return Progress(dict(counts), finished / max(len(members), 1), _seconds_left(statuses))
+    return GroupProgress(dict(counts), finished / max(len(members), 1), _seconds_left(statuses))
 
 
 def spent_seconds(members: Sequence[Member], since: float) -> float:

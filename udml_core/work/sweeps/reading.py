@@ -156,10 +156,10 @@ def _choices(name: str, value: Any) -> Choices:
                 error, ValidationError) else str(error)
             raise UserError(f"The range of {quoted(name)} is not possible: {reason}.") from None
     values = value if isinstance(value, list) else [value]
-    if not values or not all(isinstance(one, SCALARS) for one in values):
+    if not values or not all(isinstance(choice, SCALARS) for choice in values):
         raise UserError(f"{quoted(name)} needs a value, a list of values, or a range of low and high, got "
                         f"{quoted(value)}.")
-    return tuple({repr(one): one for one in values}.values())
+    return tuple({repr(choice): choice for choice in values}.values())
 
 
 def _seeds(value: Any) -> tuple[int, ...]:

@@ -67,10 +67,10 @@ def compute(run: Run, spec: AnalysisSpec, report: Report) -> dict[str, Array]:
     Raises:
         UserError: There are too few images, or the data set is missing.
     """
-    return spec.build_kind().compute(Material(run, spec, report))
+    return spec.build_kind().compute(StoredMaterial(run, spec, report))
 
 
-class Material:
+class StoredMaterial:
     """The input of an analysis: a run's embeddings, images and frozen features."""
 
     def __init__(self, run: Run, request: AnalysisSpec, report: Report) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from udml_core.base.arrays import LARGE, Array, Booleans, Integers
+from udml_core.base.arrays import LARGE, Array, Booleans, Integers, evenly_spaced
 from udml_core.data.dataset import Report
 from udml_core.data.splits import fixed_sample
 from udml_core.data.training_data import training_data
@@ -147,5 +147,5 @@ def _kept_neighbors(space: Array, embeddings: Array) -> float:
 
     The share is measured on evenly spaced images.
     """
-    chosen = np.linspace(0, len(space) - 1, min(COMPARED, len(space))).astype(int)
+    chosen = evenly_spaced(len(space), COMPARED)
     return neighbor_stability(space[chosen], embeddings[chosen], min(COMPARED_NEIGHBORS, len(chosen) - 1))

@@ -36,7 +36,7 @@ from udml_core.numerics.sampling import generator, label_pairs
 from udml_core.runs import Run
 from udml_core.runs.baselines import JUDGED
 from udml_core.work.jobs import other_free_gpus, resolve_device
-from udml_core.work.jobs.estimate import image_kind, view_kind
+from udml_core.work.jobs.estimate import encoding_kind, view_kind
 
 SAMPLE, TRAINED_SAMPLE = 3000, 1000
 """Number of test images whose embedding is stored for every epoch; fewer if the method trains the encoder."""
@@ -78,7 +78,7 @@ def load(run: Run, report: Report, device: str = "auto") -> Loaded:
     spec = run.spec()
     dataset = run.dataset(report)
     encoder = Encoder(spec.encoder).to(resolve_device(device))
-    with _timed(image_kind(spec), features_path(dataset, spec.encoder), len(dataset)), _others(encoder) as others:
+    with _timed(encoding_kind(spec), features_path(dataset, spec.encoder), len(dataset)), _others(encoder) as others:
         features = features_of(dataset, encoder, report, others)
     split = spec.halves(dataset)
     few = spec.few_labels(dataset, split.train)

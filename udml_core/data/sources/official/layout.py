@@ -22,7 +22,7 @@ LONGEST_LIST = 2**28
 """Largest length of a list in bytes."""
 
 
-class Layout(Located):
+class OfficialLayout(Located):
     """A data set in the files of its authors.
 
     Attributes:
@@ -105,11 +105,11 @@ class Layout(Located):
 
     def describe(self) -> str:
         """Return the numbers in the files, whether they are the published numbers, and what the options do."""
-        found, halves = self.counts(), self.halves()
-        published = "as published" if found == self.published else f"published: {_words(self.published)}"
+        counts, halves = self.counts(), self.halves()
+        published = "as published" if counts == self.published else f"published: {_words(self.published)}"
         division = "" if halves is None else (f" Official division: {halves[0]:,} training and {halves[1]:,} test "
                                               "images.")
-        return f"{self.official_name}: {_words(found)} ({published}).{division}{self._describe_options()}"
+        return f"{self.official_name}: {_words(counts)} ({published}).{division}{self._describe_options()}"
 
     def _describe_options(self) -> str:
         """Return a sentence about the options; nothing if there are none, or if one is chosen."""
@@ -207,7 +207,7 @@ def _words(counts: tuple[int, int]) -> str:
     return f"{counts[0]:,} images" + (f" in {counts[1]:,} classes" if counts[1] else " without classes")
 
 
-class ListedLayout(Layout):
+class ListedLayout(OfficialLayout):
     """A layout of image files with lists of them."""
 
     @abstractmethod

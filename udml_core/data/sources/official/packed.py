@@ -21,14 +21,14 @@ from udml_core.base.files import read_json, replace_text
 from udml_core.base.paths import cache_folder
 from udml_core.base.unpickling import read_pickled_arrays
 from udml_core.data.dataset import ArrayImages, Dataset, Images, JoinedImages, Report
-from udml_core.data.sources.official.layout import Layout
+from udml_core.data.sources.official.layout import OfficialLayout
 
 PIXELS = 32 * 32 * 3
 """Bytes of a CIFAR image: 32×32 red values by row, then green, then blue."""
 
 
 @dataclass(frozen=True)
-class Part:
+class PackedImages:
     """The images of one file.
 
     Attributes:
@@ -42,7 +42,7 @@ class Part:
     is_test: bool
 
 
-class PackedLayout(Layout):
+class PackedLayout(OfficialLayout):
     """A layout without image files."""
 
     @abstractmethod
@@ -50,7 +50,7 @@ class PackedLayout(Layout):
         """Read the names of the classes."""
 
     @abstractmethod
-    def read(self, report: Report) -> list[Part]:
+    def read(self, report: Report) -> list[PackedImages]:
         """Read the images.
 
         Raises:
@@ -91,7 +91,7 @@ class PackedLayout(Layout):
                        official_test=in_test if len(parts) > 1 else None,
                        evaluation_classes=labels[:, None] == np.arange(len(names)) if is_partly else None)
 
-    def _fingerprint(self, parts: list[Part], names: list[str]) -> str:
+    def _fingerprint(self, parts: list[PackedImages], names: list[str]) -> str:
         """Return a digest of the images, labels and names; it is kept until a file changes."""
         identity = hashlib.sha256(f"{self.path}|{self.option}".encode()).hexdigest()[:24]
         kept_path, signature = cache_folder() / "packed" / f"{identity}.json", self.signature()
@@ -162,13 +162,13 @@ class Cifar(PackedLayout):
         """The column of the labels in the binary version."""
         return 0
 
-    def read(self, report: Report) -> list[Part]:
+    def read(self, report: Report) -> list[PackedImages]:
         parts = []
         files = (*self.training, self.tests)
         for number, file in enumerate(files):
             pixels, labels = self._read_binary(file) if self.is_binary else self._read_python(file)
             pixels = np.ascontiguousarray(pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
-            parts.append(Part(pixels, labels, file == self.tests))
+            parts.append(PackedImages(pixels, labels, file == self.tests))
             report(number / len(files), f"reading {self.official_name}")
         return parts
 
@@ -306,17 +306,17 @@ class Stl10(PackedLayout):
     def class_names(self) -> list[str]:
         return self.read_lines("class_names.txt") if "class_names.txt" in self.needed else []
 
-    def read(self, report: Report) -> list[Part]:
+    def read(self, report: Report) -> list[PackedImages]:
         if len(self.needed) == 1:
-            return [Part(self._pixels("unlabeled_X.bin"), None, False)]
+            return [PackedImages(self._pixels("unlabeled_X.bin"), None, False)]
         parts = []
         for part in ("train", "test"):
             pixels, labels = self._pixels(f"{part}_X.bin"), self.map_bytes(f"{part}_y.bin")
             if len(labels) != len(pixels):
                 raise self.damaged(f"{part}_y.bin must have a label for each of the {len(pixels):,} images, got "
                                    f"{len(labels):,}")
-            parts.append(Part(pixels, labels.astype(np.int64) - 1, part == "test"))
-        return parts + ([Part(self._pixels("unlabeled_X.bin"), None, False)] if len(self.needed) > 5 else [])
+            parts.append(PackedImages(pixels, labels.astype(np.int64) - 1, part == "test"))
+        return parts + ([PackedImages(self._pixels("unlabeled_X.bin"), None, False)] if len(self.needed) > 5 else [])
 
     def _pixels(self, file: str) -> Array:
         """Map the images (n, 96, 96, 3) of a file, which stores them by channel, then by column."""

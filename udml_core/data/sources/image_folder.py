@@ -69,7 +69,8 @@ class Folder(Located):
     def classes(self) -> int | None:  # type: ignore[override]
         levels = self.levels()
         level = first_class_level(levels) if self.level is None else self.level
-        return next((len(found.sizes) for found in levels if found.level == level and found.has_classes), None)
+        return next((len(class_level.sizes) for class_level in levels
+                     if class_level.level == level and class_level.has_classes), None)
 
     def describe(self) -> str:
         classes = f"in {self.classes:,} classes" if self.classes else "without classes"

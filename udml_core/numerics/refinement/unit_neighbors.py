@@ -10,7 +10,7 @@ import numpy as np
 
 from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.numerics.neighbors import EXACT_UP_TO, approximate_nearest, largest_products, nearest, without_own
-from udml_core.numerics.refinement.kernels import compiled, in_threads
+from udml_core.numerics.refinement.sparse_loops import compiled, in_threads
 
 EXACT_BELOW = 20_000
 """Number of gallery images, and of queries, below which every search is exact."""
@@ -42,18 +42,18 @@ def nearest_unit(rows: Array, k: int, queries: Array | None = None) -> tuple[Flo
     if few or k > DEEPEST or rows.shape[1] < 2 * DIMENSION:
         if not many:
             return nearest(rows, k, queries)
-        found = approximate_nearest(rows, k, queries=queries)
-        return found.distances, found.indices
+        neighbors = approximate_nearest(rows, k, queries=queries)
+        return neighbors.distances, neighbors.indices
     rows = np.ascontiguousarray(rows, np.float32)
-    asked = rows if queries is None else np.ascontiguousarray(queries, np.float32)
-    directions = principal_directions(rows)
+    query_rows = rows if queries is None else np.ascontiguousarray(queries, np.float32)
+    directions = search_directions(rows)
     # The product, not the distance, of the projections: the discarded parts of two rows are nearly orthogonal.
     count = min(FEWEST + PER_NEIGHBOR * k + 1, len(rows))
     search = _listed_products if many else largest_products
-    candidates = search(rows @ directions, count, asked @ directions)
-    distances, indices = np.empty((len(asked), k), np.float32), np.empty((len(asked), k), np.int64)
-    in_threads(lambda start, stop: select_nearest(start, stop, asked, rows, candidates, queries is None, distances,
-                                                  indices), len(asked))
+    candidates = search(rows @ directions, count, query_rows @ directions)
+    distances, indices = np.empty((len(query_rows), k), np.float32), np.empty((len(query_rows), k), np.int64)
+    in_threads(lambda start, stop: select_nearest(start, stop, query_rows, rows, candidates, queries is None, distances,
+                                                  indices), len(query_rows))
     return distances, indices
 
 
@@ -85,7 +85,7 @@ def nearest_others(rows: Array, k: int, own: Integers | None = None, queries: Ar
     return without_own(*nearest_unit(rows, k + 1, rows[own] if queries is None else queries), own)
 
 
-def principal_directions(rows: Array) -> Floats:
+def search_directions(rows: Array) -> Floats:
     """Return the directions (d, 128) of the largest second moment of a sample of rows (n, d)."""
     sample = rows[:: max(1, len(rows) // SAMPLE)]
     vectors = np.linalg.eigh((sample.T @ sample).astype(np.float64)).eigenvectors

@@ -12,7 +12,6 @@ from udml_core.exploration.refining.stages import Stage, averaging_weights, cand
 from udml_core.exploration.refining.unrefined import NEIGHBORS, UnrefinedGallery, rank_rows
 from udml_core.numerics.neighbors import without_own
 from udml_core.numerics.refinement.diffusion import ITERATIONS, TOLERANCE, solve_on_lists
-from udml_core.numerics.refinement.kernels import in_threads
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.refinement.recipe import Diffuse, Expand, Recipe, Rerank
 from udml_core.numerics.refinement.reciprocal import (
@@ -23,6 +22,7 @@ from udml_core.numerics.refinement.reciprocal import (
     rank_by_overlap,
     reciprocal_sets,
 )
+from udml_core.numerics.refinement.sparse_loops import in_threads
 
 
 class RefinedGallery:
