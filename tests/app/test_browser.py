@@ -277,23 +277,28 @@ def test_a_run_is_stopped_killed_and_resumed_twice_on_the_page(
     settle(page)
 
 
+ALONE = ("sweeps", "compare", "results", "benchmark")
+"""Pages that no other test opens in a browser."""
+
+
+@pytest.mark.parametrize("name", [name if name in ALONE else pytest.param(name, marks=pytest.mark.slow)
+                                  for name in PAGES])
 @pytest.mark.usefixtures("finished")
-def test_every_page_fits_a_narrow_and_a_wide_window_and_passes_axe_in_dark_and_light(page: Page) -> None:
-    """Open each page narrow and dark, then make it wide and light, which costs a third of opening it again."""
-    for name in PAGES:
-        page.emulate_media(color_scheme="dark")
-        page.set_viewport_size(NARROW)
+def test_a_page_fits_a_narrow_and_a_wide_window_and_passes_axe_in_dark_and_light(name: str, page: Page) -> None:
+    """Open the page narrow and dark, then make it wide and light, which costs a third of opening it again."""
+    page.emulate_media(color_scheme="dark")
+    page.set_viewport_size(NARROW)
+    page.goto(f"/{name}")
+    settle(page)
+    assert not complaints(page), "narrow and dark"
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size(WIDE)
+    settle(page)
+    page.wait_for_timeout(700)
+    if _problems(page):  # Streamlit changes some colors of a drawn page late or never.
         page.goto(f"/{name}")
         settle(page)
-        assert not complaints(page), f"{name}, narrow and dark"
-        page.emulate_media(color_scheme="light")
-        page.set_viewport_size(WIDE)
-        settle(page)
-        page.wait_for_timeout(700)
-        if _problems(page):  # Streamlit changes some colors of a drawn page late or never.
-            page.goto(f"/{name}")
-            settle(page)
-            assert not complaints(page), f"{name}, wide and light"
+        assert not complaints(page), "wide and light"
 
 
 def complaints(page: Page) -> list[tuple[str, list[str]]]:
