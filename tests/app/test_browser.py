@@ -52,6 +52,10 @@ def until(run: Run, *states: str, seconds: float = 800) -> str:
 
 NARROW: ViewportSize = {"width": 390, "height": 900}
 WIDE: ViewportSize = {"width": 1400, "height": 900}
+in_both_windows = pytest.mark.parametrize("page", [
+    pytest.param({"color_scheme": "light", "viewport": WIDE}, id="light-1400"),
+    pytest.param({"color_scheme": "dark", "viewport": NARROW}, id="dark-390", marks=pytest.mark.slow)], indirect=True)
+"""A wide light window and a narrow dark one."""
 
 
 @pytest.fixture(scope="module")
@@ -257,6 +261,7 @@ def test_a_folder_without_labels_is_imported_trained_and_searched(
     settle(page)
 
 
+@pytest.mark.slow
 def test_a_run_is_stopped_killed_and_resumed_twice_on_the_page(
         app: App, page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_CACHE", app.environment["UDML_CACHE"])

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.app.conftest import App
-from tests.app.test_browser import complaints, settle
+from tests.app.test_browser import complaints, in_both_windows, settle
 from udml_core.runs import Run
 from udml_core.runs.analyses import create_analysis, list_analyses, plan_analysis
 from udml_core.runs.tasks import Status
@@ -252,9 +252,7 @@ def with_proxies(app: App) -> Run:
     return app.trained(method="plm", fields={"dimension": 16, "epochs": 2, "views": 2})
 
 
-@pytest.mark.parametrize("page", [{"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
-                                  for scheme, width in (("light", 1400), ("dark", 390))], indirect=True,
-                         ids=["light-1400", "dark-390"])
+@in_both_windows
 def test_neighborhoods_with_proxies_fit_the_window_pass_axe_and_open_a_clicked_image(
         page: Page, with_proxies: Run) -> None:
     page.goto(f"/neighborhoods?run={with_proxies.id}&picked=5")

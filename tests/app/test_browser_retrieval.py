@@ -14,7 +14,7 @@ from playwright.sync_api import Locator, Page, TimeoutError, expect
 from pyarrow import parquet
 from sklearn.datasets import load_digits
 
-from tests.app.test_browser import complaints, settle
+from tests.app.test_browser import complaints, in_both_windows, settle
 from udml_core.runs import Run
 
 pytestmark = pytest.mark.browser
@@ -283,9 +283,7 @@ def test_embeddings_model_index_and_results_can_be_downloaded(page: Page, finish
     assert len(rows) == 21
 
 
-@pytest.mark.parametrize("page", [{"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
-                                  for scheme, width in (("light", 1400), ("dark", 390))], indirect=True,
-                         ids=["light-1400", "dark-390"])
+@in_both_windows
 def test_both_views_fit_their_window_and_pass_axe(page: Page, finished: Run) -> None:
     for view in ("&add=3.4&subtract=9", "&view=Failures&misses=initial"):
         page.goto(f"/retrieval?run={finished.id}{view}")

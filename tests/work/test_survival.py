@@ -49,7 +49,7 @@ def kill_after(run: Run, process: ForkServerProcess, seconds: float, epochs: int
     return was_working
 
 
-@pytest.mark.parametrize("method", FIELDS)
+@pytest.mark.parametrize("method", ["rpml", pytest.param("srpml", marks=pytest.mark.slow)])
 def test_a_run_killed_ten_times_ends_bit_equal_to_an_undisturbed_run(method: str, tmp_path: Path) -> None:
     spec = planned(method, fields=FIELDS[method], backbone=BACKBONE[method], size=8)
     # In a process of its own: other tests may have changed how this process computes.
