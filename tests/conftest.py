@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import udml_core  # noqa: F401  (must be imported before anything that loads OpenMP)
+
+# isort: split
 import os
 import sys
 from collections.abc import Iterator
@@ -13,7 +16,6 @@ import torch
 from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 
-import udml_core  # noqa: F401  (must be imported before anything that loads OpenMP)
 from experiments.real_server import BROWSERS, FLAGS, find_browser
 from udml_core.base.malloc import keep_freed_memory
 

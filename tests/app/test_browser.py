@@ -194,6 +194,7 @@ def choose(page: Page, label: str, option: str) -> None:
     settle(page)
 
 
+@pytest.mark.slow
 def test_options_of_train_stay_in_the_link_and_the_run_is_compared_with_another(
         app: App, page: Page, finished: Run) -> None:
     page.goto("/train?dataset=digits&method=pca&backbone=pixels&split=seen&size=32")

@@ -252,6 +252,7 @@ def with_proxies(app: App) -> Run:
     return app.trained(method="plm", fields={"dimension": 16, "epochs": 2, "views": 2})
 
 
+@pytest.mark.slow
 @in_both_windows
 def test_neighborhoods_with_proxies_fit_the_window_pass_axe_and_open_a_clicked_image(
         page: Page, with_proxies: Run) -> None:
