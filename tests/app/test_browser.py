@@ -50,6 +50,25 @@ def until(run: Run, *states: str, seconds: float = 800) -> str:
     return state
 
 
+def download(page: Page, label: str, folder: Path) -> Path:
+    """Press a button of the menu "Share and export" and return the stored file.
+
+    A page that is drawn again at that moment closes the menu or replaces the button, so this tries again.
+    """
+    button = page.get_by_role("button", name=label)
+    for seconds in (5, 20, 60, 120):
+        if not button.is_visible():
+            page.get_by_role("button", name="Share and export").click()
+        try:
+            with page.expect_download(timeout=1000 * seconds) as waiting:
+                button.click(timeout=1000 * seconds)
+        except TimeoutError:
+            continue
+        waiting.value.save_as(folder / waiting.value.suggested_filename)
+        return folder / waiting.value.suggested_filename
+    raise AssertionError(f"nothing was downloaded by {label}")
+
+
 NARROW: ViewportSize = {"width": 390, "height": 900}
 WIDE: ViewportSize = {"width": 1400, "height": 900}
 in_both_windows = pytest.mark.parametrize("page", [

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.app.conftest import App
-from tests.app.test_browser import complaints, in_both_windows, settle
+from tests.app.test_browser import complaints, download, in_both_windows, settle
 from udml_core.runs import Run
 from udml_core.runs.analyses import create_analysis, list_analyses, plan_analysis
 from udml_core.runs.tasks import Status
@@ -66,7 +66,7 @@ def test_map_links_its_views_and_exports_a_file_that_works_offline(
         page: Page, browser: Browser, mapped: Run, tmp_path: Path) -> None:
     _move_the_cursor(page, mapped)
     _select_with_a_lasso(page)
-    _export_the_map(page, browser, tmp_path / "map.html")
+    _export_the_map(page, browser, tmp_path)
 
 
 def _move_the_cursor(page: Page, run: Run) -> None:
@@ -105,13 +105,9 @@ def _select_with_a_lasso(page: Page) -> None:
     settle(page)
 
 
-def _export_the_map(page: Page, browser: Browser, file: Path) -> None:
+def _export_the_map(page: Page, browser: Browser, folder: Path) -> None:
     """Download the map as a file and use it in a browser without a network."""
-    page.wait_for_timeout(1000)
-    page.get_by_role("button", name="Share and export").click()
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Map as an HTML file").click()
-    download.value.save_as(file)
+    file = download(page, "Map as an HTML file", folder)
     context = browser.new_context(offline=True)
     offline_page = context.new_page()
     problems: list[str] = []

@@ -14,7 +14,7 @@ from playwright.sync_api import Locator, Page, TimeoutError, expect
 from pyarrow import parquet
 from sklearn.datasets import load_digits
 
-from tests.app.test_browser import complaints, in_both_windows, settle
+from tests.app.test_browser import complaints, download, in_both_windows, settle
 from udml_core.runs import Run
 
 pytestmark = pytest.mark.browser
@@ -264,21 +264,11 @@ def test_embeddings_model_index_and_results_can_be_downloaded(page: Page, finish
     page.goto(f"/retrieval?run={finished.id}&add=3")
     expect(after(page)).to_have_count(10)
     settle(page)
-    page.wait_for_timeout(1000)
-    page.get_by_role("button", name="Share and export").click()
-
-    def download(label: str) -> Path:
-        with page.expect_download() as waiting:
-            page.get_by_role("button", name=label).click()
-        path = tmp_path / waiting.value.suggested_filename
-        waiting.value.save_as(path)
-        return path
-
-    table = parquet.read_table(download("Embeddings (Parquet)"))
+    table = parquet.read_table(download(page, "Embeddings (Parquet)", tmp_path))
     assert table.num_rows == 1797
-    assert download("Index (faiss)").read_bytes() == finished.index_path.read_bytes()
-    assert download("Model (safetensors)").read_bytes() == finished.embedder_path.read_bytes()
-    rows = download("Results (CSV)").read_text(encoding="utf-8").splitlines()
+    assert download(page, "Index (faiss)", tmp_path).read_bytes() == finished.index_path.read_bytes()
+    assert download(page, "Model (safetensors)", tmp_path).read_bytes() == finished.embedder_path.read_bytes()
+    rows = download(page, "Results (CSV)", tmp_path).read_text(encoding="utf-8").splitlines()
     assert rows[0] == "index,image,class,embedding,rank,similarity,distance"
     assert len(rows) == 21
 
