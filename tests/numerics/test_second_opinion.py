@@ -79,6 +79,14 @@ def test_whitened_first_results_and_averaged_groups_are_the_mean_cosines_of_the_
             assert value == pytest.approx(float(np.mean(cosines)), abs=1e-5)
 
 
+def test_an_embedding_ranks_by_its_own_distance_not_by_cosine() -> None:
+    rng = np.random.default_rng(0)
+    rows = unit_rows(rng.standard_normal((200, 8)))
+    judge = Judge.of(rng.standard_normal((200, 5)))
+    assert second_opinion(judge, rows, rows).groups.difference == 0
+    assert second_opinion(judge, rows, rows * rng.uniform(0.2, 5, (200, 1))).groups.difference != 0
+
+
 def test_the_error_is_that_of_the_bootstrap_over_images() -> None:
     embedding, features = world(5)
     judge, queries = Judge.of(features), np.arange(CLASSES * EACH)

@@ -16,17 +16,17 @@ import numpy as np
 
 from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.base.errors import UserError
+from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement.linear import unit_rows
-from udml_core.numerics.refinement.search import nearest_others
 
 Verdict = Literal["better", "worse", "cannot tell"]
 FIRST, GROUP = 10, 60
 """Number of results that the judge looks at for "first results" and for "groups"."""
 WHITENED, REFINED = "whiten", "whiten+average:k=20,times=2,alpha=3"
 """The recipes of a judge's features, fitted on the judged images."""
-QUERIES = 10_000
-"""Largest number of queries, evenly spaced over the images."""
+IMAGES, QUERIES = 20_000, 5_000
+"""Largest number of judged images and of queries among them, evenly spaced: a larger collection is thinned out."""
 ERRORS = 1.96
 """Half the width of an interval, in standard errors."""
 SAMPLE, SAME = 200, 1e-3
@@ -41,22 +41,27 @@ class Judge:
     """An encoder's features, prepared to judge.
 
     Attributes:
-        features: Unit rows (n, d) as the encoder returns them.
-        whitened: Unit rows (n, d) for first results.
-        refined: Unit rows (n, d) for groups.
+        count: Number of images n.
+        images: The judged images (m,), ascending.
+        features: Their unit rows (m, d) as the encoder returns them.
+        whitened: Unit rows (m, d) for first results.
+        refined: Unit rows (m, d) for groups.
     """
 
+    count: int
+    images: Integers
     features: Floats
     whitened: Floats
     refined: Floats
 
     @classmethod
     def of(cls, features: Array) -> Judge:
-        """Prepare an encoder's features (n, d) of the judged images."""
-        rows = unit_rows(features)
+        """Prepare an encoder's features (n, d) of all images."""
+        images = evenly_spaced(len(features), IMAGES)
+        rows = unit_rows(features[images])
         whitened, refined = (np.asarray(Refiner(recipe).fit(rows).transform(rows), np.float32)
                              for recipe in (WHITENED, REFINED))
-        return cls(rows, whitened, refined)
+        return cls(len(features), images, rows, whitened, refined)
 
 
 @dataclass(frozen=True)
@@ -112,8 +117,10 @@ class Opinion:
 def second_opinion(judge: Judge, before: Array, after: Array, group: int = GROUP) -> Opinion:
     """Compare two embeddings of the same images by the features of an encoder that took no part.
 
+    Each ranks by Euclidean distance, which for unit rows is the order by cosine.
+
     Args:
-        judge: The judge's features of the n images.
+        judge: The judge of the n images.
         before: Embedding (n, d) to compare with.
         after: Embedding (n, e) that is judged.
         group: Number of results of a group.
@@ -125,17 +132,16 @@ def second_opinion(judge: Judge, before: Array, after: Array, group: int = GROUP
         UserError: The judge has the cosines of one of the embeddings, the numbers of images differ, or there are too
             few images.
     """
-    count = len(judge.features)
-    if not count == len(before) == len(after):
-        raise UserError(f"A second opinion compares the same images; got {count:,} of the judge, {len(before):,} and "
-                        f"{len(after):,}.")
-    if count < LEAST:
-        raise UserError(f"A second opinion needs at least {LEAST} images, got {count}.")
-    embeddings = [unit_rows(before), unit_rows(after)]
-    if any(is_same(judge.features, rows) for rows in embeddings):
+    if not judge.count == len(before) == len(after):
+        raise UserError(f"A second opinion compares the same images; got {judge.count:,} of the judge, "
+                        f"{len(before):,} and {len(after):,}.")
+    if judge.count < LEAST:
+        raise UserError(f"A second opinion needs at least {LEAST} images, got {judge.count}.")
+    embeddings = [embedding[judge.images] for embedding in (before, after)]
+    if any(is_same(judge.features, unit_rows(rows)) for rows in embeddings):
         raise UserError("The judge's features are the judged embedding. Choose an encoder that took no part in it.")
-    queries = np.unique(np.linspace(0, count - 1, min(count, QUERIES)).astype(np.int64))
-    rankings = [nearest_others(rows, min(group, count - 1), queries)[1] for rows in embeddings]
+    queries = evenly_spaced(len(judge.images), QUERIES)
+    rankings = [nearest(rows, min(group, len(rows) - 1), own=queries)[1] for rows in embeddings]
     return judge_rankings(judge, queries, *rankings)
 
 
@@ -143,10 +149,10 @@ def judge_rankings(judge: Judge, queries: Integers, before: Integers, after: Int
     """Compare two rankings of the same queries, as `second_opinion` compares embeddings.
 
     Args:
-        judge: The judge's features of the n images.
-        queries: Indices (q,) of the queries.
-        before: Indices (q, k) of the results to compare with, nearest first and without the query.
-        after: Indices (q, k) of the judged results.
+        judge: The judge of m images.
+        queries: Rows (q,) of the queries among the judged images.
+        before: Rows (q, k) of the results to compare with, nearest first and without the query.
+        after: Rows (q, k) of the judged results.
 
     Returns:
         The opinion on `after`: of its first 10 results, and of all k.
@@ -193,9 +199,14 @@ def result_cosines(rows: Array, queries: Integers, results: Integers) -> Array:
     return cosines
 
 
+def evenly_spaced(count: int, most: int) -> Integers:
+    """Return at most `most` of the rows 0 to count − 1, evenly spaced."""
+    return np.linspace(0, count - 1, min(count, most)).astype(np.int64)
+
+
 def is_same(features: Array, embedding: Array) -> bool:
     """Return whether two sets of unit rows are equal up to a rotation, by the cosines between evenly spaced rows."""
-    sample = np.unique(np.linspace(0, len(features) - 1, min(len(features), SAMPLE)).astype(np.int64))
+    sample = evenly_spaced(len(features), SAMPLE)
     grams = [rows[sample] @ rows[sample].T for rows in (features, embedding)]
     return bool(np.abs(grams[0] - grams[1]).max() < SAME)
 
