@@ -70,6 +70,7 @@ def test_a_run_is_started_above_the_fold_and_another_like_it(app: App, page: Pag
     assert second.spec().model_dump(exclude={"created"}) == first.spec().model_dump(exclude={"created"})
 
 
+@pytest.mark.slow
 def test_a_duplicate_is_excluded_and_included_again(
         app: App, page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_CACHE", app.environment["UDML_CACHE"])

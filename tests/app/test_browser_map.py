@@ -119,6 +119,7 @@ def _export_the_map(page: Page, browser: Browser, folder: Path) -> None:
     assert problems == []
 
 
+@pytest.mark.slow
 def test_umap_appears_by_itself_and_the_lasso_lists_its_images_beside_the_map(page: Page, app: App) -> None:
     """PCA's layout stands in for the worker's result; tests/work/test_follow_ups.py computes UMAP."""
     run = app.trained(fields={"dimension": 16, "epochs": 3})
@@ -151,6 +152,7 @@ def test_umap_appears_by_itself_and_the_lasso_lists_its_images_beside_the_map(pa
     settle(page)
 
 
+@pytest.mark.slow
 def test_the_camera_never_runs_into_blank_space(page: Page, mapped: Run) -> None:
     page.goto(f"/map?run={mapped.id}&camera-map=0,0,100000000")
     chart = drawn_map(page)

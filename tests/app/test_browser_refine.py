@@ -43,6 +43,7 @@ def test_a_slider_changes_the_ranking_and_a_click_explains_an_image(page: Page, 
     expect(page.get_by_role("group", name="The 24 nearest images, after").locator("[aria-current]")).to_have_count(1)
 
 
+@pytest.mark.slow
 def test_an_applied_recipe_can_be_searched(page: Page, run: Run) -> None:
     page.goto(f"/refine?run={run.id}&recipe=average:k%3D4")
     page.get_by_role("button", name="Apply to all images").click()

@@ -122,6 +122,7 @@ def test_own_images_come_from_clipboard_drop_and_files(page: Page, finished: Run
     settle(page)
 
 
+@pytest.mark.slow
 def test_several_images_are_added_and_subtracted_and_a_link_shows_the_same(page: Page, finished: Run) -> None:
     open_search(page, finished)
     samples = page.get_by_role("group", name="Sample queries").get_by_role("button")
@@ -205,6 +206,7 @@ def test_results_come_first_and_keys_images_and_columns_change_them(page: Page, 
     settle(page)
 
 
+@pytest.mark.slow
 def test_a_confused_pair_opens_and_a_click_searches_with_its_query(page: Page, finished: Run) -> None:
     page.goto(f"/retrieval?run={finished.id}&misses=initial")
     settle(page)
@@ -273,6 +275,7 @@ def test_embeddings_model_index_and_results_can_be_downloaded(page: Page, finish
     assert len(rows) == 21
 
 
+@pytest.mark.slow
 @in_both_windows
 def test_both_views_fit_their_window_and_pass_axe(page: Page, finished: Run) -> None:
     for view in ("&add=3.4&subtract=9", "&view=Failures&misses=initial"):
