@@ -24,6 +24,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "rpml": {"dimension": 32, "epochs": 40, "steps": 6},
     "srpml": {"dimension": 16, "epochs": 6, "batch": 120, "steps": 1, "batch_norm": "batch"},
 }
+"""Fields of a run that is killed ten times."""
 BACKBONE = {"rpml": "pixels", "srpml": "cnn"}
 
 
@@ -52,18 +53,19 @@ def kill_after(run: Run, process: ForkServerProcess, seconds: float, epochs: int
     ("rpml", 4), *(pytest.param(method, 10, marks=pytest.mark.slow) for method in FIELDS)])
 def test_a_run_killed_several_times_ends_bit_equal_to_an_undisturbed_run(
         method: str, kills: int, tmp_path: Path) -> None:
-    spec = planned(method, fields=FIELDS[method], backbone=BACKBONE[method], size=8)
+    planned_epochs = FIELDS[method]["epochs"] * kills // 10
+    spec = planned(method, fields=FIELDS[method] | {"epochs": planned_epochs}, backbone=BACKBONE[method], size=8)
     # In a process of its own: other tests may have changed how this process computes.
     whole, run = jobs.submit(spec, tmp_path / "whole"), create_run(spec, tmp_path / "broken")
     wait_for(whole, "done", "failed", "stopped", "interrupted")
     assert whole.status().state == "done", whole.status().message
     status, rows = whole.status(), whole.metrics()[0]
-    epoch = ((status.finished or 0) - (status.started or 0)) / FIELDS[method]["epochs"]
+    epoch = ((status.finished or 0) - (status.started or 0)) / planned_epochs
     moments = random.Random(7)
     epochs = 0
     for kill in range(kills):
         # Half of the kills come while the worker starts, half in training: at most kills / 2 steps of `stride` epochs.
-        stride = FIELDS[method]["epochs"] // (kills // 2 + 1)
+        stride = planned_epochs // (kills // 2 + 1)
         delay, since = (STARTING * moments.random(), 0) if kill % 2 else (epoch * moments.random(), kill // 2 * stride)
         assert kill_after(run, started(run), delay, since), "the run ended before its last kill"
         assert run.status().state == "interrupted"
