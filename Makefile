@@ -1,8 +1,8 @@
-# Needs only Python 3.11 or newer and make. `make app` starts the app, `make test` runs the whole test suite.
+# Needs only Python 3.11 or newer and make. `make app` starts the app, `make test` runs the tests in minutes.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: app setup dev test check benchmark wheel mutants
+.PHONY: app setup dev test test-slow test-all check benchmark wheel mutants
 
 app: setup
 	@echo "Starting the app. The first start takes about half a minute; later ones take seconds."
@@ -15,8 +15,18 @@ dev: .venv/ready-dev
 # Three processes with one thread each: one waits for browsers and other processes while two compute. A process that has
 # finished takes tests from another; tests/conftest.py says which tests start first. Bytecode is kept, because compiling
 # the tests takes a process eight seconds.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive NUMBA_NUM_THREADS=1 \
+	$(BIN)/python -m pytest -n 3 --dist worksteal
+
+# Covers every page, every method and a kill; tests/project/test_tiers.py says how.
 test: dev
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist worksteal
+	$(PYTEST) -m "not slow"
+
+test-slow: dev
+	$(PYTEST) -m slow
+
+test-all: dev
+	$(PYTEST)
 
 check: dev
 	$(BIN)/ruff check .

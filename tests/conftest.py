@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import udml_core  # noqa: F401  (must be imported before anything that loads OpenMP)
+
+# isort: split
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -13,7 +17,6 @@ import torch
 from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 
-import udml_core  # noqa: F401  (must be imported before anything that loads OpenMP)
 from experiments.real_server import BROWSERS, FLAGS, find_browser
 from udml_core.base.malloc import keep_freed_memory
 
@@ -62,6 +65,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     part = len(items) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     filling = max(0, part - len(browsers)) if part < len(items) else 0
     items[:] = browsers + others[:filling] + starters + others[filling:]
+
+
+def pytest_collection_finish() -> None:
+    """Leave what has been imported out of garbage collections, which would visit a million objects each time."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

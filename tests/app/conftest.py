@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlparse
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, expect
 
 from experiments.real_server import ROOT, serving
 from tests.running import worked
@@ -87,13 +87,22 @@ def finished(app: App) -> Run:
     return app.trained(fields={"dimension": 16, "epochs": 3})
 
 
+@pytest.fixture(scope="session")
+def window(app: App, browser: Browser) -> Iterator[BrowserContext]:
+    """A window of the browser, which loads and compiles the app's scripts once."""
+    context = browser.new_context(base_url=app.url)
+    context.set_default_timeout(120_000)
+    yield context
+    context.close()
+
+
 @pytest.fixture
-def page(app: App, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A page that fails its test on an exception, an error in the console, or a request to another host."""
-    options = getattr(request, "param", {})
-    context = browser.new_context(base_url=app.url, **{"viewport": {"width": 1400, "height": 1000}} | options)
-    new_page = context.new_page()
-    new_page.set_default_timeout(120_000)
+def page(window: BrowserContext, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A tab without memory that fails its test on an exception, a console error, or a request to another host."""
+    options = {"viewport": {"width": 1400, "height": 1000}} | getattr(request, "param", {})
+    new_page = window.new_page()
+    new_page.set_viewport_size(options.pop("viewport"))
+    new_page.emulate_media(**options)
     complaints: list[str] = []
     new_page.on("console", lambda message: complaints.append(message.text) if _is_complaint(message) else None)
     new_page.on("response", lambda response: complaints.append(f"{response.status} {response.url}")
@@ -101,8 +110,10 @@ def page(app: App, browser: Browser, request: pytest.FixtureRequest) -> Iterator
     new_page.on("request", lambda request: complaints.append(f"request to {request.url}")
                 if _is_elsewhere(request.url) else None)
     yield new_page
-    assert not new_page.query_selector("[data-testid=stException]"), new_page.inner_text("[data-testid=stException]")
-    context.close()
+    complaints += new_page.locator("[data-testid=stException]").all_inner_texts()
+    new_page.evaluate("localStorage.clear()")
+    new_page.close()
+    window.clear_cookies()
     assert complaints == []
 
 

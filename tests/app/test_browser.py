@@ -50,8 +50,31 @@ def until(run: Run, *states: str, seconds: float = 800) -> str:
     return state
 
 
+def download(page: Page, label: str, folder: Path) -> Path:
+    """Press a button of the menu "Share and export" and return the stored file.
+
+    A page that is drawn again at that moment closes the menu or replaces the button, so this tries again.
+    """
+    button = page.get_by_role("button", name=label)
+    for seconds in (5, 20, 60, 120):
+        if not button.is_visible():
+            page.get_by_role("button", name="Share and export").click()
+        try:
+            with page.expect_download(timeout=1000 * seconds) as waiting:
+                button.click(timeout=1000 * seconds)
+        except TimeoutError:
+            continue
+        waiting.value.save_as(folder / waiting.value.suggested_filename)
+        return folder / waiting.value.suggested_filename
+    raise AssertionError(f"nothing was downloaded by {label}")
+
+
 NARROW: ViewportSize = {"width": 390, "height": 900}
 WIDE: ViewportSize = {"width": 1400, "height": 900}
+in_both_windows = pytest.mark.parametrize("page", [
+    pytest.param({"color_scheme": "light", "viewport": WIDE}, id="light-1400"),
+    pytest.param({"color_scheme": "dark", "viewport": NARROW}, id="dark-390", marks=pytest.mark.slow)], indirect=True)
+"""A wide light window and a narrow dark one."""
 
 
 @pytest.fixture(scope="module")
@@ -190,6 +213,7 @@ def choose(page: Page, label: str, option: str) -> None:
     settle(page)
 
 
+@pytest.mark.slow
 def test_options_of_train_stay_in_the_link_and_the_run_is_compared_with_another(
         app: App, page: Page, finished: Run) -> None:
     page.goto("/train?dataset=digits&method=pca&backbone=pixels&split=seen&size=32")
@@ -257,6 +281,7 @@ def test_a_folder_without_labels_is_imported_trained_and_searched(
     settle(page)
 
 
+@pytest.mark.slow
 def test_a_run_is_stopped_killed_and_resumed_twice_on_the_page(
         app: App, page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_CACHE", app.environment["UDML_CACHE"])
@@ -277,23 +302,28 @@ def test_a_run_is_stopped_killed_and_resumed_twice_on_the_page(
     settle(page)
 
 
+ALONE = ("sweeps", "compare", "results", "benchmark")
+"""Pages that no other test opens in a browser."""
+
+
+@pytest.mark.parametrize("name", [name if name in ALONE else pytest.param(name, marks=pytest.mark.slow)
+                                  for name in PAGES])
 @pytest.mark.usefixtures("finished")
-def test_every_page_fits_a_narrow_and_a_wide_window_and_passes_axe_in_dark_and_light(page: Page) -> None:
-    """Open each page narrow and dark, then make it wide and light, which costs a third of opening it again."""
-    for name in PAGES:
-        page.emulate_media(color_scheme="dark")
-        page.set_viewport_size(NARROW)
+def test_a_page_fits_a_narrow_and_a_wide_window_and_passes_axe_in_dark_and_light(name: str, page: Page) -> None:
+    """Open the page narrow and dark, then make it wide and light, which costs a third of opening it again."""
+    page.emulate_media(color_scheme="dark")
+    page.set_viewport_size(NARROW)
+    page.goto(f"/{name}")
+    settle(page)
+    assert not complaints(page), "narrow and dark"
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size(WIDE)
+    settle(page)
+    page.wait_for_timeout(700)
+    if _problems(page):  # Streamlit changes some colors of a drawn page late or never.
         page.goto(f"/{name}")
         settle(page)
-        assert not complaints(page), f"{name}, narrow and dark"
-        page.emulate_media(color_scheme="light")
-        page.set_viewport_size(WIDE)
-        settle(page)
-        page.wait_for_timeout(700)
-        if _problems(page):  # Streamlit changes some colors of a drawn page late or never.
-            page.goto(f"/{name}")
-            settle(page)
-            assert not complaints(page), f"{name}, wide and light"
+        assert not complaints(page), "wide and light"
 
 
 def complaints(page: Page) -> list[tuple[str, list[str]]]:

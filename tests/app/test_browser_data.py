@@ -49,6 +49,7 @@ def test_a_long_gallery_grows_while_it_is_scrolled_and_keys_reach_its_end(page: 
     expect(tiles.last).to_be_focused()
 
 
+@pytest.mark.slow
 def test_a_run_is_started_above_the_fold_and_another_like_it(app: App, page: Page) -> None:
     page.goto("/train?dataset=digits&method=plm&backbone=pixels&split=seen&fields=dimension:16,epochs:1")
     settle(page)
@@ -69,6 +70,7 @@ def test_a_run_is_started_above_the_fold_and_another_like_it(app: App, page: Pag
     assert second.spec().model_dump(exclude={"created"}) == first.spec().model_dump(exclude={"created"})
 
 
+@pytest.mark.slow
 def test_a_duplicate_is_excluded_and_included_again(
         app: App, page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_CACHE", app.environment["UDML_CACHE"])

@@ -71,6 +71,7 @@ def test_the_panel_shows_a_whole_triangle_and_the_link_to_its_page(page: Page, f
     assert (triangle.bounding_box() or {})["height"] >= 300
 
 
+@pytest.mark.slow
 def test_no_points_of_the_map_stay_below_a_grid(page: Page, finished: Run) -> None:
     run = Run(shutil.copytree(finished.folder, finished.folder.with_name("20250101-000000-rpml-0000ab")))
     pca = plan_analysis(kind="pca")

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.app.conftest import App
-from tests.app.test_browser import complaints, settle
+from tests.app.test_browser import complaints, in_both_windows, settle
 from udml_core.runs import Run
 
 pytestmark = pytest.mark.browser
@@ -20,9 +20,7 @@ def run(app: App) -> Run:
     return app.trained(method="pslr", fields={"dimension": 8, "epochs": 2})
 
 
-@pytest.mark.parametrize("page", [{"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
-                                  for scheme, width in (("light", 1400), ("dark", 390))], indirect=True,
-                         ids=["light-1400", "dark-390"])
+@in_both_windows
 def test_the_softmax_follows_tau_and_a_click_chooses_an_image(page: Page, run: Run) -> None:
     page.goto(f"/instances?run={run.id}&picked=5")
     words = page.get_by_text("effective number of competitors")

@@ -37,6 +37,7 @@ def test_a_reader_walks_from_the_path_through_a_lesson_to_the_page_on_clusters(p
     settle(page)
 
 
+@pytest.mark.slow
 def test_an_old_link_to_the_lesson_on_epsilon_opens_it_with_its_value(page: Page, app: App) -> None:
     page.goto("/lesson_epsilon?epsilon=0.5")
     page.wait_for_url("**/learn?lesson=epsilon&images=digits&epsilon=0.5")

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.app.conftest import App
-from tests.app.test_browser import complaints, settle
+from tests.app.test_browser import complaints, download, in_both_windows, settle
 from udml_core.runs import Run
 from udml_core.runs.analyses import create_analysis, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.pca import PCA
@@ -67,7 +67,7 @@ def test_map_links_its_views_and_exports_a_file_that_works_offline(
         page: Page, browser: Browser, mapped: Run, tmp_path: Path) -> None:
     _move_the_cursor(page, mapped)
     _select_with_a_lasso(page)
-    _export_the_map(page, browser, tmp_path / "map.html")
+    _export_the_map(page, browser, tmp_path)
 
 
 def _move_the_cursor(page: Page, run: Run) -> None:
@@ -106,13 +106,9 @@ def _select_with_a_lasso(page: Page) -> None:
     settle(page)
 
 
-def _export_the_map(page: Page, browser: Browser, file: Path) -> None:
+def _export_the_map(page: Page, browser: Browser, folder: Path) -> None:
     """Download the map as a file and use it in a browser without a network."""
-    page.wait_for_timeout(1000)
-    page.get_by_role("button", name="Share and export").click()
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Map as an HTML file").click()
-    download.value.save_as(file)
+    file = download(page, "Map as an HTML file", folder)
     context = browser.new_context(offline=True)
     offline_page = context.new_page()
     problems: list[str] = []
@@ -124,6 +120,7 @@ def _export_the_map(page: Page, browser: Browser, file: Path) -> None:
     assert problems == []
 
 
+@pytest.mark.slow
 def test_umap_appears_by_itself_and_the_lasso_lists_its_images_beside_the_map(page: Page, app: App) -> None:
     """PCA's layout stands in for the worker's result; tests/work/test_follow_ups.py computes UMAP."""
     run = app.trained(fields={"dimension": 16, "epochs": 3})
@@ -156,6 +153,7 @@ def test_umap_appears_by_itself_and_the_lasso_lists_its_images_beside_the_map(pa
     settle(page)
 
 
+@pytest.mark.slow
 def test_the_camera_never_runs_into_blank_space(page: Page, mapped: Run) -> None:
     page.goto(f"/map?run={mapped.id}&camera-map=0,0,100000000")
     chart = drawn_map(page)
@@ -253,9 +251,8 @@ def with_proxies(app: App) -> Run:
     return app.trained(method="plm", fields={"dimension": 16, "epochs": 2, "views": 2})
 
 
-@pytest.mark.parametrize("page", [{"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
-                                  for scheme, width in (("light", 1400), ("dark", 390))], indirect=True,
-                         ids=["light-1400", "dark-390"])
+@pytest.mark.slow
+@in_both_windows
 def test_neighborhoods_with_proxies_fit_the_window_pass_axe_and_open_a_clicked_image(
         page: Page, with_proxies: Run) -> None:
     page.goto(f"/neighborhoods?run={with_proxies.id}&picked=5")

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.app.conftest import App
-from tests.app.test_browser import complaints, settle
+from tests.app.test_browser import complaints, in_both_windows, settle
 from udml_core.runs import Run
 from udml_core.runs.analyses import list_analyses
 from udml_core.runs.analyses.kinds.refine import Refinement
@@ -22,9 +22,7 @@ def run(app: App) -> Run:
     return app.trained(method="frozen")
 
 
-@pytest.mark.parametrize("page", [{"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
-                                  for scheme, width in (("light", 1400), ("dark", 390))], indirect=True,
-                         ids=["light-1400", "dark-390"])
+@in_both_windows
 def test_a_slider_changes_the_ranking_and_a_click_explains_an_image(page: Page, run: Run) -> None:
     page.goto(f"/refine?run={run.id}&recipe=average:k%3D5")
     after = page.get_by_role("group", name="The 24 nearest images, after").get_by_role("button")
@@ -46,6 +44,7 @@ def test_a_slider_changes_the_ranking_and_a_click_explains_an_image(page: Page, 
     expect(page.get_by_role("group", name="The 24 nearest images, after").locator("[aria-current]")).to_have_count(1)
 
 
+@pytest.mark.slow
 def test_an_applied_recipe_can_be_searched(page: Page, run: Run) -> None:
     page.goto(f"/refine?run={run.id}&recipe=average:k%3D4")
     page.get_by_role("button", name="Apply to all images").click()

@@ -14,7 +14,7 @@ from playwright.sync_api import Locator, Page, TimeoutError, expect
 from pyarrow import parquet
 from sklearn.datasets import load_digits
 
-from tests.app.test_browser import complaints, settle
+from tests.app.test_browser import complaints, download, in_both_windows, settle
 from udml_core.runs import Run
 
 pytestmark = pytest.mark.browser
@@ -122,6 +122,7 @@ def test_own_images_come_from_clipboard_drop_and_files(page: Page, finished: Run
     settle(page)
 
 
+@pytest.mark.slow
 def test_several_images_are_added_and_subtracted_and_a_link_shows_the_same(page: Page, finished: Run) -> None:
     open_search(page, finished)
     samples = page.get_by_role("group", name="Sample queries").get_by_role("button")
@@ -205,6 +206,7 @@ def test_results_come_first_and_keys_images_and_columns_change_them(page: Page, 
     settle(page)
 
 
+@pytest.mark.slow
 def test_a_confused_pair_opens_and_a_click_searches_with_its_query(page: Page, finished: Run) -> None:
     page.goto(f"/retrieval?run={finished.id}&misses=initial")
     settle(page)
@@ -264,28 +266,17 @@ def test_embeddings_model_index_and_results_can_be_downloaded(page: Page, finish
     page.goto(f"/retrieval?run={finished.id}&add=3")
     expect(after(page)).to_have_count(10)
     settle(page)
-    page.wait_for_timeout(1000)
-    page.get_by_role("button", name="Share and export").click()
-
-    def download(label: str) -> Path:
-        with page.expect_download() as waiting:
-            page.get_by_role("button", name=label).click()
-        path = tmp_path / waiting.value.suggested_filename
-        waiting.value.save_as(path)
-        return path
-
-    table = parquet.read_table(download("Embeddings (Parquet)"))
+    table = parquet.read_table(download(page, "Embeddings (Parquet)", tmp_path))
     assert table.num_rows == 1797
-    assert download("Index (faiss)").read_bytes() == finished.index_path.read_bytes()
-    assert download("Model (safetensors)").read_bytes() == finished.embedder_path.read_bytes()
-    rows = download("Results (CSV)").read_text(encoding="utf-8").splitlines()
+    assert download(page, "Index (faiss)", tmp_path).read_bytes() == finished.index_path.read_bytes()
+    assert download(page, "Model (safetensors)", tmp_path).read_bytes() == finished.embedder_path.read_bytes()
+    rows = download(page, "Results (CSV)", tmp_path).read_text(encoding="utf-8").splitlines()
     assert rows[0] == "index,image,class,embedding,rank,similarity,distance"
     assert len(rows) == 21
 
 
-@pytest.mark.parametrize("page", [{"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
-                                  for scheme, width in (("light", 1400), ("dark", 390))], indirect=True,
-                         ids=["light-1400", "dark-390"])
+@pytest.mark.slow
+@in_both_windows
 def test_both_views_fit_their_window_and_pass_axe(page: Page, finished: Run) -> None:
     for view in ("&add=3.4&subtract=9", "&view=Failures&misses=initial"):
         page.goto(f"/retrieval?run={finished.id}{view}")

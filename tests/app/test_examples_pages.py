@@ -37,8 +37,9 @@ def _with_examples_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("udml_core.work.jobs.launch.launch", refuse)
 
 
-@pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("run_id", EXAMPLES)
+@pytest.mark.parametrize(("run_id", "page"), [
+    pytest.param(run_id, page, marks=() if BEST.get(page, BEST["map"]) == run_id else pytest.mark.slow)
+    for run_id in EXAMPLES for page in PAGES])
 def test_an_example_opens_in_a_page(run_id: str, page: str) -> None:
     if page == "triplets" and not any(isinstance(record, Triplets) for record in EXAMPLES[run_id].explanations(1)):
         pytest.skip("The page Triplets offers only runs with triplets.")

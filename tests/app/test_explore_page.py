@@ -386,6 +386,7 @@ def test_an_epoch_that_lacks_the_current_image_is_named_in_place_of_its_neighbor
     assert missing not in texts(explored(rpml, map="pca-epochs", frame=1, picked=stored[0]))
 
 
+@pytest.mark.slow
 def test_umap_is_shown_as_soon_as_it_is_finished_unless_another_layout_was_chosen(rpml: Run, places: Path) -> None:
     def layout(test: AppTest) -> str:
         return str(test.selectbox(key=f"explore-map-{run.id}").value)

@@ -419,6 +419,7 @@ def test_bad_input_exits_with_2_and_one_message(
     assert len(err.strip().splitlines()) <= 2
 
 
+@pytest.mark.slow
 def test_a_run_is_started_stopped_and_resumed(
         capsys: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     started = answer(capsys, monkeypatch, "train", "--dataset", "digits", "--backbone", "pixels", "--method", "rpml",

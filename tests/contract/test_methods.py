@@ -83,6 +83,10 @@ DEEP_BASELINE = {"epochs": 3, "trains": "all", "partition": 200, "partition_epoc
 END_TO_END |= dict.fromkeys(("lrml", "apllr"), DEEP_BASELINE) | {"seraph": DEEP_BASELINE | {"steps": 5}}
 
 
+USUALLY_TRAINED = ("srpml", "plm", "ssdml", "pslr")
+"""Methods of each way to train an encoder; the encoders of the others are slow tests."""
+
+
 def small_fields(method: type[Method]) -> dict[str, Any]:
     """Return fields that train in seconds, where a method has them."""
     usual = {name: value for name, value in USUAL.items() if name in method.model_fields}
@@ -146,10 +150,15 @@ def fit_case(method: Method, backbone: str) -> tuple[list[Epoch], float]:
     return epochs, time.process_time() - start
 
 
-CASES = [(method, "pixels", small_fields(method)) for method in METHODS]
-CASES += [(method, "cnn", END_TO_END[method.card.name]) for method in METHODS if method.card.name in END_TO_END]
-case = pytest.mark.parametrize(("method", "backbone", "fields"), CASES,
-                               ids=[f"{method.card.name}-{backbone}" for method, backbone, _ in CASES])
+def marks_of(name: str) -> tuple[pytest.MarkDecorator, ...]:
+    """Return the marks of a test that trains the encoder by a method."""
+    return () if name in USUALLY_TRAINED else (pytest.mark.slow,)
+
+
+CASES = [pytest.param(method, "pixels", small_fields(method), id=f"{method.card.name}-pixels") for method in METHODS]
+CASES += [pytest.param(method, "cnn", END_TO_END[method.card.name], id=f"{method.card.name}-cnn",
+                       marks=marks_of(method.card.name)) for method in METHODS if method.card.name in END_TO_END]
+case = pytest.mark.parametrize(("method", "backbone", "fields"), CASES)
 
 
 @case
@@ -191,7 +200,7 @@ def test_another_seed_gives_another_result(method: type[Method]) -> None:
     assert not torch.equal(first.state[learned], second.state[learned])
 
 
-@pytest.mark.parametrize("name", END_TO_END)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks_of(name)) for name in END_TO_END])
 def test_end_to_end_training_changes_a_copy_of_the_encoder_only(name: str) -> None:
     encoder = digits("cnn")[3]
     before = Encoder(encoder.spec).state_dict()

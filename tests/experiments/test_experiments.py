@@ -87,6 +87,7 @@ def few_runs(folder: Path) -> Iterator[Run]:
                      fields={"dimension": 8, "epochs": 1, "partition": 0, "steps": 1, "batch": 10_000, "gamma": 0.5})
 
 
+@pytest.mark.slow
 def test_a_row_tells_which_share_of_positives_and_negatives_has_the_class_of_the_anchor(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))

@@ -27,6 +27,7 @@ def test_bad_input_gives_a_result_or_one_clear_message(name: str) -> None:
     assert broken_attempts(CHEAP[name], 12) == []
 
 
+@pytest.mark.slow
 def test_hostile_names_pass_through_a_page_and_an_export() -> None:
     """A process of its own opens the pages in children, which inherit the locks of other tests' threads otherwise."""
     words = ("--part", "names", "--tries", "4", "--seed", "0", "--minutes", "10")

@@ -136,6 +136,7 @@ GAINS: list[tuple[Method, float]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "least"), GAINS, ids=lambda value: getattr(value, "name", str(value)))
 def test_the_gain_over_the_start_on_fashion_mnist_reaches_the_measured_gain(method: Method, least: float) -> None:
     data, test, labels, encoder = load_halves("fashion-mini")

@@ -213,6 +213,7 @@ def stored(name: str, folder: Path) -> tuple[dict[str, Tensor], dict[str, Tensor
     return first, second
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INSTANCE)
 def test_two_processes_give_the_loss_and_the_steps_of_one_process(name: str, two_processes: Path) -> None:
     """Compare the states, which contain SGD's moments.
@@ -228,6 +229,7 @@ def test_two_processes_give_the_loss_and_the_steps_of_one_process(name: str, two
         torch.testing.assert_close(first[key], second[key], rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TINY)
 def test_two_processes_learn_the_encoder_projection_and_proxies_of_one_process(name: str, two_processes: Path) -> None:
     single, reads = train_tiny(name)
@@ -244,6 +246,7 @@ def test_two_processes_learn_the_encoder_projection_and_proxies_of_one_process(n
     assert bool(own) == (name not in ("srpml head", "ssdml head"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FOLLOWING)
 def test_all_processes_keep_the_batch_statistics_of_the_first(name: str, two_processes: Path) -> None:
     first, second = stored(name, two_processes)

@@ -116,6 +116,7 @@ def test_a_batch_takes_the_sum_of_its_pairs_steps_in_the_algorithm_of_the_paper(
     torch.testing.assert_close(ours.double(), rows, rtol=1e-3, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [
     NML(dimension=16, epochs=5), ML(dimension=16, epochs=5),
     NML(dimension=16, epochs=5, kernel="hellinger", learning_rate=0.03),

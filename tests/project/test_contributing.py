@@ -93,6 +93,7 @@ def test_every_example_is_copied() -> None:
     assert sorted(source for source, _ in COPIES) == sorted(str(path.relative_to(ROOT)) for path in examples)
 
 
+@pytest.mark.slow
 def test_the_method_keeps_the_contract_of_every_method(clone: Path) -> None:
     printed = python(clone, "-m", "pytest", "-p", "no:xdist", "tests/contract/test_methods.py",
                      "tests/contract/test_inheritance.py", "-k", "truncated")
@@ -119,17 +120,20 @@ def test_the_method_keeps_the_first_dimensions_of_digits(monkeypatch: pytest.Mon
         ("dimension", 64, "Width of the embedding.")]
 
 
+@pytest.mark.slow
 def test_the_method_trains_on_the_data_set(clone: Path, run: str) -> None:
     embeddings = np.load(clone / "runs" / run / "embeddings.npy")
     assert embeddings.shape == (200, 40)
     np.testing.assert_allclose(np.linalg.norm(embeddings, axis=1), 1, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_data_set_is_listed(clone: Path) -> None:
     row = next(row for row in udml(clone, "datasets")["datasets"] if row["name"] == "stripes")
     assert (row["available"], row["images"], row["classes"]) == (True, 200, 4)
 
 
+@pytest.mark.slow
 def test_the_analysis_counts_neighbors(clone: Path, run: str) -> None:
     answer = udml(clone, "analyse", run, "--kind", "hubs", "--counted", "5")
     assert answer["state"] == "done"
@@ -137,6 +141,7 @@ def test_the_analysis_counts_neighbors(clone: Path, run: str) -> None:
     assert (len(counts), counts.sum()) == (200, 200 * 5)
 
 
+@pytest.mark.slow
 def test_the_page_shows_a_run(clone: Path, run: str) -> None:
     code = ("from tests.app.opening import opened\n"
             f"page = opened('counts', run={run!r})\n"
@@ -145,6 +150,7 @@ def test_the_page_shows_a_run(clone: Path, run: str) -> None:
     assert python(clone, "-c", code).split() == ["Counts", "1"]
 
 
+@pytest.mark.slow
 def test_the_course_has_the_lesson(clone: Path) -> None:
     assert udml(clone, "lessons", "course")["files"][-1] == "nearest.html"
     code = ("from udml_core.results.lessons import find_lesson, right_choices\n"

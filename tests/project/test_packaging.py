@@ -9,6 +9,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
@@ -27,6 +29,7 @@ def test_every_pinned_requirement_is_named_once() -> None:
     assert all("==" in line for line in lines if line and not line.startswith("-r "))
 
 
+@pytest.mark.slow
 def test_the_parts_of_the_pages_import_under_any_name_beside_a_foreign_package_pages(tmp_path: Path) -> None:
     foreign = tmp_path / "pages"
     foreign.mkdir()

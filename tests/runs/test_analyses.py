@@ -137,6 +137,7 @@ def test_an_analysis_is_computed_once_in_the_background(run: Run) -> None:
         jobs.resume(analysis)
 
 
+@pytest.mark.slow
 def test_a_stopped_or_killed_analysis_can_be_computed_again(run: Run) -> None:
     request = AnalysisSpec(kind="tsne", frames=("final",))
     analysis = jobs.analyse(run, request)
@@ -212,9 +213,10 @@ def test_a_grid_is_snapped_from_a_map(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("in_this_process")
-@pytest.mark.parametrize("source_request", [AnalysisSpec(kind="pca"), AnalysisSpec(kind="tsne", scope="test"),
-                                            AnalysisSpec(kind="umap", scope="test", frames=("frozen",))],
-                         ids=lambda request: request.kind)
+@pytest.mark.parametrize("source_request", [
+    pytest.param(AnalysisSpec(kind="pca"), id="pca"),
+    pytest.param(AnalysisSpec(kind="tsne", scope="test"), id="tsne", marks=pytest.mark.slow),
+    pytest.param(AnalysisSpec(kind="umap", scope="test", frames=("frozen",)), id="umap", marks=pytest.mark.slow)])
 def test_copies_of_images_are_placed_near_their_points(source_request: AnalysisSpec, run: Run) -> None:
     source = jobs.analyse(run, source_request)
     projection = source.projection()

@@ -62,6 +62,7 @@ def continued(run: Run, pairs: PairSet, **fields: Any) -> Run:
     return create_run(plan, run.folder.parent, pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [NML(**FIELDS), ML(**FIELDS), KML(**FIELDS)], ids=lambda method: method.card.name)  # type: ignore[arg-type]
 def test_a_continued_run_equals_partial_fit(method: PairMethod, first: Run, tmp_path: Path) -> None:
     run = first

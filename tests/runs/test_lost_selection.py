@@ -63,6 +63,7 @@ def _embeddings_of(run: Run, checkpoint: str) -> np.ndarray:
     return embedder.embed_features(np.asarray(worker.load(run, lambda *_: None).features))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DAMAGES)
 def test_a_lost_model_of_the_best_epoch_is_trained_again(name: str, run: Run) -> None:
     whole = np.array(run.embeddings("final"))

@@ -91,6 +91,7 @@ def run(tmp_path: Path) -> Run:
     return worked(tmp_path / "runs")
 
 
+@pytest.mark.slow
 def test_one_file_adds_a_kind_of_analysis(source: Path, run: Run) -> None:
     done = subprocess.run([sys.executable, "-c", USE, str(run.folder)], cwd=source, capture_output=True, text=True,
                           check=False, env=os.environ | {"PYTHONPATH": str(source)})

@@ -158,8 +158,8 @@ def test_a_training_image_is_a_query_from_outside(run: Run) -> None:
 
 
 @pytest.mark.parametrize(("frame", "scope", "recipe"), [
-    *((frame, scope, "whiten:k=4+average:k=4") for frame in ("frozen", "initial", "final")
-      for scope in ("test", "train", "all")),
+    *(pytest.param(frame, scope, "whiten:k=4+average:k=4", marks=() if scope == "test" else pytest.mark.slow)
+      for frame in ("frozen", "initial", "final") for scope in ("test", "train", "all")),
     ("1", "sample", "whiten:k=4+average:k=4"), ("frozen", "all", "views:zoom=1+whiten:k=4"),
     ("initial", "test", "views:zoom=1+whiten:k=4")])
 def test_queries_are_refined_in_the_frame_and_scope_of_the_analysis(frame: str, scope: str, recipe: str,

@@ -129,6 +129,7 @@ def test_a_thousand_waiting_runs_cost_one_small_idle_process(tmp_path: Path) -> 
         dispatchers[0].kill()
 
 
+@pytest.mark.slow
 def test_the_queue_goes_on_after_its_dispatcher_was_killed(tmp_path: Path) -> None:
     first = jobs.submit(spec(fields={"dimension": 16, "epochs": 10}), tmp_path)
     wait_for(first, "running")
@@ -142,6 +143,7 @@ def test_the_queue_goes_on_after_its_dispatcher_was_killed(tmp_path: Path) -> No
     assert (first.status().state, first.status().finished) <= ("done", second.status().started)
 
 
+@pytest.mark.slow
 def test_the_queue_goes_on_after_everything_was_killed(tmp_path: Path) -> None:
     first = jobs.submit(spec(**LONG), tmp_path)
     wait_for(first, "running")
@@ -157,6 +159,7 @@ def test_the_queue_goes_on_after_everything_was_killed(tmp_path: Path) -> None:
     assert first.status().state == "interrupted"
 
 
+@pytest.mark.slow
 def test_a_storm_of_stops_and_resumes_never_starts_two_workers(tmp_path: Path) -> None:
     run = jobs.submit(spec(fields={"dimension": 16, "epochs": 10}), tmp_path)
     most = 0

@@ -159,6 +159,7 @@ def test_only_a_refinement_can_be_exported_as_one(run: Run) -> None:
         images_file(Retrieval(run), map_)
 
 
+@pytest.mark.slow
 def test_lancedb_finds_the_neighbors_of_the_app(run: Run, file: Path, tmp_path: Path) -> None:
     lancedb = pytest.importorskip("lancedb", reason="needs the package lancedb")
     images = lancedb.connect(tmp_path / "images.lance").create_table("images", parquet.read_table(file))

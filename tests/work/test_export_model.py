@@ -217,6 +217,7 @@ def test_the_card_and_the_description_state_the_agreement_of_onnx(folder: Path) 
     assert f"{stated['smallest_cosine_similarity']:.7f}" in (folder / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @needs_onnx
 def test_the_command_line_says_that_a_backbone_with_its_own_preparation_has_no_example(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
@@ -242,9 +243,11 @@ def test_no_exported_file_names_a_folder_or_a_line_of_code(folder: Path) -> None
 @needs_onnx
 @pytest.mark.parametrize(("backbone", "size", "make"), [
     ("pixels", 4, lambda: Head(torch.randn(48, 5), 0.1 * torch.rand(48), False, torch.rand(5))),
-    ("pixels", 4, lambda: LatentHead(torch.randn(48, 6), torch.randn(6, 6), "latent")),
-    ("pixels", 4, lambda: KernelHead(torch.rand(7, 48).softmax(1), "chi2", 0.5, weight=torch.randn(7, 5))),
-    ("squeezenet", 32, lambda: Head(torch.randn(512, 8))),
+    pytest.param("pixels", 4, lambda: LatentHead(torch.randn(48, 6), torch.randn(6, 6), "latent"),
+                 marks=pytest.mark.slow),
+    pytest.param("pixels", 4, lambda: KernelHead(torch.rand(7, 48).softmax(1), "chi2", 0.5, weight=torch.randn(7, 5)),
+                 marks=pytest.mark.slow),
+    pytest.param("squeezenet", 32, lambda: Head(torch.randn(512, 8)), marks=pytest.mark.slow),
 ], ids=["linear", "latent", "kernel", "bgr"])
 def test_every_head_agrees_with_torch(backbone: str, size: int, make: Any, tmp_path: Path) -> None:
     torch.manual_seed(0)
@@ -282,6 +285,7 @@ def test_a_network_that_cannot_be_converted_leaves_no_folder(
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_an_archive_is_made_in_another_process_and_without_onnx_if_that_fails(
         run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in onnx_graph.PACKAGES:  # found, but of no use
@@ -293,6 +297,7 @@ def test_an_archive_is_made_in_another_process_and_without_onnx_if_that_fails(
         assert re.search(rb"^# RPML on Digits$", archive.read("model/README.md"), re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_an_archive_that_cannot_be_made_says_why(run: Run, tmp_path: Path) -> None:
     copied = Run(tmp_path / run.id)
     shutil.copytree(run.folder, copied.folder)

@@ -17,6 +17,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run
 
 
+@pytest.mark.slow
 def test_the_curve_of_the_first_run_rises_clearly(first: Run) -> None:
     curves, _ = first.metrics()
     assert curves[-1]["sample map@r"] > 3 * curves[0]["sample map@r"]

@@ -180,6 +180,7 @@ def left_over(tmp_path: Path) -> Iterator[None]:
             process.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("left_over")
 def test_a_run_of_the_command_line_gets_its_maps_and_a_killed_map_is_interrupted(tmp_path: Path) -> None:
     folder = str(write_digits(tmp_path / "images", 120))

@@ -184,6 +184,7 @@ def test_the_command_line_raises_the_memory_thresholds_before_it_loads_a_numeric
     assert done.stdout.splitlines()[0] == "False"
 
 
+@pytest.mark.slow
 def test_runs_start_in_the_order_of_submission_unless_moved_and_can_be_stopped(tmp_path: Path) -> None:
     root = tmp_path / "runs"
     first = jobs.submit(spec(fields=LONG), root)
@@ -205,6 +206,7 @@ def test_runs_start_in_the_order_of_submission_unless_moved_and_can_be_stopped(t
         jobs.resume(second)
 
 
+@pytest.mark.slow
 def test_a_run_that_waits_for_another_program_can_be_stopped_and_resumed(tmp_path: Path) -> None:
     with jobs.device_lock("cpu").acquire():
         run = jobs.submit(spec(**SHORT), tmp_path / "runs")
@@ -266,6 +268,7 @@ def test_stop_ends_a_worker_that_was_started_with_a_relative_path(tmp_path: Path
     assert run.status().state == "stopped"
 
 
+@pytest.mark.slow
 def test_a_worker_without_signals_obeys_the_stop_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = jobs.submit(spec(fields=LONG), tmp_path / "runs")
     wait_for(run, "running")
@@ -296,6 +299,7 @@ def test_stop_does_not_change_a_finished_run(tmp_path: Path) -> None:
     assert worker.work(run) == run.status() == before
 
 
+@pytest.mark.slow
 def test_a_worker_whose_run_is_removed_ends_and_writes_nothing(tmp_path: Path) -> None:
     run = jobs.submit(spec(fields=LONG), tmp_path / "runs")
     wait_for(run, "running")

@@ -299,6 +299,7 @@ def follow_guide(title: str) -> dict[str, Any]:
     return names
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("vectors")
 def test_lancedb_finds_the_neighbors_by_its_index(run: Run) -> None:
     pytest.importorskip("lancedb", reason="needs the package lancedb")

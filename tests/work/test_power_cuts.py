@@ -41,11 +41,12 @@ class PowerCutError(BaseException):
     """The computer stops here."""
 
 
-@pytest.mark.parametrize("renames", range(1, 26, 3))
+@pytest.mark.parametrize("renames", [pytest.param(count, marks=() if count in (1, 13, 25) else pytest.mark.slow)
+                                     for count in range(1, 26, 3)])
 def test_a_run_continues_from_its_last_durable_epoch_and_ends_equal(renames: int, tmp_path: Path,
                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
     request = {"fields": {"dimension": 8, "epochs": 3, "steps": 2}}
-    undisturbed = trained(tmp_path / "undisturbed", **request)
+    undisturbed = worked(tmp_path / "undisturbed", **request)
     left, replace = renames, Path.replace
 
     def replace_or_stop(path: Path, target: Path) -> Path:
@@ -71,7 +72,7 @@ def test_a_run_continues_from_its_last_durable_epoch_and_ends_equal(renames: int
 
 def test_a_damaged_sample_of_an_epoch_is_never_fatal(tmp_path: Path) -> None:
     request = {"fields": {"dimension": 8, "epochs": 3, "steps": 2}}
-    run = trained(tmp_path / "runs", **request)
+    run = worked(tmp_path / "runs", **request)
     whole = run.epoch_sample(3)
     (run.folder / "epochs" / "0003" / "sample.npy").write_bytes(b"")
     for path in (run.folder / "epochs" / "0002").glob("*.npz"):
@@ -101,7 +102,7 @@ def test_a_damaged_array_gives_one_message(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_damaged_file_of_a_finished_run_never_gives_a_trace(kind: str, tmp_path: Path) -> None:
-    run = trained(tmp_path / "runs", fields={"dimension": 8, "epochs": 1, "steps": 2})
+    run = worked(tmp_path / "runs", fields={"dimension": 8, "epochs": 1, "steps": 2})
     for name in ("metrics.jsonl", "evaluation.json", "embeddings.npy", "epochs/0001/sample.npy", "epochs/sample.npy",
                  "index.faiss", "embedder.safetensors"):
         damage(run.folder / name, kind)
@@ -131,7 +132,7 @@ def test_embeddings_of_another_number_of_images_are_refused_by_every_reader(
 
 
 def test_arrays_of_another_type_or_shape_give_a_message(tmp_path: Path) -> None:
-    run = trained(tmp_path / "runs", fields={"dimension": 8, "epochs": 1, "steps": 2})
+    run = worked(tmp_path / "runs", fields={"dimension": 8, "epochs": 1, "steps": 2})
     sample, cluster = run.folder / "epochs" / "0001" / "sample.npy", run.folder / "epochs" / "0001" / "clusters.npz"
     graph = list_analyses(run, NeighborGraph)[0]
     for path, kind in ((sample, "rows"), (cluster, "dtype"), (graph.folder / "result.npz", "dtype"),

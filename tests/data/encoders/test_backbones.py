@@ -156,6 +156,7 @@ def randomize_weights(encoder: Encoder) -> None:
                 module.reset_parameters()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["efficientnet-lite0", "squeezenet"])
 def test_imagenet_weights_retrieve_clothes_far_better_than_random_weights(name: str) -> None:
     """200 images at 96 pixels.
@@ -190,6 +191,7 @@ def birds(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return catalog.load(str(folder))
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.parametrize(("name", "least"), [("efficientnet-lite0", 0.5), ("squeezenet", 0.2)])
 def test_imagenet_weights_recognize_birds_and_random_weights_do_not(

@@ -112,7 +112,8 @@ def test_timm_features_equal_timms_own(model: str, monkeypatch: pytest.MonkeyPat
     check_equal(features_of_images(encoder), expected)
 
 
-@pytest.mark.parametrize("model", TORCHVISION)
+@pytest.mark.parametrize("model", ["resnet18", *(pytest.param(name, marks=pytest.mark.slow) for name in TORCHVISION
+                                                 if name != "resnet18")])
 def test_torchvision_features_are_the_input_of_its_last_layer(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The library builds a pretrained model from downloaded weights, here random."""
     size, width = TORCHVISION[model]

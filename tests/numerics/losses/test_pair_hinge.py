@@ -103,6 +103,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("images", "pairs", "gigabytes"), [
     (500, 100_000, 0.4), pytest.param(50_000, 500_000, 2.0, marks=pytest.mark.benchmark)])
 def test_memory_does_not_grow_with_pairs_or_images_times_dimensions(images: int, pairs: int, gigabytes: float) -> None:

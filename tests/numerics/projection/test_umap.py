@@ -46,6 +46,7 @@ def test_one_frame_equals_umap_to_the_last_bit(digits: Array, layout: Array, mod
     assert trustworthiness(digits, layout).mean() > 0.95
 
 
+@pytest.mark.slow
 def test_new_points_are_placed_like_umap_transform(digits: Array, moved: Array, model: Any) -> None:
     placed = umap.place(digits, model.embedding_, 15, 0.1, 42, moved[:100])
     assert median_move(model.transform(moved[:100]), placed) < 0.01
@@ -57,6 +58,7 @@ def test_known_images_are_placed_near_their_own_points(digits: Array, layout: Ar
     np.testing.assert_array_equal(layout, before)
 
 
+@pytest.mark.slow
 def test_aligned_frames_are_repeatable_and_keep_their_orientation(digits: Array, moved: Array) -> None:
     shares: list[float] = []
     frames = umap.umap_layouts([digits, moved], min_dist=0.3, report=shares.append)

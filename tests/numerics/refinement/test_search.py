@@ -44,7 +44,7 @@ def test_small_searches_are_exact(count: int, queries: int | None, width: int, k
     assert nearest_unit(rows, k, asked) == ((count, width), k, asked)
 
 
-@pytest.mark.parametrize("k", [5, 20, 200])
+@pytest.mark.parametrize("k", [5, *(pytest.param(k, marks=pytest.mark.slow) for k in (20, 200))])
 @pytest.mark.parametrize("steps", ["", "whiten", "whiten+average"])
 @pytest.mark.usefixtures("large")
 def test_99_of_100_neighbors_of_real_features_are_found(images: tuple[Array, Array], k: int, steps: str) -> None:
@@ -75,6 +75,7 @@ def test_many_queries_are_not_excluded_from_their_own_lists(images: tuple[Array,
     np.testing.assert_array_equal(nearest_unit(rows, 3, rows[:1200])[1][:, 0], np.arange(1200))
 
 
+@pytest.mark.slow
 def test_the_measures_of_a_recipe_change_by_less_than_a_fifth_of_a_point(
         images: tuple[Array, Array], monkeypatch: pytest.MonkeyPatch) -> None:
     rows, labels = images[0][::3], images[1][::3]

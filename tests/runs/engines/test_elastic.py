@@ -38,6 +38,7 @@ def agent_of(run: Run) -> psutil.Process:
     return psutil.Process(run.stored_status().pid or 0)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_after_one_process_was_killed_and_equals_one_process(tmp_path: Path) -> None:
     single = trained(tmp_path / "single", method="isif", fields=FIELDS)
     run = jobs.submit(spec(method="isif", fields=FIELDS, processes=2), tmp_path)
@@ -59,6 +60,7 @@ def test_a_run_goes_on_after_one_process_was_killed_and_equals_one_process(tmp_p
     np.testing.assert_allclose(run.embeddings("final"), single.embeddings("final"), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_stop_ends_all_processes(tmp_path: Path) -> None:
     run = jobs.submit(spec(method="isif", fields=FIELDS | {"epochs": 1000}, processes=2), tmp_path)
     until(lambda: len(run.metrics()[0]) > 1, run)

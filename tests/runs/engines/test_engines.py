@@ -135,6 +135,7 @@ def assert_equal_to_serial(runs: list[Run], root: Path) -> None:
         assert kept == known
 
 
+@pytest.mark.slow
 def test_runs_give_the_results_of_serial_execution_also_after_a_kill(engine: Engine, tmp_path: Path) -> None:
     runs = submit(tmp_path / "runs", engine.request, RUNS)
     killed, last = runs[0], runs[-1]
@@ -161,6 +162,7 @@ def test_runs_give_the_results_of_serial_execution_also_after_a_kill(engine: Eng
         assert [line.split()[1] for line in listed if line.split()[0] in ids] == ["COMPLETED"] * RUNS
 
 
+@pytest.mark.slow
 def test_submitit_local_continues_a_run_after_a_kill_and_at_the_time_limit(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

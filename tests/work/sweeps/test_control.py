@@ -45,6 +45,7 @@ def ended(run: Run, state: Any = "done", seconds: float = 10.0) -> None:
     run.write_status(Status(state=state, started=4e9, finished=4e9 + seconds))
 
 
+@pytest.mark.slow
 def test_a_sweep_runs_stops_and_resumes_as_a_whole(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = sweeps.start_sweep(widths(4, 8), root)
     assert (begun.created, begun.reused) == (2, 0)
