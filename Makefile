@@ -12,11 +12,11 @@ setup: .venv/ready
 
 dev: .venv/ready-dev
 
-# Three processes with one thread each: one waits for browsers and other processes while two compute. A process that has
+# Four processes with one thread each: some wait for browsers and other processes while two compute. A process that has
 # finished takes tests from another; tests/conftest.py says which tests start first. Bytecode is kept, because compiling
 # the tests takes a process eight seconds.
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive NUMBA_NUM_THREADS=1 \
-	$(BIN)/python -m pytest -n 3 --dist worksteal
+	$(BIN)/python -m pytest -n 4 --dist worksteal
 
 # Covers every page, every method and a kill; tests/project/test_tiers.py says how.
 test: dev

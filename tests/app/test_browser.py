@@ -250,6 +250,7 @@ def test_options_of_train_stay_in_the_link_and_the_run_is_compared_with_another(
     page.wait_for_url(re.compile(r"/compare"))
 
 
+@pytest.mark.slow
 def test_a_folder_without_labels_is_imported_trained_and_searched(
         app: App, page: Page, photographs: Path) -> None:
     page.goto("/data?import=1")
@@ -302,8 +303,8 @@ def test_a_run_is_stopped_killed_and_resumed_twice_on_the_page(
     settle(page)
 
 
-ALONE = ("sweeps", "compare", "results", "benchmark")
-"""Pages that no other test opens in a browser."""
+ALONE = ("runs", "sweeps", "compare", "map", "results", "benchmark")
+"""Pages that no other fast test opens in a browser."""
 
 
 @pytest.mark.parametrize("name", [name if name in ALONE else pytest.param(name, marks=pytest.mark.slow)

@@ -35,6 +35,7 @@ def test_images_are_browsed_enlarged_and_found_by_name(page: Page) -> None:
     expect(dialog).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_a_long_gallery_grows_while_it_is_scrolled_and_keys_reach_its_end(page: Page) -> None:
     page.goto("/data?dataset=digits")
     settle(page)

@@ -29,6 +29,8 @@ PICTURES = {
     "refine": ("rpml", "[aria-label='The 24 nearest images, after refinement']", ""),
 }
 """Page: the method of its run, its main picture, and a word in the label of its main control."""
+FAST = ("neighborhoods", "affinity")
+"""Pages that no other fast test opens in a browser."""
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,8 @@ def runs(app: App) -> dict[str, Run]:
 
 
 @pytest.mark.parametrize("page", [{"viewport": {"width": 1400, "height": 900}}], indirect=True, ids=["1400x900"])
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow)
+                                  for name in PICTURES])
 def test_the_main_picture_and_its_control_are_above_the_fold(name: str, page: Page, runs: dict[str, Run]) -> None:
     method, picture, control = PICTURES[name]
     page.goto(f"/{name}?run={runs[method].id}")

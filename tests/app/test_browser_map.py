@@ -62,6 +62,7 @@ def lasso(page: Page, chart: Locator) -> None:
 TALL = {"viewport": {"width": 1400, "height": 2000}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [TALL], indirect=True, ids=["tall"])
 def test_map_links_its_views_and_exports_a_file_that_works_offline(
         page: Page, browser: Browser, mapped: Run, tmp_path: Path) -> None:
@@ -226,6 +227,7 @@ def test_triplets_follow_the_slider_and_keep_their_order_in_the_address(page: Pa
     settle(page)
 
 
+@pytest.mark.slow
 def test_a_neighborhood_follows_the_slider_and_a_click_chooses_the_second_image(page: Page, mapped: Run) -> None:
     page.goto(f"/neighborhoods?run={mapped.id}&section=pair")
     drawn_map(page)

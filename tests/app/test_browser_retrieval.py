@@ -70,6 +70,7 @@ def after(page: Page) -> Locator:
     return page.get_by_role("group", name="The 10 nearest images, after training").get_by_role("button")
 
 
+@pytest.mark.slow
 def test_own_images_come_from_clipboard_drop_and_files(page: Page, finished: Run, tmp_path: Path) -> None:
     sent: list[int] = []
     page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(len(frame))))
@@ -260,6 +261,7 @@ def _click_first_cell(page: Page, avoid: str) -> None:
     page.mouse.click(x, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [{"viewport": {"width": 1400, "height": 2000}}], indirect=True, ids=["tall"])
 def test_embeddings_model_index_and_results_can_be_downloaded(page: Page, finished: Run, tmp_path: Path) -> None:
     """The window is tall, since a menu below a button that moves may end up out of sight."""

@@ -79,6 +79,7 @@ def digits_run(places: Path) -> Run:
     return run
 
 
+@pytest.mark.slow
 def test_the_evaluation_equals_that_of_the_same_vectors_from_pixels(run: Run, digits_run: Run) -> None:
     """Vectors in a mapped file have another alignment in memory, which can change the last digit of a product."""
     evaluation, expected = run.evaluation(), digits_run.evaluation()

@@ -97,7 +97,7 @@ def test_the_sidebar_has_an_element_before_the_links(monkeypatch: pytest.MonkeyP
     assert "sidebar" in steps[:steps.index("links")]
 
 
-@pytest.mark.parametrize("script", ["app.py", "serve.py"])
+@pytest.mark.parametrize("script", ["serve.py", pytest.param("app.py", marks=pytest.mark.slow)])
 def test_the_app_opens_beside_a_foreign_package_pages(tmp_path: Path, script: str) -> None:
     foreign = tmp_path / "pages"
     foreign.mkdir()

@@ -123,6 +123,7 @@ def test_the_prototype_in_the_address_is_shown_with_its_most_similar_images(prot
     assert len(test.get("image")) == 1, "a prototype of pixels is an image"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "words"), [("rbf", "Gaussian kernel decreases beyond l"),
                                                ("hellinger", "grows ever more slowly"),
                                                ("intersection", "stops growing at l")])

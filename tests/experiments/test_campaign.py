@@ -117,6 +117,7 @@ def stored(folder: Path) -> dict[str, Any]:
     return record
 
 
+@pytest.mark.slow
 def test_a_record_holds_every_row_with_date_versions_and_seeds(measured: tuple[Path, tuple[PlannedRow, ...]]) -> None:
     folder, rows = measured
     record = stored(folder)

@@ -64,7 +64,8 @@ def test_before_a_recipe_neighbors_are_nearest_by_distance_and_not_by_cosine(
         np.testing.assert_array_equal(live.before.neighbors, expected[:, :10])
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", [pytest.param(recipe, marks=() if number % 3 == 1 else pytest.mark.slow)
+                                    for number, recipe in enumerate(RECIPES)])
 def test_with_all_candidates_and_components_the_ranking_is_the_refiner_s(
         recipe: str, points: tuple[Array, Array], gallery: LiveGallery) -> None:
     live, exact = refined(gallery, recipe), Refiner(recipe).fit(points[0])

@@ -27,7 +27,8 @@ def described(page: Page) -> dict[str, Any]:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("lesson", LESSONS)
+@pytest.mark.parametrize("lesson", [*LESSONS[:2], *(pytest.param(*lesson.values, id=lesson.id, marks=pytest.mark.slow)
+                                                    for lesson in LESSONS[2:])])
 def test_a_lesson_works_from_disk_and_is_accessible(open_lesson: Open, lesson: Lesson) -> None:
     page = open_lesson(lesson.id)
     parts = described(page)

@@ -12,14 +12,15 @@ import subprocess
 import sys
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PHRASES = [re.compile(rf"\b(?:{phrase})\b", re.IGNORECASE) for phrase in (
+PHRASES = [re.compile(rf"\b(?:{phrase})\b") for phrase in (
     # Spelling
-    r"learnt", r"\w*colour\w*", r"\w*neighbour(?!hood (?:Components|Discovery))\w*", r"(?:un)?labelled|labelling",
+    r"learnt", r"\w*colour\w*", r"\w*neighbour(?!hood (?:components|discovery))\w*", r"(?:un)?labelled|labelling",
     r"grey", r"centre[ds]?",
     r"(?:normal|optim|minim|maxim|initial|recogn|summar|organ|visual)is(?:e|es|ed|ing|ation)", r"modell", r"licence",
     r"behaviour", r"favour\w*", r"catalogue", r"sub-folders?",
@@ -39,8 +40,14 @@ TEXTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")),
 
 
 def phrases_in(text: str) -> list[str]:
-    """Return the phrases that occur in a text."""
-    return [match[0] for phrase in PHRASES for match in phrase.finditer(text)]
+    """Return the phrases that occur in a text, in lower case: ignoring case in the pattern is three times slower."""
+    return [match[0] for phrase in PHRASES for match in phrase.finditer(text.lower())]
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """Return a Python file's syntax tree, parsed once."""
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def sentences_of(path: Path) -> Iterator[tuple[int, str]]:
@@ -52,7 +59,7 @@ def sentences_of(path: Path) -> Iterator[tuple[int, str]]:
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             yield node.lineno, node.value
 
@@ -70,7 +77,7 @@ def declarative_docstrings(path: Path) -> Iterator[tuple[int, str]]:
     Properties and tests may begin with a noun."""
     if path.suffix != ".py":
         return
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if not isinstance(node, ast.FunctionDef) or node.name.startswith("test_"):
             continue
         marks = {ast.unparse(mark).split("(")[0].split(".")[-1] for mark in node.decorator_list}

@@ -59,18 +59,21 @@ def pages_of(test: str, pattern: re.Pattern[str]) -> set[str]:
     return {first if match[1] is None else match[1] or "home" for match in pattern.finditer(text)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", [OPENED, BROWSED], ids=["AppTest", "browser"])
 def test_every_page_is_opened(pattern: re.Pattern[str], tests: list[str]) -> None:
     opened = set[str]().union(*(pages_of(test, pattern) for test in tests if test.startswith("tests/app/")))
     assert sorted(PAGES - opened) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["test_methods.py::test_epochs_are_numbered", "test_odd_folders.py::test_a_run_on"])
 def test_every_method_is_trained(name: str, tests: list[str]) -> None:
     trained = "\n".join(test for test in tests if test.startswith(f"tests/contract/{name}"))
     assert [method.card.name for method in METHODS if not re.search(rf"\[{method.card.name}\b", trained)] == []
 
 
+@pytest.mark.slow
 def test_a_run_is_killed(tests: list[str]) -> None:
     assert any("::test_a_run_killed_" in test for test in tests)
 

@@ -74,6 +74,7 @@ def test_a_lost_model_of_the_best_epoch_is_trained_again(name: str, run: Run) ->
     np.testing.assert_array_equal(_embeddings_of(run, "best"), whole)
 
 
+@pytest.mark.slow
 def test_a_model_that_is_lost_during_training_ends_with_a_sentence_and_comes_back(
         run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, best = np.array(run.embeddings("final")), run.best_embedder_path.parent

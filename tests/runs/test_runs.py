@@ -277,6 +277,7 @@ def test_a_damaged_evaluation_or_curve_counts_as_missing(run: Run, content: byte
     assert run.metrics()[0] == []
 
 
+@pytest.mark.slow
 def test_texts_are_utf_8_with_every_system_encoding(tmp_path: Path) -> None:
     code = ("import sys; from pathlib import Path; from udml_core.runs import Run, Spec, create_run\n"
             "import locale; assert locale.getpreferredencoding(False).lower() != 'utf-8'\n"

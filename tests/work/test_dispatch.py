@@ -110,6 +110,7 @@ def rests(process: psutil.Process) -> bool:
     return process.status() == psutil.STATUS_SLEEPING and sum(process.cpu_times()[:2]) - before <= 0.01
 
 
+@pytest.mark.slow
 def test_a_thousand_waiting_runs_cost_one_small_idle_process(tmp_path: Path) -> None:
     first = queued(tmp_path, 1.0)
     for number in range(1, 1000):

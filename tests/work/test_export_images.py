@@ -155,7 +155,7 @@ def test_the_page_offers_no_model_of_a_table(tmp_path: Path, monkeypatch: pytest
 
 def test_only_a_refinement_can_be_exported_as_one(run: Run) -> None:
     map_ = add_map(run, "pca", np.arange(3), 1.0, scope="train")
-    with pytest.raises(UserError, match="is not a refinement"):
+    with pytest.raises(UserError, match="is not of the kind refine"):
         images_file(Retrieval(run), map_)
 
 

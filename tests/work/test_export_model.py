@@ -57,6 +57,7 @@ def folder(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_model_folder_embeds_as_the_run_does(run: Run, folder: Path) -> None:
     copied, opened = Embedder.load(folder / "model.safetensors"), Retrieval(run)
     chosen = [3, 500, 1700]

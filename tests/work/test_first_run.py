@@ -24,6 +24,7 @@ def test_the_curve_of_the_first_run_rises_clearly(first: Run) -> None:
     assert curves[-1]["sample recall@1"] > curves[0]["sample recall@1"] + 0.3
 
 
+@pytest.mark.slow
 def test_the_first_run_ends_above_pca_of_the_same_width(first: Run) -> None:
     result = first.evaluation()
     assert result is not None

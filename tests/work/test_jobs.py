@@ -256,6 +256,7 @@ def test_stop_ends_a_worker_and_its_children_within_five_seconds(suspended: bool
     assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
 
 
+@pytest.mark.slow
 def test_stop_ends_a_worker_that_was_started_with_a_relative_path(tmp_path: Path) -> None:
     run = create_run(spec(fields=LONG), tmp_path / "runs")
     worker = subprocess.Popen([sys.executable, "-m", "udml_core", "work", "."], cwd=run.folder,
@@ -335,6 +336,7 @@ def test_a_killed_run_is_interrupted_and_can_be_resumed(tmp_path: Path) -> None:
     assert [row["epoch"] for row in run.metrics()[0]] == list(range(11))
 
 
+@pytest.mark.slow
 def test_a_run_stopped_before_its_worker_starts_does_no_work(tmp_path: Path) -> None:
     run = jobs.submit(spec(fields=LONG), tmp_path / "runs")
     jobs.stop(run)

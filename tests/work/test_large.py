@@ -130,6 +130,7 @@ def four_shards(run: Run, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return written
 
 
+@pytest.mark.slow
 def test_the_index_of_an_interrupted_run_continues_after_its_last_shard(
         run: Run, four_shards: list[int], tmp_path: Path) -> None:
     interrupted = create_run(run.spec(), tmp_path)
@@ -316,6 +317,7 @@ def test_lancedb_finds_the_neighbors_by_its_index(run: Run) -> None:
     assert np.mean(recall) >= 0.95
 
 
+@pytest.mark.slow
 def test_qdrant_finds_the_neighbors(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("qdrant_client", reason="needs the package qdrant-client")
     export_shards(run, tmp_path / "all", 500)

@@ -27,7 +27,7 @@ from udml_core.work.jobs import dispatch
 from udml_core.work.workers import train as worker
 
 
-@pytest.mark.parametrize("method", ["rpml", "plm", "pca"])
+@pytest.mark.parametrize("method", ["rpml", *(pytest.param(name, marks=pytest.mark.slow) for name in ("plm", "pca"))])
 def test_everything_that_a_finished_run_keeps_is_on_the_disk(method: str, tmp_path: Path) -> None:
     fields = {"dimension": 8} | ({} if method == "pca" else {"epochs": 2})
     with forgetful_disk() as disk:
@@ -41,7 +41,7 @@ class PowerCutError(BaseException):
     """The computer stops here."""
 
 
-@pytest.mark.parametrize("renames", [pytest.param(count, marks=() if count in (1, 13, 25) else pytest.mark.slow)
+@pytest.mark.parametrize("renames", [pytest.param(count, marks=() if count == 13 else pytest.mark.slow)
                                      for count in range(1, 26, 3)])
 def test_a_run_continues_from_its_last_durable_epoch_and_ends_equal(renames: int, tmp_path: Path,
                                                                     monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,6 +60,7 @@ def test_the_test_half_is_refined_with_whitening_from_the_training_half(run: Run
     assert result.measures["neighbor stability"] == pytest.approx((100, stability), abs=0.2)
 
 
+@pytest.mark.slow
 def test_views_are_averaged_before_the_head(run: Run) -> None:
     result = refined(run, recipe="views:zoom=1", scope="all", frames=("frozen",))
     pixels = np.stack([np.asarray(run.dataset().images[index])[..., 0] for index in range(50)]).astype(np.float32)

@@ -42,6 +42,7 @@ def contents(folder: Path) -> dict[str, bytes]:
             if path.is_file() and path.name not in ("manifest.json", "lock")}
 
 
+@pytest.mark.slow
 def test_a_killed_build_goes_on_with_the_next_shard(tmp_path: Path, small_shards: None) -> None:
     vectors = grouped(COUNT)
     np.save(tmp_path / "vectors.npy", vectors)

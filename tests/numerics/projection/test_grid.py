@@ -41,6 +41,7 @@ def test_few_points_get_the_best_of_all_permutations(seed: int) -> None:
     assert cost(layout, cells, rows, columns) == pytest.approx(best)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", [clustered(1200), np.random.default_rng(0).normal(size=(700, 2)) ** 3],
                          ids=["clusters", "heavy tails"])
 def test_windows_are_within_two_percent_of_the_optimum(layout: Array, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,7 @@ def model(digits: Array) -> Any:
     return model
 
 
+@pytest.mark.slow
 def test_one_frame_equals_umap_to_the_last_bit(digits: Array, layout: Array, model: Any) -> None:
     np.testing.assert_array_equal(layout, model.embedding_)
     assert trustworthiness(digits, layout).mean() > 0.95

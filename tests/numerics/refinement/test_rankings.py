@@ -53,6 +53,7 @@ def test_a_shortlist_keeps_the_smallest_distances() -> None:
     np.testing.assert_allclose(short[1], whole[1], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_query_outside_is_encoded_by_its_own_reciprocal_neighbors() -> None:
     """The formula with the query appended, where the gallery's own sets do not contain it."""
     rows, query = clustered(4, count=60), clustered(5, count=60)[:1]
