@@ -342,6 +342,7 @@ def test_a_selection_in_the_link_is_offered_with_its_actions(rpml: Run) -> None:
     assert "Before training" in texts(test)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["pca-now", "grid"])
 def test_selected_images_are_excluded_from_the_map_or_grid_until_all_are_shown(layout: str, rpml: Run) -> None:
     run, dataset = rpml, rpml.dataset()

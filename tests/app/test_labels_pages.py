@@ -251,6 +251,7 @@ def test_labeling_the_suggested_image_computes_one_more_suggestion(run: Run, mon
         suggestion.row for suggestion in suggestions(neighbors, labeled, 0.9, 5)]
 
 
+@pytest.mark.slow
 def test_a_new_label_computes_only_the_walks_to_its_class(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset, train = run.dataset(), np.sort(make_split(run.dataset(), "seen").train).tolist()
     for row, name in ((0, "x"), (1, "y"), (2, "z")):
@@ -438,6 +439,7 @@ def test_two_spectra_have_the_names_of_their_runs(run: Run, free: Run) -> None:
         assert f"{name}**: effective rank {views.spectrum(shown.epoch_sample(1)).rank:.1f} of 8" in texts(test)
 
 
+@pytest.mark.slow
 def test_labels_link_to_training_on_the_same_images_with_the_same_backbone(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))

@@ -193,6 +193,7 @@ def test_density_is_measured_in_the_embedding_that_the_map_shows(name: str, run:
     np.testing.assert_allclose(_distances(run, shown.map_id, 0), expected, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["map", "grid"])
 def test_excluded_images_leave_the_view_until_all_are_shown_again(page: str, run: Run) -> None:
     pca = whole_map(run)

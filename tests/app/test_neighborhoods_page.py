@@ -114,6 +114,7 @@ def test_without_admission_all_candidates_are_members(run: Run) -> None:
     assert "Members: 10" in texts(opened("neighborhoods", run=run.id, admission="no"))
 
 
+@pytest.mark.slow
 def test_neighborhoods_pass_through_what_the_run_used_until_the_other_reading_is_chosen(origin_run: Run) -> None:
     query = {"run": origin_run.id, "picked": "3", "second": "40"}
     around = views.surroundings(origin_run.embeddings("final"), np.array([3, 40]), 20)

@@ -111,6 +111,7 @@ def test_buttons_show_the_next_the_previous_and_a_random_query(run: Run) -> None
     assert shown <= set(Retrieval(run).split.test.tolist())
 
 
+@pytest.mark.slow
 def test_up_to_four_embeddings_stand_side_by_side_and_a_link_keeps_them(run: Run, places: Path) -> None:
     other = worked(places / "runs", fields={"dimension": 8, "epochs": 1})
     names = ["frozen", "1", "final", other.id]
@@ -270,6 +271,7 @@ def test_images_without_classes_can_be_searched_but_have_no_failures(places: Pat
     assert "has none. Sort the images" in test.error[0].value
 
 
+@pytest.mark.slow
 def test_another_data_set_removes_images_and_classes_from_the_link(run: Run, places: Path, tmp_path: Path) -> None:
     folder = write_digits(tmp_path / "other", 60)
     other = worked(places / "runs", method="frozen", dataset=str(folder), split="seen")

@@ -46,6 +46,7 @@ def go(test: AppTest, page: str) -> AppTest:
     return test
 
 
+@pytest.mark.slow
 def test_the_chosen_run_is_kept_from_page_to_page(newer: Run, older: Run) -> None:
     test = opened("retrieval")
     assert shown(test) == newer.id
@@ -56,6 +57,7 @@ def test_the_chosen_run_is_kept_from_page_to_page(newer: Run, older: Run) -> Non
     assert "run" not in go(test, "home").query_params, "Home needs no run in its address"
 
 
+@pytest.mark.slow
 def test_the_current_image_is_kept_from_page_to_page(newer: Run) -> None:
     test = opened("explore", run=newer.id, picked="7")
     for page, parameter in (("retrieval", "add"), ("triplets", "picked"), ("refine", "query"), ("clusters", "picked"),

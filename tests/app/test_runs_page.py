@@ -292,6 +292,7 @@ def test_sizes_and_losses_in_words(pair: list[Run]) -> None:
     assert loss_words(pair[0]).startswith("2 epochs, ")
 
 
+@pytest.mark.slow
 def test_curves_are_percent_and_have_lines_to_beat(pair: list[Run], root: Path) -> None:
     assert shown_rows([{"epoch": 1, "sample map@r": 0.855, "loss": 0.3}]) == [
         {"epoch": 1, "sample map@r": 85.5, "loss": 0.3}]

@@ -254,6 +254,7 @@ def test_evaluate_query_and_export_accept_the_folder_of_a_run(
     assert "embedder.safetensors" in exported["files"]
 
 
+@pytest.mark.slow
 def test_an_analysis_is_computed_in_the_background_and_its_progress_is_shown(
         capsys: Any, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     words = ("analyse", str(run.folder), "--kind", "tsne", "--scope", "test", "--frames", "frozen,final",
@@ -267,6 +268,7 @@ def test_an_analysis_is_computed_in_the_background_and_its_progress_is_shown(
     assert answer(capsys, monkeypatch, *words[:-1]) == analysis
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("workers_in_this_process")
 def test_analyses_are_listed_and_a_failed_one_exits_with_1(
         capsys: Any, monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path) -> None:

@@ -104,6 +104,7 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
+@pytest.mark.slow
 def test_the_blocks_of_a_killed_process_are_reused(images: tuple[Dataset, Encoder], blocks: list[int],
                                                    cache: Path) -> None:
     assert SecondProcess(cache, kill_at=BLOCKS - 1).exit_code() == -signal.SIGKILL

@@ -59,6 +59,7 @@ def test_the_emoji_are_the_drawings_of_the_sheet_in_the_order_of_their_list() ->
     assert np.bincount(dataset.labels).max() <= 60
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_the_birds_have_a_hundred_species() -> None:
     source = catalog.find("birds100")

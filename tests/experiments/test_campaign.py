@@ -138,6 +138,7 @@ def test_a_record_holds_every_row_with_date_versions_and_seeds(measured: tuple[P
     assert titles >= {"Frozen features", "Start"}
 
 
+@pytest.mark.slow
 def test_equal_rows_of_a_record_are_kept(measured: tuple[Path, tuple[PlannedRow, ...]],
                                          capsys: pytest.CaptureFixture[str]) -> None:
     folder, rows = measured

@@ -61,6 +61,7 @@ def test_the_median_squared_distance_of_pairs_starts_at_the_bias(method: type[Pa
     assert float(median) == pytest.approx(built.bias, rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "dimension", "bias", "reached"), [
     ("chi2", 32, 0.1, True), ("chi2", 32, 0.15, True), ("chi2", 16, 0.073, True), ("chi2", 4, 0.1, False),
     ("chi2", 4, 10.0, False),

@@ -127,6 +127,7 @@ def run_benchmark(folder: Path) -> list[Any]:
     return command.BenchmarkCampaign(10, "cpu", folder / "runs", folder).run(list(rows))
 
 
+@pytest.mark.slow
 def test_the_record_has_costs_lines_runs_and_supervision(measured: Path) -> None:
     record = json.loads((measured / "benchmark.json").read_text(encoding="utf-8"))
     digits = record["datasets"]["digits"]

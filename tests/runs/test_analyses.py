@@ -120,6 +120,7 @@ def test_a_finished_run_has_a_pca_map_and_a_graph(run: Run) -> None:
     assert abs(len(stored.clusters(0.5, 100.0).modes) - len(expected.clusters(0.5, 100.0).modes)) <= 2
 
 
+@pytest.mark.slow
 def test_an_analysis_is_computed_once_in_the_background(run: Run) -> None:
     request = AnalysisSpec(kind="tsne", scope="test", perplexity=10, frames=("frozen", "final"))
     analysis = jobs.analyse(run, request)
@@ -197,6 +198,7 @@ def test_epochs_are_frames_of_the_sample_also_if_its_indices_are_not_stored(run:
     np.testing.assert_array_equal(run.sample_indices(), indices)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_this_process")
 def test_a_grid_is_snapped_from_a_map(run: Run) -> None:
     (pca,) = list_analyses(run, PCA)

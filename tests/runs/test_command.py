@@ -84,6 +84,7 @@ def test_a_path_with_spaces_and_quotes_is_quoted(tmp_path: Path, submitted: list
     assert submitted[-1].fingerprint == planned.fingerprint
 
 
+@pytest.mark.slow
 def test_a_continued_run_is_continued_again(tmp_path: Path, submitted: list[Spec]) -> None:
     earlier = worked(tmp_path / "runs", method="plm", fields={"epochs": 1, "dimension": 8})
     planned = earlier.spec().model_copy(update={"starts_from": earlier.id, "pairs": "given"})

@@ -92,6 +92,7 @@ def within(pairs: PairSet, train: Any) -> tuple[Any, Any]:
     return inside.pairs, inside.same
 
 
+@pytest.mark.slow
 def test_continuing_a_run_of_the_first_version_keeps_that_versions_defaults(
         first: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = Run(Path(shutil.copytree(first.folder, tmp_path / first.id)))
@@ -108,6 +109,7 @@ def test_continuing_a_run_of_the_first_version_keeps_that_versions_defaults(
     assert continued(old, drawn_pairs(2), margin=0.03).spec().fields["margin"] == 0.03
 
 
+@pytest.mark.slow
 def test_an_interrupted_continued_run_ends_bit_equal(first: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     further = drawn_pairs(2)
     whole, run = (continued(first, further, epochs=3) for _ in range(2))

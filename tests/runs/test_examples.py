@@ -236,6 +236,7 @@ def test_an_example_can_be_planned_again(run: Run) -> None:
     assert planned.model_dump(exclude=ignored) == run.spec().model_dump(exclude=ignored)
 
 
+@pytest.mark.slow
 def test_a_repetition_gives_the_same_figures(root: Path) -> None:
     again = create_run(jobs.plan(repeat_request(RPML), RPML.dataset()), root)
     assert training_worker.work(again, analyse=False).state == "done"

@@ -93,6 +93,7 @@ def test_a_list_that_leaves_too_few_images_is_refused_with_the_fix(digits: Datas
         plan(digits, split="all")
 
 
+@pytest.mark.slow
 def test_maps_and_refinements_of_all_images_leave_out_the_excluded(digits: Dataset, tmp_path: Path) -> None:
     exclude(digits, [8, 1000])
     run = trained(tmp_path, method="frozen")
@@ -108,6 +109,7 @@ def test_maps_and_refinements_of_all_images_leave_out_the_excluded(digits: Datas
         assert search.describe_searched(analysis.id, gallery) == words  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_keeps_its_list_when_the_list_changes(
         digits: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     exclude(digits, [8, 2])

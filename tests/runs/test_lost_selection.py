@@ -88,6 +88,7 @@ def test_a_model_that_is_lost_during_training_ends_with_a_sentence_and_comes_bac
     np.testing.assert_array_equal(run.embeddings("final"), whole)
 
 
+@pytest.mark.slow
 def test_nothing_is_trained_again_if_the_model_is_there(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The model counts also after a kill between the two renames, and without the number that older runs lack."""
     whole, best, trained = np.array(run.embeddings("final")), run.best_embedder_path.parent, []

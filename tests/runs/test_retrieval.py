@@ -113,6 +113,7 @@ def test_a_copy_of_an_image_retrieves_that_image_first(run: Run) -> None:
     assert first.correct is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "fields"), [
     ("pca", {"dimension": 8}), ("pca", {"dimension": 8, "unit_length": False}),
     ("plm", {"dimension": 8, "epochs": 1, "proxies": 5, "learning_rate": 0.01})])

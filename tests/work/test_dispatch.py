@@ -176,6 +176,7 @@ def test_a_storm_of_stops_and_resumes_never_starts_two_workers(tmp_path: Path) -
     assert not [child for child in psutil.Process().children() if child.status() == psutil.STATUS_ZOMBIE]
 
 
+@pytest.mark.slow
 def test_a_started_worker_does_not_wait_for_a_run_that_is_moved_ahead_of_it(tmp_path: Path) -> None:
     run, moved = (queued(tmp_path, ticket) for ticket in (1.0, 2.0))
     jobs.move(moved, 0)
@@ -204,6 +205,7 @@ def test_the_dispatcher_loads_neither_torch_nor_numpy() -> None:
     assert done.stdout.strip() == "set()"
 
 
+@pytest.mark.slow
 def test_a_terminated_dispatcher_leaves_its_worker_alone(tmp_path: Path) -> None:
     run = jobs.submit(spec(**LONG), tmp_path)
     wait_for(run, "running")

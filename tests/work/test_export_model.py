@@ -86,6 +86,7 @@ def test_weights_of_a_frozen_encoder_are_part_of_a_whole_file(tmp_path: Path) ->
     assert not np.allclose(embed_pixels(Embedder.load(tmp_path / "head"), pixels), embed_pixels(embedder, pixels))
 
 
+@pytest.mark.slow
 def test_the_card_states_data_protocol_figures_and_limits(run: Run, folder: Path) -> None:
     card = (folder / "README.md").read_text(encoding="utf-8")
     final = (run.evaluation() or {})["final"]
@@ -117,6 +118,7 @@ def test_the_card_gives_the_spread_of_runs_that_differ_in_the_seed_alone(run: Ru
     assert "not known" not in card
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "sentence", "has_hits"), [
     ({}, "The classes are divided by name: the first half is for training", True),
     ({"training_classes": 5}, "The authors' training classes are for training, their test classes for testing.", True),
@@ -241,6 +243,7 @@ def test_no_exported_file_names_a_folder_or_a_line_of_code(folder: Path) -> None
             assert trace.encode() not in path.read_bytes(), (path.name, trace)
 
 
+@pytest.mark.slow
 @needs_onnx
 @pytest.mark.parametrize(("backbone", "size", "make"), [
     ("pixels", 4, lambda: Head(torch.randn(48, 5), 0.1 * torch.rand(48), False, torch.rand(5))),
@@ -274,6 +277,7 @@ class _Doubled(torch.nn.Module):
         return 2 * self.head(features)
 
 
+@pytest.mark.slow
 @needs_onnx
 def test_a_network_that_cannot_be_converted_leaves_no_folder(
         run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,5 +33,6 @@ def test_the_first_run_ends_above_pca_of_the_same_width(first: Run) -> None:
     assert result["final"]["recall@1"] > result["centered pca"]["recall@1"] + 4
 
 
+@pytest.mark.slow
 def test_the_first_run_uses_no_labels(first: Run) -> None:
     assert first.spec().build_method().card.supervision == "none"

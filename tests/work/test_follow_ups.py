@@ -63,6 +63,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> Launched:
     return stand_in
 
 
+@pytest.mark.slow
 def test_the_maps_of_a_run_are_computed_in_their_order_once(run: Run, launched: Launched) -> None:
     worker.work(run.folder.parent)
     assert launched.order == ["umap", "grid", "tsne"]

@@ -238,6 +238,7 @@ time.sleep(60)
 """A worker that holds the lock, has a child process and ignores requests to stop."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suspended", [False, True])
 def test_stop_ends_a_worker_and_its_children_within_five_seconds(suspended: bool, tmp_path: Path) -> None:
     run = create_run(spec(fields=LONG), tmp_path / "runs")

@@ -50,7 +50,7 @@ def kill_after(run: Run, process: ForkServerProcess, seconds: float, epochs: int
 
 
 @pytest.mark.parametrize(("method", "kills"), [
-    ("rpml", 2), *(pytest.param(method, 10, marks=pytest.mark.slow) for method in FIELDS)])
+    ("rpml", 4), *(pytest.param(method, 10, marks=pytest.mark.slow) for method in FIELDS)])
 def test_a_run_killed_several_times_ends_bit_equal_to_an_undisturbed_run(
         method: str, kills: int, tmp_path: Path) -> None:
     planned_epochs = FIELDS[method]["epochs"] * kills // 10
@@ -81,6 +81,7 @@ def test_a_run_killed_several_times_ends_bit_equal_to_an_undisturbed_run(
     assert difference(run, whole) is None
 
 
+@pytest.mark.slow
 def test_a_run_that_failed_in_its_first_epoch_selects_the_same_model(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Selection ignores epoch 0, although this start (principal components) is best."""

@@ -167,6 +167,7 @@ def test_assigned_labels_are_stored_with_the_run_and_select_its_epoch(
     assert [row[TRAINED_RANK] for row in rows] == [row["effective rank"] for row in rows], "equal halves"
 
 
+@pytest.mark.slow
 def test_assigned_labels_select_by_the_rank_of_training_images(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
@@ -220,6 +221,7 @@ def test_methods_whose_rank_shows_no_collapse_keep_the_best_epoch(
     np.testing.assert_allclose(run.embeddings("final")[run.sample_indices()], run.epoch_sample(2), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_run_that_trains_the_last_blocks_stores_a_whole_encoder(tmp_path: Path) -> None:
     fields = {"trains": "last", "dimension": 8, "epochs": 1, "views": 3, "proxies": 10, "learning_rate": 0.01,
               "batch_norm": "batch"}
@@ -407,6 +409,7 @@ jobs.plan(request, catalog.load("fashion-mini"))
 """
 
 
+@pytest.mark.slow
 def test_starting_or_planning_a_run_loads_only_the_libraries_of_every_run() -> None:
     late = ("numba", "scipy", "sklearn", "pandas", "pyarrow", "umap", "openTSNE", "torchvision", "timm",
             "udml_core.methods.mom", "udml_core.methods.uhml", "udml_core.numerics.refinement.refiner")

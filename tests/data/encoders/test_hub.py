@@ -95,6 +95,7 @@ def features_of_images(encoder: Encoder) -> Array:
     return embed_pixels(encoder, np.stack([encoder.prepare(image) for image in IMAGES]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", TIMM)
 def test_timm_features_equal_timms_own(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     size, width = TIMM[model]
@@ -178,6 +179,7 @@ def test_a_size_that_only_the_loaded_network_refuses_is_a_user_error(monkeypatch
         Encoder(EncoderSpec(backbone="timm:test_vit", size=40, weights=FILE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("library", "model"), [(timm_models, "test_vit"), (timm_models, "test_resnet"),
                                                 (timm_models, "swin_tiny_patch4_window7_224"),
                                                 (torchvision_models, "swin_t"), (torchvision_models, "resnet18")])
@@ -200,6 +202,7 @@ def test_rmac_reads_the_last_feature_maps_in_their_places(
     assert columns[0] > 1.2 * columns[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["vit_small_patch16_dinov3", "swin_tiny_patch4_window7_224"])
 def test_a_model_that_has_encoded_images_can_be_trained(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a network keeps between batches must not have been made without gradients."""

@@ -48,6 +48,7 @@ def test_a_flat_gallery_equals_the_exact_index_bit_by_bit(flat: StoredGallery, q
     np.testing.assert_array_equal(distances, expected)
 
 
+@pytest.mark.slow
 def test_the_default_search_reaches_the_recall_that_the_gallery_states(listed: StoredGallery) -> None:
     stated = listed.manifest.recall
     assert stated is not None

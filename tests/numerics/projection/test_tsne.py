@@ -17,6 +17,7 @@ def layout(digits: Array) -> Array:
     return tsne.tsne_layout(digits)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_layout_on_any_number_of_cores(
         digits: Array, layout: Array, monkeypatch: pytest.MonkeyPatch) -> None:
     shares: list[float] = []
@@ -31,6 +32,7 @@ def test_map_neighbors_are_true_neighbors(digits: Array, layout: Array) -> None:
     assert trustworthiness(digits, layout).mean() > 0.97
 
 
+@pytest.mark.slow
 def test_the_next_frame_keeps_the_orientation_of_the_frame_before(
         digits: Array, moved: Array, layout: Array) -> None:
     mirrored = layout[:, ::-1]  # t-SNE without a start would not give this orientation

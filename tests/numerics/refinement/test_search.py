@@ -44,9 +44,9 @@ def test_small_searches_are_exact(count: int, queries: int | None, width: int, k
     assert nearest_unit(rows, k, asked) == ((count, width), k, asked)
 
 
-@pytest.mark.parametrize("k", [5, *(pytest.param(k, marks=pytest.mark.slow) for k in (20, 200))])
-@pytest.mark.parametrize("steps", ["", *(pytest.param(steps, marks=pytest.mark.slow)
-                                         for steps in ("whiten", "whiten+average"))])
+@pytest.mark.slow
+@pytest.mark.parametrize("k", [5, 20, 200])
+@pytest.mark.parametrize("steps", ["", "whiten", "whiten+average"])
 @pytest.mark.usefixtures("large")
 def test_99_of_100_neighbors_of_real_features_are_found(images: tuple[Array, Array], k: int, steps: str) -> None:
     rows = images[0]

@@ -40,8 +40,8 @@ def execute(words: list[str], patch: pytest.MonkeyPatch) -> None:
             subprocess.run(words, cwd=PAGES.parent, check=True, timeout=120, stdout=subprocess.DEVNULL)
 
 
-@pytest.mark.parametrize("page", ["submitit-local", *(pytest.param(name, marks=pytest.mark.slow)
-                                                      for name in ("engines", "slurm", "torchrun"))])
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["submitit-local", "engines", "slurm", "torchrun"])
 def test_every_command_of_a_page_works(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                        capsys: pytest.CaptureFixture[str]) -> None:
     listed = commands(page)
