@@ -307,8 +307,18 @@ ALONE = ("runs", "sweeps", "compare", "map", "results", "benchmark")
 """Pages that no other fast test opens in a browser."""
 
 
-@pytest.mark.parametrize("name", [name if name in ALONE else pytest.param(name, marks=pytest.mark.slow)
-                                  for name in PAGES])
+@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.usefixtures("finished")
+def test_a_page_opens_in_the_browser(name: str, page: Page) -> None:
+    page.goto(f"/{name}")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    settle(page)
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+    expect(page.get_by_test_id("stMain").get_by_role("alert")).to_have_count(0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAGES)
 @pytest.mark.usefixtures("finished")
 def test_a_page_fits_a_narrow_and_a_wide_window_and_passes_axe_in_dark_and_light(name: str, page: Page) -> None:
     """Open the page narrow and dark, then make it wide and light, which costs a third of opening it again."""

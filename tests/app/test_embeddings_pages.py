@@ -20,6 +20,7 @@ from tests.app.opening import opened, texts
 from tests.app.test_map_page import the_map
 from tests.cli.test_cli import answer, call
 from tests.running import spec, worked
+from tests.tiers import fast_first
 from udml_core.base.errors import UserError
 from udml_core.cli import commands as cli
 from udml_core.data import catalog
@@ -91,7 +92,7 @@ def test_the_evaluation_equals_that_of_the_same_vectors_from_pixels(run: Run, di
     np.testing.assert_allclose(run.embeddings("final"), digits_run.embeddings("final"), atol=1e-6)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", fast_first(PAGES, 4))
 def test_a_page_opens_with_a_run_on_embeddings(page: str, run: Run, digits_run: Run) -> None:
     test = opened(page, run=run.id, dataset=run.spec().dataset, fields="dimension:16")
     assert not test.exception

@@ -9,13 +9,14 @@ import pytest
 
 from pages.parts.results import charts
 from tests.app.opening import opened, texts
+from tests.tiers import fast_first
 from udml_core.base.errors import UserError
 from udml_core.results import records
 
 FINDINGS = {finding.name: finding for finding in records.findings()}
 
 
-@pytest.mark.parametrize("name", FINDINGS)
+@pytest.mark.parametrize("name", fast_first(FINDINGS, 12))
 def test_every_record_is_shown_with_its_values(name: str) -> None:
     test = opened("results", record=name)
     assert not test.exception

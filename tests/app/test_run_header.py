@@ -6,14 +6,15 @@ import pytest
 
 from pages.parts.shell.empty_state import DRAWINGS, IMPROVING, LABELED, PAIRED
 from tests.app.opening import opened
+from tests.tiers import fast_first
 
 
-@pytest.mark.parametrize(("page", "query", "embedding"), [
+@pytest.mark.parametrize(("page", "query", "embedding"), fast_first([
     ("map", {"frame": "0"}, "before training"), ("map", {}, "after training"),
     ("grid", {"moment": "initial"}, "before training"), ("triplets", {"epoch": "3"}, "epoch 3"),
     ("clusters", {}, "frozen features"), ("retrieval", {}, "after training"),
     ("neighborhoods", {"embedding": "initial"}, "before training"), ("labels", {}, "after training"),
-    ("affinity", {}, "after training"), ("pairs", {}, "after training"), ("refine", {}, "refined")])
+    ("affinity", {}, "after training"), ("pairs", {}, "after training"), ("refine", {}, "refined")], 4))
 def test_the_header_names_the_embedding_in_view(page: str, query: dict[str, str], embedding: str,
                                                 monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("UDML_EXAMPLES")

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from experiments.lessons.collapse import ALPHA, RATES, STEPS, images, triplets_of
+from tests.tiers import fast_first
 from udml_core.exploration.lesson_examples import digits_vectors
 from udml_core.numerics.evaluation import effective_rank, recall_at_k
 from udml_core.numerics.geometry import Stiefel
@@ -45,7 +46,7 @@ def descend(points: Tensor, triplets: Tensor, rate: float, steps: int, is_orthon
     return last, loss.item()
 
 
-@pytest.mark.parametrize(("rate", "step"), [(0, 4), (2, 10), (3, 7), (4, 5)])
+@pytest.mark.parametrize(("rate", "step"), fast_first([(0, 4), (2, 10), (3, 7), (4, 5)]))
 def test_the_curves_are_those_of_gradient_descent(compute: Callable[..., Any], points: Tensor, rate: int,
                                                     step: int) -> None:
     shown = compute("collapse", {"rate": rate, "step": step}, SELECT)

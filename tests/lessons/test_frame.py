@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 from pages.parts.learn.lesson import OPENED
 from tests.project.test_language import ROOT, phrases_in
+from tests.tiers import fast_first
 from udml_core.results.lessons import Lesson, course, right_choices
 
 LESSONS = [pytest.param(lesson, id=lesson.id) for lesson in course()]
@@ -27,8 +28,7 @@ def described(page: Page) -> dict[str, Any]:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("lesson", [*LESSONS[:2], *(pytest.param(*lesson.values, id=lesson.id, marks=pytest.mark.slow)
-                                                    for lesson in LESSONS[2:])])
+@pytest.mark.parametrize("lesson", fast_first(LESSONS, 2))
 def test_a_lesson_works_from_disk_and_is_accessible(open_lesson: Open, lesson: Lesson) -> None:
     page = open_lesson(lesson.id)
     parts = described(page)
@@ -52,7 +52,7 @@ def test_a_lesson_works_from_disk_and_is_accessible(open_lesson: Open, lesson: L
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("lesson", LESSONS)
+@pytest.mark.parametrize("lesson", fast_first(LESSONS, 2))
 def test_a_lesson_fits_a_telephone(open_lesson: Open, lesson: Lesson) -> None:
     page = open_lesson(lesson.id)
     page.set_viewport_size({"width": 390, "height": 800})

@@ -10,6 +10,7 @@ import torch
 from playwright.sync_api import Page
 from torch import Tensor
 
+from tests.tiers import fast_first
 from udml_core.numerics.losses.angular import angle, angular_argument, angular_loss, triplet_loss
 
 pytestmark = pytest.mark.browser
@@ -27,11 +28,11 @@ def loss_of(state: dict[str, Any], triplet: list[Tensor]) -> Tensor:
     return angular_loss(anchor, positive, negative, state["alpha"])
 
 
-@pytest.mark.parametrize(("state", "is_violation"), [
+@pytest.mark.parametrize(("state", "is_violation"), fast_first([
     (START | {"loss": "margin", "margin": 1.0}, True), (START | {"loss": "angle", "alpha": 28}, True),
     (START | {"loss": "margin", "margin": 0.3, "negative": [-1.7, 0.9]}, True),
     (FAR | {"loss": "angle", "alpha": 20}, False), (FAR | {"loss": "margin", "margin": 2.9}, False),
-    (START | {"loss": "angle", "alpha": 45, "anchor": [-2.5, 1.7]}, True)])
+    (START | {"loss": "angle", "alpha": 45, "anchor": [-2.5, 1.7]}, True)], 2))
 def test_losses_gradients_and_step_are_the_library_s(compute: Callable[..., Any], state: dict[str, Any],
                                                              is_violation: bool) -> None:
     shown = compute("triplets", state)

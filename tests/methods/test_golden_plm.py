@@ -27,6 +27,7 @@ from tests.methods.golden_steps import (
     trainable,
     unit,
 )
+from tests.tiers import fast_first
 from udml_core.data.augmentation import Augmentation
 from udml_core.data.training_data import TrainingData
 from udml_core.methods import Setting
@@ -175,7 +176,7 @@ def with_equal_signs(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]
 
 
 @pytest.mark.parametrize("resumed", [False, True])
-@pytest.mark.parametrize("batch_norm", ["batch", "frozen", "statistics"])
+@pytest.mark.parametrize("batch_norm", fast_first(["batch", "frozen", "statistics"]))
 @pytest.mark.parametrize("beginning", ["random", "centered"])
 @double_precision()
 def test_two_epochs_equal_the_algorithm_written_out(beginning: CenteredBeginning, batch_norm: BatchNorm,

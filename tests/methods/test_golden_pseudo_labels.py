@@ -26,6 +26,7 @@ from tests.methods.golden_instance import (
     small_images,
     unit,
 )
+from tests.tiers import fast_first
 from udml_core.data.training_data import TrainingData
 from udml_core.methods import Setting
 from udml_core.methods.deepcluster import DeepCluster
@@ -227,8 +228,8 @@ def rotation_loss(model: Model) -> Any:
     return loss
 
 
-@pytest.mark.parametrize("change", [{"batch_norm": "batch"}, {"batch_norm": "frozen"},
-                                    {"batch_norm": "statistics", "parts": 4}], ids=str)
+@pytest.mark.parametrize("change", fast_first([{"batch_norm": "batch"}, {"batch_norm": "frozen"},
+                                    {"batch_norm": "statistics", "parts": 4}]), ids=str)
 @double_precision()
 def test_rotnet_equals_the_literal_loop(change: dict[str, Any]) -> None:
     data, setting = small_images()

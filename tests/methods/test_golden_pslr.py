@@ -23,6 +23,7 @@ from tests.methods.golden_instance import (
     small_images,
     unit,
 )
+from tests.tiers import fast_first
 from udml_core.methods.pslr import PSLR, _Latent
 from udml_core.numerics.sampling import generator
 
@@ -49,12 +50,12 @@ def huber(difference: Tensor) -> Tensor:
     return torch.where(difference.abs() < 1, difference**2 / 2, difference.abs() - 0.5)
 
 
-@pytest.mark.parametrize("change", [
+@pytest.mark.parametrize("change", fast_first([
     {"batch_norm": "batch"}, {"batch_norm": "frozen"}, {"batch_norm": "statistics"},
     {"batch_norm": "batch", "fixed_target": True}, {"batch_norm": "batch", "one_sided": True},
     {"batch_norm": "batch", "structure_edges": "views"}, {"batch_norm": "batch", "scale": "sum"},
     {"batch_norm": "batch", "first_log_sigma": -1.0},
-    {"batch_norm": "batch", "scale": "mixed", "first_log_sigma": -3.0, "structure_edges": "views"}], ids=str)
+    {"batch_norm": "batch", "scale": "mixed", "first_log_sigma": -3.0, "structure_edges": "views"}], 2), ids=str)
 @double_precision()
 def test_training_equals_the_literal_loop(change: dict[str, Any]) -> None:
     data, setting = small_images()

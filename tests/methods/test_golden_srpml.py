@@ -29,6 +29,7 @@ from tests.methods.golden_steps import (
     tiny_setting,
     trainable,
 )
+from tests.tiers import fast_first
 from udml_core.data.augmentation import Augmentation
 from udml_core.data.training_data import TrainingData
 from udml_core.methods import Setting
@@ -134,9 +135,9 @@ def literal_training(data: TrainingData, setting: Setting, labels: list[int], we
 
 
 @pytest.mark.parametrize("resumed", [False, True])
-@pytest.mark.parametrize(("weight", "batch_norm", "authors"), [
+@pytest.mark.parametrize(("weight", "batch_norm", "authors"), fast_first([
     ("bilinear", "batch", True), ("bilinear", "frozen", True), ("bilinear", "statistics", True),
-    ("concatenated", "batch", True), ("bilinear", "batch", False)])
+    ("concatenated", "batch", True), ("bilinear", "batch", False)]))
 @double_precision()
 def test_two_epochs_equal_the_algorithm_written_out(
         weight: Weight, batch_norm: BatchNorm, authors: bool, resumed: bool) -> None:

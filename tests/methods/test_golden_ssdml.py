@@ -30,6 +30,7 @@ from tests.methods.golden_steps import (
     tiny_setting,
     trainable,
 )
+from tests.tiers import fast_first
 from udml_core.data.training_data import TrainingData
 from udml_core.methods import Setting
 from udml_core.methods.fields import BatchNorm
@@ -131,10 +132,10 @@ def literal_training(data: TrainingData, setting: Setting, scale: Scale, batch_n
 
 
 @pytest.mark.parametrize("resumed", [False, True])
-@pytest.mark.parametrize(("scale", "batch_norm", "orthogonal", "alternation", "unit_length"), [
+@pytest.mark.parametrize(("scale", "batch_norm", "orthogonal", "alternation", "unit_length"), fast_first([
     ("mean", "batch", True, "batch", False), ("mean", "frozen", True, "partition", True),
     ("mean", "statistics", True, "batch", False), ("relative", "batch", True, "partition", False),
-    ("sum", "batch", False, "batch", True)])
+    ("sum", "batch", False, "batch", True)]))
 @double_precision()
 def test_two_epochs_equal_the_algorithm_written_out(scale: Scale, batch_norm: BatchNorm, orthogonal: bool,
                                                     alternation: Literal["batch", "partition"], unit_length: bool,

@@ -23,6 +23,7 @@ from tests.methods.golden_instance import (
     unit,
 )
 from tests.methods.test_instance_methods import fit_epochs
+from tests.tiers import fast_first
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.methods.mom import MOM, MinedLoss, Pools, mined_loss, modes
@@ -110,7 +111,7 @@ def literal_loss(a: Tensor, p: Tensor, n: Tensor, w: float, loss: MinedLoss) -> 
     return (w if loss == "weighted" else 1) * torch.maximum(MARGIN + near - far, zero)
 
 
-@pytest.mark.parametrize("loss", ["weighted", "triplet", "contrastive"])
+@pytest.mark.parametrize("loss", fast_first(["weighted", "triplet", "contrastive"]))
 @double_precision()
 def test_training_equals_the_literal_loop(loss: MinedLoss) -> None:
     """Draw positives and the hardest negatives, and compute the loss, triplet by triplet."""

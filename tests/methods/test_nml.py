@@ -51,6 +51,7 @@ def last_epoch(method: Method) -> Epoch:
     return last
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [8, 32])
 @pytest.mark.parametrize("method", [NML, ML, KML], ids=lambda method: method.card.name)
 def test_the_median_squared_distance_of_pairs_starts_at_the_bias(method: type[PairMethod], dimension: int) -> None:

@@ -7,11 +7,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from tests.tiers import fast_first
 from udml_core.numerics.judgments import share_of
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.65, 0.9])
-@pytest.mark.parametrize("total", [30, 300])
+@pytest.mark.parametrize("total", fast_first([30, 300]))
 def test_the_interval_holds_the_share_at_every_stop_in_95_of_100_sessions(share: float, total: int) -> None:
     """Intervals only shrink, so an interval that holds the share at the last stop has held it at every stop."""
     rng, missed = np.random.default_rng(0), 0

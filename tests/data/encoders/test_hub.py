@@ -150,6 +150,7 @@ def own_torchvision(model: str, size: int) -> tuple[nn.Module, Callable[[Image.I
     return library.eval(), transform
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("backbone", "native", "size"), [
     ("timm:vit_small_patch14_dinov2", 300, 224), ("timm:vit_small_patch14_dinov2", 28, 98),
     ("timm:test_vit", 28, 96), ("timm:resnet50", 300, 224), ("timm:hiera_tiny_224", 28, 96),

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.metrics import normalized_mutual_info_score
 
+from tests.tiers import fast_first
 from udml_core.base.arrays import Array
 from udml_core.numerics.graph import AuthorityGraph, AuthorityShift
 
@@ -95,7 +96,7 @@ def test_authority_and_affinity_equal_the_reference() -> None:
     assert len(graph.rows) == climbing.sum()
 
 
-@pytest.mark.parametrize(("epsilon", "gamma"), SETTINGS)
+@pytest.mark.parametrize(("epsilon", "gamma"), fast_first(SETTINGS, 2))
 def test_clusters_equal_the_reference(epsilon: float, gamma: float) -> None:
     """Parents, modes and labels are exactly equal.
 

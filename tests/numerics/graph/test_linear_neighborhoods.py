@@ -105,6 +105,7 @@ def test_members_and_bases_equal_the_naive_loop_on_digits(k: int, m: int, thresh
     assert_naive(digits()[:250], k, m, threshold, through)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("through", THROUGH)
 @pytest.mark.parametrize(("k", "m", "threshold"), [(10, 3, 0.9), (12, 4, 0.75)])
 def test_members_and_bases_equal_the_naive_loop_on_fashion(k: int, m: int, threshold: float, through: Through) -> None:
