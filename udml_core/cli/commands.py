@@ -48,6 +48,7 @@ from udml_core.runs.analyses import (
     list_analyses,
     plan_analysis,
 )
+from udml_core.runs.analyses.kinds.opinion import JUDGES, SecondOpinion
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.tasks import ADVICE, LIVE_STATES
 
@@ -402,7 +403,7 @@ def query(name: RunName, image: Annotated[str, typer.Argument(help="An image fil
 
 
 @app.command()
-@takes_options(AnalysisSpec, without=("frames", "names", "content", "recipe"), only_given=True)
+@takes_options(AnalysisSpec, without=("frames", "names", "content", "recipe", "judges"), only_given=True)
 def analyse(options: dict[str, Any], name: RunName,
             frames: Annotated[str | None, typer.Option(help="frozen, initial, final, epoch numbers or ids of "
                                                             "refinements, separated by commas.")] = None,
@@ -445,6 +446,26 @@ def refine(name: RunName,
     _compute_analysis(run, spec, wait, root, as_json)
 
 
+@app.command()
+def opinion(name: RunName,
+            frames: Annotated[str, typer.Option(help="The embeddings, separated by commas: frozen, initial, final, or "
+                                                     "ids of refinements of the scope. Each is compared with the "
+                                                     "first.")] = "frozen,final",
+            judges: Annotated[str, typer.Option(help="Encoders that judge, separated by commas. The run's own is left "
+                                                     "out.")] = ",".join(JUDGES),
+            scope: Annotated[Scope, typer.Option(help="The images that are compared.")] = "test",
+            wait: Annotated[bool, typer.Option(help="Follow the analysis until it ends.")] = True,
+            root: Root = None, as_json: Json = False) -> None:
+    """Compare embeddings of a finished run without labels, by encoders that took no part in it.
+
+    "First results" is the mean similarity, in the judge's whitened features, of a query and its 10 nearest images;
+    "groups" that of its 60 nearest, in features averaged over neighbors.
+    """
+    spec = plan_analysis(SecondOpinion, scope=scope, frames=tuple(frames.split(",")),
+                         judges=tuple(judges.split(",")))
+    _compute_analysis(_find_run(name, root), spec, wait, root, as_json)
+
+
 def _compute_analysis(run: Run, spec: AnalysisSpec, wait: bool, root: Path | None, as_json: bool) -> None:
     """Start an analysis, follow it if `wait` is set, and print its summary."""
     from udml_core.work import jobs
@@ -454,7 +475,8 @@ def _compute_analysis(run: Run, spec: AnalysisSpec, wait: bool, root: Path | Non
     if wait:
         follow_analysis(analysis)
     summary = summarize_result(analysis)
-    print_answer(summary, as_json, lambda: [analysis_line(summary)])
+    found = spec.build_kind().lines(summary) if summary["state"] == "done" else []
+    print_answer(summary, as_json, lambda: [analysis_line(summary), *(f"  {line}" for line in found)])
     if wait and summary["state"] != "done":
         exit_with(summary["message"] or f"The analysis ended as {summary['state']}.", 1)
 

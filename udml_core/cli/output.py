@@ -141,11 +141,7 @@ def analysis_line(summary: dict[str, Any]) -> str:
     """Return an analysis's summary as a line of text."""
     request = ", ".join(f"{name} {', '.join(map(str, value)) if isinstance(value, tuple) else value}"
                         for name, value in summary["asked"].items() if name != "content")
-    line = f"{summary['analysis']}  {summary['state']:11} {request}  {summary['message']}".rstrip()
-    measures = "".join(f"\n  {name}: {values['before']:.1f} → {values['after']:.1f}"
-                       for name, values in summary.get("measures", {}).items())
-    protocol = f"\n  {summary['protocol']}" if "protocol" in summary else ""
-    return line + protocol + measures
+    return f"{summary['analysis']}  {summary['state']:11} {request}  {summary['message']}".rstrip()
 
 
 def follow_run(run: Run) -> None:

@@ -37,6 +37,10 @@ class Material(Protocol):
     def dataset(self) -> Dataset: ...
 
     @property
+    def backbone(self) -> str:
+        """The backbone of the run's encoder."""
+
+    @property
     def images_to_place(self) -> list[Path]:
         """The files of the images that came with the request, in their order."""
 
@@ -54,6 +58,19 @@ class Material(Protocol):
 
     def view_vectors(self, frame: str, views: Views) -> Array:
         """Return the embeddings (n, d) of all images in a frame, from features averaged over views."""
+
+    def ranking(self, frame: str, indices: Array, queries: Array, k: int) -> Array:
+        """Return the rows (q, k) of the images nearest to queries in a frame, nearest first.
+
+        Args:
+            frame: The frame; a refinement's own ranking, which may be a re-ranking.
+            indices: Indices (m,) of the images.
+            queries: Rows (q,) of the queries among them.
+            k: Number of images; all others if there are fewer.
+        """
+
+    def judge_features(self, backbone: str) -> Array:
+        """Return the features (n, d) of all images by another encoder than the run's."""
 
     def source(self, kind: OnMap) -> tuple[AnalysisKind, Array, Array, Array]:
         """Return the map that an analysis starts from.
@@ -143,6 +160,11 @@ class AnalysisKind(Options, ABC):
             read: Reads the result.
         """
         return {}
+
+    @staticmethod
+    def lines(findings: Mapping[str, Any]) -> list[str]:  # noqa: ARG004
+        """Return the findings as lines of text."""
+        return []
 
 
 class OfOneFrame(AnalysisKind):

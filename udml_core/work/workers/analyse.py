@@ -11,10 +11,14 @@ import numpy as np
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset, Report
+from udml_core.data.encoders import Encoder, choose_spec
+from udml_core.data.features import features_of
 from udml_core.methods import Embedder
+from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs import Run
 from udml_core.runs.analyses import (
+    REFINED,
     Analysis,
     AnalysisKind,
     AnalysisSpec,
@@ -24,8 +28,10 @@ from udml_core.runs.analyses import (
     create_analysis,
     find_analysis,
 )
+from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.search import Frames, view_embeddings
 from udml_core.runs.tasks import Status
+from udml_core.work.jobs import resolve_device
 from udml_core.work.workers.execute import Reporter, execute
 from udml_core.work.workers.follow_up import yielding
 
@@ -128,6 +134,32 @@ class StoredMaterial:
     def view_vectors(self, frame: str, views: Views) -> Array:
         """Return the embeddings (n, d) of all images in a frame, from features averaged over views."""
         return view_embeddings(self.embedder(frame), self.dataset, views, self.report)
+
+    def ranking(self, frame: str, indices: Array, queries: Array, k: int) -> Array:
+        """Return the rows (q, k) of the images nearest to queries in a frame, nearest first.
+
+        Raises:
+            UserError: A refinement covers other images.
+        """
+        if not frame.startswith(REFINED):
+            return nearest(self.vectors(frame, indices), min(k, len(indices) - 1), own=queries)[1]
+        refined = find_analysis(self.run, frame).result_of(Refinement)
+        if not np.array_equal(refined.indices, indices):
+            raise UserError(f"The refinement {frame} covers {len(refined.indices):,} images, and {len(indices):,} are "
+                            "compared. Choose the scope of the refinement. Of more than 20,000 images, a part is "
+                            "compared, without refinements.")
+        return refined.neighbors[queries, :k]
+
+    @property
+    def backbone(self) -> str:
+        """The backbone of the run's encoder."""
+        return self.spec.backbone
+
+    def judge_features(self, backbone: str) -> Array:
+        """Return the features (n, d) of all images by another encoder than the run's, computed on first use."""
+        dataset = self.dataset
+        spec = choose_spec(backbone, dataset.native_size, dataset.gray)
+        return features_of(dataset, Encoder(spec).to(resolve_device("auto")), self.report)
 
     def source(self, kind: OnMap) -> tuple[AnalysisKind, Array, Array, Array]:
         """Return the map that an analysis starts from.

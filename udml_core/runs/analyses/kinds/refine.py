@@ -132,3 +132,9 @@ class Refinement(OfOneFrame):
         return {"protocol": result.protocol, "seen": dict(result.seen),
                 "measures": {name: {"before": before, "after": after}
                              for name, (before, after) in result.measures.items()}}
+
+    @staticmethod
+    def lines(findings: Mapping[str, Any]) -> list[str]:
+        """Return the protocol and each measure in a line."""
+        return [findings["protocol"], *(f"{name}: {values['before']:.1f} → {values['after']:.1f}"
+                                        for name, values in findings["measures"].items())]
