@@ -88,16 +88,18 @@ def test_a_refinement_is_judged_by_its_own_ranking(tmp_path: Path) -> None:
                         lambda _share, _step: None)
 
 
-def test_the_command_line_prints_verdicts_and_intervals(tmp_path: Path) -> None:
+def test_the_command_line_prints_differences_with_their_intervals(tmp_path: Path) -> None:
     run = worked(tmp_path)
     spec = plan_analysis(SecondOpinion, judges=("efficientnet-lite0",))
     analyse.keep(run, spec, lambda _share, _step: None)
     opinions: Any = analysis_at(run, spec).result()
-    found = spec.build_kind().findings(lambda: opinions)["opinions"]["final"]
+    kind = spec.build_kind()
+    found = kind.findings(lambda: opinions)
     of = opinions.opinions["final"]["efficientnet-lite0"].groups
-    assert (found["first results"], found["groups"]) == opinions.verdicts("final")
-    assert found["judges"]["efficientnet-lite0"]["groups"] == {
-        "difference": of.difference, "low": of.low, "high": of.high, "verdict": of.verdict}
+    assert found["opinions"]["final"]["efficientnet-lite0"]["groups"] == {
+        "difference": of.difference, "low": of.low, "high": of.high}
+    assert kind.lines(found)[1] == (f"final against frozen, efficientnet-lite0, groups: {of.difference:+.4f}, "
+                                    f"95 % interval {of.low:+.4f} to {of.high:+.4f}")
 
 
 @pytest.mark.parametrize("judges", [("pixels",), ()])

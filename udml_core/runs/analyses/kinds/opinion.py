@@ -22,7 +22,7 @@ JUDGES = ("efficientnet-lite0", "squeezenet")
 """The encoders that judge by default; the run's own does not."""
 QUESTIONS = {"first results": "first_results", "groups": "groups"}
 """The attribute of an opinion by its name in words."""
-SHOWN = ("difference", "low", "high", "verdict")
+SHOWN = ("difference", "low", "high")
 """What the command line says of an interval."""
 
 
@@ -110,21 +110,20 @@ class SecondOpinion(AnalysisKind):
             for frame, of_frame in zip(arrays["compared"].tolist(), arrays["values"], strict=True)})
 
     def findings(self, read: Callable[[], Any]) -> dict[str, Any]:
-        """Return the verdicts, and each judge's differences with their intervals."""
+        """Return each judge's differences with their intervals.
+
+        The command line states no verdict: `experiments.second_opinion` measures first how often it would be right.
+        """
         result: Opinions = read()
-        return {"reference": result.reference, "opinions": {frame: {
-            **dict(zip(QUESTIONS, result.verdicts(frame), strict=True)),
-            "judges": {judge: {name: {value: getattr(getattr(opinion, question), value) for value in SHOWN}
-                               for name, question in QUESTIONS.items()} for judge, opinion in judges.items()}}
+        return {"reference": result.reference, "opinions": {frame: {judge: {
+            name: {value: getattr(getattr(opinion, question), value) for value in SHOWN}
+            for name, question in QUESTIONS.items()} for judge, opinion in judges.items()}
             for frame, judges in result.opinions.items()}}
 
     @staticmethod
     def lines(findings: Mapping[str, Any]) -> list[str]:
-        """Return the verdict on each frame in a line, and each judge's intervals below it."""
-        lines = []
-        for frame, opinion in findings["opinions"].items():
-            verdicts = ", ".join(f"{name} {opinion[name]}" for name in QUESTIONS)
-            lines.append(f"{frame} against {findings['reference']}: {verdicts}")
-            lines += [f"  {judge}, {name}: {of['difference']:+.4f}, 95 % interval {of['low']:+.4f} to {of['high']:+.4f}"
-                      for judge, names in opinion["judges"].items() for name, of in names.items()]
-        return lines
+        """Return each judge's interval of each question in a line."""
+        return [f"{frame} against {findings['reference']}, {judge}, {name}: {of['difference']:+.4f}, 95 % interval "
+                f"{of['low']:+.4f} to {of['high']:+.4f}"
+                for frame, judges in findings["opinions"].items() for judge, names in judges.items()
+                for name, of in names.items()]
