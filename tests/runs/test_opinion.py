@@ -60,6 +60,7 @@ def test_two_of_three_judges_decide_on_each_embedding_without_labels() -> None:
     assert opinions.opinions["final"]["cnn"].groups.verdict == "cannot tell"
 
 
+@pytest.mark.slow
 def test_a_run_is_judged_by_each_encoder_but_its_own(tmp_path: Path) -> None:
     run = worked(tmp_path)
     spec = plan_analysis(SecondOpinion, judges=("efficientnet-lite0", "pixels"))
@@ -72,6 +73,7 @@ def test_a_run_is_judged_by_each_encoder_but_its_own(tmp_path: Path) -> None:
     assert opinions.reference == "frozen"
 
 
+@pytest.mark.slow
 def test_a_refinement_is_judged_by_its_own_ranking(tmp_path: Path) -> None:
     run = worked(tmp_path)
     refined: Any = analyse.keep(run, plan_analysis(Refinement, recipe="rerank"), lambda _share, _step: None)
@@ -88,6 +90,7 @@ def test_a_refinement_is_judged_by_its_own_ranking(tmp_path: Path) -> None:
                         lambda _share, _step: None)
 
 
+@pytest.mark.slow
 def test_the_command_line_prints_differences_with_their_intervals(tmp_path: Path) -> None:
     run = worked(tmp_path)
     spec = plan_analysis(SecondOpinion, judges=("efficientnet-lite0",))

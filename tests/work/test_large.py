@@ -70,6 +70,7 @@ def own_runs(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_RUNS", str(run.folder.parent))
 
 
+@pytest.mark.slow
 def test_a_large_run_has_a_gallery_and_a_map_and_a_sampled_evaluation(run: Run) -> None:
     assert run.gallery_path.is_dir()
     assert not run.index_path.exists()
