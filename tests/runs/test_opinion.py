@@ -105,10 +105,10 @@ def test_the_command_line_prints_differences_with_their_intervals(tmp_path: Path
                                     f"95 % interval {of.low:+.4f} to {of.high:+.4f}")
 
 
-@pytest.mark.parametrize("judges", [("pixels",), ()])
+@pytest.mark.parametrize("judges", [("pixels",), (), ("efficientnet-lite0", "squeznet")])
 def test_a_run_without_an_independent_judge_is_refused(tmp_path: Path, judges: tuple[str, ...]) -> None:
     run: Run = worked(tmp_path)
-    with pytest.raises(UserError, match=r"pixels took part in this run|judges"):
+    with pytest.raises(UserError, match=r"pixels took part in this run|judges|got 'squeznet'"):
         plan_analysis(SecondOpinion, judges=judges).build_kind().check_run(run)
 
 

@@ -69,11 +69,13 @@ class SecondOpinion(AnalysisKind):
                              f"{', '.join(self.frames)}")
 
     def check_run(self, run: Run) -> None:
-        """Reject a table of embeddings, and judges that took part in the run."""
-        from udml_core.data.encoders import check_reads_images
+        """Reject a table of embeddings, unknown judges, and judges that took part in the run."""
+        from udml_core.data.encoders import check_backbone, check_reads_images
 
         spec = run.spec()
         check_reads_images(spec.encoder, "A second opinion", "Import the images of the table")
+        for judge in self.judges:
+            check_backbone(judge)
         if not self.independent(spec.backbone):
             raise UserError(f"{spec.backbone} took part in this run and cannot judge it. Choose another judge, such as "
                             f"{next(judge for judge in JUDGES if judge != spec.backbone)}.")
