@@ -113,11 +113,11 @@ class Frame:
         Raises:
             UserError: Some have none.
         """
-        found = rows_of(self.indices, indices)
-        if (found < 0).any():
+        rows = rows_of(self.indices, indices)
+        if (rows < 0).any():
             raise UserError(f"The frame {self.name} does not have the embedding of all {len(indices)} images. Choose "
                             "the same scope as the frame's.")
-        return np.asarray(self.rows[found])
+        return np.asarray(self.rows[rows])
 
 
 @dataclass(frozen=True, eq=False)

@@ -93,13 +93,13 @@ class SecondOpinion(AnalysisKind):
         queries = evenly_spaced(len(indices), QUERIES)
         reference, *others = (material.ranking(frame, indices, queries, GROUP) for frame in self.frames)
         values = np.empty((len(others), len(judges), len(QUESTIONS), 3))
-        for place, name in enumerate(judges):
+        for column, name in enumerate(judges):
             judge = Judge.of(material.judge_features(name)[indices])
             for row, other in enumerate(others):
                 opinion = judge_rankings(judge, queries, reference, other)
-                values[row, place] = [(of.before, of.after, of.error)
+                values[row, column] = [(of.before, of.after, of.error)
                                       for of in (getattr(opinion, question) for question in QUESTIONS.values())]
-                material.report((place + (row + 1) / len(others)) / len(judges), "comparing results")
+                material.report((column + (row + 1) / len(others)) / len(judges), "comparing results")
         return {"compared": np.array(self.frames[1:]), "encoders": np.array(judges), "values": values}
 
     def result(self, arrays: Arrays) -> Opinions:
