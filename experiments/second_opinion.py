@@ -3,7 +3,7 @@
     python -m experiments.second_opinion --budget 60 --out assets/results/second-opinion.json
     python -m experiments.second_opinion --budget 10 --dataset digits --out assets/results/second-opinion.json
 
-Each data set of `PLACES` has one encoder and several judges. Every row of the benchmark is trained as a linear head,
+Each data set of `tracks` has one encoder and several judges. Every row of the benchmark is trained as a linear head,
 and every recipe of `RECIPES` refines the frozen features; each is compared with the frozen features on the test half,
 by Recall@1 and MAP@R from labels, and by each judge without labels. The record keeps every comparison, for several
 numbers of results that a judge looks at. The summary of a data set and judge chooses these numbers on the other data
@@ -27,8 +27,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from experiments.benchmark_rows import PLACES as BENCHMARK
-from experiments.benchmark_rows import Compared, Place, rows_of
+from experiments.benchmark_rows import TRACKS, Compared, Track, benchmark_rows
 from experiments.campaign import first_images
 from experiments.recording import provenance, record_parser, write_record
 from experiments.zero_shot import find_or_create_run, finish_run, plan_row
@@ -68,37 +67,37 @@ def main() -> None:
     options = parser.parse_args()
     until = time.monotonic() + 60 * options.budget
     record = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {"places": {}}
-    for place in places():
-        if options.dataset and place.dataset not in options.dataset:
+    for track in tracks():
+        if options.dataset and track.dataset not in options.dataset:
             continue
-        own = record["places"].setdefault(name_of(place), {"comparisons": {}})["comparisons"]
-        for row, measure in comparisons(place, options.runs):
+        own = record["places"].setdefault(name_of(track), {"comparisons": {}})["comparisons"]
+        for row, measure in comparisons(track, options.runs):
             if row.name in own:
                 continue
             if time.monotonic() + row.seconds > until:
-                print(f"not measured: {name_of(place)}, {row.name}: needs about {row.seconds:.0f} seconds", flush=True)
+                print(f"not measured: {name_of(track)}, {row.name}: needs about {row.seconds:.0f} seconds", flush=True)
                 continue
             own[row.name] = measure()
-            print(name_of(place), row.name, own[row.name]["truth"], flush=True)
+            print(name_of(track), row.name, own[row.name]["truth"], flush=True)
             write_record(options.out, provenance("second_opinion") | {"places": record["places"]})
     summary = {name: summarize(name, record["places"]) for name in record["places"]}
     write_record(options.out, provenance("second_opinion") | {"places": record["places"], "summary": summary})
     print(json.dumps(summary, indent=1))
 
 
-def places() -> Iterator[Place]:
+def tracks() -> Iterator[Track]:
     """Yield the data sets of the benchmark with heads on each encoder, and emoji."""
-    emoji = Place("emoji", "@size=96", "efficientnet-lite0", 96, 607, 100, HEADS, 64, "")
-    for place in (*BENCHMARK, emoji):
-        yield replace(place, epochs=HEADS, trains="head")
-    for place in BENCHMARK:
-        if place.backbone != "pixels":
-            yield replace(place, epochs=HEADS, trains="head", backbone="squeezenet",
-                          options=f"{place.options} @backbone=squeezenet")
+    emoji = Track("emoji", "@size=96", "efficientnet-lite0", 96, 607, 100, HEADS, 64, "")
+    for track in (*TRACKS, emoji):
+        yield replace(track, epochs=HEADS, trains="head")
+    for track in TRACKS:
+        if track.backbone != "pixels":
+            yield replace(track, epochs=HEADS, trains="head", backbone="squeezenet",
+                          options=f"{track.options} @backbone=squeezenet")
 
 
-def name_of(place: Place) -> str:
-    return f"{place.dataset}, {place.backbone}"
+def name_of(track: Track) -> str:
+    return f"{track.dataset}, {track.backbone}"
 
 
 @dataclass(frozen=True)
@@ -124,18 +123,18 @@ class Half:
     judges: dict[str, Judge]
 
     @classmethod
-    def of(cls, place: Place) -> Half:
+    def of(cls, track: Track) -> Half:
         """Read a data set, its features and its judges."""
-        dataset = catalog.load(place.dataset)
+        dataset = catalog.load(track.dataset)
         split, labels = make_split(dataset, "zero-shot"), np.asarray(dataset.labels)
 
         def features(backbone: str, size: int) -> Array:
             return np.asarray(features_of(dataset, Encoder(choose_spec(backbone, dataset.native_size, dataset.gray,
                                                                        size=size))))
 
-        own = features(place.backbone, place.size)
-        judges = {judge: Judge.of(features(judge, min(32, place.size) if judge == "pixels" else max(96, place.size))
-                                  [split.test]) for judge in JUDGES[place.backbone]}
+        own = features(track.backbone, track.size)
+        judges = {judge: Judge.of(features(judge, min(32, track.size) if judge == "pixels" else max(96, track.size))
+                                  [split.test]) for judge in JUDGES[track.backbone]}
         frozen, test_labels = own[split.test], labels[split.test]
         return cls(dataset, split.test, test_labels, frozen, own[split.train],
                    nearest(frozen, deepest(test_labels))[1], judges)
@@ -172,13 +171,13 @@ def opinion(interval: Interval) -> list[float]:
     return [round(interval.difference, 6), round(interval.error, 6)]
 
 
-def comparisons(place: Place, runs: Path) -> Iterator[tuple[Compared, Callable[[], dict[str, Any]]]]:
+def comparisons(track: Track, runs: Path) -> Iterator[tuple[Compared, Callable[[], dict[str, Any]]]]:
     """Yield each row of a data set with the function that measures it, cheap rows first."""
-    methods = [replace(row, seeds=1) for row in rows_of(place) if row.is_method and row.method != "frozen"]
+    methods = [replace(row, seeds=1) for row in benchmark_rows(track) if row.is_method and row.method != "frozen"]
     if not methods:
         return
     with first_images(methods[0], runs):
-        half = Half.of(place)
+        half = Half.of(track)
         for recipe in RECIPES:
             yield replace(methods[0], name=recipe, seconds=2.0), lambda recipe=recipe: refined(half, recipe)
         for share in NOISE:
