@@ -6,9 +6,14 @@
 Each data set of `tracks` has one encoder and several judges. Every row of the benchmark is trained as a linear head,
 and every recipe of `RECIPES` refines the frozen features; each is compared with the frozen features on the test half,
 by Recall@1 and MAP@R from labels, and by each judge without labels. The record keeps every comparison, for several
-numbers of results that a judge looks at. The summary of a data set and judge chooses these numbers on the other data
-sets only. Beside it stand measures of the embedding alone: reciprocity, hubness, effective rank and the share of
-neighbors that stay.
+numbers of results that a judge looks at, and lists every verdict that is false.
+
+The judges vote as in the app. The numbers of results with which the verdicts of a data set are counted are chosen on
+the other data sets only, by agreement, then by correlation. Beside them stand measures of the embedding alone:
+reciprocity, hubness, effective rank, the share of neighbors that stay, the exponent of the spectrum (α-ReQ: K. K.
+Agrawal et al., "α-ReQ: Assessing representation quality in self-supervised learning by measuring eigenspectrum decay",
+NeurIPS 2022; better where it is nearer to 1), and the silhouette of clusters of k-means (used without labels in
+arXiv 2406.02465).
 
 Rows run in the order of their expected time, and the same command resumes: finished runs of an equal spec in the
 folder `--runs` are reused, and comparisons of the record stay. A row that does not fit into the remaining time is not
@@ -40,16 +45,19 @@ from udml_core.data.splits import make_split
 from udml_core.numerics.evaluation import effective_rank
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Refiner
+from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.refinement.ranking_measures import label_free_measures, retrieval_measures
 from udml_core.numerics.second_opinion import Interval, Judge, paired_difference
 
-FIRST, GROUPS = (5, 10, 20), (30, 60, 120)
+FIRST, GROUPS = (1, 2, 5, 10, 20), (30, 60, 100, 200)
 """The numbers of results among which a summary chooses."""
 RECIPES = ("whiten", "average:k=5", "average:k=10,times=2", "average:k=20,times=2,alpha=3", "whiten+average:k=5",
            "whiten+average:k=10,times=2", "whiten+average:k=20,times=2,alpha=3", "whiten+average:k=40,times=3,alpha=3",
            "rerank", "whiten+rerank", "whiten+diffuse", "reduce:dimension=16", "reduce:dimension=4")
 NOISE = (0.3, 0.6, 1.0, 1.5)
 """Standard deviations of noise added to unit features, as shares of their length: embeddings that are worse."""
+SEEDS = 3
+"""Seeds of every trained row; further seeds are measured after the first of all rows."""
 HEADS = 10
 """Passes over the training images of every head."""
 JUDGES = {"pixels": ("efficientnet-lite0", "squeezenet"), "efficientnet-lite0": ("squeezenet", "pixels"),
@@ -86,9 +94,10 @@ def main() -> None:
 
 
 def tracks() -> Iterator[Track]:
-    """Yield the data sets of the benchmark with heads on each encoder, and emoji."""
+    """Yield the data sets of the benchmark with heads on each encoder, emoji, and handwritten characters."""
     emoji = Track("emoji", "@size=96", "efficientnet-lite0", 96, 607, 100, HEADS, 64, "")
-    for track in (*TRACKS, emoji):
+    omniglot = Track("omniglot-small", "@size=96", "efficientnet-lite0", 96, 1360, 340, HEADS, 64, "")
+    for track in (*TRACKS, emoji, omniglot):
         yield replace(track, epochs=HEADS, trains="head")
     for track in TRACKS:
         if track.backbone != "pixels":
@@ -108,7 +117,7 @@ class Half:
         dataset: The whole data set.
         test: Indices of its images.
         labels: Their classes; only the truth reads these.
-        frozen: Their frozen features.
+        frozen: Their frozen features at unit length, as the app compares them.
         training: Frozen features of the training half.
         before: Ranking (n, k) of the frozen features.
         judges: The judges by name.
@@ -135,8 +144,8 @@ class Half:
         own = features(track.backbone, track.size)
         judges = {judge: Judge.of(features(judge, min(32, track.size) if judge == "pixels" else max(96, track.size))
                                   [split.test]) for judge in JUDGES[track.backbone]}
-        frozen, test_labels = own[split.test], labels[split.test]
-        return cls(dataset, split.test, test_labels, frozen, own[split.train],
+        frozen, test_labels = unit_rows(own[split.test]), labels[split.test]
+        return cls(dataset, split.test, test_labels, frozen, unit_rows(own[split.train]),
                    nearest(frozen, deepest(test_labels))[1], judges)
 
     def compare(self, ranking: Integers, rank: float) -> dict[str, Any]:

@@ -11,7 +11,16 @@ from udml_core.base.errors import UserError
 from udml_core.numerics import second_opinion as module
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement.linear import unit_rows
-from udml_core.numerics.second_opinion import Interval, Judge, Opinion, paired_difference, second_opinion, vote
+from udml_core.numerics.second_opinion import (
+    Interval,
+    Judge,
+    Opinion,
+    paired_difference,
+    second_opinion,
+    steadiness,
+    typical_group,
+    vote,
+)
 
 CLASSES, EACH = 12, 25
 
@@ -72,11 +81,39 @@ def test_whitened_first_results_and_averaged_groups_are_the_mean_cosines_of_the_
     embedding, features = world(4)
     judge, after = Judge.of(features), noisy(embedding, 1.0)
     opinion = second_opinion(judge, embedding, after, group=30)
-    for interval, rows, count in ((opinion.first_results, judge.whitened, 10), (opinion.groups, judge.refined, 30)):
+    for interval, rows, count in ((opinion.first_results, judge.whitened, 1), (opinion.groups, judge.refined, 30)):
         for value, judged in ((interval.before, embedding), (interval.after, after)):
             results = nearest(judged, count)[1]
             cosines = [np.mean([rows[query] @ rows[other] for other in results[query]]) for query in range(len(rows))]
             assert value == pytest.approx(float(np.mean(cosines)), abs=1e-5)
+
+
+@pytest.mark.parametrize("each", [20, 60])
+def test_the_typical_group_follows_the_size_of_the_classes(each: int) -> None:
+    rng = np.random.default_rng(0)
+    classes = unit_rows(np.repeat(rng.normal(size=(600 // each, 32)), each, axis=0) + 0.3 * rng.normal(size=(600, 32)))
+    assert typical_group(classes) == each - 1
+
+
+def test_the_typical_group_counts_images_beyond_half_of_the_way_from_the_mean_to_the_nearest() -> None:
+    rows = Judge.of(world(3)[1]).refined
+    cosines = rows @ rows.T
+    counts = []
+    for query in range(len(rows)):
+        others = np.delete(cosines[query], query)
+        counts.append(int((others > (others.max() + cosines.mean()) / 2).sum()))
+    assert typical_group(rows) == int(np.median(counts))
+
+
+def test_a_judge_counts_as_much_as_its_neighbors_stay_under_another_view() -> None:
+    features = world(6)[1]
+    seen = np.arange(0, len(features), 3)
+    weights = [Judge.of(features, (seen, noisy(features[seen], size))).weight for size in (0.0, 0.5, 2.0)]
+    assert weights[0] == 1
+    assert weights[0] > weights[1] > weights[2]
+    rows, views = np.eye(12, dtype=np.float32), np.eye(12, dtype=np.float32)[1:3]
+    rows[0] = rows[1] * 0.9 + rows[2] * 0.1  # of the two nearest to image 0, one stays
+    assert steadiness(unit_rows(rows), np.array([1, 2]), views) == 1
 
 
 def test_an_embedding_ranks_by_its_own_distance_not_by_cosine() -> None:
@@ -152,9 +189,12 @@ def test_no_function_receives_labels() -> None:
         assert not {name for name in inspect.signature(function).parameters if "label" in name or "class" in name}
 
 
-def test_judges_vote_by_weight_and_a_tie_decides_nothing() -> None:
+def test_three_quarters_of_the_weight_decide() -> None:
     better, worse, unclear = Interval(0.2, 0.3, 0.01), Interval(0.3, 0.2, 0.01), Interval(0.2, 0.21, 0.02)
-    assert vote([better, better, worse]) == "better"
-    assert vote([worse, worse, unclear]) == "worse"
-    assert vote([better, worse]) == vote([better, unclear]) == vote([]) == "cannot tell"
-    assert vote([better, worse], [1.0, 0.4]) == "better"
+    assert vote([better]) == vote([better, better]) == "better"
+    assert vote([worse, worse, worse, unclear]) == "worse"
+    assert vote([better, better, worse]) == vote([better, worse]) == vote([better, unclear]) == vote([]) == "cannot tell"
+    assert vote([better, worse], [0.6, 0.1]) == "better"
+    assert vote([better, worse], [0.1, 0.6]) == "worse"
+    assert vote([better, unclear], [0.6, 0.3]) == "cannot tell"
+    assert vote([better, worse], [0.0, 0.0]) == "cannot tell"

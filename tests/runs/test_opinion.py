@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from udml_core.base.errors import UserError
 from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of
 from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement.linear import unit_rows
-from udml_core.numerics.second_opinion import Judge, judge_rankings, second_opinion
+from udml_core.numerics.second_opinion import Interval, Judge, Opinion, judge_rankings, second_opinion
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at, plan_analysis
 from udml_core.runs.analyses.kinds.opinion import Opinions, SecondOpinion
@@ -36,28 +38,85 @@ class WithoutLabels:
     def indices(self, _scope: str) -> np.ndarray:
         return np.arange(len(self._vectors["frozen"]))
 
-    def ranking(self, frame: str, indices: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:
-        return nearest(self._vectors[frame][indices], k, own=queries)[1]
+    def vectors(self, frame: str, indices: np.ndarray) -> np.ndarray:
+        return self._vectors[frame][indices]
+
+    def training_indices(self) -> np.ndarray:
+        return np.zeros(0, np.int64)
 
     def judge_features(self, backbone: str) -> np.ndarray:
         return self._judges[backbone]
+
+    def judge_views(self, backbone: str, indices: np.ndarray) -> np.ndarray:
+        """Return views that differ little, but for the judge `unsteady`, which sees something else each time."""
+        size = 20.0 if backbone == "cnn-unsteady" else 0.1
+        return noisy(self._judges[backbone][indices], size, seed=1)
 
 
 def opinions_of(kind: SecondOpinion, material: Any) -> Opinions:
     return kind.result(kind.compute(material))
 
 
-def test_two_of_three_judges_decide_on_each_embedding_without_labels() -> None:
-    own, judged_by = world(0)
-    other = world(0)[1] + 0.1 * np.random.default_rng(3).normal(size=judged_by.shape)
-    blind = np.random.default_rng(4).normal(size=judged_by.shape)
-    vectors = {"frozen": noisy(own, 1.0), "initial": noisy(own, 2.0), "final": own}
-    opinions = opinions_of(
-        SecondOpinion(frames=("frozen", "initial", "final"), judges=("efficientnet-lite0", "pixels", "cnn")),
-        WithoutLabels(vectors, {"efficientnet-lite0": judged_by, "pixels": other, "cnn": blind}))
+def embeddings(seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Return the embeddings of a run that training improves, and the features of a judge."""
+    own, judged_by = world(seed)
+    return {"frozen": noisy(own, 1.0), "initial": noisy(own, 2.0), "final": own}, judged_by
+
+
+def test_judges_that_agree_decide_on_each_embedding_without_labels() -> None:
+    vectors, features = embeddings()
+    other = features + 0.1 * np.random.default_rng(3).normal(size=features.shape)
+    kind = SecondOpinion(frames=("frozen", "initial", "final"), judges=("efficientnet-lite0", "pixels"))
+    opinions = opinions_of(kind, WithoutLabels(vectors, {"efficientnet-lite0": features, "pixels": other}))
     assert opinions.verdicts("initial") == ("worse", "worse")
     assert opinions.verdicts("final") == ("better", "better")
-    assert opinions.opinions["final"]["cnn"].groups.verdict == "cannot tell"
+    assert opinions.preferred() == "final"
+    assert 10 <= opinions.group <= len(features) // 4
+
+
+def test_a_steady_judge_that_sees_nothing_keeps_the_others_from_deciding_and_an_unsteady_one_does_not() -> None:
+    vectors, features = embeddings()
+    blind = np.random.default_rng(4).normal(size=features.shape)
+    for name, verdict in (("cnn-steady", "cannot tell"), ("cnn-unsteady", "better")):
+        kind = SecondOpinion(judges=("efficientnet-lite0", name))
+        opinions = opinions_of(kind, WithoutLabels(vectors, {"efficientnet-lite0": features, name: blind}))
+        assert opinions.verdicts("final").first == verdict, opinions.weights
+
+
+def test_the_preferred_embedding_makes_no_first_result_worse() -> None:
+    better, worse = Interval(0.1, 0.2, 0.01), Interval(0.2, 0.1, 0.01)
+    most = Interval(0.1, 0.5, 0.01)
+    opinions = Opinions("final", {"risky": {"cnn": Opinion(worse, most)}, "safe": {"cnn": Opinion(better, better)},
+                                  "idle": {"cnn": Opinion(better, worse)}}, {"cnn": 1.0}, 20)
+    assert opinions.preferred() == "safe"
+    assert Opinions("final", {"risky": {"cnn": Opinion(worse, most)}}, {"cnn": 1.0}, 20).preferred() is None
+
+
+def test_recipes_refine_the_first_frame() -> None:
+    vectors, features = embeddings()
+    kind = SecondOpinion(frames=("frozen",), recipes=("whiten", "reduce:dimension=2"), judges=("efficientnet-lite0",))
+    opinions = opinions_of(kind, WithoutLabels(vectors, {"efficientnet-lite0": features}))
+    refined = Refiner("reduce:dimension=2").fit(vectors["frozen"]).neighbors(opinions.group).indices
+    before = nearest(vectors["frozen"], opinions.group)[1]
+    judge = Judge.of(features)
+    expected = judge_rankings(judge, np.arange(len(features)), before, refined)
+    assert opinions.opinions["reduce:dimension=2"]["efficientnet-lite0"] == expected
+    assert opinions.verdicts("reduce:dimension=2") == ("worse", "worse")
+
+
+def test_a_judge_with_the_features_that_training_began_with_is_refused() -> None:
+    vectors, _ = embeddings()
+    with pytest.raises(UserError, match="took no part"):
+        opinions_of(SecondOpinion(judges=("copy",)), WithoutLabels(vectors, {"copy": vectors["frozen"]}))
+
+
+def test_labels_change_nothing() -> None:
+    """Poisoned labels: the opinion of a run is the same whatever the classes of its images are."""
+    vectors, features = embeddings()
+    kind = SecondOpinion(judges=("efficientnet-lite0",))
+    material = WithoutLabels(vectors, {"efficientnet-lite0": features})
+    assert not hasattr(material, "dataset")  # whatever asks for labels fails
+    assert opinions_of(kind, material).verdicts("final").first == "better"
 
 
 @pytest.mark.slow
@@ -68,8 +127,10 @@ def test_a_run_is_judged_by_each_encoder_but_its_own(tmp_path: Path) -> None:
     dataset, test = run.dataset(), run.spec().halves(run.dataset()).test
     features = features_of(dataset, Encoder(choose_spec("efficientnet-lite0", dataset.native_size, dataset.gray)))
     frozen = features_of(dataset, Encoder(run.spec().encoder))
-    expected = second_opinion(Judge.of(features[test]), unit_rows(frozen[test]), run.embeddings("final")[test])
-    assert opinions.opinions["final"] == {"efficientnet-lite0": expected}
+    expected = second_opinion(Judge.of(features[test]), unit_rows(frozen[test]), run.embeddings("final")[test],
+                              opinions.group)
+    assert opinions.opinions["final"]["efficientnet-lite0"] == expected
+    assert set(opinions.weights) == {"efficientnet-lite0"}
     assert opinions.reference == "frozen"
 
 
@@ -77,17 +138,16 @@ def test_a_run_is_judged_by_each_encoder_but_its_own(tmp_path: Path) -> None:
 def test_a_refinement_is_judged_by_its_own_ranking(tmp_path: Path) -> None:
     run = worked(tmp_path)
     refined: Any = analyse.keep(run, plan_analysis(Refinement, recipe="rerank"), lambda _share, _step: None)
-    spec = plan_analysis(SecondOpinion, judges=("efficientnet-lite0",), frames=("final", refined.id))
+    spec = plan_analysis(SecondOpinion, judges=("efficientnet-lite0",), frames=("final", refined.id),
+                         recipes=("rerank",))
     opinions: Any = analyse.keep(run, spec, lambda _share, _step: None).result()
     dataset, ranking = run.dataset(), refined.result_of(Refinement)
+    assert opinions.opinions[refined.id] == opinions.opinions["rerank"]
     features = features_of(dataset, Encoder(choose_spec("efficientnet-lite0", dataset.native_size, dataset.gray)))
-    queries = np.arange(len(ranking.indices))
-    expected = judge_rankings(Judge.of(features[ranking.indices]), queries, ranking.before[:, :60],
-                              ranking.neighbors[:, :60])
+    depth = opinions.group
+    expected = judge_rankings(Judge.of(features[ranking.indices]), np.arange(len(ranking.indices)),
+                              ranking.before[:, :depth], ranking.neighbors[:, :depth])
     assert opinions.opinions[refined.id]["efficientnet-lite0"] == expected
-    with pytest.raises(UserError, match="covers 359 images"):
-        analyse.compute(run, plan_analysis(SecondOpinion, scope="train", frames=("final", refined.id)),
-                        lambda _share, _step: None)
 
 
 @pytest.mark.slow
@@ -99,10 +159,13 @@ def test_the_command_line_prints_differences_with_their_intervals(tmp_path: Path
     kind = spec.build_kind()
     found = kind.findings(lambda: opinions)
     of = opinions.opinions["final"]["efficientnet-lite0"].groups
-    assert found["opinions"]["final"]["efficientnet-lite0"]["groups"] == {
+    assert found["opinions"]["final"]["efficientnet-lite0"]["whole group"] == {
         "difference": of.difference, "low": of.low, "high": of.high}
-    assert kind.lines(found)[1] == (f"final against frozen, efficientnet-lite0, groups: {of.difference:+.4f}, "
-                                    f"95 % interval {of.low:+.4f} to {of.high:+.4f}")
+    assert found["verdicts"]["final"] == {"first result": opinions.verdicts("final").first,
+                                          "whole group": opinions.verdicts("final").groups}
+    assert kind.lines(found)[1] == f"final against frozen, whole group: {opinions.verdicts('final').groups}"
+    assert kind.lines(found)[3] == (f"  efficientnet-lite0 (weight {opinions.weights['efficientnet-lite0']:.2f}), whole "
+                                    f"group: {of.difference:+.4f}, 95 % interval {of.low:+.4f} to {of.high:+.4f}")
 
 
 @pytest.mark.parametrize("judges", [("pixels",), (), ("efficientnet-lite0", "squeznet")])
@@ -115,3 +178,11 @@ def test_a_run_without_an_independent_judge_is_refused(tmp_path: Path, judges: t
 def test_one_embedding_is_not_compared_with_itself() -> None:
     with pytest.raises(UserError, match="name at least two frames, got final"):
         plan_analysis(SecondOpinion, frames=("final",))
+
+
+def test_pixels_do_not_judge_alone() -> None:
+    spec = SimpleNamespace(encoder=choose_spec("squeezenet", 8, gray=True), backbone="squeezenet")
+    run: Any = SimpleNamespace(spec=lambda: spec)
+    with pytest.raises(UserError, match=r"pixels cannot judge alone.*Add efficientnet-lite0"):
+        SecondOpinion(judges=("pixels", "squeezenet")).check_run(run)
+    SecondOpinion(judges=("pixels", "efficientnet-lite0")).check_run(run)

@@ -7,7 +7,7 @@ Deep Convolutional Neural Networks", NeurIPS 2012.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,20 +68,23 @@ def view_features(dataset: Dataset, encoder: Encoder, view: View,
     if view == View():
         return features_of(dataset, encoder, report)
 
-    return cached_rows(dataset, f"{encoder.spec.key}-{view.key}", (len(dataset), encoder.dimension),
-                       lambda start, stop: _encode(dataset, encoder, view, start, stop), report, "features of views")
+    def compute(start: int, stop: int) -> Array:
+        return view_features_of_some(dataset, encoder, view, range(start, stop))
+
+    return cached_rows(dataset, f"{encoder.spec.key}-{view.key}", (len(dataset), encoder.dimension), compute, report,
+                       "features of views")
 
 
-def _encode(dataset: Dataset, encoder: Encoder, view: View, start: int, stop: int) -> Array:
-    pixels = [view(dataset.images[index], encoder) for index in range(start, stop)]
-    return embed_pixels(encoder, np.stack(pixels))
+def view_features_of_some(dataset: Dataset, encoder: Encoder, view: View, indices: Iterable[int]) -> Array:
+    """Return a frozen encoder's features (m, d) of one view of a few images; they are not stored."""
+    return embed_pixels(encoder, np.stack([view(dataset.images[int(index)], encoder) for index in indices]))
 
 
 def _computed(dataset: Dataset, encoder: Encoder, view: View, report: Report) -> Array:
     rows = np.empty((len(dataset), encoder.dimension), np.float32)
     for start in range(0, len(dataset), BLOCK):
         stop = min(start + BLOCK, len(dataset))
-        rows[start:stop] = _encode(dataset, encoder, view, start, stop)
+        rows[start:stop] = view_features_of_some(dataset, encoder, view, range(start, stop))
         report(stop / len(dataset), "features of views")
     return rows
 

@@ -1,9 +1,9 @@
 """A second opinion: two embeddings compared without labels, by an encoder that took no part in either.
 
 The judge looks at the results of the same queries in both embeddings. In its own features, the cosine between a query
-and its results tells which embedding found the more similar images. Two questions differ: whether the first results
-are right, which whitened features answer, and whether the whole group of a query comes first, which features answer
-that are also averaged over neighbors.
+and its results tells which embedding found the more similar images. Two questions differ: whether the first result is
+right, which whitened features answer, and whether the whole group of a query comes first, which features answer that
+are also averaged over neighbors. `assets/results/second-opinion.json` says how often the answers are right.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement.linear import unit_rows
 
 Verdict = Literal["better", "worse", "cannot tell"]
-FIRST, GROUP = 10, 60
-"""Number of results that the judge looks at for "first results" and for "groups"."""
+FIRST = 1
+"""Number of results that decide on "first results"; the record compares others."""
+SMALLEST_GROUP, LARGEST_SHARE = 10, 4
+"""A group has at least ten images, and at most one in four of the collection."""
 WHITENED, REFINED = "whiten", "whiten+average:k=20,times=2,alpha=3"
 """The recipes of a judge's features, fitted on the judged images."""
 IMAGES, QUERIES = 20_000, 5_000
@@ -32,6 +34,10 @@ ERRORS = 1.96
 SAMPLE, SAME = 200, 1e-3
 """A judge whose cosines between 200 images are all this close to an embedding's is that embedding."""
 CHUNK = 2048
+STEADY, VIEWED = 10, 500
+"""Neighbors that steadiness compares, and the images of which a judge sees another view."""
+QUORUM = 0.75
+"""Share of the judges' weight that must agree."""
 LEAST = 20
 """Smallest number of images on which an interval is meaningful."""
 
@@ -46,6 +52,8 @@ class Judge:
         features: Their unit rows (m, d) as the encoder returns them.
         whitened: Unit rows (m, d) for first results.
         refined: Unit rows (m, d) for groups.
+        group: Number of images of a typical group, as the judge sees them; see `typical_group`.
+        weight: What its verdict counts beside other judges', from 0 to 1; see `steadiness`.
     """
 
     count: int
@@ -53,15 +61,28 @@ class Judge:
     features: Floats
     whitened: Floats
     refined: Floats
+    group: int
+    weight: float = 1.0
 
     @classmethod
-    def of(cls, features: Array) -> Judge:
-        """Prepare an encoder's features (n, d) of all images."""
+    def of(cls, features: Array, views: tuple[Integers, Array] | None = None) -> Judge:
+        """Prepare an encoder's features (n, d) of all images.
+
+        Args:
+            features: The features.
+            views: Indices (v,) of some images, and the features (v, d) of another view of each; the judge's weight
+                comes from them. Without views it is 1.
+        """
         images = evenly_spaced(len(features), IMAGES)
         rows = unit_rows(features[images])
-        whitened, refined = (np.asarray(Refiner(recipe).fit(rows).transform(rows), np.float32)
-                             for recipe in (WHITENED, REFINED))
-        return cls(len(features), images, rows, whitened, refined)
+        whitening = Refiner(WHITENED).fit(rows)
+        whitened = np.asarray(whitening.transform(rows), np.float32)
+        refined = np.asarray(Refiner(REFINED).fit(rows).transform(rows), np.float32)
+        weight = 1.0
+        if views is not None:
+            seen, shown = np.isin(views[0], images), unit_rows(views[1])
+            weight = steadiness(whitened, np.searchsorted(images, views[0][seen]), whitening.transform(shown)[seen])
+        return cls(len(features), images, rows, whitened, refined, typical_group(refined), weight)
 
 
 @dataclass(frozen=True)
@@ -106,7 +127,7 @@ class Opinion:
     """What a judge says of a second embedding, compared with a first.
 
     Attributes:
-        first_results: The difference over the first results; it follows Recall@1.
+        first_results: The difference in the first result; it follows Recall@1.
         groups: The difference over whole groups; it follows MAP@R.
     """
 
@@ -114,7 +135,7 @@ class Opinion:
     groups: Interval
 
 
-def second_opinion(judge: Judge, before: Array, after: Array, group: int = GROUP) -> Opinion:
+def second_opinion(judge: Judge, before: Array, after: Array, group: int | None = None) -> Opinion:
     """Compare two embeddings of the same images by the features of an encoder that took no part.
 
     Each ranks by Euclidean distance, which for unit rows is the order by cosine.
@@ -123,7 +144,7 @@ def second_opinion(judge: Judge, before: Array, after: Array, group: int = GROUP
         judge: The judge of the n images.
         before: Embedding (n, d) to compare with.
         after: Embedding (n, e) that is judged.
-        group: Number of results of a group.
+        group: Number of results of a group; the judge's own by default.
 
     Returns:
         The opinion on `after`.
@@ -138,11 +159,43 @@ def second_opinion(judge: Judge, before: Array, after: Array, group: int = GROUP
     if judge.count < LEAST:
         raise UserError(f"A second opinion needs at least {LEAST} images, got {judge.count}.")
     embeddings = [embedding[judge.images] for embedding in (before, after)]
-    if any(is_same(judge.features, unit_rows(rows)) for rows in embeddings):
-        raise UserError("The judge's features are the judged embedding. Choose an encoder that took no part in it.")
+    for rows in embeddings:
+        check_judge(judge.features, rows)
     queries = evenly_spaced(len(judge.images), QUERIES)
-    rankings = [nearest(rows, min(group, len(rows) - 1), own=queries)[1] for rows in embeddings]
+    rankings = [nearest(rows, min(group or judge.group, len(rows) - 1), own=queries)[1] for rows in embeddings]
     return judge_rankings(judge, queries, *rankings)
+
+
+def typical_group(rows: Floats) -> int:
+    """Return how many images a typical image has around it, from unit rows (n, d) that are averaged over neighbors.
+
+    An image belongs to the group of a query if its cosine is nearer to that of the nearest image than to the mean
+    cosine of all pairs. The median over evenly spaced queries follows the size of the classes: on the record's data
+    sets with 20 to 600 images a class it is between half and six times that size.
+    """
+    queries = evenly_spaced(len(rows), VIEWED)
+    cosines = rows[queries] @ rows.T
+    cosines[np.arange(len(queries)), queries] = -1.0
+    background = float((rows.mean(axis=0) ** 2).sum())
+    inside = cosines > (cosines.max(axis=1, keepdims=True) + background) / 2
+    largest = len(rows) // LARGEST_SHARE
+    return max(1, min(max(int(np.median(inside.sum(axis=1))), SMALLEST_GROUP), largest))
+
+
+def steadiness(rows: Floats, queries: Integers, views: Array) -> float:
+    """Return how far a judge's neighbors stay when it sees another view of the query, from 0 to 1.
+
+    The value is the share of a query's 10 nearest images that are among the 10 nearest to its other view. A judge of
+    pixels, for which a shifted image is another image, has little to say.
+
+    Args:
+        rows: Unit rows (n, d) of the judge.
+        queries: Rows (q,) of the queries.
+        views: Unit rows (q, d) of another view of each query.
+    """
+    k = min(STEADY, len(rows) - 1)
+    before, after = (nearest(rows, k, shown, queries)[1] for shown in (rows[queries], views))
+    return float((before[:, :, None] == after[:, None, :]).any(axis=2).mean())
 
 
 def judge_rankings(judge: Judge, queries: Integers, before: Integers, after: Integers) -> Opinion:
@@ -155,7 +208,7 @@ def judge_rankings(judge: Judge, queries: Integers, before: Integers, after: Int
         after: Rows (q, k) of the judged results.
 
     Returns:
-        The opinion on `after`: of its first 10 results, and of all k.
+        The opinion on `after`: of its first result, and of all k.
     """
     return Opinion(paired_difference(judge.whitened, queries, before[:, :FIRST], after[:, :FIRST]),
                    paired_difference(judge.refined, queries, before, after))
@@ -199,6 +252,16 @@ def result_cosines(rows: Array, queries: Integers, results: Integers) -> Array:
     return cosines
 
 
+def check_judge(features: Array, embedding: Array) -> None:
+    """Check that an encoder's features (n, d) are not the judged embedding (n, e).
+
+    Raises:
+        UserError: They have the same cosines.
+    """
+    if is_same(unit_rows(features), unit_rows(embedding)):
+        raise UserError("The judge's features are the judged embedding. Choose an encoder that took no part in it.")
+
+
 def is_same(features: Array, embedding: Array) -> bool:
     """Return whether two sets of unit rows are equal up to a rotation, by the cosines between evenly spaced rows."""
     sample = evenly_spaced(len(features), SAMPLE)
@@ -207,7 +270,9 @@ def is_same(features: Array, embedding: Array) -> bool:
 
 
 def vote(intervals: Sequence[Interval], weights: Sequence[float] | None = None) -> Verdict:
-    """Return the verdict of several judges: that of more than half of the weight, otherwise "cannot tell".
+    """Return the verdict of judges with three quarters of all weight; otherwise nothing can be told.
+
+    Two judges of similar weight must agree; a judge that hardly counts cannot keep the others from deciding.
 
     Args:
         intervals: The same difference, as each judge sees it.
@@ -215,7 +280,7 @@ def vote(intervals: Sequence[Interval], weights: Sequence[float] | None = None) 
     """
     counts = [1.0] * len(intervals) if weights is None else list(weights)
     for verdict in ("better", "worse"):
-        if sum(count for interval, count in zip(intervals, counts, strict=True)
-               if interval.verdict == verdict) > sum(counts) / 2:
+        if 0 < QUORUM * sum(counts) <= sum(count for interval, count in zip(intervals, counts, strict=True)
+                                           if interval.verdict == verdict):
             return verdict
     return "cannot tell"

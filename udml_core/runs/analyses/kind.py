@@ -59,18 +59,14 @@ class Material(Protocol):
     def view_vectors(self, frame: str, views: Views) -> Array:
         """Return the embeddings (n, d) of all images in a frame, from features averaged over views."""
 
-    def ranking(self, frame: str, indices: Array, queries: Array, k: int) -> Array:
-        """Return the rows (q, k) of the images nearest to queries in a frame, nearest first.
-
-        Args:
-            frame: The frame; a refinement's own ranking, which may be a re-ranking.
-            indices: Indices (m,) of the images.
-            queries: Rows (q,) of the queries among them.
-            k: Number of images; all others if there are fewer.
-        """
+    def refinement(self, name: str) -> tuple[str, str]:
+        """Return the recipe of a refinement of the run, and the frame that it refines."""
 
     def judge_features(self, backbone: str) -> Array:
         """Return the features (n, d) of all images by another encoder than the run's."""
+
+    def judge_views(self, backbone: str, indices: Array) -> Array:
+        """Return the features (m, d) of another view of some images by another encoder than the run's."""
 
     def source(self, kind: OnMap) -> tuple[AnalysisKind, Array, Array, Array]:
         """Return the map that an analysis starts from.

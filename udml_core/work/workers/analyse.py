@@ -13,12 +13,11 @@ from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of
+from udml_core.data.refinement_views import View, view_features_of_some
 from udml_core.methods import Embedder
-from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs import Run
 from udml_core.runs.analyses import (
-    REFINED,
     Analysis,
     AnalysisKind,
     AnalysisSpec,
@@ -28,13 +27,14 @@ from udml_core.runs.analyses import (
     create_analysis,
     find_analysis,
 )
-from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.search import Frames, view_embeddings
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs import resolve_device
 from udml_core.work.workers.execute import Reporter, execute
 from udml_core.work.workers.follow_up import yielding
 
+ZOOM = 0.85
+"""Share of each side that the other view of a judge's images keeps."""
 LEAST = 10
 """Smallest number of images for which neighborhoods, and therefore maps, are meaningful."""
 
@@ -135,20 +135,10 @@ class StoredMaterial:
         """Return the embeddings (n, d) of all images in a frame, from features averaged over views."""
         return view_embeddings(self.embedder(frame), self.dataset, views, self.report)
 
-    def ranking(self, frame: str, indices: Array, queries: Array, k: int) -> Array:
-        """Return the rows (q, k) of the images nearest to queries in a frame, nearest first.
-
-        Raises:
-            UserError: A refinement covers other images.
-        """
-        if not frame.startswith(REFINED):
-            return nearest(self.vectors(frame, indices), min(k, len(indices) - 1), own=queries)[1]
-        refined = find_analysis(self.run, frame).result_of(Refinement)
-        if not np.array_equal(refined.indices, indices):
-            raise UserError(f"The refinement {frame} covers {len(refined.indices):,} images, and {len(indices):,} are "
-                            "compared. Choose the scope of the refinement. Of more than 20,000 images, a part is "
-                            "compared, without refinements.")
-        return refined.neighbors[queries, :k]
+    def refinement(self, name: str) -> tuple[str, str]:
+        """Return the recipe of a refinement of the run, and the frame that it refines."""
+        spec = find_analysis(self.run, name).spec()
+        return spec.recipe, spec.frames[0]
 
     @property
     def backbone(self) -> str:
@@ -157,9 +147,18 @@ class StoredMaterial:
 
     def judge_features(self, backbone: str) -> Array:
         """Return the features (n, d) of all images by another encoder than the run's, computed on first use."""
-        dataset = self.dataset
-        spec = choose_spec(backbone, dataset.native_size, dataset.gray)
-        return features_of(dataset, Encoder(spec).to(resolve_device("auto")), self.report)
+        def report(share: float, step: str) -> None:
+            self.report(share, f"judge {backbone}: {step}")
+
+        return features_of(self.dataset, self._judge(backbone), report)
+
+    def judge_views(self, backbone: str, indices: Array) -> Array:
+        """Return the features (m, d) of a zoomed view of some images by another encoder than the run's."""
+        return view_features_of_some(self.dataset, self._judge(backbone), View(zoom=ZOOM), indices)
+
+    def _judge(self, backbone: str) -> Encoder:
+        spec = choose_spec(backbone, self.dataset.native_size, self.dataset.gray)
+        return Encoder(spec).to(resolve_device("auto"))
 
     def source(self, kind: OnMap) -> tuple[AnalysisKind, Array, Array, Array]:
         """Return the map that an analysis starts from.

@@ -4,26 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from udml_core.base.arrays import evenly_spaced
+from udml_core.base.arrays import Integers, evenly_spaced
 from udml_core.base.errors import UserError
-from udml_core.runs.analyses.fields import Frames, Images
+from udml_core.numerics.refinement.recipe import Recipe
+from udml_core.runs.analyses.fields import REFINED, Frames, Images
 from udml_core.runs.analyses.kind import AnalysisKind, Arrays, Material
+from udml_core.runs.analyses.kinds.refine import fit_refiner
 
 if TYPE_CHECKING:
-    from udml_core.numerics.second_opinion import Opinion, Verdict
+    from udml_core.numerics.second_opinion import Interval, Judge, Opinion, Verdict
     from udml_core.runs import Run
 
-JUDGES = ("efficientnet-lite0", "squeezenet")
+JUDGES = ("efficientnet-lite0", "squeezenet", "pixels")
 """The encoders that judge by default; the run's own does not."""
-QUESTIONS = {"first results": "first_results", "groups": "groups"}
+WEAK = ("pixels",)
+"""Judges that need another one beside them: they see color and place, hardly content."""
+QUESTIONS = {"first result": "first_results", "whole group": "groups"}
 """The attribute of an opinion by its name in words."""
 SHOWN = ("difference", "low", "high")
 """What the command line says of an interval."""
+RECIPES = ("whiten", "whiten+average:k=5", "whiten+average:k=10,times=2", "whiten+average:k=20,times=2,alpha=3",
+           "whiten+rerank", "whiten+diffuse", "average:k=5", "average:k=10,times=2")
+"""Refinements of a run's embedding among which the second opinion prefers one."""
+
+
+class Verdicts(NamedTuple):
+    """What the judges together say of an embedding.
+
+    Attributes:
+        first: On the first result of a query.
+        groups: On the whole group of a query.
+    """
+
+    first: Verdict
+    groups: Verdict
 
 
 @dataclass(frozen=True)
@@ -32,19 +51,50 @@ class Opinions:
 
     Attributes:
         reference: The frame that the others are compared with.
-        opinions: By frame and judge, the opinion on the frame.
+        opinions: By frame or recipe, and judge, the opinion on the embedding.
+        weights: What each judge counts.
+        group: Number of results that the judges look at for whole groups.
     """
 
     reference: str
     opinions: Mapping[str, Mapping[str, Opinion]]
+    weights: Mapping[str, float]
+    group: int
 
-    def verdicts(self, frame: str) -> tuple[Verdict, Verdict]:
-        """Return what the majority of the judges says of a frame's first results and groups."""
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """The names of the judges, the one that counts most first."""
+        return tuple(sorted(self.weights, key=lambda judge: -self.weights[judge]))
+
+    def intervals(self, compared: str, question: str) -> dict[str, Interval]:
+        """Return each judge's interval on an embedding.
+
+        Args:
+            compared: The frame or recipe.
+            question: A name of `QUESTIONS`.
+        """
+        return {judge: getattr(self.opinions[compared][judge], QUESTIONS[question]) for judge in self.judges}
+
+    def verdicts(self, compared: str) -> Verdicts:
+        """Return what the judges say together of a frame or recipe."""
         from udml_core.numerics.second_opinion import vote
 
-        first, groups = (vote([getattr(opinion, question) for opinion in self.opinions[frame].values()])
-                         for question in QUESTIONS.values())
-        return first, groups
+        weights = [self.weights[judge] for judge in self.judges]
+        return Verdicts(*(vote(list(self.intervals(compared, question).values()), weights) for question in QUESTIONS))
+
+    def preferred(self) -> str | None:
+        """Return the embedding with the largest gain in whole groups that makes neither answer worse.
+
+        Returns:
+            The frame or recipe; None if no group is better.
+        """
+        fit = {name: self._gain(name) for name in self.opinions
+               if (verdicts := self.verdicts(name)).groups == "better" and verdicts.first != "worse"}
+        return max(fit, key=lambda name: fit[name]) if fit else None
+
+    def _gain(self, compared: str) -> float:
+        """Return the difference in whole groups as the judge that counts most sees it."""
+        return self.intervals(compared, "whole group")[self.judges[0]].difference
 
 
 class SecondOpinion(AnalysisKind):
@@ -55,18 +105,25 @@ class SecondOpinion(AnalysisKind):
     noun = "second opinion"
     text = "opinion compares embeddings without labels by encoders that took no part in them"
     order = 9
-    arrays: ClassVar = {"compared": "text f", "encoders": "text j", "values": "float f j 2 3"}
+    arrays: ClassVar = {"compared": "text f", "encoders": "text j", "weights": "float j", "group": "int",
+                        "values": "float f j 2 3"}
 
     scope: Images = "test"
     frames: Frames = ("frozen", "final")
     judges: Annotated[tuple[str, ...], Field(min_length=1, max_length=10)] = JUDGES
     """The encoders that judge; the run's own is left out."""
+    recipes: Annotated[tuple[str, ...], Field(max_length=50)] = ()
+    """Refinements of the first frame that are compared with it as well."""
 
     def check(self) -> None:
-        """Reject a single embedding."""
-        if len(self.frames) < 2:
+        """Reject a single embedding, and recipes that cannot be read."""
+        if len(self.frames) + len(self.recipes) < 2:
             raise ValueError(f"a {self.noun} compares embeddings with the first; name at least two frames, got "
                              f"{', '.join(self.frames)}")
+        if self.recipes and self.frames[0].startswith(REFINED):
+            raise ValueError(f"recipes refine the first frame, which must not be a refinement; got {self.frames[0]}")
+        for recipe in self.recipes:
+            Recipe.parse(recipe)
 
     def check_run(self, run: Run) -> None:
         """Reject a table of embeddings, unknown judges, and judges that took part in the run."""
@@ -76,9 +133,13 @@ class SecondOpinion(AnalysisKind):
         check_reads_images(spec.encoder, "A second opinion", "Import the images of the table")
         for judge in self.judges:
             check_backbone(judge)
-        if not self.independent(spec.backbone):
+        independent = self.independent(spec.backbone)
+        if not independent:
             raise UserError(f"{spec.backbone} took part in this run and cannot judge it. Choose another judge, such as "
                             f"{next(judge for judge in JUDGES if judge != spec.backbone)}.")
+        if set(independent) <= set(WEAK):
+            raise UserError(f"{', '.join(independent)} cannot judge alone: pixels see color and place, hardly content. "
+                            f"Add {next(judge for judge in JUDGES if judge not in (spec.backbone, *WEAK))}.")
 
     def independent(self, backbone: str) -> tuple[str, ...]:
         """Return the judges without a run's own backbone, whose students its embeddings are."""
@@ -86,21 +147,52 @@ class SecondOpinion(AnalysisKind):
 
     def compute(self, material: Material) -> Arrays:
         """Let each judge compare every embedding with the first."""
-        from udml_core.numerics.second_opinion import GROUP, IMAGES, QUERIES, Judge, judge_rankings
+        from udml_core.numerics.second_opinion import IMAGES, QUERIES, judge_rankings
 
-        indices, judges = material.indices(self.scope), self.independent(material.backbone)
+        indices = material.indices(self.scope)
         indices = indices[evenly_spaced(len(indices), IMAGES)]
         queries = evenly_spaced(len(indices), QUERIES)
-        reference, *others = (material.ranking(frame, indices, queries, GROUP) for frame in self.frames)
-        values = np.empty((len(others), len(judges), len(QUESTIONS), 3))
-        for column, name in enumerate(judges):
-            judge = Judge.of(material.judge_features(name)[indices])
-            for row, other in enumerate(others):
-                opinion = judge_rankings(judge, queries, reference, other)
-                values[row, column] = [(of.before, of.after, of.error)
-                                      for of in (getattr(opinion, question) for question in QUESTIONS.values())]
-                material.report((column + (row + 1) / len(others)) / len(judges), "comparing results")
-        return {"compared": np.array(self.frames[1:]), "encoders": np.array(judges), "values": values}
+        judges = self._judges(material, indices)
+        depth = min(judge.group for judge in judges.values())
+        reference, *others = [self._ranking(material, name, indices, queries, depth)
+                              for name in (*self.frames, *self.recipes)]
+        values = np.array([[[(of.before, of.after, of.error) for of in (opinion.first_results, opinion.groups)]
+                            for opinion in (judge_rankings(judge, queries, reference, other)
+                                            for judge in judges.values())] for other in others])
+        return {"compared": np.array([*self.frames[1:], *self.recipes]), "encoders": np.array(list(judges)),
+                "weights": np.array([judge.weight for judge in judges.values()]), "group": np.array(depth),
+                "values": values}
+
+    def _judges(self, material: Material, indices: Integers) -> dict[str, Judge]:
+        """Prepare the judges of some images.
+
+        Raises:
+            UserError: A judge's features are those that the run began with.
+        """
+        from udml_core.numerics.second_opinion import VIEWED, Judge, check_judge
+
+        seen = evenly_spaced(len(indices), VIEWED)
+        judges = {}
+        for name in self.independent(material.backbone):
+            features = material.judge_features(name)[indices]
+            check_judge(features, material.vectors("frozen", indices))
+            judges[name] = Judge.of(features, (seen, material.judge_views(name, indices[seen])))
+        return judges
+
+    def _ranking(self, material: Material, name: str, indices: Integers, queries: Integers,
+                 depth: int) -> Integers:
+        """Return the rows (q, k) nearest to queries in a frame, or in the first frame refined by a recipe.
+
+        A stored refinement may have fewer neighbors, so it is computed again.
+        """
+        from udml_core.numerics.neighbors import nearest
+
+        if name not in self.recipes and not name.startswith(REFINED):
+            return nearest(material.vectors(name, indices), depth, own=queries)[1]
+        recipe, frame = (name, self.frames[0]) if name in self.recipes else material.refinement(name)
+        refiner = fit_refiner(material, Recipe.parse(recipe), frame, indices, self.scope)
+        ranking: Integers = refiner.neighbors(depth).indices[queries]
+        return ranking
 
     def result(self, arrays: Arrays) -> Opinions:
         """Return the opinions by frame and judge."""
@@ -109,23 +201,30 @@ class SecondOpinion(AnalysisKind):
         return Opinions(self.frames[0], {
             frame: {judge: Opinion(*(Interval(*map(float, interval)) for interval in questions))
                     for judge, questions in zip(arrays["encoders"].tolist(), of_frame, strict=True)}
-            for frame, of_frame in zip(arrays["compared"].tolist(), arrays["values"], strict=True)})
+            for frame, of_frame in zip(arrays["compared"].tolist(), arrays["values"], strict=True)},
+            dict(zip(arrays["encoders"].tolist(), arrays["weights"].tolist(), strict=True)), int(arrays["group"]))
 
     def findings(self, read: Callable[[], Any]) -> dict[str, Any]:
-        """Return each judge's differences with their intervals.
-
-        The command line states no verdict: `experiments.second_opinion` measures first how often it would be right.
-        """
+        """Return the verdicts, and each judge's differences with their intervals."""
         result: Opinions = read()
-        return {"reference": result.reference, "opinions": {frame: {judge: {
-            name: {value: getattr(getattr(opinion, question), value) for value in SHOWN}
-            for name, question in QUESTIONS.items()} for judge, opinion in judges.items()}
-            for frame, judges in result.opinions.items()}}
+        return {"reference": result.reference, "weights": dict(result.weights),
+                "verdicts": {name: dict(zip(QUESTIONS, result.verdicts(name), strict=True))
+                             for name in result.opinions},
+                "opinions": {name: {judge: {question: {value: getattr(getattr(opinion, attribute), value)
+                                                       for value in SHOWN}
+                                            for question, attribute in QUESTIONS.items()}
+                                    for judge, opinion in judges.items()}
+                             for name, judges in result.opinions.items()}}
 
     @staticmethod
     def lines(findings: Mapping[str, Any]) -> list[str]:
-        """Return each judge's interval of each question in a line."""
-        return [f"{frame} against {findings['reference']}, {judge}, {name}: {of['difference']:+.4f}, 95 % interval "
-                f"{of['low']:+.4f} to {of['high']:+.4f}"
-                for frame, judges in findings["opinions"].items() for judge, names in judges.items()
-                for name, of in names.items()]
+        """Return the verdicts, and each judge's interval of each question, in a line."""
+        lines = []
+        for name, judges in findings["opinions"].items():
+            lines += [f"{name} against {findings['reference']}, {question}: {verdict}"
+                      for question, verdict in findings["verdicts"][name].items()]
+            lines += [f"  {judge} (weight {findings['weights'][judge]:.2f}), {question}: {of['difference']:+.4f}, 95 % "
+                      f"interval {of['low']:+.4f} to {of['high']:+.4f}"
+                      for judge, questions in judges.items() for question, of in questions.items()]
+        return lines
+

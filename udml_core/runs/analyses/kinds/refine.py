@@ -16,6 +16,7 @@ from udml_core.runs.analyses.fields import Frames, Images
 from udml_core.runs.analyses.kind import Arrays, Material, OfOneFrame
 
 if TYPE_CHECKING:
+    from udml_core.numerics.refinement import Refiner
     from udml_core.runs import Run
 
 DEFAULT_RECIPE = "views+whiten+average:k=20,times=2,alpha=3"
@@ -86,22 +87,12 @@ class Refinement(OfOneFrame):
     def compute(self, material: Material) -> Arrays:
         """Refine the embedding of a scope; whitening and reduction are fitted on the training half."""
         from udml_core.numerics.neighbors import nearest
-        from udml_core.numerics.refinement import Refiner
         from udml_core.numerics.refinement.ranking_measures import label_free_measures, retrieval_measures
 
         recipe = Recipe.parse(self.recipe)
         indices, (frame,) = material.indices(self.scope), self.frames
-        training = material.training_indices() if self.scope == "test" else np.zeros(0, np.int64)
         plain = material.vectors(frame, indices)
-        views = recipe.find("views")
-        if isinstance(views, Views):
-            rows = material.view_vectors(frame, views)
-            gallery, fitted_on = rows[indices], rows[training]
-        else:
-            gallery, fitted_on = plain, material.vectors(frame, training) if len(training) else training
-        refiner = Refiner(recipe.without("views"))
-        refiner.fit(gallery, training=fitted_on if len(training) else None,
-                    report=lambda share, step: material.report(share, step))
+        refiner = fit_refiner(material, recipe, frame, indices, self.scope)
         dataset = material.dataset
         labels = None if dataset.labels is None else np.asarray(dataset.labels)[indices]
         deepest = 0 if labels is None else int(np.unique(labels, return_counts=True)[1].max()) - 1
@@ -112,7 +103,7 @@ class Refinement(OfOneFrame):
             measures = [values | retrieval_measures(ranking, labels, labels, inside=True)
                         for values, ranking in zip(measures, (before, after.indices), strict=True)]
         kept = min(STORED_NEIGHBORS, depth)
-        seen = ([("views", "nothing")] if views else []) + refiner.seen_
+        seen = ([("views", "nothing")] if recipe.find("views") else []) + refiner.seen_
         return {"indices": indices, "embedding": refiner.embedding_,
                 "neighbors": after.indices[:, :kept].astype(np.int32), "scores": after.scores[:, :kept],
                 "before": before[:, :kept].astype(np.int32), "protocol": np.array(after.protocol),
@@ -138,3 +129,29 @@ class Refinement(OfOneFrame):
         """Return the protocol and each measure in a line."""
         return [findings["protocol"], *(f"{name}: {values['before']:.1f} → {values['after']:.1f}"
                                         for name, values in findings["measures"].items())]
+
+
+def fit_refiner(material: Material, recipe: Recipe, frame: str, indices: Array, scope: Images) -> Refiner:
+    """Fit a recipe to images in a frame; whitening and reduction are fitted on the training half.
+
+    Args:
+        material: The run.
+        recipe: The recipe; its step `views` averages features of views first.
+        frame: The embedding to refine.
+        indices: Indices (m,) of the images.
+        scope: The images' scope; only the test half leaves images to fit on.
+    """
+    from udml_core.numerics.refinement import Refiner
+
+    training = material.training_indices() if scope == "test" else np.zeros(0, np.int64)
+    views = recipe.find("views")
+    if isinstance(views, Views):
+        rows = material.view_vectors(frame, views)
+        gallery, fitted_on = rows[indices], rows[training]
+    else:
+        gallery, fitted_on = material.vectors(frame, indices), (
+            material.vectors(frame, training) if len(training) else training)
+    refiner = Refiner(recipe.without("views"))
+    refiner.fit(gallery, training=fitted_on if len(training) else None,
+                report=lambda share, step: material.report(share, step))
+    return refiner
