@@ -193,7 +193,8 @@ def test_three_quarters_of_the_weight_decide() -> None:
     better, worse, unclear = Interval(0.2, 0.3, 0.01), Interval(0.3, 0.2, 0.01), Interval(0.2, 0.21, 0.02)
     assert vote([better]) == vote([better, better]) == "better"
     assert vote([worse, worse, worse, unclear]) == "worse"
-    assert vote([better, better, worse]) == vote([better, worse]) == vote([better, unclear]) == vote([]) == "cannot tell"
+    for undecided in ([better, better, worse], [better, worse], [better, unclear], []):
+        assert vote(undecided) == "cannot tell"
     assert vote([better, worse], [0.6, 0.1]) == "better"
     assert vote([better, worse], [0.1, 0.6]) == "worse"
     assert vote([better, unclear], [0.6, 0.3]) == "cannot tell"

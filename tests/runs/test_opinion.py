@@ -164,8 +164,9 @@ def test_the_command_line_prints_differences_with_their_intervals(tmp_path: Path
     assert found["verdicts"]["final"] == {"first result": opinions.verdicts("final").first,
                                           "whole group": opinions.verdicts("final").groups}
     assert kind.lines(found)[1] == f"final against frozen, whole group: {opinions.verdicts('final').groups}"
-    assert kind.lines(found)[3] == (f"  efficientnet-lite0 (weight {opinions.weights['efficientnet-lite0']:.2f}), whole "
-                                    f"group: {of.difference:+.4f}, 95 % interval {of.low:+.4f} to {of.high:+.4f}")
+    weight = opinions.weights["efficientnet-lite0"]
+    interval = f"{of.difference:+.4f}, 95 % interval {of.low:+.4f} to {of.high:+.4f}"
+    assert kind.lines(found)[3] == f"  efficientnet-lite0 (weight {weight:.2f}), whole group: {interval}"
 
 
 @pytest.mark.parametrize("judges", [("pixels",), (), ("efficientnet-lite0", "squeznet")])

@@ -134,13 +134,13 @@ def _show_live(run: Run, done: frozenset[str]) -> None:
     for analysis in live:
         _show_progress(analysis)
     if not live:
-        st.caption("UMAP, its grid and t-SNE follow in the background; training goes first.")
+        st.caption("Maps and second opinions follow in the background; training goes first.")
 
 
 def _offer_wanted_maps(run: Run) -> None:
     """Offer the maps whose process ended early, for example when the machine was switched off."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption("UMAP, its grid and t-SNE of this run were interrupted.")
+        st.caption("Maps and second opinions of this run were interrupted.")
         if st.button("Compute them", icon=":material/replay:", key=f"maps-{run.id}", type="tertiary"):
             jobs.start_maps(run.folder.parent)
             st.rerun()

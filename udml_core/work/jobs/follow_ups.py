@@ -1,4 +1,4 @@
-"""What follows a run without a further request: UMAP, the grid of it, t-SNE, and the audit of an imported data set.
+"""What follows a run without a further request: its second opinions, maps, and the audit of an imported data set.
 
 A run that wants maps has an empty file `maps-wanted` from its submission on, so that the choice survives a stop, a
 resume and a crash; a run of frozen features that an audit waits for has `audit-wanted`. After the run one process for
@@ -21,6 +21,8 @@ from udml_core.runs.analyses.kinds.grid import Grid
 from udml_core.runs.analyses.kinds.tsne import TSNE
 from udml_core.runs.analyses.kinds.umap import UMAP
 from udml_core.runs.engines import read_owner
+from udml_core.runs.opinions import OF_REFINEMENTS, OF_RUN
+from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES
 
 SWITCH = "UDML_MAPS"
@@ -69,10 +71,21 @@ def withdraw_audit(run: Run) -> None:
     (run.folder / AUDIT_MARKER).unlink(missing_ok=True)
 
 
-def planned_maps() -> tuple[AnalysisSpec, ...]:
-    """Return the requests in their order; the grid follows its map."""
+def planned(run: Run) -> tuple[AnalysisSpec, ...]:
+    """Return the requests in their order: the first map and its grid, the second opinions, and the slower map."""
     umap = plan_analysis(UMAP)
-    return umap, plan_analysis(Grid, source=umap.id, frame=umap.frames[-1]), plan_analysis(TSNE)
+    return umap, plan_analysis(Grid, source=umap.id, frame=umap.frames[-1]), *_opinions(run), plan_analysis(TSNE)
+
+
+def _opinions(run: Run) -> tuple[AnalysisSpec, ...]:
+    """Return the requests for second opinions that a run can have; frozen features are not compared with themselves."""
+    requests = (OF_REFINEMENTS,) if run.spec().method == FROZEN else (OF_RUN, OF_REFINEMENTS)
+    try:
+        for request in requests:
+            request.build_kind().check_run(run)
+    except UserError:  # a table of embeddings, or no judge
+        return ()
+    return requests
 
 
 def next_map(root: Path) -> tuple[Run, AnalysisSpec] | None:
@@ -101,7 +114,7 @@ def _missing_map(run: Run) -> AnalysisSpec | None:
         return None
     if not LEAST_MAPPED <= images <= MOST_MAPPED:
         return None
-    for spec in planned_maps():
+    for spec in planned(run):
         has_source = not spec.source or Analysis(run.folder / "analyses" / spec.source).is_done()
         if has_source and not analysis_at(run, spec).folder.exists():
             return spec

@@ -1,0 +1,100 @@
+"""The verdict on a run without labels: its second opinion, in words.
+
+The standard second opinion compares the embedding that a run keeps with the frozen features; another one compares
+refinements with the kept embedding. Both follow a run in the background.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from udml_core.data.encoders import BACKBONES
+from udml_core.runs.analyses import AnalysisSpec, analysis_at, plan_analysis
+from udml_core.runs.analyses.kinds.opinion import RECIPES, Opinions, SecondOpinion, Verdicts
+from udml_core.runs.verdict import standing
+
+if TYPE_CHECKING:
+    from udml_core.numerics.second_opinion import Verdict
+    from udml_core.runs import Run
+
+OF_RUN = plan_analysis(SecondOpinion)
+"""The request for the second opinion of a run against the frozen features."""
+OF_REFINEMENTS = plan_analysis(SecondOpinion, frames=("final",), recipes=RECIPES)
+"""The request for the second opinion of refinements against the run's embedding."""
+JUDGE_WORDS = {"pixels": "raw pixels"}
+"""The names of judges in sentences; others go by the title of their backbone."""
+QUESTION_WORDS = ("First result", "Whole group")
+MEASURED = ("recall@1", "map@r")
+"""The measure from labels that each question stands for."""
+INSTALL = ("No encoder that took no part can judge. Name one with `udml opinion RUN --judges timm:MODEL` after "
+           "`pip install timm`.")
+
+Agreement = Literal["agree", "disagree", "undecided"]
+
+
+def opinion_of(run: Run, request: AnalysisSpec = OF_RUN) -> Opinions | None:
+    """Read a run's finished second opinion; None if there is none."""
+    analysis = analysis_at(run, request)
+    return analysis.result_of(SecondOpinion) if analysis.is_done() else None
+
+
+def verdicts_of(run: Run) -> Verdicts | None:
+    """Return the verdicts on the embedding that a run keeps; None if it has no second opinion."""
+    opinions = opinion_of(run)
+    return None if opinions is None else opinions.verdicts("final")
+
+
+def preferred_recipe(run: Run) -> str | None:
+    """Return the refinement that the second opinion prefers for a run.
+
+    Returns:
+        The recipe; empty if no refinement is better than the embedding itself; None if there is no second opinion.
+    """
+    opinions = opinion_of(run, OF_REFINEMENTS)
+    return None if opinions is None else opinions.preferred() or ""
+
+
+def judge_words(name: str) -> str:
+    """Return the name of a judge in a sentence, such as SqueezeNet 1.1."""
+    return JUDGE_WORDS.get(name) or (BACKBONES[name].title.split(",")[0] if name in BACKBONES else name)
+
+
+def opinion_words(opinions: Opinions, compared: str = "final", reference: str = "the frozen features") -> str:
+    """State the verdicts on an embedding, who judged, and against what.
+
+    Args:
+        opinions: The second opinion.
+        compared: The frame or recipe.
+        reference: The embedding that it is compared with, in words.
+    """
+    verdicts = opinions.verdicts(compared)
+    said = ". ".join(f"{question}: {verdict}" for question, verdict in zip(QUESTION_WORDS, verdicts, strict=True))
+    *most, last = [judge_words(judge) for judge in opinions.judges]
+    names = f"{', '.join(most)} and {last}" if most else last
+    return f"{said}. Compared with {reference}, without labels, by {names}, which took no part in this run."
+
+
+def agreement(verdicts: Verdicts, evaluation: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Agreement]:
+    """Compare verdicts with measures from labels.
+
+    Args:
+        verdicts: The verdicts on a run's embedding.
+        evaluation: The run's evaluation.
+
+    Returns:
+        By measure, whether the verdict and the sign of the difference to frozen features agree. A question that the
+        judges cannot tell, or a difference of 0, is undecided. Measures without labels are missing.
+    """
+    compared: dict[str, Agreement] = {}
+    for measure, verdict in zip(MEASURED, verdicts, strict=True):
+        difference = standing(evaluation, measure).over_frozen
+        if difference is not None:
+            compared[measure] = _compare(verdict, difference)
+    return compared
+
+
+def _compare(verdict: Verdict, difference: float) -> Agreement:
+    if verdict == "cannot tell" or not difference:
+        return "undecided"
+    return "agree" if (verdict == "better") == (difference > 0) else "disagree"
