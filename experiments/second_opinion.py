@@ -22,49 +22,52 @@ started. At the end the command lists what was not measured.
 
 from __future__ import annotations
 
+import argparse
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
+from sklearn.metrics import silhouette_score
 
 from experiments.benchmark_rows import TRACKS, Compared, Track, benchmark_rows
 from experiments.campaign import first_images
 from experiments.recording import provenance, record_parser, write_record
 from experiments.zero_shot import find_or_create_run, finish_run, plan_row
-from udml_core.base.arrays import Array, Integers
+from udml_core.base.arrays import Array, Integers, evenly_spaced
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of
+from udml_core.data.refinement_views import View, view_features_of_some
 from udml_core.data.splits import make_split
-from udml_core.numerics.evaluation import effective_rank
+from udml_core.numerics.evaluation import effective_rank, kmeans_clusters
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.refinement.ranking_measures import label_free_measures, retrieval_measures
-from udml_core.numerics.second_opinion import Interval, Judge, paired_difference
+from udml_core.numerics.second_opinion import VIEWED, Interval, Judge, paired_difference, vote
+from udml_core.work.workers.analyse import ZOOM
 
-FIRST, GROUPS = (1, 2, 5, 10, 20), (30, 60, 100, 200)
-"""The numbers of results among which a summary chooses."""
+FIRST, GROUPS = ("1", "2", "5", "10"), ("30", "60", "100", "typical")
+"""The numbers of results among which a summary chooses; `typical` is the size that the judges see, the smallest."""
 RECIPES = ("whiten", "average:k=5", "average:k=10,times=2", "average:k=20,times=2,alpha=3", "whiten+average:k=5",
            "whiten+average:k=10,times=2", "whiten+average:k=20,times=2,alpha=3", "whiten+average:k=40,times=3,alpha=3",
            "rerank", "whiten+rerank", "whiten+diffuse", "reduce:dimension=16", "reduce:dimension=4")
 NOISE = (0.3, 0.6, 1.0, 1.5)
 """Standard deviations of noise added to unit features, as shares of their length: embeddings that are worse."""
-SEEDS = 3
-"""Seeds of every trained row; further seeds are measured after the first of all rows."""
 HEADS = 10
 """Passes over the training images of every head."""
 JUDGES = {"pixels": ("efficientnet-lite0", "squeezenet"), "efficientnet-lite0": ("squeezenet", "pixels"),
           "squeezenet": ("efficientnet-lite0", "pixels")}
 """The judges of an encoder's embeddings."""
-LARGE = 2.0
-"""Smallest difference, in points of MAP@R, whose sign must agree."""
+LARGE, TINY = 2.0, 0.5
+"""Smallest difference in points whose sign must agree, and the largest loss with which "better" is not false."""
 
 
 def main() -> None:
@@ -76,21 +79,27 @@ def main() -> None:
     until = time.monotonic() + 60 * options.budget
     record = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {"places": {}}
     for track in tracks():
-        if options.dataset and track.dataset not in options.dataset:
+        if options.dataset is None or track.dataset in options.dataset:
+            measure(track, record["places"], options, until)
+    places = {name: place for name, place in record["places"].items() if place["comparisons"]}
+    summary = {name: summarize(name, places) for name in places}
+    totals = {question: total(summary, question) for question in ("first result", "whole group")}
+    write_record(options.out, provenance("second_opinion") | {"places": places, "summary": summary, "totals": totals})
+    print(json.dumps({"summary": summary, "totals": totals}, indent=1))
+
+
+def measure(track: Track, places: dict[str, Any], options: argparse.Namespace, until: float) -> None:
+    """Measure the rows of a data set that the record lacks and that fit into the time."""
+    place = places.setdefault(name_of(track), {"comparisons": {}})
+    for row, compute in comparisons(track, options.runs, place):
+        if row.name in place["comparisons"]:
             continue
-        own = record["places"].setdefault(name_of(track), {"comparisons": {}})["comparisons"]
-        for row, measure in comparisons(track, options.runs):
-            if row.name in own:
-                continue
-            if time.monotonic() + row.seconds > until:
-                print(f"not measured: {name_of(track)}, {row.name}: needs about {row.seconds:.0f} seconds", flush=True)
-                continue
-            own[row.name] = measure()
-            print(name_of(track), row.name, own[row.name]["truth"], flush=True)
-            write_record(options.out, provenance("second_opinion") | {"places": record["places"]})
-    summary = {name: summarize(name, record["places"]) for name in record["places"]}
-    write_record(options.out, provenance("second_opinion") | {"places": record["places"], "summary": summary})
-    print(json.dumps(summary, indent=1))
+        if time.monotonic() + row.seconds > until:
+            print(f"not measured: {name_of(track)}, {row.name}: needs about {row.seconds:.0f} seconds", flush=True)
+            continue
+        place["comparisons"][row.name] = compute()
+        print(name_of(track), row.name, place["comparisons"][row.name]["truth"], flush=True)
+        write_record(options.out, provenance("second_opinion") | {"places": places})
 
 
 def tracks() -> Iterator[Track]:
@@ -121,6 +130,7 @@ class Half:
         training: Frozen features of the training half.
         before: Ranking (n, k) of the frozen features.
         judges: The judges by name.
+        group: Number of images of a typical group, as the judges see it.
     """
 
     dataset: Dataset
@@ -130,6 +140,7 @@ class Half:
     training: Array
     before: Integers
     judges: dict[str, Judge]
+    group: int
 
     @classmethod
     def of(cls, track: Track) -> Half:
@@ -137,75 +148,102 @@ class Half:
         dataset = catalog.load(track.dataset)
         split, labels = make_split(dataset, "zero-shot"), np.asarray(dataset.labels)
 
-        def features(backbone: str, size: int) -> Array:
-            return np.asarray(features_of(dataset, Encoder(choose_spec(backbone, dataset.native_size, dataset.gray,
-                                                                       size=size))))
+        def encoder(backbone: str, size: int) -> Encoder:
+            return Encoder(choose_spec(backbone, dataset.native_size, dataset.gray, size=size))
 
-        own = features(track.backbone, track.size)
-        judges = {judge: Judge.of(features(judge, min(32, track.size) if judge == "pixels" else max(96, track.size))
-                                  [split.test]) for judge in JUDGES[track.backbone]}
-        frozen, test_labels = unit_rows(own[split.test]), labels[split.test]
-        return cls(dataset, split.test, test_labels, frozen, unit_rows(own[split.train]),
-                   nearest(frozen, deepest(test_labels))[1], judges)
+        seen = evenly_spaced(len(split.test), VIEWED)
+        judges = {}
+        for judge in JUDGES[track.backbone]:
+            of_judge = encoder(judge, min(32, track.size) if judge == "pixels" else max(96, track.size))
+            views = view_features_of_some(dataset, of_judge, View(zoom=ZOOM), split.test[seen])
+            judges[judge] = Judge.of(np.asarray(features_of(dataset, of_judge))[split.test], (seen, views))
+        own = unit_rows(features_of(dataset, encoder(track.backbone, track.size)))
+        frozen, group = own[split.test], min(judge.group for judge in judges.values())
+        depth = deepest(labels[split.test], group)
+        return cls(dataset, split.test, labels[split.test], frozen, own[split.train], nearest(frozen, depth)[1], judges,
+                   group)
 
-    def compare(self, ranking: Integers, rank: float) -> dict[str, Any]:
-        """Compare a ranking with that of the frozen features.
-
-        Args:
-            ranking: Rows (n, k), nearest first.
-            rank: Effective rank of the embedding.
-        """
+    def compare(self, ranking: Integers, embedding: Array) -> dict[str, Any]:
+        """Compare an embedding (n, d) and its ranking (n, k), nearest first, with those of the frozen features."""
         queries = np.arange(len(self.test))
         before, after = (retrieval_measures(rows, self.labels, self.labels, inside=True)
                          for rows in (self.before, ranking))
         truth = {name: [round(before[name], 2), round(after[name], 2)] for name in before}
-        opinions = {
-            name: {**{f"first {count}": opinion(paired_difference(judge.whitened, queries, self.before[:, :count],
-                                                                  ranking[:, :count])) for count in FIRST},
-                   **{f"group {count}": opinion(paired_difference(judge.refined, queries, self.before[:, :count],
-                                                                  ranking[:, :count])) for count in GROUPS}}
-            for name, judge in self.judges.items()}
-        own = label_free_measures(ranking, self.before)
-        own |= {"hubness": -own["hubness"], "effective rank": rank}
-        return {"truth": truth, "opinions": opinions, "own": {name: round(value, 3) for name, value in own.items()}}
+
+        def opinion(rows: Array, count: str) -> list[float]:
+            depth = self.group if count == "typical" else int(count)
+            interval = paired_difference(rows, queries, self.before[:, :depth], ranking[:, :depth])
+            return [round(interval.difference, 6), round(interval.error, 6)]
+
+        opinions = {name: {**{f"first {count}": opinion(judge.whitened, count) for count in FIRST},
+                           **{f"group {count}": opinion(judge.refined, count) for count in GROUPS}}
+                    for name, judge in self.judges.items()}
+        return {"truth": truth, "opinions": opinions, "own": self.own_measures(ranking, embedding)}
+
+    def own_measures(self, ranking: Integers, embedding: Array) -> dict[str, float]:
+        """Return measures that need neither labels nor a judge; higher is better for all."""
+        values = label_free_measures(ranking, self.before)
+        clusters = kmeans_clusters(unit_rows(embedding), round(len(embedding) / self.group))
+        values |= {"hubness": -values["hubness"], "effective rank": effective_rank(embedding),
+                   "alpha-ReQ": -abs(spectral_exponent(embedding) - 1),
+                   "silhouette of k-means": float(silhouette_score(unit_rows(embedding), clusters,
+                                                                   sample_size=1000, random_state=0))}
+        return {name: round(value, 3) for name, value in values.items()}
 
 
-def deepest(labels: Integers) -> int:
+def deepest(labels: Integers, group: int) -> int:
     """Return how many results MAP@R and the largest group need."""
-    return min(len(labels) - 1, max(*GROUPS, int(np.unique(labels, return_counts=True)[1].max()) - 1))
+    largest = int(np.unique(labels, return_counts=True)[1].max()) - 1
+    return min(len(labels) - 1, max(group, largest, *(int(count) for count in GROUPS if count != "typical")))
 
 
-def opinion(interval: Interval) -> list[float]:
-    """Return difference and standard error as the record stores them."""
-    return [round(interval.difference, 6), round(interval.error, 6)]
+def spectral_exponent(embedding: Array) -> float:
+    """Return the exponent of the power law that the eigenvalues of the covariance follow, fitted by least squares."""
+    values = np.linalg.svd(embedding - embedding.mean(axis=0), compute_uv=False) ** 2
+    values = values[values > 1e-8 * values[0]]
+    ranks = np.log(np.arange(1, len(values) + 1))
+    return float(-np.polyfit(ranks, np.log(values), 1)[0]) if len(values) > 1 else 0.0
 
 
-def comparisons(track: Track, runs: Path) -> Iterator[tuple[Compared, Callable[[], dict[str, Any]]]]:
-    """Yield each row of a data set with the function that measures it, cheap rows first."""
+def comparisons(track: Track, runs: Path, place: dict[str, Any]
+                ) -> Iterator[tuple[Compared, Callable[[], dict[str, Any]]]]:
+    """Yield each row of a data set with the function that measures it, cheap rows first.
+
+    Args:
+        track: The data set.
+        runs: Folder that keeps the runs.
+        place: The data set's part of the record, which receives the weights of the judges and the size of a group.
+    """
     methods = [replace(row, seeds=1) for row in benchmark_rows(track) if row.is_method and row.method != "frozen"]
     if not methods:
         return
+
+    @cache
+    def half() -> Half:
+        read = Half.of(track)
+        place["weights"] = {name: round(judge.weight, 3) for name, judge in read.judges.items()}
+        place["group"] = read.group
+        return read
+
     with first_images(methods[0], runs):
-        half = Half.of(track)
         for recipe in RECIPES:
-            yield replace(methods[0], name=recipe, seconds=2.0), lambda recipe=recipe: refined(half, recipe)
+            yield replace(methods[0], name=recipe, seconds=2.0), lambda recipe=recipe: refined(half(), recipe)
         for share in NOISE:
-            yield replace(methods[0], name=f"noise {share}", seconds=2.0), lambda share=share: noisy(half, share)
+            yield replace(methods[0], name=f"noise {share}", seconds=2.0), lambda share=share: noisy(half(), share)
         for row in sorted(methods, key=lambda row: row.seconds):
-            yield row, lambda row=row: trained(half, row, runs)
+            yield row, lambda row=row: trained(half(), row, runs)
 
 
 def refined(half: Half, recipe: str) -> dict[str, Any]:
     """Compare refined features."""
     refiner = Refiner(recipe).fit(half.frozen, training=half.training)
-    return half.compare(refiner.neighbors(half.before.shape[1]).indices, effective_rank(refiner.embedding_))
+    return half.compare(refiner.neighbors(half.before.shape[1]).indices, refiner.embedding_)
 
 
 def noisy(half: Half, share: float) -> dict[str, Any]:
     """Compare features with noise."""
-    lengths = np.linalg.norm(half.frozen, axis=1, keepdims=True)
     noise = np.random.default_rng(0).standard_normal(half.frozen.shape) / np.sqrt(half.frozen.shape[1])
-    return embedded(half, half.frozen + share * lengths * noise)
+    return embedded(half, half.frozen + share * noise)
 
 
 def trained(half: Half, row: Compared, runs: Path) -> dict[str, Any]:
@@ -217,57 +255,88 @@ def trained(half: Half, row: Compared, runs: Path) -> dict[str, Any]:
 
 def embedded(half: Half, embedding: Array) -> dict[str, Any]:
     """Compare an embedding, ranked by its own Euclidean distance."""
-    return half.compare(nearest(embedding, half.before.shape[1])[1], effective_rank(embedding))
+    return half.compare(nearest(embedding, half.before.shape[1])[1], embedding)
 
 
-def summarize(name: str, every: dict[str, Any]) -> dict[str, Any]:
-    """Return what each judge of a data set predicts, with the numbers of results chosen on the other data sets."""
-    others = {other: place for other, place in every.items() if other.split(",")[0] != name.split(",")[0]}
-    first = max(FIRST, key=lambda count: mean_correlation(others, f"first {count}", "recall@1"))
-    group = max(GROUPS, key=lambda count: mean_correlation(others, f"group {count}", "map@r"))
-    rows = list(every[name]["comparisons"].values())
-    own = {measure: {truth: round(correlation([row["own"][measure] for row in rows], differences(rows, truth)), 2)
-                     for truth in ("recall@1", "map@r")} for measure in rows[0]["own"]} if rows else {}
-    return {"comparisons": len(rows), "first": first, "group": group, "own measures": own,
-            "judges": {judge: {"first results": judged(rows, judge, f"first {first}", "recall@1"),
-                               "groups": judged(rows, judge, f"group {group}", "map@r")}
-                       for judge in (rows[0]["opinions"] if rows else {})}}
+def summarize(name: str, places: dict[str, Any]) -> dict[str, Any]:
+    """Return how often verdicts on a data set are right, with numbers of results chosen on the other data sets."""
+    others = [place for other, place in places.items() if other.split(",")[0] != name.split(",")[0]]
+    first = max(FIRST, key=lambda count: quality(others, f"first {count}", "recall@1"))
+    group = max(GROUPS, key=lambda count: quality(others, f"group {count}", "map@r"))
+    place = places[name]
+    rows = place["comparisons"]
+    own = {measure: {truth: round(correlation([row["own"][measure] for row in rows.values()],
+                                              differences(rows.values(), truth)), 2)
+                     for truth in ("recall@1", "map@r")} for measure in next(iter(rows.values()))["own"]}
+    return {"comparisons": len(rows), "own measures": own,
+            "first result": {"results": first} | judged(place, f"first {first}", f"group {group}", "recall@1"),
+            "whole group": {"results": group} | judged(place, f"group {group}", f"first {first}", "map@r")}
 
 
-def mean_correlation(every: dict[str, Any], measure: str, truth: str) -> float:
-    """Return the mean correlation over data sets and judges."""
-    values = [correlation([row["opinions"][judge][measure][0] for row in rows], differences(rows, truth))
-              for place in every.values() if len(rows := list(place["comparisons"].values())) > 2
-              for judge in rows[0]["opinions"]]
-    return float(np.mean(values)) if values else 0.0
+def quality(places: list[dict[str, Any]], measure: str, truth: str) -> tuple[float, float]:
+    """Return the share of right verdicts among large differences less false "better", then the mean correlation."""
+    right, large, correlations = 0, 0, []
+    for place in places:
+        true = differences(place["comparisons"].values(), truth)
+        verdicts = voted(place, measure)
+        is_large = np.abs(true) > LARGE
+        right += int((verdicts == np.sign(true))[is_large].sum()) - int(((verdicts > 0) & (true < -TINY)).sum())
+        large += int(is_large.sum())
+        correlations += [correlation([row["opinions"][judge][measure][0] for row in place["comparisons"].values()],
+                                     true) for judge in place["weights"]]
+    return (round(right / large, 3) if large else 0.0), float(np.mean(correlations or [0.0]))
 
 
-def judged(rows: list[dict[str, Any]], judge: str, measure: str, truth: str) -> dict[str, Any]:
-    """Return how well a judge's measure predicts the truth.
+def voted(place: dict[str, Any], measure: str) -> Integers:
+    """Return the verdict of all judges on each row: 1 for better, -1 for worse, 0 for neither."""
+    signs = {"better": 1, "worse": -1, "cannot tell": 0}
+    weights = list(place["weights"].values())
+    return np.array([signs[vote([Interval(0.0, *row["opinions"][judge][measure]) for judge in place["weights"]],
+                                weights)] for row in place["comparisons"].values()])
 
-    Correlation is Spearman's. Regret is what the embedding that the judge prefers loses against the truly best, in
-    points. Agreement is the share of equal signs among differences of more than 2 points. A false "better" is said of
-    an embedding that is truly worse.
+
+def judged(place: dict[str, Any], measure: str, other: str, truth: str) -> dict[str, Any]:
+    """Return how right the verdicts on a data set are.
+
+    Correlation is Spearman's, of each judge's difference with the truth. Of the differences of more than 2 points,
+    `decided` have a verdict, and `right` the true sign. A false "better" is said of a loss of more than half a point;
+    `false` lists every verdict against the true sign, with the difference. Regret is what the preferred embedding loses
+    against the truly best, frozen features included: the best-judged by the judge that counts most, among the
+    embeddings that are better in this measure and not worse in the other.
     """
-    opinions = np.array([row["opinions"][judge][measure] for row in rows])
-    true = differences(rows, truth)
-    says_better, says_worse = (opinions[:, 0] > 1.96 * opinions[:, 1]), (opinions[:, 0] < -1.96 * opinions[:, 1])
+    rows = place["comparisons"]
+    true, verdicts, contrary = differences(rows.values(), truth), voted(place, measure), voted(place, other)
     large = np.abs(true) > LARGE
-    best = np.append(true, 0.0)  # the frozen features may be chosen too
-    return {"correlation": round(correlation(opinions[:, 0], true), 2),
-            "regret": round(float(best.max() - best[np.append(opinions[:, 0], 0.0).argmax()]), 2),
-            "large": int(large.sum()), "agreement": int((np.sign(opinions[:, 0]) == np.sign(true))[large].sum()),
-            "better": int(says_better.sum()), "false better": int((says_better & (true < 0)).sum()),
-            "worse": int(says_worse.sum()), "false worse": int((says_worse & (true > 0)).sum())}
+    heaviest = max(place["weights"], key=lambda judge: place["weights"][judge])
+    said = np.array([row["opinions"][heaviest][measure][0] for row in rows.values()])
+    fit = (verdicts > 0) & (contrary >= 0)
+    preferred = float(true[fit][said[fit].argmax()]) if fit.any() else 0.0
+    false = {name: round(float(difference), 2) for name, difference, verdict in zip(rows, true, verdicts, strict=True)
+             if verdict * np.sign(difference) < 0}
+    return {"correlation": {judge: round(correlation([row["opinions"][judge][measure][0] for row in rows.values()],
+                                                     true), 2) for judge in place["weights"]},
+            "large": int(large.sum()), "decided": int((large & (verdicts != 0)).sum()),
+            "right": int((large & (verdicts == np.sign(true))).sum()),
+            "better": int((verdicts > 0).sum()), "worse": int((verdicts < 0).sum()),
+            "false better": int(((verdicts > 0) & (true < -TINY)).sum()), "false": false,
+            "regret": round(max(float(true.max()), 0.0) - preferred, 2)}
 
 
-def differences(rows: list[dict[str, Any]], truth: str) -> Array:
+def total(summary: dict[str, Any], question: str) -> dict[str, Any]:
+    """Add up what the verdicts on all data sets are worth."""
+    of = [place[question] for place in summary.values()]
+    counts = {name: sum(place[name] for place in of) for name in ("large", "decided", "right", "better",
+                                                                  "false better", "worse")}
+    return counts | {"largest regret": max(place["regret"] for place in of)}
+
+
+def differences(rows: Iterable[dict[str, Any]], truth: str) -> Array:
     return np.array([row["truth"][truth][1] - row["truth"][truth][0] for row in rows])
 
 
 def correlation(first: Any, second: Any) -> float:
     """Return Spearman's rank correlation; 0 where a side is constant."""
-    value = float(spearmanr(first, second).statistic)
+    value = float(spearmanr(first, second).statistic) if len(np.unique(first)) > 1 < len(np.unique(second)) else 0.0
     return value if np.isfinite(value) else 0.0
 
 
