@@ -66,6 +66,8 @@ HEADS = 10
 JUDGES = {"pixels": ("efficientnet-lite0", "squeezenet"), "efficientnet-lite0": ("squeezenet", "pixels"),
           "squeezenet": ("efficientnet-lite0", "pixels")}
 """The judges of an encoder's embeddings."""
+QUESTIONS = {"first result": "recall@1", "whole group": "map@r"}
+"""The measure from labels that each question follows."""
 LARGE, TINY = 2.0, 0.5
 """Smallest difference in points whose sign must agree, and the largest loss with which "better" is not false."""
 
@@ -83,8 +85,10 @@ def main() -> None:
             measure(track, record["places"], options, until)
     places = {name: place for name, place in record["places"].items() if place["comparisons"]}
     summary = {name: summarize(name, places) for name in places}
-    totals = {question: total(summary, question) for question in ("first result", "whole group")}
-    write_record(options.out, provenance("second_opinion") | {"places": places, "summary": summary, "totals": totals})
+    totals = {question: total(summary, question) for question in QUESTIONS}
+    write_record(options.out, provenance("second_opinion") | {
+        "datasets": {question.capitalize(): {"rows": table(summary, question)} for question in QUESTIONS},
+        "totals": totals, "summary": summary, "places": places})
     print(json.dumps({"summary": summary, "totals": totals}, indent=1))
 
 
@@ -320,6 +324,19 @@ def judged(place: dict[str, Any], measure: str, other: str, truth: str) -> dict[
             "better": int((verdicts > 0).sum()), "worse": int((verdicts < 0).sum()),
             "false better": int(((verdicts > 0) & (true < -TINY)).sum()), "false": false,
             "regret": round(max(float(true.max()), 0.0) - preferred, 2)}
+
+
+def table(summary: dict[str, Any], question: str) -> dict[str, dict[str, float]]:
+    """Return the rows of a table with the verdicts on each data set, and measures that need no judge beside them."""
+    rows = {}
+    for name, place in summary.items():
+        of = place[question]
+        shown = {"differences of 2 points": of["large"], "with a verdict": of["decided"], "right": of["right"],
+                 "called better": of["better"], "falsely better": of["false better"], "regret": of["regret"],
+                 "correlation of the judges": max(of["correlation"].values())}
+        rows[name] = shown | {f"correlation of {measure}": values[QUESTIONS[question]]
+                              for measure, values in place["own measures"].items()}
+    return rows
 
 
 def total(summary: dict[str, Any], question: str) -> dict[str, Any]:
