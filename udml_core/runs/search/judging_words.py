@@ -33,8 +33,8 @@ def result_words(share: Share, comparison: Comparison, names: tuple[str, str] = 
     if not share.count:
         return f"No judgments yet {differing}"
     leader = names[int(leads(share))]
-    return (f"After {counted(share.count, 'judgment')}: {leader} finds the better image in {interval_words(share)} % of "
-            f"the differing queries {differing}")
+    return (f"After {counted(share.count, 'judgment')}: {leader} finds the better image in {interval_words(share)} % "
+            f"of the differing queries {differing}")
 
 
 def leads(share: Share) -> bool:
