@@ -75,8 +75,13 @@ def advice_words(judging: Judging, names: tuple[str, str] = ("A", "B")) -> str:
         return f"Decided: {names[int(leads(share))]} is better in more than half of them.{all_judged}"
     needed, is_least = judging.left()
     if needed is None:
-        return ("Not decided, and many more judgments would be needed: the two are about equally good. You can stop "
-                "here.")
+        return "Not decided: the two are nearly level so far, and many more judgments would be needed."
     more = "more judgment" if needed == 1 else "more judgments"
     return (f"Not decided: at least {needed} {more}." if is_least else
-            f"Not decided: about {needed} {more} if the trend goes on.")
+            f"Not decided: about {rounded(needed)} {more} if the trend goes on.")
+
+
+def rounded(count: int) -> int:
+    """Round a forecast, which is rough: to fives above 10, to tens above 30."""
+    step = 1 if count <= 10 else 5 if count <= 30 else 10
+    return step * round(count / step)
