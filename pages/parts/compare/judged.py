@@ -113,7 +113,7 @@ def show_files(judging: Judging) -> None:
         with st.popover("Import judgments", icon=":material/group_add:"):
             st.caption("Add the judgments of another person, who exported them as JSON for the same two embeddings.")
             file = st.file_uploader("JSON file", type="json", key="judge-file")
-            clicked = st.button("Add these judgments", icon=":material/upload:", disabled=file is None)
+            clicked = st.button("Add these judgments", icon=":material/upload:", key="judge-add", disabled=file is None)
             with keep_user_errors("judge-import", file and file.file_id, clicked):
                 if clicked and file is not None:
                     st.success(read_judgments(file.getvalue(), file.name, judging).words)

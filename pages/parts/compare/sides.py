@@ -21,6 +21,8 @@ from .choosing import FEWEST, PARAMETER, compared_by_default, rivals_of
 
 LETTERS = ("a", "b")
 FINAL = "final"
+INSTEAD = {FROZEN: (FROZEN, "initial")}
+"""What is compared if the features that a link names are no longer in the cache."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,8 @@ def _choose_side(letter: str, runs: Sequence[Run], wanted: str) -> tuple[Side, s
                             key=f"judge-{letter}-run-{runs[0].spec().fingerprint[:8] if letter == 'b' else ''}")
     retrieval = load_retrieval(by_id[run_id])
     frames = own_titles(retrieval)
-    first = wanted_frame if run_id == wanted_run and wanted_frame in frames else FINAL
+    stored = [name for name in INSTEAD.get(wanted_frame, (wanted_frame,)) if name in frames and run_id == wanted_run]
+    first = next(iter(stored), FINAL)
     frame = right.selectbox(f"Embedding {letter.upper()}", list(frames), list(frames).index(first),
                             format_func=frames.__getitem__, key=f"judge-{letter}-frame-{run_id}")
     write_address(letter, side_name(run_id, frame))
