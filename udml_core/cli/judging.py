@@ -87,14 +87,14 @@ def _open_side(text: str, root: Path | None, like: Side | None = None) -> Side:
 
 def _ask(judging: Judging) -> None:
     """Ask about queries until the input ends or the person quits."""
-    from udml_core.runs.search.judging_words import BLIND, advice_words
+    from udml_core.runs.search.judging_words import advice_words
 
     while (question := judging.question()) is not None:
         _show(judging, question)
         match (line := sys.stdin.readline()).strip().lower()[:1]:
             case key if key in CHOICES and key:
                 judging.answer(question, CHOICES[key])
-                typer.echo(f"{judging.count(judging.judge)} judged. {advice_words(judging, BLIND)}", err=True)
+                typer.echo(f"{judging.count(judging.judge)} judged. {advice_words(judging)}", err=True)
             case "u":
                 undone = judging.undo()
                 typer.echo("Undone." if undone else "There is nothing to undo.", err=True)

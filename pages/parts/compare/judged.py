@@ -65,11 +65,11 @@ def show_judged(judging: Judging, names: tuple[str, str]) -> None:
         _show_people(judging, names)
     else:
         st.markdown(unbroken(f"{result_words(own, comparison, (first, second))}. "
-                             f"{advice_words(judging, (first, second))}"))
+                             f"{advice_words(judging)}"))
         range_bar(own, is_blind=False)
     _show_queries(judging, names)
-    st.caption("Equal counts as half for each. The interval holds with 95 % certainty, whenever you stop, for all "
-               "differing queries; for the other queries both embeddings find the same image.")
+    st.caption(unbroken("The interval holds with 95 % certainty, whenever you stop, for all differing queries; for the "
+                        "other queries both embeddings find the same image."))
 
 
 def _show_people(judging: Judging, names: tuple[str, str]) -> None:

@@ -93,7 +93,7 @@ def _explain(contest: Contest, comparison: Comparison) -> str:
     retrieval = contest.sides[0].retrieval
     pool = among(comparison.images, retrieval.split, len(comparison.dataset))
     return (f"**A** {first} · **B** {second}. {differing_words(comparison)}; neighbors are searched {pool}. The two "
-            "images are the nearest in A and in B, in random order.")
+            "images are the nearest in A and in B, in random order. An equal answer counts as half for each.")
 
 
 def _show_question(judging: Judging, question: Question) -> None:
@@ -138,7 +138,7 @@ def _undo(judging: Judging) -> None:
 def _show_progress(judging: Judging) -> None:
     """Show what the judgments say so far, without saying of which embedding, and when to stop."""
     share, comparison = judging.share(judging.judge), judging.comparison
-    result, advice = f"{result_words(share, comparison, BLIND)}.", advice_words(judging, BLIND)
+    result, advice = f"{result_words(share, comparison, BLIND)}.", advice_words(judging)
     message = st.session_state.pop(MESSAGE, "")
     with st.container(key="judge-progress"):
         with st.container(horizontal=True, vertical_alignment="center"):

@@ -60,19 +60,17 @@ def percent_words(share: float) -> str:
     return f"{percent:.0f}" if 1 <= percent <= 99 or percent in (0, 100) else f"{percent:.1f}"
 
 
-def advice_words(judging: Judging, names: tuple[str, str] = ("A", "B")) -> str:
+def advice_words(judging: Judging) -> str:
     """Say whether the person can stop, or how many more judgments the answer needs.
 
     Args:
         judging: The person's session.
-        names: The names of A and B.
     """
     share, total = judging.share(judging.judge), len(judging.comparison.differing)
-    if share.count == total and not share.is_decided:
-        return f"All {total:,} differing queries are judged: both are equally good."
+    if share.count == total:
+        return f"All {total:,} differing queries are judged{'' if share.is_decided else ': both are equally good'}."
     if share.is_decided:
-        all_judged = " All differing queries are judged." if share.count == total else " You can stop here."
-        return f"Decided: {names[int(leads(share))]} is better in more than half of them.{all_judged}"
+        return "Decided: the range excludes 50 %, so you can stop here."
     needed, is_least = judging.left()
     if needed is None:
         return "Not decided: the two are nearly level so far, and many more judgments would be needed."
