@@ -37,7 +37,7 @@ def no_judgments(run: Run) -> None:
 
 
 def judged(run: Run, judge: str = "me", frames: tuple[str, str] = ("initial", "final")) -> Judging:
-    """Return the stored session of a person."""
+    """Return the stored session of a judge."""
     retrieval = Retrieval(run)
     return Judging(compare(Side(retrieval, frames[0]), Side(retrieval, frames[1])), judge)
 

@@ -84,7 +84,7 @@ def misses(share: float, error: float, sessions: int) -> int:
         judging, person = Judging(comparison_of(f"{share}-{error}-{sessions}-{session}")), Person(session, share, error)
         for _ in range(MOST):
             person.answer(judging)
-        at_last = judging.share("me")  # intervals only shrink, so it is within those of all stops before
+        at_last = judging.share("me")  # intervals only shrink, so it is within the intervals of all stops before
         missed += not covers(at_last.low, at_last.high, [person.values])
     return missed
 

@@ -100,7 +100,7 @@ def comparison_key(names: Sequence[str], gallery: Gallery) -> str:
 def compare(first: Side, second: Side, gallery: Gallery = "test") -> Comparison:
     """Find the queries for which two embeddings have different nearest images.
 
-    Both search the same images: those of the gallery that both embeddings have and that no run excludes.
+    Both search the same images: the images of the gallery that both embeddings have and that no run excludes.
 
     Args:
         first: Embedding A.

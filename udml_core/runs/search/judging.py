@@ -1,15 +1,16 @@
 """A session of blind judgments: the next query, the answers of several people, and what they say so far.
 
-Everybody judges the queries of a comparison in one order, which is uniformly random, from its beginning. A person's
-judgments are therefore a uniform sample without replacement at every stop, as `share_of` needs it. Judgments behind a
-query that a person has not answered, because a line of the log was lost, count once this query is answered; it is the
-next that the person sees.
+Everybody judges the queries of a comparison in one order, which is uniformly random, from its beginning. A judge's
+answers are therefore a uniform sample without replacement at every stop, as `share_of` needs it. If a line of the log
+is lost, its query is the next that the judge sees, and the answers behind it count once it is answered.
 
-Several people's judgments count together for the queries that all of them have judged: the shortest of their sessions,
-which is again a beginning of the order. Each of these queries has the mean of their answers as its value. The value
-depends on the query alone, not on who answered first or who stopped where, so it is fixed before the order is drawn,
-and the interval holds at every stop for the share that these people would find in all differing queries. Queries that
-only some people have judged would mix different values in one sequence, so that they count for these people alone.
+Several people's answers count together for the queries that all of them have judged. These are the queries of the
+shortest session, again a beginning of the order. The value of a query is the mean of its answers. It depends on the
+query alone, not on who answered first or stopped where, as if it were fixed before the order is drawn, so the
+interval holds at every stop for the share that these people would find in all differing queries. Queries that only
+some of them have judged have other values, which would mix two shares in one sequence; they count in the results of
+their judges alone. Who takes part is a part of the question: leaving out people after seeing their answers would bias
+the result, so that everyone in the log counts.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Judging:
         return self.question_at(position) if position < len(self.comparison.differing) else None
 
     def question_at(self, position: int, judge: str | None = None) -> Question:
-        """Return the query at a position of the order, with its sides for a person, by default the session's."""
+        """Return the query at a position of the order, with its sides for a judge, by default the session's."""
         left, right = self.comparison.candidates[position].tolist()
         if self.comparison.is_swapped(self.judge if judge is None else judge, position):
             left, right = right, left
@@ -106,7 +107,7 @@ class Judging:
         return True
 
     def add(self, judgment: Judgment) -> bool:
-        """Store a judgment, which may be another person's; return whether it is about one of the queries."""
+        """Store a judgment, which may be another judge's; return whether it is about one of the queries."""
         if self._position(judgment) is None:
             return False
         self._log.add(judgment)
@@ -116,7 +117,7 @@ class Judging:
     def undo(self) -> Question | None:
         """Revert the person's last answer and return its question; None if there is none.
 
-        An answer that was reverted never counted: a person's answer to a query is the last.
+        An answer that was reverted never counted: a judge's answer to a query is the last.
 
         Raises:
             UserError: The log cannot be written.
@@ -139,22 +140,22 @@ class Judging:
         return [judge for judge in self.judges() if self.count(judge)]
 
     def judgments(self, judge: str) -> list[Judgment]:
-        """Return a person's judgments in the order of the queries."""
+        """Return a judge's judgments in the order of the queries."""
         return [judgment for _, judgment in sorted(self._answers.get(judge, {}).items())]
 
     def count(self, judge: str) -> int:
-        """Return the number of queries that a person has judged from the beginning of the order, without a gap."""
+        """Return the number of queries that a judge has judged from the beginning of the order, without a gap."""
         answers, count = self._answers.get(judge, {}), 0
         while count in answers:
             count += 1
         return count
 
     def values(self, judge: str) -> list[float]:
-        """Return a person's judgments that count, in order: 1 where B is better, 0 where A is, 0.5 for equal."""
+        """Return a judge's judgments that count, in order: 1 where B is better, 0 where A is, 0.5 for equal."""
         return [self.value(judge, position) for position in range(self.count(judge))]
 
     def value(self, judge: str, position: int) -> float:
-        """Return a person's judgment of the query at a position."""
+        """Return a judge's judgment of the query at a position."""
         better = self._answers[judge][position].better
         if better is None:
             return EQUAL
