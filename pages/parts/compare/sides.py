@@ -58,7 +58,10 @@ def choose_contest(runs: Sequence[Run]) -> Contest:
     wanted = wanted_sides(runs)
     first, first_title = _choose_side("a", runs, wanted[0])
     run = first.retrieval.run
-    second, second_title = _choose_side("b", [run, *rivals_of(run, runs)], wanted[1])
+    rivals = rivals_of(run, runs)
+    fits = wanted[1].rpartition(SEPARATOR)[0] in {run.id, *(rival.id for rival in rivals)}
+    opponent = side_name(rivals[0].id, FINAL) if rivals else side_name(run.id, FROZEN)
+    second, second_title = _choose_side("b", [run, *rivals], wanted[1] if fits else opponent)
     gallery: Gallery = "test"
     if first.retrieval.split.name != "all":
         gallery = choose_segment("Search in", "gallery", GALLERIES, "test", key="judge-gallery",
