@@ -6,36 +6,51 @@ import streamlit as st
 
 from pages.parts.compare.choosing import FEWEST, choose_compared, share_images
 from pages.parts.compare.classes import show_classes
+from pages.parts.compare.judging import show_judging
 from pages.parts.compare.matched_maps import show_maps
 from pages.parts.compare.queries import show_same_query, show_wins
 from pages.parts.compare.seed_means import MOST_RANKED, show_measures, show_settings
 from pages.parts.curves.run_curves import show_curves
-from pages.parts.shell.address import address_decides, choice_from_address, note_address, note_click, write_address
+from pages.parts.shell.address import address_decides, note_address, note_click, write_address
 from pages.parts.shell.empty_state import offer_example
 from pages.parts.shell.focus import carry_image
 from pages.parts.shell.run_status import run_titles
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.runs import Run, list_runs, runs_folder
 
-QUERY, WINS, CLASSES = "Same query", "Where they differ", "Classes"
+QUERY, WINS, JUDGE, CLASSES = "Same query", "Where they differ", "Judge", "Classes"
 MAPS, CURVES, SETTINGS = "Maps", "Curves", "Settings"
-PARTS = (QUERY, WINS, CLASSES, MAPS, CURVES, SETTINGS)
+PARTS = (QUERY, WINS, JUDGE, CLASSES, MAPS, CURVES, SETTINGS)
 PART = "compare-part"  # key of the choice
 OF_IMAGES = (QUERY, WINS, CLASSES, MAPS)
 FORMER = {"Who wins?": WINS}  # parts by the names that older links hold
 
 
-def choose_part(first: str) -> str:
-    """Choose what is compared; the address holds the choice, and decides when the browser goes Back or Forward.
+def decide_part() -> str | None:
+    """Decide which part is shown before the page draws anything; the part Judge has a head of its own.
 
-    Args:
-        first: The part without a choice.
+    The address holds the choice, and decides when the browser goes Back or Forward.
+
+    Returns:
+        The part; None for the first.
     """
     if following := st.session_state.pop("compare-next-part", None):
         st.session_state[PART] = following
     elif address_decides("part", PART):
         linked = st.query_params.get("part", "")
-        st.session_state[PART] = FORMER.get(linked) or choice_from_address("part", PARTS, first)
+        st.session_state[PART] = FORMER.get(linked, linked)
+    if st.session_state.get(PART) not in PARTS:
+        st.session_state.pop(PART, None)
+    return st.session_state.get(PART)
+
+
+def choose_part(first: str) -> str:
+    """Choose what is compared.
+
+    Args:
+        first: The part without a choice.
+    """
+    st.session_state.setdefault(PART, first)
     part: str = st.segmented_control("Compare", PARTS, required=True, key=PART, on_change=note_click,
                                      args=(PART,), label_visibility="collapsed") or first
     write_address("part", part, first)
@@ -76,7 +91,12 @@ def compare(runs: Sequence[Run]) -> None:
 st.title("Compare")
 with show_user_errors():
     finished = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"]
-    if len(finished) < FEWEST:
+    if decide_part() == JUDGE and finished:
+        choose_part(QUERY)
+        show_judging(finished)
+    elif len(finished) < FEWEST:
+        if finished:
+            choose_part(QUERY)
         st.info("Comparing needs two finished runs. Train a run, then come back.", icon=":material/lightbulb:")
         st.page_link("pages/train.py", label="Train", icon=":material/model_training:")
         offer_example()

@@ -9,6 +9,7 @@ from pages.parts.refine.live import load_live
 from pages.parts.refine.query import choose_query, current_query, explain_rank, show_query
 from pages.parts.refine.recipe_effect import show_measures, show_protocol, warn_of_fall
 from pages.parts.shell.analyses import load_result, request_analysis, show_analysis_progress
+from pages.parts.shell.confirming import link_to_judging
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.methods.distill import Distill
@@ -39,6 +40,7 @@ def show_actions(run: Run, recipe: Recipe) -> None:
         if is_done:
             st.page_link("pages/retrieval.py", label="Search the refined embedding", icon=":material/image_search:",
                          query_params={"run": run.id, "refined": analysis.id})
+            link_to_judging([(run, "final"), (run, analysis.id)])
         with st.popover("Copy recipe", icon=":material/content_copy:"):
             show_copies(run, recipe)
     if is_done:

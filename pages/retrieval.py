@@ -25,6 +25,7 @@ from pages.parts.retrieval.samples import (
     shown_query,
 )
 from pages.parts.shell.cached import load_retrieval
+from pages.parts.shell.confirming import link_to_judging
 from pages.parts.shell.interesting import Strip
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.run_status import escaped
@@ -84,7 +85,7 @@ def show_query_row(retrieval: Retrieval, query: PageQuery, strip: Strip) -> None
 
 
 def show_single_query(retrieval: Retrieval, index: int, rankings: list[SearchResult], gallery: Gallery) -> None:
-    """Show a link to the page Neighborhoods, and the nearest image by epoch."""
+    """Show links to other pages about the results, and the nearest image by epoch."""
     final = next((ranking.hits for ranking in rankings if ranking.column.name == "final" and ranking.hits), [])
     with st.container(horizontal=True):
         if final:
@@ -92,6 +93,8 @@ def show_single_query(retrieval: Retrieval, index: int, rankings: list[SearchRes
                          query_params={"run": retrieval.run.id, "picked": str(index), "second": str(final[0].index)})
         st.page_link("pages/refine.py", label="Refine this embedding without labels", icon=":material/auto_fix_high:",
                      query_params={"run": retrieval.run.id})
+        link_to_judging([(column.retrieval.run, column.frame.name)
+                         for column in (ranking.column for ranking in rankings)])
     labels, names = retrieval.dataset.labels, retrieval.dataset.class_names
     if gallery == "test" and labels is not None and labels[index] not in labels[retrieval.split.test]:
         st.caption(f"No test image has the class {names[labels[index]]}: all its images are in the training half. "

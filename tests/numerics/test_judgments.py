@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.tiers import fast_first
-from udml_core.numerics.judgments import share_of
+from udml_core.numerics.judgments import judgments_left, share_of
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.65, 0.9])
@@ -85,6 +85,25 @@ def test_twelve_unanimous_judgments_decide_and_an_even_split_does_not() -> None:
     assert not share_of([1, 0] * 30, 200).is_decided
     assert not share_of([0.5] * 60, 200).is_decided
     assert not share_of([1] * 4, 200).is_decided
+
+
+@pytest.mark.parametrize("judgments", [[1, 1, 0, 1, 1, 0.5, 1], [0, 0, 1, 0, 0, 0], [1, 1]], ids=str)
+def test_the_forecast_is_the_first_judgment_that_decides(judgments: list[float]) -> None:
+    left = judgments_left(judgments, 500)
+    assert left is not None
+    continued = [*judgments, *judgments * 40]
+    decided = [share_of(continued[:len(judgments) + more], 500).is_decided for more in range(left + 1)]
+    assert decided == [False] * left + [True]
+    assert judgments_left(continued[:len(judgments) + left], 500) == 0
+
+
+def test_no_forecast_where_the_trend_does_not_decide() -> None:
+    assert judgments_left([1, 0] * 10, 500) is None
+    assert judgments_left([1, 1, 0], 500, most=5) is None
+    assert judgments_left([], 500) is None
+    assert judgments_left([1, 0], 2) is None
+    assert judgments_left([], 500, trend=[1]) == judgments_left([], 500, trend=[0]) == 9
+    assert judgments_left([], 3, trend=[1]) == 2, "two of three queries are most of them"
 
 
 def test_judgments_out_of_range_are_refused() -> None:

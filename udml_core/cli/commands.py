@@ -22,6 +22,7 @@ from udml_core.base.errors import UserError, counted, quoted
 from udml_core.base.paths import existing_path
 from udml_core.cli.engines import Engine, EngineOptions, requested_engine
 from udml_core.cli.galleries import index
+from udml_core.cli.judging import judge
 from udml_core.cli.options import Json, Root, call_with_options, parse_settings, root_of, takes_options
 from udml_core.cli.output import (
     analysis_line,
@@ -36,6 +37,7 @@ from udml_core.cli.output import (
     summarize_analysis,
     summarize_result,
     summarize_run,
+    write_file,
 )
 from udml_core.cli.sweeps import sweep, sweeps
 from udml_core.numerics.refinement.recipe import Recipe
@@ -63,6 +65,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
                   help="Metric learning with few labels or none.")
 app.command()(sweep)
 app.command()(sweeps)
+app.command()(judge)
 app.add_typer(index, name="index")
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the beginning of its id, or its folder.")]
 DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="The name of a data set, or a folder of images.")]
@@ -603,7 +606,7 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
                    f"found. Compute them: {shlex.join(command)}", err=True)
     report = report_of(audit_of(loaded, features, print_progress()), loaded, excluded_images(loaded), settings)
     if out is not None:
-        _write_file(out, json.dumps(report, indent=1, ensure_ascii=False).encode())
+        write_file(out, json.dumps(report, indent=1, ensure_ascii=False).encode())
     print_answer(report, as_json, lambda: audit_lines(report))
 
 
@@ -642,7 +645,7 @@ def exclude(dataset: DatasetName,
         changed = (exclusions.include if again else exclusions.exclude)(loaded, listed)
     names = exclusions.excluded_names(loaded)
     if out is not None:
-        _write_file(out, exclusions.write_list(loaded))
+        write_file(out, exclusions.write_list(loaded))
     typer.echo(f"{counted(changed, 'image')} changed; {len(names)} of {counted(len(loaded), 'image')} "
                f"{'is' if len(names) == 1 else 'are'} excluded", err=True)
     print_answer({"dataset": loaded.name, "changed": changed, "excluded": names,
@@ -686,16 +689,6 @@ def main() -> NoReturn:
     except OSError as error:  # a folder that cannot be written, a full disk
         exit_with(str(error))
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _write_file(path: Path, content: bytes) -> None:
-    from udml_core.base.files import replace_bytes
-
-    try:
-        replace_bytes(path, content)
-    except OSError as error:
-        raise UserError(f"{path} could not be written: {error.strerror or error}. Choose another file with "
-                        "--out.") from error
 
 
 def _follow_new_run(run: Run, wait: bool, as_json: bool) -> None:

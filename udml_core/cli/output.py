@@ -6,12 +6,13 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from udml_core.base.errors import counted
-from udml_core.base.files import jsonable
+from udml_core.base.errors import UserError, counted
+from udml_core.base.files import jsonable, replace_bytes
 from udml_core.runs.analyses import Analysis
 from udml_core.runs.tasks import LIVE_STATES
 
@@ -30,6 +31,19 @@ def print_answer(value: Any, as_json: bool, lines: Callable[[], list[str]]) -> N
     else:
         for line in lines():
             typer.echo(line)
+
+
+def write_file(path: Path, content: bytes, option: str = "--out") -> None:
+    """Write a file that an option names.
+
+    Raises:
+        UserError: It cannot be written.
+    """
+    try:
+        replace_bytes(path, content)
+    except OSError as error:
+        raise UserError(f"{path} could not be written: {error.strerror or error}. Choose another file with "
+                        f"{option}.") from error
 
 
 def print_levels(folder: Located, as_json: bool) -> None:

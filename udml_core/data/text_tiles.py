@@ -12,7 +12,7 @@ from pathlib import Path
 from PIL import Image, ImageDraw, ImageFont
 
 from udml_core.base.paths import may_read
-from udml_core.data.dataset import read_image
+from udml_core.data.dataset import Dataset, FileImages, read_image
 
 TILE = 96
 """Side of a tile in pixels."""
@@ -111,3 +111,11 @@ class TableImages:
             return path if path.is_relative_to(self.root) and may_read(path) and path.exists() else None
         except (OSError, ValueError, RuntimeError):  # a name too long or not allowed, a null byte, a loop of links
             return None
+
+
+def image_path(dataset: Dataset, index: int) -> str:
+    """Return the path of an image's file; its name if the data set has no files."""
+    if isinstance(dataset.images, FileImages):
+        return str(dataset.images.root / dataset.images.files[index])
+    path = dataset.images.path(index) if isinstance(dataset.images, TableImages) else None
+    return dataset.names[index] if path is None else str(path)

@@ -8,6 +8,7 @@ for a number of judgments fixed in advance would not survive looking after each.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -80,6 +81,39 @@ def share_of(judgments: Sequence[float], total: int, error: float = 0.05) -> Sha
     if len(kept):
         low, high = max(low, float(kept[0])), min(high, float(kept[-1]))
     return Share(len(values), float(values.mean()) if len(values) else 0.5, low, high)
+
+
+def judgments_left(judgments: Sequence[float], total: int, trend: Sequence[float] = (), error: float = 0.05,
+                   most: int = 200) -> int | None:
+    """Return how many more judgments decide if the trend goes on; a forecast, which may be wrong.
+
+    Intervals only shrink, so that a bisection finds the first judgment after which one half is excluded.
+
+    Args:
+        judgments: The judgments so far; see `share_of`.
+        total: Number of queries.
+        trend: The judgments that follow, repeated; by default the judgments so far.
+        error: Largest probability that the interval ever excludes the share of all queries.
+        most: Largest number of further judgments.
+
+    Returns:
+        The number; 0 after the decision, and None if `most` judgments, or all that are left, would not decide.
+    """
+    repeated = list(trend or judgments)
+    limit = min(most, total - len(judgments)) if repeated else 0
+
+    def decides(more: int) -> bool:
+        following = (repeated * (more // max(1, len(repeated)) + 1))[:more]
+        return share_of([*judgments, *following], total, error).is_decided
+
+    if decides(0):
+        return 0
+    enough = 1
+    while enough < limit and not decides(enough):  # short sequences first, because most forecasts are short
+        enough = min(2 * enough, limit)
+    if limit < 1 or not decides(enough):
+        return None
+    return bisect_left(range(enough), True, key=decides)
 
 
 def _bets(values: Array, error: float) -> Array:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import streamlit as st
-from PIL import Image
 
 from udml_core.base.arrays import Integers
-from udml_core.data.dataset import Dataset, FileImages
-from udml_core.data.text_tiles import TableImages
+from udml_core.data.dataset import Dataset
+from udml_core.data.text_tiles import TableImages, image_path
 
-from ..draw.pictures import MOST, picture
+from ..draw.pictures import picture, sharp
 from ..shell.user_errors import show_user_errors
 
 POSITION = "data-enlarged"
@@ -42,7 +41,7 @@ def _dialog(dataset: Dataset, order: Integers) -> None:
         st.caption(f"{position + 1:,} of {len(order):,}", width="content")
     left, right = st.columns(2, gap="medium")
     with left:
-        picture(_large(image), "stretch", caption)
+        picture(sharp(image), "stretch", caption)
     with right:
         label = "none" if dataset.labels is None else dataset.class_names[dataset.labels[index]]
         size = f"**Original size**  \n{image.width} × {image.height} pixels\n\n" if shows_image(dataset, index) else ""
@@ -57,19 +56,3 @@ def _move(step: int) -> None:
 def shows_image(dataset: Dataset, index: int) -> bool:
     """Return whether an image is shown as itself; the row of a table may be shown as text."""
     return not isinstance(dataset.images, TableImages) or dataset.images.path(index) is not None
-
-
-def image_path(dataset: Dataset, index: int) -> str:
-    """Return the path of an image's file; its name if the data set has no files."""
-    if isinstance(dataset.images, FileImages):
-        return str(dataset.images.root / dataset.images.files[index])
-    path = dataset.images.path(index) if isinstance(dataset.images, TableImages) else None
-    return dataset.names[index] if path is None else str(path)
-
-
-def _large(image: Image.Image) -> Image.Image:
-    """Return a small image with whole multiples of its pixels, so that they stay sharp."""
-    factor = MOST // max(image.size)
-    if factor < 2:
-        return image
-    return image.resize((factor * image.width, factor * image.height), Image.Resampling.NEAREST)

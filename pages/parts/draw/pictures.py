@@ -38,6 +38,14 @@ def inline(image: Image.Image) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
+def sharp(image: Image.Image) -> Image.Image:
+    """Return a small image with whole multiples of its pixels, so that they stay sharp."""
+    factor = MOST // max(image.size)
+    if factor < 2:
+        return image
+    return image.resize((factor * image.width, factor * image.height), Image.Resampling.NEAREST)
+
+
 def picture(image: Image.Image, width: int | Literal["stretch"], alt: str, caption: str | None = None) -> None:
     """Show an image; `alt` describes it in words."""
     st.image(inline(image), caption, width, alt=alt)

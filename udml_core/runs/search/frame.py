@@ -10,17 +10,19 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from PIL import Image
 
-from udml_core.base.arrays import Array, rows_of
+from udml_core.base.arrays import Array, Integers, rows_of
 from udml_core.base.errors import UserError
 from udml_core.data.features import embed_pixels
 from udml_core.methods import Embedder
 from udml_core.numerics import galleries
-from udml_core.numerics.neighbors import search
+from udml_core.numerics.neighbors import nearest, search, without_own
 from udml_core.runs import Run
 from udml_core.runs.search.names import frame_words
 from udml_core.runs.search.query import Query
 
 COSINE, DISTANCE = "cosine similarity", "distance"
+CHUNK = 1_000
+"""Number of queries that a large gallery searches at once."""
 
 
 class Nearest(NamedTuple):
@@ -61,6 +63,17 @@ class Index(Protocol):
             query: The query.
             k: Number of images; fewer if there are fewer candidates.
             candidates: Mask (n,) of the images to search.
+        """
+
+    def nearest_each(self, images: Integers, candidates: Array) -> Integers:
+        """Find the nearest candidate of each of several images of the embedding, other than the image itself.
+
+        Args:
+            images: Image indices (q,).
+            candidates: Mask (n,) of the images to search, at least two of them.
+
+        Returns:
+            Image indices (q,).
         """
 
 
@@ -171,6 +184,19 @@ class StoredIndex:
         squared, images = self._search(vector, k, candidates)
         return Nearest(images.tolist(), [float(distance**0.5) for distance in squared],
                        [float(1.0 - distance / 2.0) for distance in squared] if self.normalized else None)
+
+    def nearest_each(self, images: Integers, candidates: Array) -> Integers:
+        """Find the nearest candidate (q,) of each image (q,) by Euclidean distance."""
+        kept = np.flatnonzero(candidates[self.indices])
+        if isinstance(self.index, galleries.StoredGallery):
+            own, searched = rows_of(self.indices, images), np.zeros(len(self.indices), dtype=bool)
+            searched[kept] = True
+            found = np.concatenate([without_own(*self.index.search_rows(
+                np.asarray(self.rows[some], np.float32), 2, searched), some)[1][:, 0]
+                for some in np.array_split(own, -(-len(own) // CHUNK))])
+        else:
+            found = kept[nearest(self.rows[kept], 1, own=rows_of(self.indices[kept], images))[1][:, 0]]
+        return self.indices[found]
 
     def _search(self, vector: Array, k: int, candidates: Array) -> tuple[Array, Array]:
         """Return the squared distances (k,) and the image indices (k,) of the nearest candidates."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
-from udml_core.base.arrays import Array, Floats, rows_of
+from udml_core.base.arrays import Array, Floats, Integers, rows_of
 from udml_core.base.errors import UserError
 from udml_core.base.paths import dataset_cache
 from udml_core.data.dataset import Dataset, Report
@@ -212,6 +212,22 @@ class RefinedIndex:
         order, scores = order[kept][:k], scores[kept][:k]
         return Nearest(order.tolist(), [float(max(0.0, 2 - 2 * score) ** 0.5) for score in scores],
                        [float(score) for score in scores])
+
+    def nearest_each(self, images: Integers, candidates: Array) -> Integers:
+        """Find the nearest candidate (q,) of each image (q,), in the rankings that the analysis stored if they suffice.
+
+        Raises:
+            UserError: A stored ranking has no candidate, and features to repeat it are not stored.
+        """
+        ranked = self.result.neighbors[rows_of(self.result.indices, images)]
+        found = self.result.indices[ranked]
+        kept = (ranked >= 0) & candidates[found] & (found != images[:, None])
+        nearest = found[np.arange(len(images)), kept.argmax(axis=1)]
+        for position in np.flatnonzero(~kept.any(axis=1)).tolist():
+            image, others = int(images[position]), candidates.copy()
+            others[image] = False
+            nearest[position] = self.nearest(Query((image,)), 1, others).images[0]
+        return nearest
 
     def _ranking(self, query: Query, k: int, candidates: Array) -> tuple[Array, Array]:
         """Rank the refined images by their indices, with scores."""

@@ -1,0 +1,119 @@
+"""What blind judgments say, once the names are revealed: the result, each person's share, and the judged queries."""
+
+from __future__ import annotations
+
+import html
+
+import pandas as pd
+import streamlit as st
+
+from udml_core.numerics.judgments import Share
+from udml_core.runs.search.judging import EQUAL, Judging
+from udml_core.runs.search.judging_words import advice_words, interval_words, leading, leads, result_words
+from udml_core.runs.search.judgment_files import read_judgments, write_judgments, write_table
+
+from ..draw.downloads import Download, share
+from ..draw.gallery import Tile, gallery
+from ..shell.run_status import escaped
+from ..shell.user_errors import keep_user_errors
+
+SHOWN = 12
+"""Number of queries of each group that are shown."""
+SIDE = 64
+NEVER, HALF, ALWAYS = "0 %", "50 %: both are equally good", "100 %"
+
+
+def unbroken(text: str) -> str:
+    """Return a text in which no line begins with a percent sign."""
+    return text.replace(" %", "\u00a0%")
+
+
+def range_bar(share: Share, is_blind: bool) -> None:
+    """Draw the interval of the share on a line from 0 to 100 %, with one half marked.
+
+    Args:
+        share: The share in which B is better.
+        is_blind: Whether the bar is about the leading embedding, without saying which it is.
+    """
+    shown = leading(share) if is_blind else share
+    low, high, mean = (100 * value for value in (shown.low, shown.high, shown.mean))
+    ends = (NEVER, ALWAYS) if is_blind else ("A is always better", "B is always better")
+    words = "No judgments yet" if not share.count else f"{low:.0f} to {high:.0f} %, mean {mean:.0f} %"
+    band = f'<span class="band{" decided" if share.is_decided else ""}" style="left:{low:.1f}%;' \
+           f'width:{high - low:.1f}%"></span><span class="mean" style="left:{mean:.1f}%"></span>' if share.count else ""
+    st.html(f'<div class="judge-range" role="img" aria-label="{html.escape(words)}"><div class="line">{band}'
+            f'<span class="half"></span></div><div class="ends"><span>{html.escape(ends[0])}</span>'
+            f"<span>{HALF}</span><span>{html.escape(ends[1])}</span></div></div>")
+
+
+def show_judged(judging: Judging, names: tuple[str, str]) -> None:
+    """Show the result with the names, each person's if there are several, and the judged queries.
+
+    Args:
+        judging: The session.
+        names: The letters and names of A and B.
+    """
+    first, second = (f"**{escaped(name)}**" for name in names)
+    people, comparison = judging.people(), judging.comparison
+    own = judging.share(judging.judge)
+    if len(people) > 1:
+        shared = judging.shared_share()
+        queries = "1 query" if shared.count == 1 else f"the same {shared.count:,} queries"
+        st.markdown(unbroken(f"{len(people)} people judged {queries}. "
+                             f"{result_words(shared, comparison, (first, second))}."))
+        range_bar(shared, is_blind=False)
+        _show_people(judging, names)
+    else:
+        st.markdown(unbroken(f"{result_words(own, comparison, (first, second))}. "
+                             f"{advice_words(judging)}"))
+        range_bar(own, is_blind=False)
+    _show_queries(judging, names)
+    st.caption(unbroken("The interval holds with 95 % certainty, whenever you stop, for all differing queries; for the "
+                        "other queries both embeddings find the same image."))
+
+
+def _show_people(judging: Judging, names: tuple[str, str]) -> None:
+    """Show a table with the result of each person."""
+    rows = [(judge, judging.share(judge)) for judge in judging.people()]
+    st.dataframe(pd.DataFrame({
+        "Judge": [judge for judge, _ in rows], "Judgments": [share.count for _, share in rows],
+        "Finds the better image more often": [names[int(leads(share))] for _, share in rows],
+        "In % of the differing queries": [interval_words(share) for _, share in rows],
+        "Decided": ["yes" if share.is_decided else "no" for _, share in rows]}),
+        hide_index=True, width="content", alt="Result of each judge.")
+    st.caption("Everyone judges the queries in the same order. The result above counts the queries that all have "
+               "judged, each with the mean of the answers.")
+
+
+def _show_queries(judging: Judging, names: tuple[str, str]) -> None:
+    """Show the person's judged queries by the better embedding, each with the nearest images in A and in B."""
+    comparison, count = judging.comparison, judging.count(judging.judge)
+    values = judging.values(judging.judge)
+    groups = {f"{names[1]} better": 1.0, f"{names[0]} better": 0.0, "Equal": EQUAL}
+    for column, (title, wanted) in zip(st.columns(3), groups.items(), strict=True):
+        positions = [position for position in range(count) if values[position] == wanted]
+        tiles = [Tile(int(image), comparison.dataset.names[image], "query" if word == "query" else "", word)
+                 for position in positions[:SHOWN]
+                 for word, image in zip(("query", "A", "B"), (comparison.differing[position],
+                                                             *comparison.candidates[position]), strict=True)]
+        with column:
+            st.markdown(f"**{escaped(title)}**: {len(positions)}")
+            if tiles:
+                gallery(comparison.dataset, tiles, title, f"judge-group-{wanted}", SIDE, columns=3)
+            if len(positions) > SHOWN:
+                st.caption(f"The first {SHOWN} are shown.")
+
+
+def show_files(judging: Judging) -> None:
+    """Show menus that export the judgments and import another person's."""
+    with st.container(horizontal=True):
+        share([Download("Judgments (CSV)", "judgments.csv", "text/csv", lambda: write_table(judging)),
+               Download("Judgments (JSON)", "judgments.json", "application/json", lambda: write_judgments(judging))]
+              if judging.judges() else [], "judge")
+        with st.popover("Import judgments", icon=":material/group_add:"):
+            st.caption("Add the judgments of another person, who exported them as JSON for the same two embeddings.")
+            file = st.file_uploader("JSON file", type="json", key="judge-file")
+            clicked = st.button("Add these judgments", icon=":material/upload:", key="judge-add", disabled=file is None)
+            with keep_user_errors("judge-import", file and file.file_id, clicked):
+                if clicked and file is not None:
+                    st.success(read_judgments(file.getvalue(), file.name, judging).words)

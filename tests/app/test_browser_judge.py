@@ -1,0 +1,109 @@
+"""Blind judgments in a real Chromium: twenty queries by keys alone, with a reload in the middle and one undo."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.app.conftest import App
+from tests.app.test_browser import complaints, download, in_both_windows, settle
+from udml_core.runs import Run
+from udml_core.runs.search import Retrieval
+from udml_core.runs.search.differing import Side, compare
+from udml_core.runs.search.judging import Judging
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+TWENTY = ("ArrowLeft", "ArrowRight", "ArrowDown", "ArrowLeft", "ArrowLeft") * 4
+VALUES = {"ArrowLeft": "left", "ArrowRight": "right", "ArrowDown": None}
+
+
+def open_judge(page: Page, run: Run) -> None:
+    page.goto(f"/compare?part=Judge&a={run.id}:initial&b={run.id}:final&judge=Ana")
+    expect(page.get_by_role("heading", name="Which image is more similar to the query?")).to_be_visible()
+    expect(pictures(page)).to_have_count(3)
+    settle(page)
+
+
+def pictures(page: Page) -> Locator:
+    return page.locator(".st-key-judge-pictures img")
+
+
+def press(page: Page, key: str, judged: int) -> None:
+    """Press a key, and wait until so many queries are judged and the next is shown."""
+    before = pictures(page).nth(1).get_attribute("src")
+    page.keyboard.press(key)
+    expect(page.get_by_text(re.compile(rf"After {judged} judgments?:|No judgments yet")).first).to_be_visible()
+    expect(pictures(page).nth(1)).not_to_have_attribute("src", str(before))
+    settle(page)
+
+
+def stored(app: App, run: Run) -> Judging:
+    """Return Ana's session."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UDML_CACHE", app.environment["UDML_CACHE"])
+        retrieval = Retrieval(run)
+        return Judging(compare(Side(retrieval, "initial"), Side(retrieval, "final")), "Ana")
+
+
+@pytest.mark.parametrize("page", [{"viewport": {"width": 1400, "height": 900}}], indirect=True, ids=["laptop"])
+def test_twenty_queries_are_judged_by_keys_with_a_reload_and_an_undo(app: App, page: Page, finished: Run,
+                                                                   tmp_path: Path) -> None:
+    open_judge(page, finished)
+    box, buttons = pictures(page).nth(0).bounding_box(), page.locator(".st-key-judge-buttons").bounding_box()
+    assert box is not None
+    assert buttons is not None
+    assert box["width"] > 300
+    assert buttons["y"] + buttons["height"] < 900, "nothing has to be scrolled"
+    for number, key in enumerate(TWENTY[:10], 1):
+        press(page, key, number)
+    query = pictures(page).nth(1).get_attribute("src")
+    page.reload()
+    expect(pictures(page).nth(1)).to_have_attribute("src", str(query))
+    settle(page)
+    press(page, "ArrowRight", 11)
+    press(page, "u", 10)
+    assert pictures(page).nth(1).get_attribute("src") == query
+    for number, key in enumerate(TWENTY[10:], 11):
+        press(page, key, number)
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop") == 0, "arrows do not scroll"
+    session = stored(app, finished)
+    names = session.comparison.dataset.names
+    expected = []
+    for position, key in enumerate(TWENTY):
+        side = VALUES[key]
+        expected.append(None if side is None else names[getattr(session.question_at(position), side)])
+    assert [judgment.better for judgment in session.judgments("Ana")] == expected
+    page.get_by_role("button", name="Reveal names").click()
+    expect(page.get_by_text(re.compile("After 20 judgments: .*finds the better image in")).first).to_be_visible()
+    settle(page)
+    rows = list(csv.DictReader(download(page, "Judgments (CSV)", tmp_path).read_text().splitlines()))
+    assert len(rows) == 20
+    assert [row["better"] == "equal" for row in rows] == [better is None for better in expected]
+
+
+@in_both_windows
+def test_the_part_has_no_accessibility_fault(page: Page, finished: Run) -> None:
+    open_judge(page, finished)
+    assert complaints(page) == []
+    if page.get_by_text("No judgments yet").count():
+        press(page, "ArrowDown", 1)
+    page.get_by_role("button", name="Reveal names").click()
+    expect(page.get_by_role("button", name="Hide names and judge more")).to_be_visible()
+    settle(page)
+    assert complaints(page) == []
+
+
+def test_a_key_held_down_never_answers_a_query_that_was_not_shown(app: App, page: Page, finished: Run) -> None:
+    page.goto(f"/compare?part=Judge&a={finished.id}:initial&b={finished.id}:final&gallery=all&judge=Bo")
+    expect(pictures(page)).to_have_count(3)
+    settle(page)
+    for _ in range(6):
+        page.keyboard.press("ArrowLeft", delay=0)
+    page.wait_for_timeout(3_000)
+    settle(page)
+    count = page.get_by_text(re.compile(r"After \d+ judgments?:")).first.inner_text()
+    assert int(re.findall(r"After (\d+)", count)[0]) < 6

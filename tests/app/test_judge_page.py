@@ -1,0 +1,189 @@
+"""The part Judge of the page Compare through AppTest: answers, undo, resuming, hidden names, and wrong links."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.parts.compare.judging import _picture
+from tests.app.opening import opened, texts
+from tests.running import worked, write_digits
+from udml_core.base.errors import UserError
+from udml_core.data.given.log import log_path_of
+from udml_core.runs import Run
+from udml_core.runs.analyses import plan_analysis
+from udml_core.runs.search import Retrieval
+from udml_core.runs.search.differing import Side, compare
+from udml_core.runs.search.judging import Judging
+from udml_core.runs.search.judgment_files import write_judgments
+from udml_core.work.workers.analyse import keep
+
+pytestmark = pytest.mark.usefixtures("own_places")
+QUESTION = "#### Which image is more similar to the query?"
+
+
+@pytest.fixture(scope="module")
+def run(places: Path) -> Run:
+    """The only run in the folder."""
+    return worked(places / "runs")
+
+
+@pytest.fixture(autouse=True)
+def no_judgments(run: Run) -> None:
+    """Begin without judgments."""
+    log_path_of(run.dataset(), "judgments").unlink(missing_ok=True)
+
+
+def judged(run: Run, judge: str = "me", frames: tuple[str, str] = ("initial", "final")) -> Judging:
+    """Return the stored session of a judge."""
+    retrieval = Retrieval(run)
+    return Judging(compare(Side(retrieval, frames[0]), Side(retrieval, frames[1])), judge)
+
+
+def open_judge(run: Run, frames: tuple[str, str] = ("initial", "final"), **query: str) -> AppTest:
+    test = opened("compare", part="Judge", a=f"{run.id}:{frames[0]}", b=f"{run.id}:{frames[1]}", **query)
+    assert not test.exception
+    return test
+
+
+def press(test: AppTest, key: str) -> AppTest:
+    test.button(key=key).click().run()
+    assert not test.exception
+    return test
+
+
+def shown_images(test: AppTest) -> list[str]:
+    """Return the data of the three pictures."""
+    return [image.proto.imgs[0].url for image in test.get("image")]
+
+
+def test_answers_are_stored_undone_and_resumed(run: Run) -> None:
+    test = open_judge(run)
+    first = shown_images(test)
+    assert len(first) == 3
+    press(test, "judge-left-0")
+    assert "Saved: the left image is better." in texts(test)
+    second = shown_images(test)
+    assert second != first
+    press(test, "judge-equal-1")
+    question = judged(run).question_at(0)
+    better = judged(run).judgments("me")[0].better
+    assert better == run.dataset().names[question.left]
+    assert judged(run).values("me")[1] == 0.5
+    assert shown_images(press(test, "judge-undo")) == second
+    assert judged(run).count("me") == 1
+    assert shown_images(open_judge(run)) == second, "a reload resumes"
+    assert shown_images(open_judge(run, ("final", "initial"))) == second, "also with the embeddings exchanged"
+    assert shown_images(open_judge(run, judge="Ana"))[1] == first[1], "another person begins at the first query"
+    assert "After 1 judgment: one of the two finds the better image in 0 to 100" in texts(test).replace("\xa0", " ")
+
+
+def test_names_are_hidden_until_they_are_revealed_and_while_judging_goes_on(run: Run) -> None:
+    test = open_judge(run)
+    assert test.button(key="judge-reveal").disabled
+    while (question := judged(run).question()) and question.position < 9:
+        is_second_left = question.left == judged(run).comparison.candidates[question.position, 1]
+        press(test, f"judge-{'left' if is_second_left else 'right'}-{question.position}")
+    assert "Decided: the range excludes 50\xa0%" in test.success[0].value
+    everything = texts(test) + "".join(image.proto.imgs[0].alt for image in test.get("image"))
+    for number in judged(run).comparison.differing[:10].tolist():
+        assert run.dataset().names[number] not in everything
+    assert "digit" not in everything
+    assert "B (After training)" not in everything
+    press(test, "judge-reveal")
+    shown = texts(test).replace("\xa0", " ")
+    assert "**B (After training)** finds the better image in " in shown
+    assert QUESTION not in shown
+    assert "**B (After training) better**: 9" in shown
+    press(test, "judge-hide")
+    assert QUESTION in texts(test)
+    press(test, "judge-left-9")
+    assert "B (After training)" not in texts(test)
+
+
+def test_two_people_are_combined_where_both_have_judged(run: Run) -> None:
+    for judge, choice, count in (("Ana", "left", 4), ("Ben", "equal", 2)):
+        session = judged(run, judge)
+        for _ in range(count):
+            question = session.question()
+            assert question is not None
+            session.answer(question, choice)  # type: ignore[arg-type]
+    test = press(open_judge(run, judge="Ben"), "judge-reveal")
+    assert "2 people judged the same 2 queries. After 2 judgments" in texts(test)
+    [table] = test.dataframe
+    assert table.value["Judge"].tolist() == ["Ben", "Ana"]
+    assert table.value["Judgments"].tolist() == [2, 4]
+
+
+def test_a_single_run_is_judged_before_and_after_and_the_other_parts_say_what_they_need(run: Run) -> None:
+    test = opened("compare", part="Judge")
+    assert not test.exception
+    assert QUESTION in texts(test)
+    assert test.query_params["b"] in (f"{run.id}:final", [f"{run.id}:final"])
+    test.button_group(key="compare-part").set_value("Curves").run()
+    assert not test.exception
+    assert "Comparing needs two finished runs" in texts(test)
+    test.button_group(key="compare-part").set_value("Judge").run()
+    assert QUESTION in texts(test)
+
+
+@pytest.mark.parametrize(("query", "message"), [
+    ({"a": "gone:final", "b": "gone:frozen"}, "other embeddings are compared"),
+    ({"a": "RUN:final", "b": "RUN:final"}, "nothing to judge"),
+    ({"a": "RUN:refine-000000000000", "b": "RUN:77"}, "nothing to judge"),
+    ({"a": "RUN:initial", "b": "RUN:final", "judge": "x" * 500}, "Which image"),
+    ({"a": "RUN:initial", "b": "RUN:final", "gallery": "nonsense"}, "Which image")], ids=lambda value: str(value)[:20])
+def test_wrong_links_and_equal_embeddings_are_explained(query: dict[str, str], message: str, run: Run) -> None:
+    test = opened("compare", part="Judge", **{name: value.replace("RUN", run.id) for name, value in query.items()})
+    assert not test.exception
+    assert message in texts(test)
+
+
+def test_a_refinement_is_confirmed_by_a_link_and_without_labels(run: Run, places: Path) -> None:
+    folder = write_digits(places / "unlabeled", 80, by_class=False)
+    plain = worked(places / "plain" / "runs", dataset=str(folder), split="all", fields={"dimension": 8, "epochs": 1,
+                                                                                       "steps": 1, "n_neighbors": 8})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UDML_RUNS", str(places / "plain" / "runs"))
+        refined = keep(plain, plan_analysis(kind="refine", recipe="whiten:k=4"), lambda _share, _step: None)
+        link = next(link.proto for link in opened("refine", run=plain.id, recipe="whiten:k=4").get("page_link")
+                    if link.proto.label == "Confirm with 20 judgments")
+        assert f"{refined.id}" in link.query_string
+        searched = opened("retrieval", run=plain.id, compare=f"frozen~2~{refined.id}", add="3").get("page_link")
+        assert any("frozen" in link.proto.query_string for link in searched
+                   if link.proto.label == "Confirm with 20 judgments")
+        test = open_judge(plain, ("final", refined.id))
+        assert QUESTION in texts(test)
+        press(press(test, "judge-right-0"), "judge-reveal")
+        assert "Refined" in texts(test)
+
+
+def test_an_image_that_cannot_be_read_does_not_stop_the_session(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> str:
+        raise UserError("The image 1.png could not be read.")
+
+    monkeypatch.setattr("pages.parts.compare.judging.sharp", fail)
+    _picture.clear()
+    test = open_judge(run)
+    assert {error.value for error in test.error} == {"The image 1.png could not be read."}
+    press(test, "judge-equal-0")
+    assert judged(run).values("me") == [0.5]
+
+
+def test_another_persons_file_is_imported_and_a_wrong_file_explained(run: Run) -> None:
+    session = judged(run, "Ana")
+    question = session.question()
+    assert question is not None
+    session.answer(question, "equal")
+    written = write_judgments(session)
+    log_path_of(run.dataset(), "judgments").unlink()
+    test = open_judge(run)
+    test.file_uploader(key="judge-file").upload("ana.json", written, "application/json").run()
+    press(test, "judge-add")
+    assert "Imported 1 judgment by Ana." in texts(test)
+    assert judged(run).values("Ana") == [0.5]
+    test.file_uploader(key="judge-file").upload("bad.json", b"{}", "application/json").run()
+    press(test, "judge-add")
+    assert "bad.json has the format None" in test.error[0].value

@@ -1,0 +1,136 @@
+"""The command of blind judgments."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from udml_core.base.errors import UserError, quoted
+from udml_core.base.files import read_regular
+from udml_core.base.paths import existing_path
+from udml_core.cli.options import Json, Root, root_of
+from udml_core.cli.output import print_answer, write_file
+
+if TYPE_CHECKING:
+    from udml_core.runs.search.differing import Side
+    from udml_core.runs.search.judging import Judging, Question
+
+EmbeddingName = Annotated[str, typer.Argument(show_default=False, help=(
+    "RUN or RUN:FRAME; a frame is frozen, initial, final (the default) or the id of a refinement."))]
+CHOICES: dict[str, Literal["left", "right", "equal"]] = {"l": "left", "r": "right", "e": "equal"}
+KEYS = "l left, r right, e equal, u undo, q quit"
+
+
+def judge(a: EmbeddingName, b: EmbeddingName,
+          name: Annotated[str, typer.Option(metavar="NAME", help="The person who judges.")] = "me",
+          ask: Annotated[bool, typer.Option("--ask", help="Judge here: answer l (left), r (right), e (equal), u (undo) "
+                                                          "or q (quit).")] = False,
+          gallery: Annotated[Literal["test", "all"], typer.Option(help="Search the test half or all images.")] = "test",
+          export: Annotated[Path | None, typer.Option("--export", metavar="FILE", help=(
+              "Write the judgments of all people to this file, as a table if its name ends in .csv, else as JSON."))
+              ] = None,
+          file: Annotated[Path | None, typer.Option("--import", metavar="FILE", help=(
+              "Add the judgments in this JSON file of another person."))] = None,
+          root: Root = None, as_json: Json = False) -> None:
+    """Compare two embeddings of the same images by blind judgments, without labels.
+
+    A judgment says which of two images is more similar to a query: the nearest image in A or in B, without their
+    names. The queries are a random sample of all queries for which these images differ, and the interval holds
+    whenever you stop.
+    """
+    from udml_core.runs.search import judgment_files as files
+    from udml_core.runs.search.differing import compare
+    from udml_core.runs.search.judging import Judging
+
+    first = _open_side(a, root)
+    judging = Judging(compare(first, _open_side(b, root, first), gallery), name)
+    if file is not None:
+        try:
+            added = files.read_judgments(read_regular(file, files.MOST_BYTES), str(file), judging)
+        except OSError as error:
+            raise UserError(f"The judgments {file} could not be read: {error}. {files.EXPECTED}") from error
+        typer.echo(added.words, err=True)
+    if ask:
+        _ask(judging)
+    if export is not None:
+        content = (files.write_table if export.suffix == ".csv" else files.write_judgments)(judging)
+        write_file(export, content, "--export")
+    print_answer(_summary(judging), as_json, lambda: _lines(judging))
+
+
+def _open_side(text: str, root: Path | None, like: Side | None = None) -> Side:
+    """Open an embedding by its name on the command line.
+
+    Args:
+        text: RUN or RUN:FRAME.
+        root: The folder of runs.
+        like: An embedding whose data set is loaded already.
+
+    Raises:
+        UserError: There is no such run, or it does not have the embedding.
+    """
+    from udml_core.runs import find_run
+    from udml_core.runs.search import Retrieval
+    from udml_core.runs.search.differing import SEPARATOR, Side
+
+    name, separator, frame = text.rpartition(SEPARATOR)
+    if not separator or existing_path(text):
+        name, frame = text, "final"
+    run = find_run(name, root_of(root))
+    retrieval = like.retrieval if like is not None and like.retrieval.run == run else Retrieval(run)
+    retrieval.frame(frame)  # rejects an unknown name
+    return Side(retrieval, frame)
+
+
+def _ask(judging: Judging) -> None:
+    """Ask about queries until the input ends or the person quits."""
+    from udml_core.runs.search.judging_words import advice_words
+
+    while (question := judging.question()) is not None:
+        _show(judging, question)
+        match (line := sys.stdin.readline()).strip().lower()[:1]:
+            case key if key in CHOICES and key:
+                judging.answer(question, CHOICES[key])
+                typer.echo(f"{judging.count(judging.judge)} judged. {advice_words(judging)}", err=True)
+            case "u":
+                undone = judging.undo()
+                typer.echo("Undone." if undone else "There is nothing to undo.", err=True)
+            case "q":
+                return
+            case _ if not line:  # the input has ended
+                return
+            case _:
+                typer.echo(f"Answer with a letter: {KEYS}; got {quoted(line.strip())}.", err=True)
+
+
+def _show(judging: Judging, question: Question) -> None:
+    """Print where the images of a question are."""
+    from udml_core.data.text_tiles import image_path
+
+    dataset = judging.comparison.dataset
+    typer.echo(f"\nWhich image is more similar to the query? {KEYS}", err=True)
+    for word, image in (("query", question.query), ("left", question.left), ("right", question.right)):
+        typer.echo(f"{word:6} {image_path(dataset, image)}", err=True)
+
+
+def _summary(judging: Judging) -> dict[str, Any]:
+    from udml_core.runs.search.judging_words import advice_words
+    from udml_core.runs.search.judgment_files import describe
+
+    return {**describe(judging), "judge": judging.judge, "advice": advice_words(judging)}
+
+
+def _lines(judging: Judging) -> list[str]:
+    """Return the state in lines: the embeddings, each person's result, and the result of all."""
+    from udml_core.runs.search.judging_words import advice_words, differing_words, result_words
+
+    comparison, people = judging.comparison, judging.people()
+    lines = [f"{letter}: {name}" for letter, name in zip("AB", comparison.names, strict=True)]
+    lines.append(f"{differing_words(comparison)}, gallery: {comparison.gallery}")
+    if len(people) > 1:
+        lines += [f"{person}: {result_words(judging.share(person), comparison)}" for person in people]
+        lines.append("Queries that all have judged:")
+    return [*lines, f"{result_words(judging.shared_share(), comparison)}.", advice_words(judging)]

@@ -1,0 +1,108 @@
+"""Blind judgments: which of two images is more similar to a query, as several people see it.
+
+Each line of the log belongs to a comparison of two embeddings. It is a judge's answer about a query, {"comparison": …,
+"judge": …, "query": …, "images": […, …], "better": …}, with images by name and `null` where both are equally good; or
+{"comparison": …, "judge": …, "undo": query}, which reverts the judge's answer about the query.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from udml_core.base.errors import UserError
+from udml_core.data.dataset import Dataset
+from udml_core.data.given.log import append_to_log, read_log
+
+KIND = "judgments"
+LONGEST_NAME = 60
+"""Longest name of a judge, in letters."""
+ME = "me"
+"""The judge without a name."""
+
+
+@dataclass(frozen=True)
+class Judgment:
+    """A judge's answer about a query. Images are names, which stay when images are added to the data set.
+
+    Attributes:
+        judge: Name of the judge.
+        query: The query.
+        images: The two images that the judge compared.
+        better: The image that is more similar to the query; None if both are equally good.
+    """
+
+    judge: str
+    query: str
+    images: tuple[str, str]
+    better: str | None
+
+    @classmethod
+    def parse(cls, row: Mapping[str, Any]) -> Judgment | None:
+        """Return the judgment in a line of a log or of a file; None if it is damaged."""
+        judge, query, images, better = (row.get(name) for name in ("judge", "query", "images", "better"))
+        is_valid = (isinstance(judge, str) and isinstance(query, str) and isinstance(images, list)
+                    and len(images) == 2 and all(isinstance(image, str) for image in images)
+                    and "better" in row and (better is None or better in images))
+        return cls(str(judge), str(query), (images[0], images[1]), better) if is_valid and images else None
+
+    def row(self) -> dict[str, Any]:
+        """Return the judgment as `parse` reads it."""
+        return {"judge": self.judge, "query": self.query, "images": list(self.images), "better": self.better}
+
+
+def judge_name(text: str) -> str:
+    """Return the name of a judge without needless spaces; `ME` for an empty text.
+
+    Raises:
+        UserError: It is too long.
+    """
+    name = " ".join(text.split()) or ME
+    if len(name) > LONGEST_NAME:
+        raise UserError(f"The name of a judge has at most {LONGEST_NAME} letters, got {len(name)}. Shorten it.")
+    return name
+
+
+@dataclass(frozen=True)
+class JudgmentLog:
+    """The judgments of a comparison.
+
+    Attributes:
+        dataset: The data set of the images.
+        comparison: Name of the comparison.
+    """
+
+    dataset: Dataset
+    comparison: str
+
+    def add(self, judgment: Judgment) -> None:
+        """Store a judgment; a judge's last answer about a query counts.
+
+        Raises:
+            UserError: The log cannot be written.
+        """
+        append_to_log(self.dataset, KIND, {"comparison": self.comparison, **judgment.row(), "time": time.time()})
+
+    def revert(self, judge: str, query: str) -> None:
+        """Revert a judge's answer about a query.
+
+        Raises:
+            UserError: The log cannot be written.
+        """
+        append_to_log(self.dataset, KIND, {"comparison": self.comparison, "judge": judge, "undo": query,
+                                           "time": time.time()})
+
+    def read(self) -> list[Judgment]:
+        """Return the judgments that count, in the order of the answers; damaged lines are skipped."""
+        effective: dict[tuple[str, str], Judgment] = {}
+        for row in read_log(self.dataset, KIND):
+            if row.get("comparison") != self.comparison:
+                continue
+            if (judgment := Judgment.parse(row)) is not None:
+                effective.pop((judgment.judge, judgment.query), None)  # a repeated answer is the newest
+                effective[judgment.judge, judgment.query] = judgment
+            elif isinstance(row.get("undo"), str):
+                effective.pop((str(row.get("judge")), row["undo"]), None)
+        return list(effective.values())

@@ -1,0 +1,199 @@
+"""A session of blind judgments: the next query, the answers of several people, and what they say so far.
+
+Everybody judges the queries of a comparison in one order, which is uniformly random, from its beginning. A judge's
+answers are therefore a uniform sample without replacement at every stop, as `share_of` needs it. If a line of the log
+is lost, its query is the next that the judge sees, and the answers behind it count once it is answered.
+
+Several people's answers count together for the queries that all of them have judged. These are the queries of the
+shortest session, again a beginning of the order. The value of a query is the mean of its answers. It depends on the
+query alone, not on who answered first or stopped where, as if it were fixed before the order is drawn, so the
+interval holds at every stop for the share that these people would find in all differing queries. Queries that only
+some of them have judged have other values, which would mix two shares in one sequence; they count in the results of
+their judges alone. Who takes part is a part of the question: leaving out people after seeing their answers would bias
+the result, so that everyone in the log counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from udml_core.data.given.judgments import ME, Judgment, JudgmentLog, judge_name
+from udml_core.numerics.judgments import Share, judgments_left, share_of
+from udml_core.runs.search.differing import Comparison
+
+Choice = Literal["left", "right", "equal"]
+EQUAL = 0.5
+FEW = 5
+"""Number of judgments from which their trend is worth a forecast."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A query and the candidates, whose sides are random.
+
+    Attributes:
+        position: Position of the query in the order of judging.
+        query: Index of the query.
+        left: Index of the image on the left.
+        right: Index of the image on the right.
+    """
+
+    position: int
+    query: int
+    left: int
+    right: int
+
+
+class Judging:
+    """One person's session of a comparison, with the stored answers of all.
+
+    Attributes:
+        comparison: The comparison.
+        judge: Name of the person.
+    """
+
+    def __init__(self, comparison: Comparison, judge: str = ME) -> None:
+        """Resume the session with the answers in the log.
+
+        Args:
+            comparison: The comparison.
+            judge: Name of the person.
+
+        Raises:
+            UserError: The name is too long.
+        """
+        self.comparison, self.judge = comparison, judge_name(judge)
+        self._log = JudgmentLog(comparison.dataset, comparison.key)
+        self._answers: dict[str, dict[int, Judgment]] = {}
+        for judgment in self._log.read():
+            self._keep(judgment)
+
+    def question(self) -> Question | None:
+        """Return the first query that the person has not judged; None if all are judged."""
+        position = self.count(self.judge)
+        return self.question_at(position) if position < len(self.comparison.differing) else None
+
+    def question_at(self, position: int, judge: str | None = None) -> Question:
+        """Return the query at a position of the order, with its sides for a judge, by default the session's."""
+        left, right = self.comparison.candidates[position].tolist()
+        if self.comparison.is_swapped(self.judge if judge is None else judge, position):
+            left, right = right, left
+        return Question(position, int(self.comparison.differing[position]), left, right)
+
+    def answer(self, question: Question, choice: Choice) -> bool:
+        """Store which image is better.
+
+        Args:
+            question: The question that the person saw.
+            choice: The better side.
+
+        Returns:
+            Whether the answer counts. A key that is pressed again before the next question is shown does nothing.
+
+        Raises:
+            UserError: The log cannot be written.
+        """
+        if question != self.question():
+            return False
+        better = {"left": question.left, "right": question.right, "equal": None}[choice]
+        names = self.comparison.dataset.names
+        first, second = (names[image] for image in self.comparison.candidates[question.position].tolist())
+        judgment = Judgment(self.judge, names[question.query], (first, second),
+                            None if better is None else names[better])
+        self.add(judgment)
+        return True
+
+    def add(self, judgment: Judgment) -> bool:
+        """Store a judgment, which may be another judge's; return whether it is about one of the queries."""
+        if self._position(judgment) is None:
+            return False
+        self._log.add(judgment)
+        self._keep(judgment)
+        return True
+
+    def undo(self) -> Question | None:
+        """Revert the person's last answer and return its question; None if there is none.
+
+        An answer that was reverted never counted: a judge's answer to a query is the last.
+
+        Raises:
+            UserError: The log cannot be written.
+        """
+        answers = self._answers.get(self.judge)
+        if not answers:
+            return None
+        position = next(reversed(answers))
+        self._log.revert(self.judge, answers[position].query)
+        del answers[position]
+        return self.question_at(position)
+
+    def judges(self) -> list[str]:
+        """List everyone who has judged a query, the session's person first."""
+        return sorted((judge for judge, answers in self._answers.items() if answers),
+                      key=lambda judge: (judge != self.judge, judge))
+
+    def people(self) -> list[str]:
+        """List everyone whose judgments count, because the first query is among them, the session's person first."""
+        return [judge for judge in self.judges() if self.count(judge)]
+
+    def judgments(self, judge: str) -> list[Judgment]:
+        """Return a judge's judgments in the order of the queries."""
+        return [judgment for _, judgment in sorted(self._answers.get(judge, {}).items())]
+
+    def count(self, judge: str) -> int:
+        """Return the number of queries that a judge has judged from the beginning of the order, without a gap."""
+        answers, count = self._answers.get(judge, {}), 0
+        while count in answers:
+            count += 1
+        return count
+
+    def values(self, judge: str) -> list[float]:
+        """Return a judge's judgments that count, in order: 1 where B is better, 0 where A is, 0.5 for equal."""
+        return [self.value(judge, position) for position in range(self.count(judge))]
+
+    def value(self, judge: str, position: int) -> float:
+        """Return a judge's judgment of the query at a position."""
+        better = self._answers[judge][position].better
+        if better is None:
+            return EQUAL
+        return float(better == self.comparison.dataset.names[self.comparison.candidates[position, 1]])
+
+    def share(self, judge: str) -> Share:
+        """Return the share of differing queries in which B is better, by one person's judgments."""
+        return share_of(self.values(judge), len(self.comparison.differing))
+
+    def shared_share(self) -> Share:
+        """Return the share by everyone's judgments of the queries that all have judged."""
+        values = [self.values(judge) for judge in self.people()]
+        shared = min(map(len, values), default=0)
+        means = np.mean([of_judge[:shared] for of_judge in values], axis=0) if shared else []
+        return share_of(list(means), len(self.comparison.differing))
+
+    def left(self) -> tuple[int | None, bool]:
+        """Forecast how many more judgments the person's session needs.
+
+        Returns:
+            The number, or None if many more would not decide; and whether it is a lower bound, because there are too
+            few judgments for a trend.
+        """
+        values, total = self.values(self.judge), len(self.comparison.differing)
+        if len(values) >= FEW:
+            return judgments_left(values, total), False
+        return judgments_left(values, total, [float(np.mean(values or [1]) >= EQUAL)]), True
+
+    def _keep(self, judgment: Judgment) -> None:
+        if (position := self._position(judgment)) is not None:
+            answers = self._answers.setdefault(judgment.judge, {})
+            answers.pop(position, None)
+            answers[position] = judgment
+
+    def _position(self, judgment: Judgment) -> int | None:
+        """Return the position of a judgment's query; None if its nearest images are others or do not differ now."""
+        position = self.comparison.positions.get(judgment.query)
+        if position is None:
+            return None
+        candidates = {self.comparison.dataset.names[image] for image in self.comparison.candidates[position].tolist()}
+        return position if candidates == set(judgment.images) else None

@@ -1,0 +1,85 @@
+"""What blind judgments say, in words, the same in the app and on the command line."""
+
+from __future__ import annotations
+
+import math
+
+from udml_core.base.errors import counted
+from udml_core.numerics.judgments import Share
+from udml_core.runs.search.differing import Comparison
+from udml_core.runs.search.judging import Judging
+
+BLIND = ("one of the two", "one of the two")
+"""The names of the embeddings while they are hidden."""
+
+
+def differing_words(comparison: Comparison) -> str:
+    """Say how many queries differ, such as "512 of 1,509 queries differ (34 %)"."""
+    drawn = f", drawn from {comparison.images:,} images" if comparison.queries < comparison.images else ""
+    verb = "differs" if len(comparison.differing) == 1 else "differ"
+    return (f"{len(comparison.differing):,} of {comparison.queries:,} queries{drawn} {verb} "
+            f"({percent_words(comparison.share)} %)")
+
+
+def result_words(share: Share, comparison: Comparison, names: tuple[str, str] = ("A", "B")) -> str:
+    """Say in how many of the differing queries the leading embedding finds the better image.
+
+    Args:
+        share: The share in which B is better.
+        comparison: The comparison.
+        names: The names of A and B.
+    """
+    differing = f"(differing: {percent_words(comparison.share)} % of all)"
+    if not share.count:
+        return f"No judgments yet {differing}"
+    leader = names[int(leads(share))]
+    return (f"After {counted(share.count, 'judgment')}: {leader} finds the better image in {interval_words(share)} % "
+            f"of the differing queries {differing}")
+
+
+def leads(share: Share) -> bool:
+    """Return whether B leads, or is level."""
+    return share.mean >= 0.5
+
+
+def leading(share: Share) -> Share:
+    """Return the share of the leading embedding."""
+    return share if leads(share) else Share(share.count, 1 - share.mean, 1 - share.high, 1 - share.low)
+
+
+def interval_words(share: Share) -> str:
+    """Return the interval of the leading embedding in percent, rounded outward, such as "71 to 96"."""
+    lead = leading(share)
+    low, high = math.floor(100 * lead.low + 1e-6), math.ceil(100 * lead.high - 1e-6)
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def percent_words(share: float) -> str:
+    """Return a share in whole percent; with a decimal below 1 and above 99, unless it is 0 or 1."""
+    percent = 100 * share
+    return f"{percent:.0f}" if 1 <= percent <= 99 or percent in (0, 100) else f"{percent:.1f}"
+
+
+def advice_words(judging: Judging) -> str:
+    """Say whether the person can stop, or how many more judgments the answer needs.
+
+    Args:
+        judging: The person's session.
+    """
+    share, total = judging.share(judging.judge), len(judging.comparison.differing)
+    if share.count == total:
+        return f"All {total:,} differing queries are judged{'' if share.is_decided else ': both are equally good'}."
+    if share.is_decided:
+        return "Decided: the range excludes 50 %, so you can stop here."
+    needed, is_least = judging.left()
+    if needed is None:
+        return "Not decided: the two are nearly level so far, and many more judgments would be needed."
+    more = "more judgment" if needed == 1 else "more judgments"
+    return (f"Not decided: at least {needed} {more}." if is_least else
+            f"Not decided: about {rounded(needed)} {more} if the trend goes on.")
+
+
+def rounded(count: int) -> int:
+    """Round a forecast, which is rough: to fives above 10, to tens above 30."""
+    step = 1 if count <= 10 else 5 if count <= 30 else 10
+    return step * round(count / step)
