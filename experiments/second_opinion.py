@@ -168,7 +168,7 @@ class Half:
                    group)
 
     def compare(self, ranking: Integers, embedding: Array) -> dict[str, Any]:
-        """Compare an embedding (n, d) and its ranking (n, k), nearest first, with those of the frozen features."""
+        """Compare an embedding (n, d) and its ranking (n, k), nearest first, with the frozen features and theirs."""
         queries = np.arange(len(self.test))
         before, after = (retrieval_measures(rows, self.labels, self.labels, inside=True)
                          for rows in (self.before, ranking))
