@@ -27,7 +27,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.refinement.ranking_measures import label_free_measures, retrieval_measures
-from udml_core.numerics.second_opinion import VIEWED, Interval, Judge, paired_difference, vote
+from udml_core.numerics.second_opinion import VIEWED, Interval, Judge, cosine_difference, result_cosines, vote
 from udml_core.work.workers.analyse import ZOOM
 
 FIRST, GROUPS = ("1", "2", "5", "10"), ("30", "60", "100", "typical")
@@ -66,6 +66,8 @@ HEADS = 10
 JUDGES = {"pixels": ("efficientnet-lite0", "squeezenet"), "efficientnet-lite0": ("squeezenet", "pixels"),
           "squeezenet": ("efficientnet-lite0", "pixels")}
 """The judges of an encoder's embeddings."""
+CLUSTERED = 1000
+"""Images that k-means clusters."""
 QUESTIONS = {"first result": "recall@1", "whole group": "map@r"}
 """The measure from labels that each question follows."""
 LARGE, TINY = 2.0, 0.5
@@ -174,24 +176,39 @@ class Half:
                          for rows in (self.before, ranking))
         truth = {name: [round(before[name], 2), round(after[name], 2)] for name in before}
 
-        def opinion(rows: Array, count: str) -> list[float]:
+        own = {name: self.seen_by(judge, ranking) for name, judge in self.judges.items()}
+
+        def opinion(name: str, question: str, count: str) -> list[float]:
             depth = self.group if count == "typical" else int(count)
-            interval = paired_difference(rows, queries, self.before[:, :depth], ranking[:, :depth])
+            interval = cosine_difference(len(queries), queries, *(
+                (rows[:, :depth], seen[name][question][:, :depth])
+                for rows, seen in ((self.before, self.seen_before), (ranking, own))))
             return [round(interval.difference, 6), round(interval.error, 6)]
 
-        opinions = {name: {**{f"first {count}": opinion(judge.whitened, count) for count in FIRST},
-                           **{f"group {count}": opinion(judge.refined, count) for count in GROUPS}}
-                    for name, judge in self.judges.items()}
+        opinions = {name: {f"{question} {count}": opinion(name, question, count)
+                           for question, counts in (("first", FIRST), ("group", GROUPS)) for count in counts}
+                    for name in self.judges}
         return {"truth": truth, "opinions": opinions, "own": self.own_measures(ranking, embedding)}
+
+    @cached_property
+    def seen_before(self) -> dict[str, dict[str, Array]]:
+        """The cosines of the frozen features' results, as each judge sees them."""
+        return {name: self.seen_by(judge, self.before) for name, judge in self.judges.items()}
+
+    def seen_by(self, judge: Judge, ranking: Integers) -> dict[str, Array]:
+        """Return a judge's cosines of a ranking's results for both questions."""
+        queries, deep = np.arange(len(ranking)), max(self.group, *(int(count) for count in GROUPS[:-1]))
+        return {"first": result_cosines(judge.whitened, queries, ranking[:, :int(FIRST[-1])]),
+                "group": result_cosines(judge.refined, queries, ranking[:, :deep])}
 
     def own_measures(self, ranking: Integers, embedding: Array) -> dict[str, float]:
         """Return measures that need neither labels nor a judge; higher is better for all."""
         values = label_free_measures(ranking, self.before)
-        clusters = kmeans_clusters(unit_rows(embedding), round(len(embedding) / self.group))
+        sample = unit_rows(embedding[evenly_spaced(len(embedding), CLUSTERED)])
+        clusters = kmeans_clusters(sample, max(2, round(len(embedding) / self.group)))
         values |= {"hubness": -values["hubness"], "effective rank": effective_rank(embedding),
                    "alpha-ReQ": -abs(spectral_exponent(embedding) - 1),
-                   "silhouette of k-means": float(silhouette_score(unit_rows(embedding), clusters,
-                                                                   sample_size=1000, random_state=0))}
+                   "silhouette of k-means": float(silhouette_score(sample, clusters))}
         return {name: round(value, 3) for name, value in values.items()}
 
 
@@ -203,7 +220,9 @@ def deepest(labels: Integers, group: int) -> int:
 
 def spectral_exponent(embedding: Array) -> float:
     """Return the exponent of the power law that the eigenvalues of the covariance follow, fitted by least squares."""
-    values = np.linalg.svd(embedding - embedding.mean(axis=0), compute_uv=False) ** 2
+    centered = embedding - embedding.mean(axis=0)
+    products = centered @ centered.T if len(centered) < centered.shape[1] else centered.T @ centered
+    values = np.linalg.eigvalsh(products)[::-1]
     values = values[values > 1e-8 * values[0]]
     ranks = np.log(np.arange(1, len(values) + 1))
     return float(-np.polyfit(ranks, np.log(values), 1)[0]) if len(values) > 1 else 0.0

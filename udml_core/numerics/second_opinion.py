@@ -27,7 +27,7 @@ SMALLEST_GROUP, LARGEST_SHARE = 10, 4
 """A group has at least ten images, and at most one in four of the collection."""
 WHITENED, REFINED = "whiten", "whiten+average:k=20,times=2,alpha=3"
 """The recipes of a judge's features, fitted on the judged images."""
-IMAGES, QUERIES = 20_000, 5_000
+IMAGES, QUERIES = 10_000, 5_000
 """Largest number of judged images and of queries among them, evenly spaced: a larger collection is thinned out."""
 ERRORS = 1.96
 """Half the width of an interval, in standard errors."""
@@ -232,13 +232,26 @@ def paired_difference(rows: Array, queries: Integers, before: Integers, after: I
     References:
         B. Efron, "The Jackknife, the Bootstrap and Other Resampling Plans", SIAM 1982, section 6.
     """
-    influence, means = np.zeros(len(rows)), []
-    for results, sign in ((before, -1.0), (after, 1.0)):
-        cosines = result_cosines(rows, queries, results)
+    return cosine_difference(len(rows), queries, *((results, result_cosines(rows, queries, results))
+                                                   for results in (before, after)))
+
+
+def cosine_difference(count: int, queries: Integers, before: tuple[Integers, Array],
+                      after: tuple[Integers, Array]) -> Interval:
+    """Return the difference of two rankings whose cosines are known; see `paired_difference`.
+
+    Args:
+        count: Number of images n.
+        queries: Indices (q,), each once.
+        before: Results (q, k), and their cosines (q, k) to the query.
+        after: Results (q, k), and their cosines (q, k) to the query.
+    """
+    influence, means = np.zeros(count), []
+    for (results, cosines), sign in ((before, -1.0), (after, 1.0)):
         per_query = cosines.mean(axis=1)
         influence[queries] += sign * (per_query - per_query.mean())
         influence += np.bincount(results.ravel(), (sign / results.shape[1] * (cosines - per_query[:, None])).ravel(),
-                                 len(rows))
+                                 count)
         means.append(float(per_query.mean()))
     error = float(np.sqrt((influence**2).sum())) / len(queries)
     return Interval(means[0], means[1], error)
