@@ -187,3 +187,22 @@ def test_pixels_do_not_judge_alone() -> None:
     with pytest.raises(UserError, match=r"pixels cannot judge alone.*Add efficientnet-lite0"):
         SecondOpinion(judges=("pixels", "squeezenet")).check_run(run)
     SecondOpinion(judges=("pixels", "efficientnet-lite0")).check_run(run)
+
+
+def test_a_table_of_vectors_judges_the_images_in_their_order(tmp_path: Path) -> None:
+    run = worked(tmp_path)
+    vectors = np.random.default_rng(0).normal(size=(len(run.dataset()), 6)).astype(np.float32)
+    np.save(tmp_path / "vectors.npy", vectors)
+    np.save(tmp_path / "short.npy", vectors[1:])
+    spec = plan_analysis(SecondOpinion, judges=(f"table:{tmp_path / 'vectors.npy'}",))
+    spec.build_kind().check_run(run)
+    opinions: Any = analyse.keep(run, spec, lambda _share, _step: None).result()
+    (judge, weight), = opinions.weights.items()
+    assert (judge, weight) == (spec.judges[0], 1.0)
+    dataset, test = run.dataset(), run.spec().halves(run.dataset()).test
+    frozen = unit_rows(features_of(dataset, Encoder(run.spec().encoder))[test])
+    assert opinions.opinions["final"][judge] == second_opinion(Judge.of(vectors[test]), frozen,
+                                                               run.embeddings("final")[test], opinions.group)
+    with pytest.raises(UserError, match=r"a vector for each of the .* images, in their order; got .* rows"):
+        analyse.compute(run, plan_analysis(SecondOpinion, judges=(f"table:{tmp_path / 'short.npy'}",)),
+                        lambda _share, _step: None)

@@ -10,6 +10,7 @@ import numpy as np
 
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
+from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of
@@ -27,6 +28,7 @@ from udml_core.runs.analyses import (
     create_analysis,
     find_analysis,
 )
+from udml_core.runs.analyses.kinds.opinion import OF_TABLE
 from udml_core.runs.search import Frames, view_embeddings
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs import resolve_device
@@ -146,7 +148,19 @@ class StoredMaterial:
         return self.spec.backbone
 
     def judge_features(self, backbone: str) -> Array:
-        """Return the features (n, d) of all images by another encoder than the run's, computed on first use."""
+        """Return the features (n, d) of all images by another encoder than the run's, computed on first use.
+
+        Raises:
+            UserError: A table of vectors has another number of rows.
+        """
+        if backbone.startswith(OF_TABLE):
+            vectors = catalog.load(backbone.removeprefix(OF_TABLE)).vectors
+            if vectors is None or len(vectors) != len(self.dataset):
+                rows = "no vectors" if vectors is None else f"{len(vectors):,} rows"
+                raise UserError(f"{backbone} should hold a vector for each of the {len(self.dataset):,} images, in "
+                                f"their order; got {rows}.")
+            return vectors
+
         def report(share: float, step: str) -> None:
             self.report(share, f"judge {backbone}: {step}")
 

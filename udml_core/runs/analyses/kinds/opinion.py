@@ -24,6 +24,8 @@ JUDGES = ("efficientnet-lite0", "squeezenet", "pixels")
 """The encoders that judge by default; the run's own does not."""
 WEAK = ("pixels",)
 """Judges that need another one beside them: they see color and place, hardly content."""
+OF_TABLE = "table:"
+"""Beginning of the name of a judge whose features are a file of vectors with a row for each image."""
 QUESTIONS = {"first result": "first_results", "whole group": "groups"}
 """The attribute of an opinion by its name in words."""
 SHOWN = ("difference", "low", "high")
@@ -111,7 +113,7 @@ class SecondOpinion(AnalysisKind):
     scope: Images = "test"
     frames: Frames = ("frozen", "final")
     judges: Annotated[tuple[str, ...], Field(min_length=1, max_length=10)] = JUDGES
-    """The encoders that judge; the run's own is left out."""
+    """The encoders that judge, or table:FILE for vectors of the same images; the run's own encoder is left out."""
     recipes: Annotated[tuple[str, ...], Field(max_length=50)] = ()
     """Refinements of the first frame that are compared with it as well."""
 
@@ -130,8 +132,10 @@ class SecondOpinion(AnalysisKind):
         from udml_core.data.encoders import check_backbone, check_reads_images
 
         spec = run.spec()
-        check_reads_images(spec.encoder, "A second opinion", "Import the images of the table")
-        for judge in self.judges:
+        encoders = [judge for judge in self.judges if not judge.startswith(OF_TABLE)]
+        if encoders:
+            check_reads_images(spec.encoder, "A second opinion", f"Let a second table judge (judges={OF_TABLE}FILE)")
+        for judge in encoders:
             check_backbone(judge)
         independent = self.independent(spec.backbone)
         if not independent:
@@ -176,7 +180,8 @@ class SecondOpinion(AnalysisKind):
         for name in self.independent(material.backbone):
             features = material.judge_features(name)[indices]
             check_judge(features, material.vectors("frozen", indices))
-            judges[name] = Judge.of(features, (seen, material.judge_views(name, indices[seen])))
+            is_table = name.startswith(OF_TABLE)  # it has no other views
+            judges[name] = Judge.of(features, None if is_table else (seen, material.judge_views(name, indices[seen])))
         return judges
 
     def _ranking(self, material: Material, name: str, indices: Integers, queries: Integers,
