@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.second_opinion import GROUPS, deepest, judged, name_of, quality, spectral_exponent, tracks, voted
+from experiments.second_opinion import (
+    GROUPS,
+    best_judged,
+    deepest,
+    judged,
+    name_of,
+    preferred,
+    quality,
+    spectral_exponent,
+    tracks,
+    voted,
+)
 from udml_core.results.records import FOLDER
 
 
@@ -25,17 +36,30 @@ def place(*rows: dict[str, Any], **weights: float) -> dict[str, Any]:
 def test_verdicts_are_counted_against_the_true_sign() -> None:
     rows = place(comparison(60, 0.5), comparison(58, 0.9), comparison(49.8, 0.3), comparison(45, 0.4),
                  comparison(53, -0.4), comparison(47, 0.1))
-    result = judged(rows, "group 60", "first 1", "map@r")
+    result = judged(rows, "group 60", "map@r")
     assert (result["large"], result["decided"], result["right"]) == (5, 4, 2)
     assert (result["better"], result["worse"], result["false better"]) == (4, 1, 1)  # a loss of .2 is not false
     assert result["false"] == {"2": -0.2, "3": -5.0, "4": 3.0}
     assert result["regret"] == 2
+    assert judged(place(comparison(60, -0.5), comparison(55, -0.3)), "group 60", "map@r")["regret"] == 10
 
 
-def test_an_embedding_with_worse_first_results_is_not_preferred() -> None:
+def test_the_preferred_embedding_has_better_groups_and_no_worse_first_result() -> None:
     rows = place(comparison(60, 0.5, first=-0.5), comparison(55, 0.3), comparison(58, 0.1))
-    assert judged(rows, "group 60", "first 1", "map@r")["regret"] == 5
-    assert judged(place(comparison(60, -0.5), comparison(55, -0.3)), "group 60", "first 1", "map@r")["regret"] == 10
+    for row, recall in zip(rows["comparisons"].values(), (40.0, 51.0, 52.0), strict=True):
+        row["truth"]["recall@1"] = [50.0, recall]
+    assert preferred(rows, "first 1", "group 60") == {"name": "1", "recall@1": 1.0, "map@r": 5.0}
+    rows["comparisons"].pop("1")
+    assert preferred(rows, "first 1", "group 60") == {"name": "frozen", "recall@1": 0.0, "map@r": 0.0}
+
+
+def test_the_best_judged_is_the_mean_over_the_judges_by_their_weights() -> None:
+    rows = place(comparison(60, 0.5), comparison(55, 0.3), judge=0.6, pixels=0.4)
+    for row, said in zip(rows["comparisons"].values(), (0.0, 0.4), strict=True):
+        row["opinions"]["pixels"] = {"group 60": [said, 0.1]}
+    assert best_judged(rows, "group 60", np.array([True, True])) == 1  # .34 against .30
+    assert best_judged(rows, "group 60", np.array([True, False])) == 0
+    assert best_judged(rows, "group 60", np.array([False, False])) is None
 
 
 def test_the_judges_vote_as_in_the_app() -> None:
@@ -45,12 +69,13 @@ def test_the_judges_vote_as_in_the_app() -> None:
     assert voted(place(row, judge=0.5, pixels=0.1), "group 60").tolist() == [1]
 
 
-def test_right_verdicts_less_false_better_decide_on_the_number_of_results() -> None:
+def test_goals_decide_on_the_number_of_results_before_the_share_of_right_verdicts() -> None:
     right = place(comparison(60, 0.5), comparison(40, -0.5))
-    false = place(comparison(60, 0.5), comparison(40, 0.5))
-    assert quality([right], "group 60", "map@r")[0] == 1
-    assert quality([false], "group 60", "map@r")[0] == 0
-    assert quality([right, false], "group 60", "map@r")[0] == 0.5
+    false = place(comparison(60, 0.5), comparison(40, 0.4))
+    unclear = place(comparison(60, 0.5), comparison(40, -0.1))
+    assert quality([right], "group 60", "map@r") == (3, 1.0)
+    assert quality([unclear], "group 60", "map@r") == (3, 0.5)
+    assert quality([false], "group 60", "map@r") == (1, 0.5)
 
 
 def test_the_exponent_of_a_power_law_is_found() -> None:

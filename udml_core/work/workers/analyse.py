@@ -35,8 +35,8 @@ from udml_core.work.jobs import resolve_device
 from udml_core.work.workers.execute import Reporter, execute
 from udml_core.work.workers.follow_up import yielding
 
-ZOOM = 0.85
-"""Share of each side that the other view of a judge's images keeps."""
+OTHER_VIEW = View(zoom=0.85, flip=True)
+"""The other view of an image that tells how steady a judge is."""
 LEAST = 10
 """Smallest number of images for which neighborhoods, and therefore maps, are meaningful."""
 
@@ -167,8 +167,8 @@ class StoredMaterial:
         return features_of(self.dataset, self._judge(backbone), report)
 
     def judge_views(self, backbone: str, indices: Array) -> Array:
-        """Return the features (m, d) of a zoomed view of some images by another encoder than the run's."""
-        return view_features_of_some(self.dataset, self._judge(backbone), View(zoom=ZOOM), indices)
+        """Return the features (m, d) of `OTHER_VIEW` of some images by another encoder than the run's."""
+        return view_features_of_some(self.dataset, self._judge(backbone), OTHER_VIEW, indices)
 
     def _judge(self, backbone: str) -> Encoder:
         spec = choose_spec(backbone, self.dataset.native_size, self.dataset.gray)

@@ -95,8 +95,9 @@ class Opinions:
         return max(fit, key=lambda name: fit[name]) if fit else None
 
     def _gain(self, compared: str) -> float:
-        """Return the difference in whole groups as the judge that counts most sees it."""
-        return self.intervals(compared, "whole group")[self.judges[0]].difference
+        """Return the difference in whole groups, averaged over the judges by their weights."""
+        intervals = self.intervals(compared, "whole group")
+        return sum(self.weights[judge] * interval.difference for judge, interval in intervals.items())
 
 
 class SecondOpinion(AnalysisKind):
