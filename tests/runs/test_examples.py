@@ -41,7 +41,7 @@ from udml_core.work.workers import train as training_worker
 
 RUNS = [Run(EXAMPLES / run_id) for run_id in EXAMPLES_TO_MAKE]
 RPML = RUNS[0]
-EVERY_KIND = {"pca", "graph", "tsne", "umap", "grid", "refine"}
+EVERY_KIND = {"pca", "graph", "tsne", "umap", "grid", "refine", "opinion"}
 
 
 @pytest.fixture(autouse=True)

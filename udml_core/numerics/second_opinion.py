@@ -231,13 +231,26 @@ def paired_difference(rows: Array, queries: Integers, before: Integers, after: I
     References:
         B. Efron, "The Jackknife, the Bootstrap and Other Resampling Plans", SIAM 1982, section 6.
     """
-    influence, means = np.zeros(len(rows)), []
-    for results, sign in ((before, -1.0), (after, 1.0)):
-        cosines = result_cosines(rows, queries, results)
+    return difference_of_cosines(len(rows), queries, (before, result_cosines(rows, queries, before)),
+                                 (after, result_cosines(rows, queries, after)))
+
+
+def difference_of_cosines(count: int, queries: Integers, before: tuple[Integers, Array], after: tuple[Integers, Array],
+                          ) -> Interval:
+    """Return the difference of `paired_difference` from cosines that are computed already.
+
+    Args:
+        count: Number of images.
+        queries: Indices (q,), each once.
+        before: Indices (q, k) of the results to compare with, and their cosines (q, k) to the query.
+        after: The same of the judged results.
+    """
+    influence, means = np.zeros(count), []
+    for (results, cosines), sign in ((before, -1.0), (after, 1.0)):
         per_query = cosines.mean(axis=1)
         influence[queries] += sign * (per_query - per_query.mean())
         influence += np.bincount(results.ravel(), (sign / results.shape[1] * (cosines - per_query[:, None])).ravel(),
-                                 len(rows))
+                                 count)
         means.append(float(per_query.mean()))
     error = float(np.sqrt((influence**2).sum())) / len(queries)
     return Interval(means[0], means[1], error)

@@ -23,8 +23,8 @@ from ..shell.address import number_from_address, write_address
 from ..shell.cached import dataset_of, load_split
 from ..shell.run_hash import RUN_HASH
 
-FIRST_RECIPE = str(Recipe.parse(DEFAULT_RECIPE).without("views"))
-"""The recipe at first: the default without views, which need a pass of the encoder over all images."""
+SAMPLING_RECIPE = Recipe.parse(DEFAULT_RECIPE).without("views")
+"""The recipe that chooses sample queries: it changes more rankings than the recipe that the page opens with."""
 LEAST, SAMPLES = 12, 18
 
 
@@ -40,7 +40,7 @@ class Live:
         has_training: Whether whitening and reduction are fitted on the training half.
         has_views: Whether the recipe's views are averaged.
         gallery: Their embeddings.
-        samples: Rows of queries that show what the first recipe does.
+        samples: Rows of queries that show what whitening and averages do.
     """
 
     run: Run
@@ -101,6 +101,6 @@ def _live(run: Run, views: str) -> Live:
     if views:
         samples = _live(run, "").samples
     else:
-        refined = gallery.refine(Recipe.parse(FIRST_RECIPE))
+        refined = gallery.refine(SAMPLING_RECIPE)
         samples = refining.choose_queries(refined, labels_of(dataset, images), SAMPLES)
     return Live(run, dataset, images, len(split.test), has_training, bool(views), gallery, samples)

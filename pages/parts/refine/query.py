@@ -60,9 +60,10 @@ def choose_query(live: Live, refined: RefinedGallery, query: int) -> None:
         badges = [f"{one} → {two}" for one, two in zip(before, after, strict=True)]
     tiles = [tile_of(live.dataset, int(live.images[row]), badge=badge)
              for row, badge in zip(live.samples, badges, strict=True)]
-    note = (f"Badge: hits among the first {SHOWN} results, before → after. With the page's first recipe the first two "
-            "thirds of these queries gain the most, and the last third loses the most." if labels is not None else
-            "The results of these queries change the most with the page's first recipe.")
+    note = (f"Badge: hits among the first {SHOWN} results, before → after. With whitening and averages over 20 "
+            "neighbors the first two thirds of these queries gain the most, and the last third loses the most."
+            if labels is not None else
+            "The results of these queries change the most with whitening and averages over 20 neighbors.")
     st.caption("Click an image to make it the query.", help=note)
     clicked = gallery(live.dataset, tiles, "Queries", "refine-queries", 56, int(live.images[query]), 100)
     if clicked is not None:
