@@ -48,7 +48,7 @@ def run(places: Path) -> Run:
 @pytest.fixture(scope="module")
 def plain_run(places: Path) -> Run:
     """A finished run without a refinement."""
-    return worked(places / "runs", fields={"dimension": 8, "epochs": 1})
+    return worked(places / "runs", fields={"dimension": 16, "epochs": 1})
 
 
 def components(test: AppTest, kind: str) -> list[dict[str, Any]]:
@@ -191,6 +191,14 @@ def test_a_run_without_a_second_opinion_opens_with_whitening_and_keeps_it(plain_
         assert not test.exception
     finally:
         shutil.rmtree(analysis_at(plain_run, OF_REFINEMENTS).folder)
+
+
+def test_a_narrow_run_without_a_second_opinion_opens_without_steps(places: Path) -> None:
+    narrow = worked(places / "runs", fields={"dimension": 4, "epochs": 1})
+    test = opened("refine", run=narrow.id)
+    assert chosen_steps(test) == set()
+    assert "with fewer than 16 dimensions even whitening can lower R@1" in texts(test)
+    assert test.button(key="refine-opinion").label == "Compute the second opinion"
 
 
 def test_no_step_is_on_if_no_refinement_is_better(plain_run: Run) -> None:

@@ -18,6 +18,7 @@ from udml_core.runs.opinions import OF_REFINEMENTS
 from udml_core.runs.recipe_choice import (
     MILDEST,
     MOST_LOST,
+    NARROW,
     judge_paths,
     judge_weights,
     recipe_choice,
@@ -27,12 +28,20 @@ from udml_core.runs.recipe_choice import (
 
 
 def test_a_run_begins_with_the_mildest_recipe_and_then_with_the_preferred_one(tmp_path: Path) -> None:
-    run = worked(tmp_path)
+    run = worked(tmp_path, fields={"dimension": NARROW, "epochs": 1})
     assert (recipe_choice(run).recipe, recipe_choice(run).opinions) == (MILDEST, None)
     assert "not judged yet" in recipe_choice(run).words
     keep_opinion(run, UNCLEAR, BETTER, OF_REFINEMENTS, "whiten+average:k=10,times=2")
     assert recipe_choice(run).recipe == "whiten+average:times=2", "as the address writes it"
     assert recipe_choice(run).words.startswith("Chosen by SqueezeNet 1.1, without labels: of 1 recipes")
+
+
+def test_a_narrow_run_begins_without_steps_until_it_is_judged(tmp_path: Path) -> None:
+    run = worked(tmp_path, fields={"dimension": NARROW - 1, "epochs": 1})
+    assert recipe_choice(run).recipe == ""
+    assert "not judged yet" in recipe_choice(run).words
+    keep_opinion(run, UNCLEAR, BETTER, OF_REFINEMENTS, "whiten")
+    assert recipe_choice(run).recipe == "whiten"
 
 
 def test_a_run_without_a_better_refinement_begins_without_steps(tmp_path: Path) -> None:
