@@ -88,7 +88,7 @@ def make(run_id: str, example: Example) -> None:
 
 
 def analyze(run: Run, example: Example) -> None:
-    """Compute maps before and after training and through all epochs, grids, a refinement of the test half, and second opinions.
+    """Compute maps before and after training and through all epochs, grids, a refinement and second opinions.
 
     PCA and the graph of the training half come with the run.
     """

@@ -21,7 +21,6 @@ from pages.parts.train.settings import (
     begins_with_example,
     choose_settings,
     explain_settings,
-    forget_fields,
     keep_choices,
     offered_example,
     restore_choices,

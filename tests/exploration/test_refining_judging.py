@@ -37,7 +37,7 @@ def refined(gallery: LiveGallery, recipe: str) -> RefinedGallery:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_the_live_opinion_is_the_judges_opinion_on_the_rankings(recipe: str, gallery: LiveGallery, judge: Judge) -> None:
+def test_the_live_opinion_is_the_judges_on_the_rankings(recipe: str, gallery: LiveGallery, judge: Judge) -> None:
     queries, after = gallery.before.queries, refined(gallery, recipe).rank_sample(judge.group)
     expected = judge_rankings(judge, queries, gallery.before.ranking[:, : judge.group], after)
     live = judge_recipe({"other": LiveJudge.of(judge, queries)}, refined(gallery, recipe))

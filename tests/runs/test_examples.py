@@ -98,7 +98,7 @@ def test_an_example_is_a_complete_run_of_an_available_data_set(run: Run) -> None
                                                               list_analyses(run) if analysis.spec().kind == "umap"]
     for analysis in list_analyses(run):
         assert analysis.is_done()
-        assert len(analysis.indices())
+        assert analysis.spec().kind == "opinion" or len(analysis.indices())
         analysis.result()
 
 

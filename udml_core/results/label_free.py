@@ -1,14 +1,14 @@
-"""What the benchmark says of a method where no labels can tell: its changes on every data set against frozen features."""
+"""What the benchmark says of a method where no labels can tell: its changes against frozen features."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from udml_core.numerics.measures import measure_of
 from udml_core.results.benchmark import Benchmark, DataSet, read
 
-COMPARED = ("recall@1", "map@r")
+COMPARED = {"recall@1": "R@1", "map@r": "MAP@R"}
+"""The compared measures, and their names in a sentence."""
 FROZEN = "frozen"
 SUPPORTED = "whiten"
 """The method without labels that the benchmark supports on every data set; `supported_methods` computes it."""
@@ -72,9 +72,9 @@ def record_words(method: str) -> str:
     changes = changes_of(method)
     if not changes:
         return ""
-    words = " and ".join(f"{measure_of(name).name} by {_signed(of.low)} to {_signed(of.high)} points"
+    words = " and ".join(f"{COMPARED[name]} by {_signed(of.low)} to {_signed(of.high)} points"
                          for name, of in changes.items())
-    return f"On the benchmark's {changes[COMPARED[0]].datasets} data sets it changes {words} against frozen features."
+    return f"On the benchmark's {changes['recall@1'].datasets} data sets it changes {words} against frozen features."
 
 
 def _signed(value: float) -> str:

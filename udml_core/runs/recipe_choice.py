@@ -45,7 +45,7 @@ class RecipeChoice:
             return (f"No step is on, because this run is not judged yet: with fewer than {NARROW} dimensions even "
                     "whitening can lower R@1.")
         if self.opinions is None:
-            return (f"Whitening is the mildest recipe: on the frozen features of birds, CIFAR-10, digits and clothes it "
+            return ("Whitening is the mildest recipe: on the frozen features of birds, CIFAR-10, digits and clothes it "
                     f"lowers neither R@1 nor MAP@R by more than {MOST_LOST:g} points. This run is not judged yet.")
         judges = names_of(self.opinions)
         if not self.recipe:
@@ -86,8 +86,8 @@ def stored_opinion_on(run: Run, recipe: str) -> Opinions | None:
     opinions = opinion_of(run, request_on(recipe)) if recipe else None
     if opinions is None:
         return None
-    of_recipe = {recipe: of for name, of in opinions.opinions.items() if plainly(name) == recipe}
-    return replace(opinions, opinions=of_recipe) if of_recipe else None
+    name = next((name for name in opinions.opinions if plainly(name) == recipe), None)
+    return None if name is None else replace(opinions, opinions={recipe: opinions.opinions[name]})
 
 
 def why_not_judged(run: Run) -> str:

@@ -11,7 +11,7 @@ from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import refining
-from udml_core.exploration.refining import LiveGallery
+from udml_core.exploration.refining import LiveGallery, RefinedGallery
 from udml_core.methods import Embedder
 from udml_core.numerics.refinement import Recipe
 from udml_core.numerics.refinement.recipe import Views
@@ -71,6 +71,11 @@ class Live:
 def labels_of(dataset: Dataset, images: Array) -> Array | None:
     """Return the class of each image as numbers from 0, if the data set has classes."""
     return None if dataset.labels is None else np.unique(np.asarray(dataset.labels)[images], return_inverse=True)[1]
+
+
+def rank_after(live: Live, refined: RefinedGallery, queries: Array, k: int) -> Array:
+    """Rank the gallery (q, k) after a recipe; without steps, as before, not by cosine as every recipe begins."""
+    return refined.rank(queries, k) if refined.recipe.steps else live.gallery.before.rank(queries)[:, :k]
 
 
 def load_live(run: Run, recipe: Recipe) -> Live:

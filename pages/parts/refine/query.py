@@ -17,7 +17,7 @@ from ..draw.palette import HITS, color_legend
 from ..draw.pictures import picture
 from ..draw.sections import open_section
 from ..shell.interesting import current_image
-from .live import Live
+from .live import Live, rank_after
 
 TILES, VOTERS = 24, 12
 VOTE_WORDS = {
@@ -54,7 +54,8 @@ def choose_query(live: Live, refined: RefinedGallery, query: int) -> None:
     labels = live.labels
     badges = [""] * len(live.samples)
     if labels is not None:
-        unrefined, ranked = live.gallery.before.rank(live.samples)[:, :SHOWN], refined.rank(live.samples, SHOWN)
+        unrefined = live.gallery.before.rank(live.samples)[:, :SHOWN]
+        ranked = rank_after(live, refined, live.samples, SHOWN)
         before = (labels[unrefined] == labels[live.samples][:, None]).sum(axis=1)
         after = ((labels[ranked] == labels[live.samples][:, None]) & (ranked >= 0)).sum(axis=1)
         badges = [f"{one} → {two}" for one, two in zip(before, after, strict=True)]
@@ -98,7 +99,8 @@ class Ranks:
 
 def _rank(live: Live, refined: RefinedGallery, query: int) -> Ranks:
     queries = np.array([query])
-    before, after = live.gallery.before.rank(queries)[0], refined.rank(queries, len(live.images) - 1)[0]
+    before, after = live.gallery.before.rank(queries)[0], rank_after(
+        live, refined, queries, len(live.images) - 1)[0]
     after = after[after >= 0]
     of_before, of_after = positions(before, len(live.images)), positions(after, len(live.images))
     shown = after[:TILES]

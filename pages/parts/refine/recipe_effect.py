@@ -29,9 +29,10 @@ def show_measures(live: Live, refined: RefinedGallery) -> None:
         if live.labels is None:
             show_verdict_metrics(refined, opinions)
         for of in shown:
-            show_change(of, *measures[of.key])
-        if live.labels is not None:
-            show_verdict_metrics(refined, opinions)
+            if refined.recipe.steps:
+                show_change(of, *measures[of.key])
+            elif of.better != "neither":
+                st.metric(of.name, of.text(measures[of.key][0]), help=of.help, width="content")
     explain_verdict(live, refined, opinions, scope, measures)
 
 
@@ -46,7 +47,7 @@ def show_change(of: Measure, before: float, after: float) -> None:
 
 def warn_of_fall(live: Live, refined: RefinedGallery) -> None:
     """Show a warning if R@1 falls."""
-    if live.labels is not None:
+    if live.labels is not None and refined.recipe.steps:
         fall, error = refining.recall_change(refined, live.labels)
         if fall < -error:  # a smaller fall may be an accident of the sample
             sample = f" (± {error:.1f}, because it is measured on a sample)" if error else ""

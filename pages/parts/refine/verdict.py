@@ -127,13 +127,14 @@ def explain_verdict(live: Live, refined: RefinedGallery, opinions: Opinions | No
         return
     labeled = live.labels is not None
     said = f" {agreement_words(opinions, str(refined.recipe), measures)}" if labeled else ""
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="refine-verdict"):
+    left, right = st.columns([5, 1], vertical_alignment="center")
+    with left:
         st.caption(f"**{verdict_words(opinions, str(refined.recipe))}**, judged without labels by {names_of(opinions)} "
-                   f"{scope}.{said}", width="stretch")
-        with st.popover("Details", icon=":material/gavel:", type="tertiary"):
-            show_judges(opinions, str(refined.recipe))
-            if not labeled:
-                show_graph_measures(measures)
+                   f"{scope}.{said}")
+    with right, st.popover("Details", icon=":material/gavel:", type="tertiary"):
+        show_judges(opinions, str(refined.recipe))
+        if not labeled:
+            show_graph_measures(measures)
 
 
 def _explain_missing(live: Live, refined: RefinedGallery) -> None:

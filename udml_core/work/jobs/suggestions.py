@@ -41,9 +41,10 @@ def favored_method(images: ImageKind) -> tuple[str, str]:
 
 
 def first_method(dataset: Dataset) -> str:  # noqa: ARG001 (the advice on a data set is read here)
-    """Return the name of the method that the page Train opens with: the only label-free one that the benchmark supports.
+    """Return the name of the method that the page Train opens with, which needs no labels.
 
-    An example on the data set or a link comes first.
+    It is the only such method that the benchmark supports on every data set. An example on the data set or a link comes
+    first.
     """
     return SUPPORTED
 
