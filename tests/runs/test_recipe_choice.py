@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.running import worked
+from tests.running import worked, write_digits
 from tests.runs.test_opinions import BETTER, UNCLEAR, WORSE, keep_opinion
 from udml_core.base.files import replace_array
+from udml_core.data.catalog import load
 from udml_core.data.encoders import choose_spec
 from udml_core.data.features import features_path
 from udml_core.results.records import FOLDER
+from udml_core.runs import RunRequest, create_run
 from udml_core.runs.opinions import OF_REFINEMENTS
 from udml_core.runs.recipe_choice import (
     MILDEST,
@@ -25,6 +27,7 @@ from udml_core.runs.recipe_choice import (
     request_on,
     stored_opinion_on,
 )
+from udml_core.work.jobs import plan
 
 
 def test_a_run_begins_with_the_mildest_recipe_and_then_with_the_preferred_one(tmp_path: Path) -> None:
@@ -93,3 +96,15 @@ def test_judges_are_found_where_their_features_are_stored(tmp_path: Path, monkey
     keep_opinion(run, BETTER, WORSE)
     assert judge_weights(run, {"squeezenet": 0}) == {"squeezenet": 0.5}
     assert judge_weights(run, {"squeezenet": 0, "other": 0}) == {"squeezenet": 1.0, "other": 1.0}
+
+
+def test_pixels_do_not_judge_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    folder = write_digits(tmp_path / "photos", 60, by_class=False)
+    run = create_run(plan(RunRequest.make({"dataset": str(folder), "method": "frozen"}), load(str(folder))), tmp_path)
+    dataset = run.dataset()
+    assert run.spec().backbone != "pixels"
+    path = features_path(dataset, choose_spec("pixels", dataset.native_size, dataset.gray))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_array(path, np.zeros((len(dataset), 4), np.float32))
+    assert judge_paths(run, dataset) == {}
