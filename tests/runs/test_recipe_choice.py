@@ -47,6 +47,11 @@ def test_a_narrow_run_begins_without_steps_until_it_is_judged(tmp_path: Path) ->
     assert recipe_choice(run).recipe == "whiten"
 
 
+def test_a_whitened_run_begins_without_steps_until_it_is_judged(tmp_path: Path) -> None:
+    assert recipe_choice(worked(tmp_path, method="whiten", fields={})).recipe == ""
+    assert recipe_choice(worked(tmp_path, method="frozen", fields={})).recipe == MILDEST
+
+
 def test_a_run_without_a_better_refinement_begins_without_steps(tmp_path: Path) -> None:
     run = worked(tmp_path)
     keep_opinion(run, WORSE, BETTER, OF_REFINEMENTS, "whiten")

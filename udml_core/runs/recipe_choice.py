@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from udml_core.runs import Run
 
 MILDEST = "whiten"
-"""The recipe of a run that is not judged yet."""
+"""The recipe of a run that is not judged yet; the method of this name has applied it."""
 MOST_LOST = 0.3
 """Points of R@1 and MAP@R that it loses at most on the frozen features of the records."""
 NARROW = 16
@@ -42,8 +42,8 @@ class RecipeChoice:
     def words(self) -> str:
         """Why this recipe, and who judged it, in a sentence or two."""
         if self.opinions is None and not self.recipe:
-            return (f"No step is on, because this run is not judged yet: with fewer than {NARROW} dimensions even "
-                    "whitening can lower R@1.")
+            return ("No step is on until this run is judged: even whitening can harm an embedding that has fewer than "
+                    f"{NARROW} dimensions or is whitened already.")
         if self.opinions is None:
             return ("Whitening is the mildest recipe: on the frozen features of birds, CIFAR-10, digits and clothes it "
                     f"lowers neither R@1 nor MAP@R by more than {MOST_LOST:g} points. This run is not judged yet.")
@@ -60,7 +60,8 @@ def recipe_choice(run: Run) -> RecipeChoice:
     opinions = opinion_of(run, OF_REFINEMENTS)
     if opinions is not None:
         return RecipeChoice(plainly(opinions.preferred() or ""), opinions)
-    return RecipeChoice(MILDEST if run.embeddings("final").shape[1] >= NARROW else "", None)
+    is_safe = run.spec().method != MILDEST and run.embeddings("final").shape[1] >= NARROW
+    return RecipeChoice(MILDEST if is_safe else "", None)
 
 
 def plainly(recipe: str) -> str:

@@ -115,7 +115,8 @@ def show_query(live: Live, refined: RefinedGallery, query: int) -> None:
         picture(live.dataset.images[index], 56, f"The query: {live.dataset.caption(index)}")
         st.markdown(f"**Query: {live.dataset.caption(index)}**", width="content",
                     help="Arrows: how many ranks the refinement moves an image up or down. Click an image to see why.")
-        color_legend(*HITS)
+        if live.labels is not None:
+            color_legend(*HITS)
     clicks = []
     arrows = [moved(int(one), int(two)) for one, two in zip(ranks.of_before, ranks.of_after, strict=True)]
     for column, word, order in zip(st.columns(2, gap="medium"), ("Before refinement", "After refinement"),

@@ -129,8 +129,8 @@ def explain_verdict(live: Live, refined: RefinedGallery, opinions: Opinions | No
     said = f" {agreement_words(opinions, str(refined.recipe), measures)}" if labeled else ""
     left, right = st.columns([5, 1], vertical_alignment="center")
     with left:
-        st.caption(f"**{verdict_words(opinions, str(refined.recipe))}**, judged without labels by {names_of(opinions)} "
-                   f"{scope}.{said}")
+        judged = f"**{verdict_words(opinions, str(refined.recipe))}**, judged" if labeled else "Judged"
+        st.caption(f"{judged} without labels by {names_of(opinions)} {scope}.{said}")
     with right, st.popover("Details", icon=":material/gavel:", type="tertiary"):
         show_judges(opinions, str(refined.recipe))
         if not labeled:
