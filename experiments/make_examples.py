@@ -2,10 +2,12 @@
 
     python -m experiments.make_examples
     python -m experiments.make_examples 20261122-120000-rpml-digits
+    python -m experiments.make_examples --opinions
 
 Every example is an ordinary run of this version: it is trained, evaluated and analyzed on one CPU thread, so that a
 repetition gives the same figures. What only a worker needs (lock, log, index, checkpoints that cannot be continued) is
-left out, and arrays are compressed.
+left out, and arrays are compressed. `--opinions` computes only the second opinions of the existing examples again, and
+leaves everything else as it is.
 """
 
 from __future__ import annotations
@@ -21,13 +23,14 @@ import torch
 
 from udml_core.base.paths import EXAMPLES
 from udml_core.data import catalog
-from udml_core.runs import Run, RunRequest, create_run
+from udml_core.runs import Run, RunRequest, create_run, own_copy
 from udml_core.runs.analyses import plan_analysis
 from udml_core.runs.analyses.kinds.grid import Grid
 from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.analyses.kinds.tsne import TSNE
 from udml_core.runs.analyses.kinds.umap import UMAP
+from udml_core.runs.opinions import OF_REFINEMENTS, OF_RUN
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs import FIRST_RUN, plan
 from udml_core.work.workers import analyse, train
@@ -36,6 +39,8 @@ LARGEST = 15_000_000
 """Bytes that all examples together may take."""
 CREATED = 1_795_348_800.0
 """Time of creation in every spec: 22 November 2026, 12:00 UTC."""
+ONLY_OPINIONS = "--opinions"
+OPINIONS = (OF_RUN, OF_REFINEMENTS)
 LEFT_OUT = ("lock", "log.txt", "index.faiss", "ballast", "*.lock", "*.part")
 
 
@@ -83,7 +88,7 @@ def make(run_id: str, example: Example) -> None:
 
 
 def analyze(run: Run, example: Example) -> None:
-    """Compute maps before and after training and through all epochs, grids, and a refinement of the test half.
+    """Compute maps before and after training and through all epochs, grids, a refinement and second opinions.
 
     PCA and the graph of the training half come with the run.
     """
@@ -92,15 +97,30 @@ def analyze(run: Run, example: Example) -> None:
     grids = [plan_analysis(Grid, source=spec.id, frame=frame) for spec in maps for frame in spec.frames
              if frame == "final" or spec.declared is UMAP]
     through = plan_analysis(UMAP, scope="sample", frames=epochs)
-    for spec in [through, *maps, *grids, plan_analysis(Refinement, recipe=example.recipe)]:
+    for spec in [through, *maps, *grids, plan_analysis(Refinement, recipe=example.recipe), *OPINIONS]:
         analyse.keep(run, spec, lambda _share, _step: None)
+
+
+def add_opinions(run_id: str) -> None:
+    """Compute the second opinions of an existing example, and pack them."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = own_copy(Run(EXAMPLES / run_id), Path(folder))
+        for spec in OPINIONS:
+            shutil.rmtree(copy.folder / "analyses" / spec.id, ignore_errors=True)
+            analysis = analyse.keep(copy, spec, lambda _share, _step: None)
+            pack_folder(analysis.folder, EXAMPLES / run_id / "analyses" / spec.id, LEFT_OUT)
 
 
 def pack(run: Run, folder: Path) -> None:
     """Copy what pages read of a finished run, with compressed arrays."""
+    pack_folder(run.folder, folder,
+                LEFT_OUT if run.spec().build_method().continues_with_pairs else (*LEFT_OUT, "checkpoint"))
+
+
+def pack_folder(source: Path, folder: Path, left_out: tuple[str, ...]) -> None:
+    """Replace a folder by a copy of another one, with compressed arrays and without the process of a worker."""
     shutil.rmtree(folder, ignore_errors=True)
-    left_out = LEFT_OUT if run.spec().build_method().continues_with_pairs else (*LEFT_OUT, "checkpoint")
-    shutil.copytree(run.folder, folder, ignore=shutil.ignore_patterns(*left_out))
+    shutil.copytree(source, folder, ignore=shutil.ignore_patterns(*left_out))
     for path in folder.rglob("*.npz"):
         with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
@@ -119,8 +139,11 @@ def size_of(folder: Path) -> int:
 def main(chosen: list[str]) -> None:
     """Make the chosen examples, or all, and print their figures and sizes."""
     torch.set_num_threads(1)
-    for run_id in chosen or EXAMPLES_TO_MAKE:
-        make(run_id, EXAMPLES_TO_MAKE[run_id])
+    for run_id in [name for name in chosen if name != ONLY_OPINIONS] or EXAMPLES_TO_MAKE:
+        if ONLY_OPINIONS in chosen:
+            add_opinions(run_id)
+        else:
+            make(run_id, EXAMPLES_TO_MAKE[run_id])
     for run_id in EXAMPLES_TO_MAKE:
         run = Run(EXAMPLES / run_id)
         evaluation = run.evaluation() or {}

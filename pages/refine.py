@@ -4,10 +4,11 @@ import streamlit as st
 
 from pages.parts.draw.run_header import run_header
 from pages.parts.draw.sections import Section, show_sections
-from pages.parts.refine.cards import choose_recipe
+from pages.parts.refine.cards import begin_with, choose_recipe
 from pages.parts.refine.live import load_live
 from pages.parts.refine.query import choose_query, current_query, explain_rank, show_query
 from pages.parts.refine.recipe_effect import show_measures, show_protocol, warn_of_fall
+from pages.parts.refine.verdict import show_choice
 from pages.parts.shell.analyses import load_result, request_analysis, show_analysis_progress
 from pages.parts.shell.confirming import link_to_judging
 from pages.parts.shell.run_picker import pick_run
@@ -90,10 +91,14 @@ def show_distillation(run: Run) -> None:
 @fragment
 def explore(run: Run) -> None:
     """Show everything that depends on the recipe, and the recipe; on a phone the results come first."""
+    begin_with(run)
+    why = st.container()
     results, cards = st.columns([2.4, 1], gap="large")
     with cards:
         recipe = choose_recipe(has_views=run.spec().encoder.reads_images)
         show_actions(run, recipe)
+    with why:
+        show_choice(run, recipe)
     with results, show_user_errors():
         live = load_live(run, recipe)
         refined = live.gallery.refine(recipe)

@@ -15,12 +15,12 @@ from pages.parts.shell.run_picker import app_dataset
 from pages.parts.shell.run_status import duration, escaped
 from pages.parts.shell.setting_words import with_titles
 from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.train.method_choice import choose_method, explain, explain_missing_labels, lacks_labels
 from pages.parts.train.preview import show_preview
 from pages.parts.train.settings import (
     begins_with_example,
     choose_settings,
     explain_settings,
-    forget_fields,
     keep_choices,
     offered_example,
     restore_choices,
@@ -30,16 +30,12 @@ from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import TABLE, Dataset
 from udml_core.data.splits import caution_of
-from udml_core.methods import METHODS, Method
-from udml_core.numerics.measures import MAIN_MEASURES
+from udml_core.methods import Method
 from udml_core.runs import Run, RunRequest, Spec, form_options, list_runs, runs_folder
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
 
-# What the summaries of these methods leave out.
-NEEDS = {"few": "**Needs a few labels.** ", "pairs": "**Needs pairs of images marked as similar or dissimilar.** "}
 SHOWN_DISK = 5e7  # Bytes of new files below which they are not mentioned.
-PROMISES = {"gain": "Its MAP@R should rise through training", "may fall": "Its MAP@R may fall through training"}
 
 
 def show_measured(spec: Spec, dataset: Dataset, settings: jobs.Settings, example: Run | None) -> None:
@@ -89,18 +85,6 @@ def choose_dataset() -> Dataset | None:
     return None
 
 
-def choose_method(first: str) -> type[Method]:
-    """Choose a method; `first` is shown if the address names none."""
-    by_name = {method.card.name: method for method in METHODS}
-    wanted = st.query_params.get("method", first)
-    name = st.selectbox("Method", list(by_name), list(by_name).index(wanted) if wanted in by_name else 0,
-                        format_func=lambda name: by_name[name].card.title)
-    if name != wanted:
-        forget_fields()
-    st.query_params["method"] = name
-    return by_name[name]
-
-
 def options_for(dataset: Dataset) -> list[str]:
     """List the options that the form shows; a table of embeddings has none of the options of images."""
     names = form_options(RunRequest)
@@ -108,14 +92,6 @@ def options_for(dataset: Dataset) -> list[str]:
         for name in jobs.IMAGE_OPTIONS:  # a link's options of images mean nothing for a table, and the reverse
             st.query_params.pop(name, None)
     return [name for name in names if not (dataset.is_table and name in jobs.IMAGE_OPTIONS)]
-
-
-def explain(method: type[Method]) -> None:
-    """Show what the method does in two plain sentences, with its terms, paper and evidence behind the "?"."""
-    card = method.card
-    st.markdown(card.summary, help=f"{card.idea}\n\n{card.paper}")
-    st.caption(f"{NEEDS.get(card.supervision, '')}{PROMISES[card.promise]}.",
-               help=f"MAP@R: {MAIN_MEASURES[0].help} {card.source}")
 
 
 def show_departures(spec: Spec, dataset: Dataset) -> None:
@@ -140,9 +116,12 @@ def choose_supervision(method: type[Method], dataset: Dataset, first: Mapping[st
         The options, and the pairs; None in place of the pairs, with instructions on the page, if none are given yet.
     """
     supervision = method.card.supervision
-    if supervision not in ("few", "pairs"):
+    if supervision == "none" or (supervision == "all" and dataset.labels is not None):
         return {}, PairChoice()
     with st.container(border=True):
+        if supervision != "pairs" and lacks_labels(method, dataset):
+            explain_missing_labels(method, dataset)
+            return {}, None
         pairs = pick_pairs(dataset) if supervision == "pairs" else PairChoice()
         if pairs is None or pairs.given is not None:
             return {}, pairs
@@ -217,7 +196,7 @@ try:
         example = offered_example(data)
         with columns[1]:
             chosen = choose_method(example.spec().method if example and begins_with_example(example)
-                                   else METHODS[0].card.name)
+                                   else jobs.first_method(data), data)
         example = offered_example(data, chosen.card.name)
         with columns[2]:
             wanted = choose_settings(example)
@@ -229,7 +208,7 @@ try:
             supervised, pair_choice = choose_supervision(chosen, data, settings.options)
         with right, st.container(border=True):
             slot = st.container()
-            explain(chosen)
+            explain(chosen, data)
         if pair_choice is not None:
             with left:
                 with st.expander("Backbone, split, seed and device", icon=":material/tune:"):
@@ -248,7 +227,7 @@ try:
                 start(spec, data, pair_choice)
                 show_measured(spec, data, settings, example)
                 with preview_slot:
-                    show_preview(spec, data, form_key(chosen, settings))
+                    show_preview(spec, data)
                 if pair_choice.given is None:
                     with left:
                         show_several(request, spec, data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,20 @@ from pages.parts.retrieval.own_images import OwnImage
 from pages.parts.shell.interesting import interesting_queries
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
+from tests.runs.test_opinions import BETTER, UNCLEAR, WORSE, keep_opinion
+from udml_core.base.files import replace_array
+from udml_core.data.encoders import choose_spec
+from udml_core.data.features import features_path
 from udml_core.data.splits import make_split
+from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Recipe, Refiner, make_step
 from udml_core.numerics.refinement.ranking_measures import retrieval_measures
 from udml_core.results.records import FOLDER
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at, plan_analysis
 from udml_core.runs.analyses.kinds.refine import Refinement
+from udml_core.runs.opinions import OF_REFINEMENTS
+from udml_core.runs.recipe_choice import request_on
 from udml_core.work.workers.analyse import keep
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -41,7 +49,7 @@ def run(places: Path) -> Run:
 @pytest.fixture(scope="module")
 def plain_run(places: Path) -> Run:
     """A finished run without a refinement."""
-    return worked(places / "runs", fields={"dimension": 8, "epochs": 1})
+    return worked(places / "runs", fields={"dimension": 16, "epochs": 1})
 
 
 def components(test: AppTest, kind: str) -> list[dict[str, Any]]:
@@ -113,13 +121,13 @@ def test_distillation_is_offered_with_the_runs_data_and_its_record(plain_run: Ru
     assert (FOLDER / "birds100-last.json").exists()
 
 
-def test_the_first_sight_refines_the_newest_run_and_a_query_improves(plain_run: Run, run: Run) -> None:
-    test = opened("refine", run=plain_run.id)
+def test_a_strong_recipe_improves_the_first_query(plain_run: Run, run: Run) -> None:
+    test = opened("refine", run=plain_run.id, recipe="whiten+average:k=20,times=2,alpha=3")
     assert not test.exception
     hits = [sum(tile["mark"] == "hit" for tile in tiles(test, f"The 24 nearest images, {word}"))
             for word in ("before", "after")]
     assert hits[1] > hits[0]
-    protocol = texts(opened("refine", run=plain_run.id, section="protocol"))
+    protocol = texts(opened("refine", run=plain_run.id, recipe="whiten+average:k=20", section="protocol"))
     assert "Protocol: transductive" in protocol
     assert "whitening: the training half" in protocol
     assert "Queries from outside the gallery" in protocol
@@ -138,6 +146,14 @@ def test_a_link_shows_the_figures_of_its_recipe(recipe: str, run: Run) -> None:
     dataset = run.dataset()
     split = make_split(dataset, run.spec().split)
     labels = np.asarray(dataset.labels)[split.test]
+    if not recipe:
+        before = retrieval_measures(nearest(run.embeddings("final")[split.test], int(np.bincount(labels).max()))[1],
+                                    labels, labels, True)
+        assert float(metric(test, "R@1").split()[0]) == pytest.approx(before["recall@1"], abs=0.1)
+        assert not test.metric[0].delta, "without steps nothing changes"
+        assert [tile["id"] for tile in tiles(test, "The 24 nearest images, before")] == [
+            tile["id"] for tile in tiles(test, "The 24 nearest images, after")]
+        return
     exact = Refiner(recipe).fit(run.embeddings("final")[split.test], training=run.embeddings("final")[split.train])
     ranking = exact.neighbors(int(np.bincount(labels).max())).indices
     expected = retrieval_measures(ranking, labels, labels, True)
@@ -159,6 +175,85 @@ def test_sliders_have_the_declared_ranges_and_the_link_s_values(run: Run) -> Non
                                     ("Weight exponent · α", 0, 8, 1.5), ("Reciprocal neighbors · k₁", 1, 80, 15),
                                     ("Local expansion · k₂", 1, 30, 3), ("Original distance · λ", 0, 1, 0.45)):
         assert (sliders[label]["low"], sliders[label]["high"], sliders[label]["value"]) == (low, high, value)
+
+
+def chosen_steps(test: AppTest) -> set[str]:
+    """Return the names of the steps that are on."""
+    return {toggle.key.removeprefix("refine-on-") for toggle in test.toggle
+            if str(toggle.key).startswith("refine-on-") and toggle.value}
+
+
+def test_a_run_without_a_second_opinion_opens_with_whitening_and_keeps_it(plain_run: Run) -> None:
+    test = opened("refine", run=plain_run.id)
+    assert chosen_steps(test) == {"whiten"}
+    assert "This run is not judged yet." in texts(test)
+    assert test.button(key="refine-opinion").label == "Compute the second opinion"
+    keep_opinion(plain_run, UNCLEAR, BETTER, OF_REFINEMENTS, "average:k=5")
+    try:
+        test.run()
+        assert chosen_steps(test) == {"whiten"}, "the second opinion does not change what the user looks at"
+        assert "The second opinion prefers `average:k=5`." in texts(test)
+        test.button(key="refine-preferred").click().run()
+        assert test.query_params["recipe"] == "average:k=5"
+        assert "Chosen by SqueezeNet 1.1, without labels" in texts(test)
+        assert chosen_steps(opened("refine", run=plain_run.id)) == {"average"}
+        assert not test.exception
+    finally:
+        shutil.rmtree(analysis_at(plain_run, OF_REFINEMENTS).folder)
+
+
+def test_a_narrow_run_without_a_second_opinion_opens_without_steps(places: Path) -> None:
+    narrow = worked(places / "runs", fields={"dimension": 4, "epochs": 1})
+    test = opened("refine", run=narrow.id)
+    assert chosen_steps(test) == set()
+    assert "even whitening can harm an embedding that has fewer than 16 dimensions" in texts(test)
+    assert test.button(key="refine-opinion").label == "Compute the second opinion"
+
+
+def test_no_step_is_on_if_no_refinement_is_better(plain_run: Run) -> None:
+    keep_opinion(plain_run, WORSE, BETTER, OF_REFINEMENTS, "whiten")
+    try:
+        test = opened("refine", run=plain_run.id)
+        assert chosen_steps(test) == set()
+        assert "**No refinement is better for this run**" in texts(test)
+        test.toggle(key="refine-on-whiten").set_value(True).run()
+        assert test.query_params["recipe"] == "whiten"
+        assert "First result: worse · Whole group: better" in texts(test)
+        test.button(key="refine-preferred").click().run()
+        assert chosen_steps(test) == set()
+        assert "recipe" not in test.query_params
+    finally:
+        shutil.rmtree(analysis_at(plain_run, OF_REFINEMENTS).folder)
+
+
+def test_a_stored_verdict_stands_beside_the_labels_and_says_whether_they_agree(run: Run) -> None:
+    recipe = "average:k=41,times=3"
+    keep_opinion(run, WORSE, WORSE, request_on(recipe), recipe)
+    test = opened("refine", run=run.id, recipe=recipe)
+    assert "First result: worse · Whole group: worse" in texts(test)
+    assert "by SqueezeNet 1.1 on all test images and the first 30 results of a query" in texts(test)
+    falls = float(test.metric[0].delta.split()[0].replace("−", "-")) < 0
+    rises = float(test.metric[1].delta.split()[0].replace("−", "-")) > 0
+    assert falls
+    assert ("First result: the labels agree. Whole group: the labels disagree." in texts(test)) == rises
+    assert ("The labels agree with both." in texts(test)) != rises
+    assert "First result" not in texts(opened("refine", run=run.id, recipe="average:k=40"))
+
+
+def test_stored_features_judge_every_recipe_at_once(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    test = opened("refine", run=run.id, recipe="average:k=39")
+    assert "This recipe is not judged yet." in texts(test) or "This run is not judged yet." in texts(test)
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path))
+    dataset = run.dataset()
+    path = features_path(dataset, choose_spec("squeezenet", dataset.native_size, dataset.gray))
+    path.parent.mkdir(parents=True)
+    noise = np.random.default_rng(0).normal(size=(len(dataset), 12))
+    replace_array(path, (np.eye(10)[dataset.labels] @ np.eye(10, 12) * 3 + noise).astype(np.float32))
+    test = opened("refine", run=run.id, recipe="average:k=60,times=4")
+    assert not test.exception
+    assert "First result: worse" in texts(test)
+    assert "by SqueezeNet 1.1 live, on " in texts(test)
+    assert "First result" not in texts(opened("refine", run=run.id, recipe=""))
 
 
 def test_switching_a_step_keeps_its_values_and_the_order(run: Run) -> None:
@@ -243,8 +338,15 @@ def test_images_without_classes_have_label_free_measures_only(places: Path, tmp_
         assert not test.exception
         assert not test.error
         assert not {"R@1", "MAP@R"} & {metric.label for metric in test.metric}
-        assert "Neighbors kept" in {metric.label for metric in test.metric}
+        assert ("Neighbors kept" in {metric.label for metric in test.metric}) == bool(recipe)
+        assert not {"Reciprocity", "Hubness"} & {metric.label for metric in test.metric}, "they are no verdict"
         assert {tile["mark"] for tile in tiles(test, "The 24 nearest images, after")} == {""}
+    keep_opinion(unlabeled, UNCLEAR, BETTER, OF_REFINEMENTS, "whiten")
+    test = opened("refine", run=unlabeled.id)
+    assert [value.label for value in test.metric] == ["First result", "Whole group", "Neighbors kept"]
+    assert (metric(test, "First result"), metric(test, "Whole group")) == ("cannot tell", "better")
+    assert "They do not follow retrieval quality, so they decide nothing" in texts(test)
+    assert "Judged without labels by SqueezeNet 1.1 on all test images" in texts(test)
     assert "whitening: all unlabeled test images" in texts(
         opened("refine", run=unlabeled.id, recipe="whiten", section="protocol"))
 

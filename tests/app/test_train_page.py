@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,17 +12,21 @@ import streamlit as st
 from pydantic import Field
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.train.method_choice import method_title
 from pages.parts.train.preview import FIELDS as COVERED
 from tests.app.opening import opened, texts
-from tests.running import trained
+from tests.running import trained, write_digits
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of, features_path
+from udml_core.data.given.labels import assign
 from udml_core.data.speed import measured_speed, record_speed
 from udml_core.methods import METHODS, find_method
+from udml_core.results.label_free import record_words
+from udml_core.results.records import FOLDER
 from udml_core.runs import Run, RunRequest, Spec, create_run, example_runs, hide_examples, runs_folder
 from udml_core.work import jobs
 from udml_core.work.jobs.estimate import encoding_kind, evaluation_kind, record_epoch
@@ -399,17 +404,89 @@ def test_the_preview_follows_alpha_and_epsilon() -> None:
 
 @pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("method", [method.card.name for method in METHODS if set(COVERED) <= set(method.model_fields)])
-def test_a_bound_that_no_triplet_violates_is_said_and_mended(method: str) -> None:
+def test_a_bound_that_no_triplet_violates_is_said_and_no_smaller_one_is_offered(method: str) -> None:
     test = opened("train", dataset="digits", method=method, backbone="pixels", split="seen", fields="dimension:16")
     assert "the objective reduces to PCA" in texts(test)
-    test.button(key="train-median-angle").click().run()
+    assert "smaller bounds lost up to 24 points of MAP@R on unseen classes of birds and clothes" in texts(test)
+    assert "train-median-angle" not in [button.key for button in test.button], "the record shows that it harms"
+    links = {link.proto.label: link.proto.query_string for link in test.get("page_link")}
+    assert links["What was measured"] == "record=rpml-regimes"
+    test.slider(key=f"train-{method}-alpha").set_value(20.0).run()
     assert not test.exception
-    alpha = test.slider(key=f"train-{method}-alpha").value
-    assert f"alpha:{alpha}" in test.query_params["fields"]
+    assert "alpha:20" in test.query_params["fields"], "it can be set by hand"
     assert "reduces to PCA" not in texts(test)
-    assert "train-median-angle" not in [button.key for button in test.button]
-    test.slider(key=f"train-{method}-alpha").set_value(45.0).run()
-    assert "the objective reduces to PCA" in texts(test), "the field takes it back"
+
+
+def test_the_record_shows_the_harm_of_smaller_bounds_that_the_page_states() -> None:
+    record = json.loads((FOLDER / "rpml-regimes.json").read_text(encoding="utf-8"))["datasets"]
+    lost = [value for title, table in record.items() if "held-out training classes" in title and "Digits" not in title
+            for row in table["rows"].values() for value in row.values()]
+    assert max(lost) < 0
+    assert round(min(lost)) == -24
+
+
+@pytest.fixture
+def unlabeled(tmp_path: Path) -> str:
+    """A folder of images without classes that a run has used, as the data set's name."""
+    folder = str(write_digits(tmp_path / "photos", 60, by_class=False))
+    request = RunRequest.make({"dataset": folder, "method": "frozen", "backbone": "pixels"})
+    create_run(jobs.plan(request, catalog.load(folder)), runs_folder())
+    return folder
+
+
+def test_train_opens_with_the_method_that_the_benchmark_supports(unlabeled: str, submitted: list[Spec]) -> None:
+    test = opened("train", dataset=unlabeled)
+    assert not test.exception
+    assert test.query_params["method"] == ["whiten"] or test.query_params["method"] == "whiten"
+    assert record_words("whiten") in texts(test)
+    assert "MAP@R should rise" not in texts(test)
+    start(test)
+    assert submitted[0].method == "whiten"
+    assert opened("train", dataset="digits").selectbox[1].value == "whiten"
+    assert opened("train", dataset="digits", method="no-such-method").selectbox[1].value == "whiten"
+
+
+def test_a_promise_is_replaced_by_the_record_where_there_are_no_labels(unlabeled: str) -> None:
+    shown = texts(opened("train", dataset=unlabeled, method="pca"))
+    assert record_words("pca") in shown
+    assert "through training" not in shown
+    shown = texts(opened("train", dataset="digits", method="pca", backbone="pixels"))
+    assert record_words("pca") not in shown
+    assert "through training" in shown
+
+
+def test_methods_that_need_labels_are_marked_where_there_are_none(unlabeled: str) -> None:
+    dataset = catalog.load(unlabeled)
+    marks = {method.card.supervision: method_title(method, dataset).removeprefix(method.card.title)
+             for method in METHODS}
+    assert marks == {"none": "", "few": " · needs labels", "pairs": " · needs pairs", "all": " · needs labels"}
+    assert {method_title(method, catalog.load("digits")) for method in METHODS} == {
+        method.card.title for method in METHODS}
+    assert "NCA · needs labels" in opened("train", dataset=unlabeled).selectbox[1].options
+
+
+@pytest.mark.parametrize(("method", "words"), [
+    ("nca", "learns from the class of every training image"), ("ssdml", "Assign labels to images of two classes"),
+    ("nml", "There are no labeled pairs of these images yet")])
+def test_a_method_without_its_labels_says_what_to_do(method: str, words: str, unlabeled: str) -> None:
+    test = opened("train", dataset=unlabeled, method=method)
+    assert not test.exception
+    assert not test.error
+    assert words in texts(test)
+    assert "Start training" not in [button.label for button in test.button]
+    labels = [link.proto.label for link in test.get("page_link")]
+    assert ("Label pairs" if method == "nml" else "Assign labels") in labels
+
+
+def test_assigned_labels_of_two_classes_suffice_for_methods_with_few_labels(unlabeled: str) -> None:
+    dataset = catalog.load(unlabeled)
+    assign(dataset, range(4), "a")
+    assert method_title(find_method("ssdml"), dataset).endswith("needs labels")
+    assign(dataset, range(4, 8), "b")
+    assert method_title(find_method("ssdml"), dataset) == find_method("ssdml").card.title
+    test = opened("train", dataset=unlabeled, method="ssdml", backbone="pixels")
+    assert "8 images have an assigned label, in 2 classes" in texts(test)
+    assert "Assign labels to images of two classes" not in texts(test)
 
 
 @pytest.fixture

@@ -12,19 +12,36 @@ import streamlit as st
 from udml_core.base.declaration import Described, describe
 from udml_core.base.errors import UserError
 from udml_core.numerics.refinement import STEPS, Recipe, Step, make_step
+from udml_core.runs import Run
+from udml_core.runs.recipe_choice import MILDEST, recipe_choice
 
 from ..draw.slider import live_slider
 from ..shell.address import write_address
-from .live import FIRST_RECIPE
 
-PARAMETER = "recipe"
+PARAMETER, FIRST = "recipe", "refine-first"
 HIDDEN = ("shortlist",)
 """Fields that trade time for completeness, which the command line offers."""
 
 
+def begin_with(run: Run) -> None:
+    """Choose the recipe that the page shows of a run if the address names none.
+
+    It is chosen once: a second opinion that arrives later does not change what the user looks at.
+    """
+    key = f"{FIRST}-{run.id}"
+    if key not in st.session_state:
+        st.session_state[key] = recipe_choice(run).recipe
+    st.session_state[FIRST] = st.session_state[key]
+
+
+def first_recipe() -> str:
+    """Return the recipe that the current run begins with."""
+    return str(st.session_state.get(FIRST, MILDEST))
+
+
 def current_recipe() -> Recipe:
     """Return the recipe in the address, or the first recipe."""
-    text = st.query_params.get(PARAMETER, FIRST_RECIPE)
+    text = st.query_params.get(PARAMETER, first_recipe())
     try:
         recipe = Recipe.parse(text)
         names = [step.name for step in recipe.steps]
@@ -34,12 +51,20 @@ def current_recipe() -> Recipe:
     except UserError as error:
         st.warning(f"The link's recipe cannot be shown: {error} The first recipe is shown instead.",
                    icon=":material/link_off:")
-        return Recipe.parse(FIRST_RECIPE)
+        return Recipe.parse(first_recipe())
 
 
 def write_recipe(recipe: Recipe) -> None:
     """Keep a recipe in the address."""
-    write_address(PARAMETER, str(recipe), FIRST_RECIPE)
+    write_address(PARAMETER, str(recipe), first_recipe())
+
+
+def forget_widgets() -> None:
+    """Forget the choices of all steps, so that their widgets show the address's recipe."""
+    for name in STEPS:
+        for field in describe(STEPS[name]):
+            if field.kind is bool or field.choices:
+                st.session_state.pop(f"refine-{name}-{field.name}", None)
 
 
 def choose_recipe(has_views: bool = True) -> Recipe:

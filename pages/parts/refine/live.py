@@ -11,7 +11,7 @@ from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import refining
-from udml_core.exploration.refining import LiveGallery
+from udml_core.exploration.refining import LiveGallery, RefinedGallery
 from udml_core.methods import Embedder
 from udml_core.numerics.refinement import Recipe
 from udml_core.numerics.refinement.recipe import Views
@@ -23,8 +23,8 @@ from ..shell.address import number_from_address, write_address
 from ..shell.cached import dataset_of, load_split
 from ..shell.run_hash import RUN_HASH
 
-FIRST_RECIPE = str(Recipe.parse(DEFAULT_RECIPE).without("views"))
-"""The recipe at first: the default without views, which need a pass of the encoder over all images."""
+SAMPLING_RECIPE = Recipe.parse(DEFAULT_RECIPE).without("views")
+"""The recipe that chooses sample queries: it changes more rankings than the recipe that the page opens with."""
 LEAST, SAMPLES = 12, 18
 
 
@@ -40,7 +40,7 @@ class Live:
         has_training: Whether whitening and reduction are fitted on the training half.
         has_views: Whether the recipe's views are averaged.
         gallery: Their embeddings.
-        samples: Rows of queries that show what the first recipe does.
+        samples: Rows of queries that show what whitening and averages do.
     """
 
     run: Run
@@ -73,6 +73,11 @@ def labels_of(dataset: Dataset, images: Array) -> Array | None:
     return None if dataset.labels is None else np.unique(np.asarray(dataset.labels)[images], return_inverse=True)[1]
 
 
+def rank_after(live: Live, refined: RefinedGallery, queries: Array, k: int) -> Array:
+    """Rank the gallery (q, k) after a recipe; without steps, as before, not by cosine as every recipe begins."""
+    return refined.rank(queries, k) if refined.recipe.steps else live.gallery.before.rank(queries)[:, :k]
+
+
 def load_live(run: Run, recipe: Recipe) -> Live:
     """Return a run's gallery, prepared once, with the views of a recipe if their features are stored.
 
@@ -101,6 +106,6 @@ def _live(run: Run, views: str) -> Live:
     if views:
         samples = _live(run, "").samples
     else:
-        refined = gallery.refine(Recipe.parse(FIRST_RECIPE))
+        refined = gallery.refine(SAMPLING_RECIPE)
         samples = refining.choose_queries(refined, labels_of(dataset, images), SAMPLES)
     return Live(run, dataset, images, len(split.test), has_training, bool(views), gallery, samples)

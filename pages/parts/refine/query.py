@@ -17,7 +17,7 @@ from ..draw.palette import HITS, color_legend
 from ..draw.pictures import picture
 from ..draw.sections import open_section
 from ..shell.interesting import current_image
-from .live import Live
+from .live import Live, rank_after
 
 TILES, VOTERS = 24, 12
 VOTE_WORDS = {
@@ -54,15 +54,17 @@ def choose_query(live: Live, refined: RefinedGallery, query: int) -> None:
     labels = live.labels
     badges = [""] * len(live.samples)
     if labels is not None:
-        unrefined, ranked = live.gallery.before.rank(live.samples)[:, :SHOWN], refined.rank(live.samples, SHOWN)
+        unrefined = live.gallery.before.rank(live.samples)[:, :SHOWN]
+        ranked = rank_after(live, refined, live.samples, SHOWN)
         before = (labels[unrefined] == labels[live.samples][:, None]).sum(axis=1)
         after = ((labels[ranked] == labels[live.samples][:, None]) & (ranked >= 0)).sum(axis=1)
         badges = [f"{one} → {two}" for one, two in zip(before, after, strict=True)]
     tiles = [tile_of(live.dataset, int(live.images[row]), badge=badge)
              for row, badge in zip(live.samples, badges, strict=True)]
-    note = (f"Badge: hits among the first {SHOWN} results, before → after. With the page's first recipe the first two "
-            "thirds of these queries gain the most, and the last third loses the most." if labels is not None else
-            "The results of these queries change the most with the page's first recipe.")
+    note = (f"Badge: hits among the first {SHOWN} results, before → after. With whitening and averages over 20 "
+            "neighbors the first two thirds of these queries gain the most, and the last third loses the most."
+            if labels is not None else
+            "The results of these queries change the most with whitening and averages over 20 neighbors.")
     st.caption("Click an image to make it the query.", help=note)
     clicked = gallery(live.dataset, tiles, "Queries", "refine-queries", 56, int(live.images[query]), 100)
     if clicked is not None:
@@ -97,7 +99,8 @@ class Ranks:
 
 def _rank(live: Live, refined: RefinedGallery, query: int) -> Ranks:
     queries = np.array([query])
-    before, after = live.gallery.before.rank(queries)[0], refined.rank(queries, len(live.images) - 1)[0]
+    before, after = live.gallery.before.rank(queries)[0], rank_after(
+        live, refined, queries, len(live.images) - 1)[0]
     after = after[after >= 0]
     of_before, of_after = positions(before, len(live.images)), positions(after, len(live.images))
     shown = after[:TILES]
@@ -112,7 +115,8 @@ def show_query(live: Live, refined: RefinedGallery, query: int) -> None:
         picture(live.dataset.images[index], 56, f"The query: {live.dataset.caption(index)}")
         st.markdown(f"**Query: {live.dataset.caption(index)}**", width="content",
                     help="Arrows: how many ranks the refinement moves an image up or down. Click an image to see why.")
-        color_legend(*HITS)
+        if live.labels is not None:
+            color_legend(*HITS)
     clicks = []
     arrows = [moved(int(one), int(two)) for one, two in zip(ranks.of_before, ranks.of_after, strict=True)]
     for column, word, order in zip(st.columns(2, gap="medium"), ("Before refinement", "After refinement"),

@@ -6,38 +6,48 @@ import streamlit as st
 
 from udml_core.exploration import refining
 from udml_core.exploration.refining import RefinedGallery
-from udml_core.numerics.measures import MAIN_MEASURES, MEASURES
+from udml_core.numerics.measures import MAIN_MEASURES, MEASURES, Measure
 from udml_core.numerics.refinement import STEPS
 
 from ..draw.palette import change_style, signed
 from .live import Live
+from .verdict import GRAPH_MEASURES, explain_verdict, opinions_on, show_verdict_metrics
 
 SHOWN = tuple(MEASURES[key] for key in ("recall@1", "map@r", "reciprocity", "hubness", "neighbor stability"))
 """The measures of a refinement."""
 
 
 def show_measures(live: Live, refined: RefinedGallery) -> None:
-    """Show the measures before and after."""
+    """Show the measures before and after, and the verdict without labels; where there are no labels, it comes first."""
     if refined.recipe.find("views") and not live.has_views:
         st.info("The figures below leave out the views, because their features are not computed yet. Apply to all "
                 "images computes them.", icon=":material/visibility_off:")
+    opinions, scope = opinions_on(live, refined) if refined.recipe.steps else (None, "")
     measures = refining.measure(refined, live.labels)
+    shown = [of for of in SHOWN if of.key in measures and (live.labels is not None or of.key not in GRAPH_MEASURES)]
     with st.container(horizontal=True, gap="small", key="refine-measures"):
-        for of in SHOWN:
-            if of.key not in measures:
-                continue
-            before, after = measures[of.key]
-            if of.better == "neither":
-                st.metric(of.name, of.text(after), help=of.help, width="content")
-                continue
-            st.metric(of.name, of.text(after), f"{signed(after - before, of.digits)} from {of.text(before)}",
-                      help=of.help, width="content",
-                      **change_style(after - before, of.digits, lower_is_better=of.better == "lower"))
+        if live.labels is None:
+            show_verdict_metrics(refined, opinions)
+        for of in shown:
+            if refined.recipe.steps:
+                show_change(of, *measures[of.key])
+            elif of.better != "neither":
+                st.metric(of.name, of.text(measures[of.key][0]), help=of.help, width="content")
+    explain_verdict(live, refined, opinions, scope, measures)
+
+
+def show_change(of: Measure, before: float, after: float) -> None:
+    """Show a measure after a recipe, and how it changed."""
+    if of.better == "neither":
+        st.metric(of.name, of.text(after), help=of.help, width="content")
+        return
+    st.metric(of.name, of.text(after), f"{signed(after - before, of.digits)} from {of.text(before)}", help=of.help,
+              width="content", **change_style(after - before, of.digits, lower_is_better=of.better == "lower"))
 
 
 def warn_of_fall(live: Live, refined: RefinedGallery) -> None:
     """Show a warning if R@1 falls."""
-    if live.labels is not None:
+    if live.labels is not None and refined.recipe.steps:
         fall, error = refining.recall_change(refined, live.labels)
         if fall < -error:  # a smaller fall may be an accident of the sample
             sample = f" (± {error:.1f}, because it is measured on a sample)" if error else ""

@@ -7,10 +7,12 @@ the whole gallery. `udml_core.numerics.refinement.Refiner` computes the same ste
 """
 
 from udml_core.exploration.refining.effects import SHOWN, choose_queries, measure, recall_change, seen_images
+from udml_core.exploration.refining.judging import LiveJudge, LiveOpinion, judge_recipe
 from udml_core.exploration.refining.live import MOST_IMAGES, MOST_TRAINING, LiveGallery
 from udml_core.exploration.refining.refined_gallery import RefinedGallery
 from udml_core.exploration.refining.unrefined import rounded_sample
 from udml_core.exploration.refining.votes import votes_for, voting_step
 
-__all__ = ["MOST_IMAGES", "MOST_TRAINING", "SHOWN", "LiveGallery", "RefinedGallery", "choose_queries", "measure",
-           "recall_change", "rounded_sample", "seen_images", "votes_for", "voting_step"]
+__all__ = ["MOST_IMAGES", "MOST_TRAINING", "SHOWN", "LiveGallery", "LiveJudge", "LiveOpinion", "RefinedGallery",
+           "choose_queries", "judge_recipe", "measure", "recall_change", "rounded_sample", "seen_images", "votes_for",
+           "voting_step"]

@@ -34,6 +34,7 @@ from udml_core.work.jobs.suggestions import (
     best_settings,
     expected_seconds,
     favored_method,
+    first_method,
     quick_settings,
 )
 
@@ -41,7 +42,7 @@ __all__ = ["FIELDS", "FIRST_RUN", "IMAGE_OPTIONS", "OPTIONS", "QUICK_SECONDS", "
            "apply_suggestion", "are_maps_coming", "best_settings", "caution_of_processes", "departures", "device_lock",
            "devices_of", "encoder_of", "engine_of", "ensure_dispatcher", "estimate", "example_settings",
            "example_title", "examples_on", "expected_seconds", "favored_method", "find_example", "find_preset",
-           "image_kind", "link_of", "move", "other_free_gpus", "place_images", "place_in_queue", "plan",
+           "first_method", "image_kind", "link_of", "move", "other_free_gpus", "place_images", "place_in_queue", "plan",
            "plan_continuation", "queue_position", "queue_positions", "quick_settings", "read_fields", "read_options",
            "resolve_device", "resume", "shares_test_images", "start_maps", "stop", "submit", "waiting_analyses",
            "waiting_runs", "wake", "wants_maps", "why_not_comparable", "withdraw_maps", "write_fields", "write_option"]

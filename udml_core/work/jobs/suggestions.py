@@ -11,6 +11,7 @@ from typing import Any, Literal
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.pair_sets import PairSet
 from udml_core.methods import Method, find_method
+from udml_core.results.label_free import SUPPORTED
 from udml_core.runs import RunRequest
 from udml_core.work.jobs.estimate import estimate
 from udml_core.work.jobs.planning import plan
@@ -37,6 +38,15 @@ def favored_method(images: ImageKind) -> tuple[str, str]:
     """Return the method that the records favor on such images, and the evidence; empty texts if no record compares."""
     kind = _read()["kind"].get(images, {})
     return kind.get("method", ""), kind.get("says", "")
+
+
+def first_method(dataset: Dataset) -> str:  # noqa: ARG001 (the advice on a data set is read here)
+    """Return the name of the method that the page Train opens with, which needs no labels.
+
+    It is the only such method that the benchmark supports on every data set. An example on the data set or a link comes
+    first.
+    """
+    return SUPPORTED
 
 
 def quick_settings(method: type[Method], seconds: Callable[[Mapping[str, Any]], float]) -> Settings:

@@ -1,0 +1,186 @@
+"""The verdict without labels on the recipe in view, and why the page opens with its recipe."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from udml_core.base.files import read_array
+from udml_core.exploration import refining
+from udml_core.exploration.refining import LiveJudge, RefinedGallery
+from udml_core.numerics.measures import measure_of
+from udml_core.numerics.refinement import Recipe
+from udml_core.numerics.second_opinion import LEAST, Judge
+from udml_core.runs import Run
+from udml_core.runs.analyses import AnalysisSpec, analysis_at
+from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions
+from udml_core.runs.opinions import OF_REFINEMENTS, QUESTION_WORDS, agreement, judge_words
+from udml_core.runs.recipe_choice import (
+    judge_paths,
+    judge_weights,
+    names_of,
+    recipe_choice,
+    request_on,
+    stored_opinion_on,
+    why_not_judged,
+)
+from udml_core.runs.tasks import LIVE_STATES
+
+from ..shell.analyses import request_analysis
+from ..shell.run_hash import RUN_HASH
+from .cards import forget_widgets, write_recipe
+from .live import Live, load_live
+
+HELP = ("Is the first result of a query right more often? Compared with the embedding after training, by encoders that "
+        "took no part in this run. It follows R@1.",
+        "Does the whole group of a query come first more often? Compared with the embedding after training, by "
+        "encoders that took no part in this run. It follows MAP@R.")
+GRAPH_MEASURES = ("reciprocity", "hubness")
+AGREEMENTS = {"agree": "The labels agree with both.", "disagree": "The labels disagree with both.",
+              "undecided": "Nothing is decided that the labels could confirm."}
+Measures = dict[str, tuple[float, float]]
+
+
+def show_choice(run: Run, recipe: Recipe) -> None:
+    """Say why the page opens with its recipe; offer the preferred recipe, or to compute the second opinion."""
+    choice = recipe_choice(run)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="refine-choice"):
+        if choice.opinions is None:
+            reason = why_not_judged(run)
+            st.caption(f"{choice.words} {reason or _pending_words(run, OF_REFINEMENTS)}".strip(), width="stretch")
+            if not reason:
+                _offer_opinion(run, OF_REFINEMENTS, "refine-opinion")
+        elif str(recipe) == choice.recipe:
+            st.caption(choice.words, width="stretch")
+        else:
+            st.caption(f"The second opinion prefers `{choice.recipe}`." if choice.recipe else choice.words,
+                       width="stretch")
+            st.button("Use the preferred recipe" if choice.recipe else "Remove all steps", key="refine-preferred",
+                      icon=":material/thumb_up:", type="tertiary", on_click=_use, args=(choice.recipe,))
+
+
+def _use(recipe: str) -> None:
+    """Show another recipe in place of the one in view."""
+    forget_widgets()
+    write_recipe(Recipe.parse(recipe))
+
+
+def _pending_words(run: Run, spec: AnalysisSpec) -> str:
+    return "The second opinion is being computed; the recipe stays as it is until you change it." if _is_live(
+        run, spec) else ""
+
+
+def _is_live(run: Run, spec: AnalysisSpec) -> bool:
+    analysis = analysis_at(run, spec)
+    return analysis.folder.exists() and analysis.status().state in LIVE_STATES
+
+
+def _offer_opinion(run: Run, spec: AnalysisSpec, key: str) -> None:
+    """Show the button that computes a second opinion, unless there is one in whatever state."""
+    if not analysis_at(run, spec).folder.exists():
+        request_analysis(run, spec, "Compute the second opinion", key,
+                         "Encoders that took no part in this run compare the results before and after refinement. "
+                         "Their features are stored, so later every recipe is judged at once.")
+
+
+def opinions_on(live: Live, refined: RefinedGallery) -> tuple[Opinions | None, str]:
+    """Return what judges say of the recipe in view, and on how many images; None if no judge can say it at once."""
+    name = str(refined.recipe)
+    stored = stored_opinion_on(live.run, name)
+    if stored is not None:
+        return stored, f"on all test images and the first {stored.group} results of a query"
+    judges = load_judges(live)
+    opinion = refining.judge_recipe(judges, refined) if judges else None
+    if opinion is None:
+        return None, ""
+    scope = f"live, on {len(refined.before.queries):,} queries and their first {opinion.group} results"
+    fewer = f" of {opinion.wanted}, because the recipe ranks no more" if opinion.group < opinion.wanted else ""
+    return Opinions("final", {name: opinion.opinions}, judge_weights(live.run, judges), opinion.group), scope + fewer
+
+
+def load_judges(live: Live) -> dict[str, LiveJudge]:
+    """Return the judges whose features are stored, prepared once for the live images."""
+    paths = judge_paths(live.run, live.dataset)
+    return _judges(live.run, tuple(paths)) if paths and len(live.images) >= LEAST else {}
+
+
+@st.cache_resource(max_entries=4, show_spinner="Preparing the judges …", hash_funcs=RUN_HASH)
+def _judges(run: Run, names: tuple[str, ...]) -> dict[str, LiveJudge]:
+    live = load_live(run, Recipe(()))
+    paths, queries = judge_paths(run, live.dataset), live.gallery.before.queries
+    return {name: LiveJudge.of(Judge.of(read_array(paths[name], mapped=True)[live.images]), queries) for name in names}
+
+
+def show_verdict_metrics(refined: RefinedGallery, opinions: Opinions | None) -> None:
+    """Show both verdicts as figures beside the measures."""
+    if opinions is not None and refined.recipe.steps:
+        for question, verdict, text in zip(QUESTION_WORDS, opinions.verdicts(str(refined.recipe)), HELP, strict=True):
+            st.metric(question, verdict, help=text, width="content")
+
+
+def explain_verdict(live: Live, refined: RefinedGallery, opinions: Opinions | None, scope: str, measures: Measures
+                    ) -> None:
+    """Say who judged the recipe in view and whether the labels agree; without a verdict, offer to compute it."""
+    if not refined.recipe.steps:
+        return
+    if opinions is None:
+        _explain_missing(live, refined)
+        return
+    labeled = live.labels is not None
+    said = f" {agreement_words(opinions, str(refined.recipe), measures)}" if labeled else ""
+    left, right = st.columns([5, 1], vertical_alignment="center")
+    with left:
+        judged = f"**{verdict_words(opinions, str(refined.recipe))}**, judged" if labeled else "Judged"
+        st.caption(f"{judged} without labels by {names_of(opinions)} {scope}.{said}")
+    with right, st.popover("Details", icon=":material/gavel:", type="tertiary"):
+        show_judges(opinions, str(refined.recipe))
+        if not labeled:
+            show_graph_measures(measures)
+
+
+def _explain_missing(live: Live, refined: RefinedGallery) -> None:
+    spec = request_on(str(refined.recipe))
+    if why_not_judged(live.run) or len(live.images) < LEAST:
+        st.caption(f"Without labels this recipe cannot be judged. {why_not_judged(live.run)}".strip())
+    elif spec.id != OF_REFINEMENTS.id or recipe_choice(live.run).opinions is not None:
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key="refine-verdict"):
+            st.caption("This recipe is not judged yet. " + _pending_words(live.run, spec), width="stretch")
+            _offer_opinion(live.run, spec, "refine-opinion-recipe")
+
+
+def verdict_words(opinions: Opinions, recipe: str) -> str:
+    """Return both verdicts in a line, such as First result: better · Whole group: cannot tell."""
+    return " · ".join(f"{question}: {verdict}" for question, verdict
+                      in zip(QUESTION_WORDS, opinions.verdicts(recipe), strict=True))
+
+
+def agreement_words(opinions: Opinions, recipe: str, measures: Measures) -> str:
+    """Say whether measures from labels agree with the verdicts on a recipe."""
+    before, after = ({name: values[side] for name, values in measures.items()} for side in (0, 1))
+    found = list(agreement(opinions.verdicts(recipe), {"frozen": before, "final": after}).values())
+    if len(found) < len(QUESTION_WORDS):
+        return ""
+    if found[0] == found[1]:
+        return AGREEMENTS[found[0]]
+    return " ".join(f"{question}: the labels {of}." if of != "undecided" else f"{question}: undecided."
+                    for question, of in zip(QUESTION_WORDS, found, strict=True))
+
+
+def show_judges(opinions: Opinions, recipe: str) -> None:
+    """Show each judge's differences with their intervals."""
+    lines = ["| Question | Judge | Before | Change | 95 % interval | Says |", "|---|---|--:|--:|--:|---|"]
+    for question, title in zip(QUESTIONS, QUESTION_WORDS, strict=True):
+        lines += [f"| {title} | {judge_words(judge)} | {of.before:.3f} | {of.difference:+.3f} | {of.low:+.3f} to "
+                  f"{of.high:+.3f} | {of.verdict} |" for judge, of in opinions.intervals(recipe, question).items()]
+    st.markdown("\n".join(lines))
+    weights = ", ".join(f"{judge_words(judge)} {opinions.weights[judge]:.2f}" for judge in opinions.judges)
+    st.caption(f"Mean cosine between a query and its results in each judge's own features. Weights: {weights}. A "
+               "verdict needs three quarters of all weight.")
+
+
+def show_graph_measures(measures: Measures) -> None:
+    """Show measures of the neighbor graph, which are no verdict."""
+    shown = [f"{of.name} {of.text(before)} → {of.text(after)}" for of, (before, after)
+             in ((measure_of(name), measures[name]) for name in GRAPH_MEASURES if name in measures)]
+    if shown:
+        st.caption(f"{', '.join(shown)}. These describe the neighbor graph. They do not follow retrieval quality, so "
+                   "they decide nothing.")

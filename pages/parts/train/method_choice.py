@@ -1,0 +1,79 @@
+"""The choice of the method, what it does, and what it needs."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from udml_core.data.dataset import Dataset
+from udml_core.methods import METHODS, Method, find_method
+from udml_core.numerics.measures import MAIN_MEASURES
+from udml_core.results.label_free import record_words
+from udml_core.work import jobs
+
+from ..shell.label_graph import assigned_now
+from ..shell.run_status import escaped
+from .settings import forget_fields
+
+# What the summaries of these methods leave out.
+NEEDS = {"few": "**Needs a few labels.** ", "pairs": "**Needs pairs of images marked as similar or dissimilar.** ",
+         "all": "**Needs the class of every training image.** "}
+LACKS = {"few": "needs labels", "pairs": "needs pairs", "all": "needs labels"}
+FEWEST_CLASSES = 2
+PROMISES = {"gain": "Its MAP@R should rise through training", "may fall": "Its MAP@R may fall through training"}
+
+
+def choose_method(first: str, dataset: Dataset) -> type[Method]:
+    """Choose a method; `first` is shown if the address names none. Methods that lack labels or pairs are marked."""
+    by_name = {method.card.name: method for method in METHODS}
+    wanted = st.query_params.get("method", first)
+    names = list(by_name)
+    titles = {name: method_title(method, dataset) for name, method in by_name.items()}
+    name = st.selectbox("Method", names, names.index(wanted if wanted in by_name else first),
+                        format_func=titles.__getitem__)
+    if name != wanted:
+        forget_fields()
+    st.query_params["method"] = name
+    return by_name[name]
+
+
+def method_title(method: type[Method], dataset: Dataset) -> str:
+    """Return a method's title, with what it needs that the data set does not have."""
+    title = method.card.title
+    return f"{title} · {LACKS[method.card.supervision]}" if lacks_labels(method, dataset) else title
+
+
+def lacks_labels(method: type[Method], dataset: Dataset) -> bool:
+    """Return whether a method needs labels or pairs that the data set does not have.
+
+    Assigned labels of two classes suffice for a method that needs a few labels.
+    """
+    needs = method.card.supervision
+    if needs == "none" or dataset.labels is not None:
+        return False
+    return needs != "few" or len(set(assigned_now(dataset).values())) < FEWEST_CLASSES
+
+
+def explain(method: type[Method], dataset: Dataset) -> None:
+    """Show what the method does in two plain sentences, with its terms, paper and evidence behind the "?"."""
+    card = method.card
+    st.markdown(card.summary, help=f"{card.idea}\n\n{card.paper}")
+    measured = record_words(card.name) if card.supervision == "none" else ""
+    says = f"{PROMISES[card.promise]}." if dataset.labels is not None else measured
+    if text := f"{NEEDS.get(card.supervision, '')}{says}".strip():
+        st.caption(text, help=f"MAP@R: {MAIN_MEASURES[0].help} {card.source}")
+
+
+def explain_missing_labels(method: type[Method], dataset: Dataset) -> None:
+    """Say what to do if a method needs labels that the data set does not have."""
+    title, few = escaped(dataset.title), method.card.supervision == "few"
+    without = escaped(dataset.without_labels)
+    st.info(f"{method.card.title} learns from a few labels, and {title} {without}. Assign labels to images of two "
+            "classes or more, then train here." if few else
+            f"{method.card.title} learns from the class of every training image, and {title} {without}. Import the "
+            "images with one subfolder for each class, or assign labels to a few images and choose a method that needs "
+            "a few labels.", icon=":material/lightbulb:")
+    other = find_method(jobs.first_method(dataset))
+    with st.container(horizontal=True, gap="small"):
+        st.page_link("pages/labels.py", label="Assign labels", icon=":material/new_label:", width="content")
+        st.page_link("pages/train.py", label=f"Use {other.card.title}, which needs no labels", width="content",
+                     icon=":material/swap_horiz:", query_params={"dataset": dataset.name, "method": other.card.name})

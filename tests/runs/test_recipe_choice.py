@@ -1,0 +1,115 @@
+"""The refinement that a run begins with, and the judges that can judge another one at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.running import worked, write_digits
+from tests.runs.test_opinions import BETTER, UNCLEAR, WORSE, keep_opinion
+from udml_core.base.files import replace_array
+from udml_core.data.catalog import load
+from udml_core.data.encoders import choose_spec
+from udml_core.data.features import features_path
+from udml_core.results.records import FOLDER
+from udml_core.runs import RunRequest, create_run
+from udml_core.runs.opinions import OF_REFINEMENTS
+from udml_core.runs.recipe_choice import (
+    MILDEST,
+    MOST_LOST,
+    NARROW,
+    judge_paths,
+    judge_weights,
+    recipe_choice,
+    request_on,
+    stored_opinion_on,
+)
+from udml_core.work.jobs import plan
+
+
+def test_a_run_begins_with_the_mildest_recipe_and_then_with_the_preferred_one(tmp_path: Path) -> None:
+    run = worked(tmp_path, fields={"dimension": NARROW, "epochs": 1})
+    assert (recipe_choice(run).recipe, recipe_choice(run).opinions) == (MILDEST, None)
+    assert "not judged yet" in recipe_choice(run).words
+    keep_opinion(run, UNCLEAR, BETTER, OF_REFINEMENTS, "whiten+average:k=10,times=2")
+    assert recipe_choice(run).recipe == "whiten+average:times=2", "as the address writes it"
+    assert recipe_choice(run).words.startswith("Chosen by SqueezeNet 1.1, without labels: of 1 recipes")
+
+
+def test_a_narrow_run_begins_without_steps_until_it_is_judged(tmp_path: Path) -> None:
+    run = worked(tmp_path, fields={"dimension": NARROW - 1, "epochs": 1})
+    assert recipe_choice(run).recipe == ""
+    assert "not judged yet" in recipe_choice(run).words
+    keep_opinion(run, UNCLEAR, BETTER, OF_REFINEMENTS, "whiten")
+    assert recipe_choice(run).recipe == "whiten"
+
+
+def test_a_whitened_run_begins_without_steps_until_it_is_judged(tmp_path: Path) -> None:
+    assert recipe_choice(worked(tmp_path, method="whiten", fields={})).recipe == ""
+    assert recipe_choice(worked(tmp_path, method="frozen", fields={})).recipe == MILDEST
+
+
+def test_a_run_without_a_better_refinement_begins_without_steps(tmp_path: Path) -> None:
+    run = worked(tmp_path)
+    keep_opinion(run, WORSE, BETTER, OF_REFINEMENTS, "whiten")
+    assert recipe_choice(run).recipe == ""
+    assert "No refinement is better for this run" in recipe_choice(run).words
+
+
+def test_the_records_support_the_mildest_recipe() -> None:
+    changes = []
+    for path in FOLDER.glob("refinement-*.json"):
+        for title, table in json.loads(path.read_text(encoding="utf-8"))["datasets"].items():
+            if title.endswith("no step has seen the test images"):
+                rows = table["rows"]
+                changes += [rows["Whitening"][name] - rows["Frozen features"][name] for name in ("recall@1", "map@r")]
+    assert len(changes) == 12
+    assert min(changes) >= -MOST_LOST
+    assert max(changes) > 4
+
+
+def test_a_stored_opinion_is_found_by_the_plain_name_of_its_recipe(tmp_path: Path) -> None:
+    run = worked(tmp_path)
+    assert stored_opinion_on(run, "whiten") is None
+    keep_opinion(run, BETTER, WORSE, OF_REFINEMENTS, "average:k=10,times=2")
+    found = stored_opinion_on(run, "average:times=2")
+    assert found is not None
+    assert found.verdicts("average:times=2") == ("better", "worse")
+    assert stored_opinion_on(run, "whiten") is None
+    assert stored_opinion_on(run, "") is None
+    own = request_on("average:k=17")
+    assert (own.frames, own.recipes) == (("final",), ("average:k=17",))
+    keep_opinion(run, WORSE, WORSE, own, "average:k=17")
+    assert stored_opinion_on(run, "average:k=17").verdicts("average:k=17") == ("worse", "worse")  # type: ignore[union-attr]
+
+
+def test_judges_are_found_where_their_features_are_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    run = worked(tmp_path / "runs")
+    dataset = run.dataset()
+    assert run.spec().backbone == "pixels"
+    assert judge_paths(run, dataset) == {}
+    for name in ("pixels", "squeezenet"):
+        path = features_path(dataset, choose_spec(name, dataset.native_size, dataset.gray))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_array(path, np.zeros((len(dataset), 4), np.float32))
+        assert set(judge_paths(run, dataset)) == {"pixels": set(), "squeezenet": {"squeezenet"}}[name]
+    assert judge_weights(run, {"squeezenet": 0}) == {"squeezenet": 1.0}
+    keep_opinion(run, BETTER, WORSE)
+    assert judge_weights(run, {"squeezenet": 0}) == {"squeezenet": 0.5}
+    assert judge_weights(run, {"squeezenet": 0, "other": 0}) == {"squeezenet": 1.0, "other": 1.0}
+
+
+def test_pixels_do_not_judge_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    folder = write_digits(tmp_path / "photos", 60, by_class=False)
+    run = create_run(plan(RunRequest.make({"dataset": str(folder), "method": "frozen"}), load(str(folder))), tmp_path)
+    dataset = run.dataset()
+    assert run.spec().backbone != "pixels"
+    path = features_path(dataset, choose_spec("pixels", dataset.native_size, dataset.gray))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_array(path, np.zeros((len(dataset), 4), np.float32))
+    assert judge_paths(run, dataset) == {}
