@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from udml_core.base.errors import UserError
 from udml_core.data.encoders import BACKBONES
+from udml_core.numerics.measures import measure_of
 from udml_core.runs.analyses import AnalysisSpec, analysis_at, plan_analysis
-from udml_core.runs.analyses.kinds.opinion import RECIPES, Opinions, SecondOpinion, Verdicts
+from udml_core.runs.analyses.kinds.opinion import QUESTIONS, RECIPES, Opinions, SecondOpinion, Verdicts
+from udml_core.runs.search import FROZEN
 from udml_core.runs.verdict import standing
 
 if TYPE_CHECKING:
@@ -92,6 +95,60 @@ def agreement(verdicts: Verdicts, evaluation: Mapping[str, Mapping[str, Any]] | 
         if difference is not None:
             compared[measure] = _compare(verdict, difference)
     return compared
+
+
+def agreement_words(verdicts: Verdicts, evaluation: Mapping[str, Mapping[str, Any]] | None) -> str:
+    """State in a sentence whether measures from labels agree with the verdicts; empty where that is undecided."""
+    compared = agreement(verdicts, evaluation)
+    opposed = [_change_words(measure, evaluation) for measure, of in compared.items() if of == "disagree"]
+    if opposed:
+        return f"The labels say otherwise: {' and '.join(opposed)}."
+    agreeing = [measure for measure, of in compared.items() if of == "agree"]
+    decided = [measure for measure, verdict in zip(MEASURED, verdicts, strict=True) if verdict != "cannot tell"]
+    if not agreeing:
+        return ""
+    names = " and ".join(measure_of(measure).name for measure in agreeing)
+    return "The labels agree." if agreeing == decided else f"The labels agree on {names}."
+
+
+def _change_words(measure: str, evaluation: Mapping[str, Mapping[str, Any]] | None) -> str:
+    """Return how a measure differs from that of the frozen features, such as R@1 falls by 1.2 points."""
+    difference = standing(evaluation, measure).over_frozen or 0.0
+    points = "point" if abs(difference) == 1 else "points"
+    return f"{measure_of(measure).name} {'rises' if difference > 0 else 'falls'} by {abs(difference):.1f} {points}"
+
+
+def has_labels(evaluation: Mapping[str, Mapping[str, Any]] | None) -> bool:
+    """Return whether an evaluation has a measure from labels that judges a run."""
+    return any(standing(evaluation, measure).after is not None for measure in MEASURED)
+
+
+def obstacle(run: Run) -> str:
+    """Return why a run cannot have a second opinion; empty if it can."""
+    if run.spec().method == FROZEN:
+        return "A second opinion compares with the frozen features, which are this run's own embedding."
+    try:
+        OF_RUN.build_kind().check_run(run)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def opinion_lines(run: Run) -> list[str]:
+    """State a run's second opinion in text: the verdicts, the judges' intervals, and whether labels agree.
+
+    Returns:
+        Lines; none if the run has no second opinion.
+    """
+    opinions = opinion_of(run)
+    if opinions is None:
+        return []
+    said = agreement_words(opinions.verdicts("final"), run.evaluation())
+    return [f"{opinion_words(opinions)} {said}".rstrip(), *(
+        f"{question}, {judge_words(judge)} (weight {opinions.weights[judge]:.2f}): {of.difference:+.4f}, 95 % interval "
+        f"{of.low:+.4f} to {of.high:+.4f}"
+        for name, question in zip(QUESTIONS, QUESTION_WORDS, strict=True)
+        for judge, of in opinions.intervals("final", name).items())]
 
 
 def _compare(verdict: Verdict, difference: float) -> Agreement:
