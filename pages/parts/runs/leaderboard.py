@@ -32,8 +32,9 @@ BELOW_BOTH = "▼ below both"
 STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "✕ failed", "stopped": "■ stopped",
                "interrupted": "✕ interrupted"}
 ALL = "All data sets"
-OPINION_WORDS = ("Encoders that took no part in a run compare its first result · its whole group with those of the frozen "
-                 "features.")
+NONE = "– no labels"
+OPINION_WORDS = ("Encoders that took no part in a run compare its first result · its whole group with those of the "
+                 "frozen features.")
 VERDICT, OPINION = "MAP@R verdict", "Without labels"
 SEEN = "runs-address"
 """Session key of the runs that the page last wrote to the address."""
@@ -88,7 +89,8 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
         row: dict[str, Any] = {"Run": titles[run.id]}
         if labeled:
             row |= {**{title: of.after for title, of in of_run.items()}, "": "★" if run.id in best else "",
-                    VERDICT: STATE_MARKS.get(state, _rank_words(judged.rank, of_run["MAP@R"]))}
+                    VERDICT: STATE_MARKS.get(state) or (_rank_words(judged.rank, of_run["MAP@R"])
+                                                        if evaluation is None or has_labels(evaluation) else NONE)}
         if are_judged:
             row[OPINION] = verdict_marks(run, opinion) or ("" if labeled else STATE_MARKS.get(state, "– no verdict"))
         if labeled:

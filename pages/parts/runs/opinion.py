@@ -30,10 +30,10 @@ from ..shell.user_errors import show_user_errors
 
 BETTER, WORSE = ":green[:material/trending_up:]", ":red[:material/trending_down:]"
 MIXED, UNCLEAR = ":orange[:material/swap_vert:]", ":material/help:"
-READING = ("Each judge is an encoder that took no part in this run. It measures how similar a query and the images found "
-           "for it are in its own features. A difference of +0.02 means that the images found by this run are more "
-           "similar by 0.02 of a cosine, on average, than those found by the frozen features. A judge is sure if its "
-           "interval leaves out 0, and the verdict follows judges with three quarters of all weight.")
+READING = ("Each judge is an encoder that took no part in this run. It measures how similar a query and the images "
+           "found for it are in its own features. A difference of +0.02 means that the images found by this run are "
+           "more similar by 0.02 of a cosine, on average, than those found by the frozen features. A judge is sure if "
+           "its interval leaves out 0, and the verdict follows judges with three quarters of all weight.")
 
 
 def show_opinion(run: Run) -> None:
@@ -127,7 +127,7 @@ def _follow(run: Run) -> None:
         st.rerun(scope="app")
     analysis = analysis_at(run, OF_RUN)
     if not analysis.folder.exists():
-        st.caption(":material/hourglass_top: The verdict without labels follows in the background; training goes first.")
+        st.caption("The verdict without labels follows in the background; training goes first.")
         return
     status = analysis.status()
     left = f", about {duration(status.seconds_left)} left" if status.seconds_left else ""
