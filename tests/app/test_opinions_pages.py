@@ -108,7 +108,7 @@ def test_an_example_offers_no_second_opinion() -> None:
 
 
 def test_runs_without_labels_are_compared_by_second_opinions(root: Path) -> None:
-    first, second = without_labels(worked(root)), without_labels(worked(root, method="pca"))
+    first, second = without_labels(worked(root)), without_labels(worked(root, method="pca", fields={"dimension": 16}))
     keep_opinion(first, BETTER, BETTER)
     keep_opinion(second, WORSE, UNCLEAR)
     test = opened("compare", runs=f"{first.id}.{second.id}", part="Settings")

@@ -112,8 +112,9 @@ def test_the_lines_of_a_second_opinion_name_each_judge_with_its_interval(tmp_pat
     assert groups.startswith("Whole group, SqueezeNet 1.1 (weight 0.50): -0.1000")
 
 
-def test_two_runs_are_compared_by_the_judges_of_both(tmp_path: Path) -> None:
+def test_two_runs_are_compared_by_the_judges_of_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The judge sees the one embedding in its own features, and noise in the other."""
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
     run, other = worked(tmp_path), worked(tmp_path, seed=1)
     dataset = run.dataset()
     assert run_against_run(run, other, dataset) is None, "no second opinions"
@@ -122,13 +123,10 @@ def test_two_runs_are_compared_by_the_judges_of_both(tmp_path: Path) -> None:
     assert run_against_run(run, other, dataset) is None, "no stored features"
     features = np.random.default_rng(0).normal(size=(len(dataset), 12)).astype(np.float32)
     path = features_path(dataset, choose_spec("squeezenet", dataset.native_size, dataset.gray))
+    path.parent.mkdir(parents=True)
     np.save(path, features)
-    try:
-        run.write_embeddings("final", features[:, :10])
-        opinions = run_against_run(run, other, dataset)
-        reverse = run_against_run(other, run, dataset)
-    finally:
-        path.unlink()
+    run.write_embeddings("final", features[:, :10])
+    opinions, reverse = run_against_run(run, other, dataset), run_against_run(other, run, dataset)
     assert opinions is not None
     assert reverse is not None
     assert opinions.verdicts("final") == ("better", "better")
