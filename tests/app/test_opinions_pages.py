@@ -5,15 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pages.parts.compare.opinions import frozen_words, joint_verdicts
 from pages.parts.compare.seed_means import measure_table
+from pages.parts.runs.assigned import assigned_words
 from pages.parts.runs.leaderboard import OPINION, VERDICT, leaderboard
 from pages.parts.runs.opinion import verdict_icon
 from tests.app.opening import opened, texts
 from tests.running import worked
 from tests.runs.test_opinions import BETTER, UNCLEAR, WORSE, keep_opinion
+from udml_core.data.given.labels import assign
+from udml_core.exploration.assigned import AssignedMeasures, Measured
 from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import create_analysis
 from udml_core.runs.analyses.kinds.opinion import Verdicts
@@ -114,8 +118,8 @@ def test_runs_without_labels_are_compared_by_second_opinions(root: Path) -> None
     test = opened("compare", runs=f"{first.id}.{second.id}", part="Settings")
     shown = texts(test)
     assert ("First result: **RPML on Digits** is better than the frozen features; **PCA on Digits** is worse than the "
-            "frozen features. Whole group: **RPML on Digits** is better than the frozen features; **PCA on Digits** is "
-            "not told apart from the frozen features.") in shown
+            "frozen features. Whole group: **RPML on Digits** is better than the frozen features; **PCA on Digits** "
+            "cannot be told apart from the frozen features.") in shown
     assert "Measured on the test half" not in shown
     assert not test.exception
 
@@ -138,3 +142,23 @@ def test_names_in_the_verdict_are_escaped() -> None:
     (("better", "worse"), "swap_vert"), (("cannot tell", "cannot tell"), "help")])
 def test_the_icon_shows_the_direction(verdicts: Any, icon: str) -> None:
     assert icon in verdict_icon(Verdicts(*verdicts))
+
+
+def test_assigned_labels_measure_a_run_at_once(root: Path) -> None:
+    run = without_labels(worked(root))
+    dataset = run.dataset()
+    assert dataset.labels is not None
+    assert "that you labeled" not in texts(opened("runs", run=run.id))
+    for code in (0, 1):
+        assign(dataset, np.flatnonzero(dataset.labels == code)[:5].tolist(), f"digit *{code}*")
+    shown = texts(opened("runs", run=run.id))
+    assert "Among the 10 images that you labeled, in 2 classes: **R@1" in shown
+    assert "95 % interval" in shown
+
+
+def test_a_run_that_trained_on_assigned_labels_says_that_they_flatter_it() -> None:
+    found = AssignedMeasures(4, 2, 4, {"recall@1": Measured(100.0, 51.0, 100.0)})
+    assert assigned_words(found, has_trained=False) == (
+        "Among the 4 images that you labeled, in 2 classes: **R@1 100.0 %** (95 % interval 51.0 to 100.0), over 4 "
+        "queries.")
+    assert "too high" in assigned_words(found, has_trained=True)

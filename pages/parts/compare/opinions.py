@@ -21,7 +21,9 @@ from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped
 from .colors import swatch
 
-CLAUSES = {"better": "better than", "worse": "worse than", "cannot tell": "not told apart from"}
+CLAUSES = {"better": ("is better than", "are better than"), "worse": ("is worse than", "are worse than"),
+           "cannot tell": ("cannot be told apart from", "cannot be told apart from")}
+"""What a verdict says of one run and of several runs, before the words for the frozen features."""
 
 
 def joint_verdicts(runs: Sequence[Run]) -> Verdicts | None:
@@ -52,10 +54,16 @@ def frozen_words(verdicts: Mapping[str, Verdicts]) -> str:
     for number, question in enumerate(QUESTION_WORDS):
         groups = {said: [f"**{escaped(name)}**" for name, of in verdicts.items() if of[number] == said]
                   for said in CLAUSES}
-        parts = [f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} {CLAUSES[said]} the frozen features"
+        parts = [f"{_listed(names)} {CLAUSES[said][len(names) > 1]} the frozen features"
                  for said, names in groups.items() if names]
         sentences.append(f"{question}: {'; '.join(parts)}.")
     return " ".join(sentences)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Join names, such as A, B and C."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def pair_words(opinions: Opinions, name: str, other: str) -> str:
@@ -68,7 +76,7 @@ def pair_words(opinions: Opinions, name: str, other: str) -> str:
     """
     said = [f"{question}: {verdict}" for question, verdict in
             zip(QUESTION_WORDS, opinions.verdicts("final"), strict=True)]
-    judges = " and ".join(map(judge_words, opinions.judges))
+    judges = _listed([judge_words(judge) for judge in opinions.judges])
     return f"**{escaped(name)} against {escaped(other)}: {'. '.join(said)}.** Judged without labels by {judges}."
 
 
@@ -86,9 +94,9 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
         words = frozen_words(verdicts)
         (st.caption if pair else st.markdown)(words if pair else f":material/balance: {words}")
         st.html(opinions_html(named, positions))
-        st.caption("Difference to the frozen features, in mean cosine between a query and the images found, as the "
-                   "judge that counts most sees it, with its 95 % interval. First result: the nearest image; whole "
-                   "group: as many as a typical group has. No labels are used.")
+        st.caption("Difference of each judge to the frozen features, in mean cosine between a query and the images "
+                   "found, with its 95 % interval. First result: the nearest image; whole group: as many as a typical "
+                   "group has. A verdict needs judges with three quarters of all weight. No labels are used.")
     if missing := [name for name, runs in named.items() if name not in verdicts and runs[0].spec().method != FROZEN]:
         st.info(f"Without a verdict: {', '.join(map(escaped, missing))}. These runs have neither labels nor a second "
                 "opinion. Open the run on the page **Runs** to compute it.", icon=":material/lightbulb:")
@@ -125,10 +133,8 @@ def opinions_html(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
 
 
 def _measured(runs: Sequence[Run], question: str) -> str:
-    """Return the interval of the judge that counts most; of several seeds, that of each."""
-    parts = []
-    for run in runs:
-        if (opinions := stored_opinion(run)) is not None:
-            of = opinions.intervals("final", question)[opinions.judges[0]]
-            parts.append(f"{signed(of.difference, 3)} ({signed(of.low, 3)} to {signed(of.high, 3)})")
-    return "<br>".join(parts)
+    """Return each judge's interval in HTML, a line each; of several seeds, those of each."""
+    return "<br>".join(
+        f"<small>{html.escape(judge_words(judge))}</small> {signed(of.difference, 3)} ({signed(of.low, 3)} to "
+        f"{signed(of.high, 3)})" for run in runs if (opinions := stored_opinion(run)) is not None
+        for judge, of in opinions.intervals("final", question).items())

@@ -17,6 +17,7 @@ from ..draw.tables import evaluation_table
 from ..shell.cached import dataset_of
 from ..shell.run_status import ICONS, escaped, method_title, run_title, since, state_line, title_of
 from ..shell.user_errors import show_user_errors
+from .assigned import show_assigned
 from .opinion import show_opinion
 from .trash import delete_menu
 
@@ -35,6 +36,7 @@ def show_header(run: Run) -> None:
             st.markdown(f"{VERDICT_ICONS.get(judged.rank, ':material/help:')} **{judged.sentence}**")
         with show_user_errors():
             show_opinion(run)
+        show_assigned(run)
 
 
 def show_actions(run: Run, known_tags: list[str]) -> None:

@@ -33,8 +33,8 @@ STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "�
                "interrupted": "✕ interrupted"}
 ALL = "All data sets"
 NONE = "– no labels"
-OPINION_WORDS = ("Encoders that took no part in a run compare its first result · its whole group with those of the "
-                 "frozen features.")
+OPINION_WORDS = ("Encoders that took no part in a run compare what it finds with what the frozen features find: the first "
+                 "result, then the whole group.")
 VERDICT, OPINION = "MAP@R verdict", "Without labels"
 SEEN = "runs-address"
 """Session key of the runs that the page last wrote to the address."""
@@ -138,7 +138,8 @@ def show_marks(runs: Sequence[Run], columns: Collection[str]) -> None:
     st.caption(f"{together}★ marks the highest MAP@R among runs with the same data set, split and backbone. The "
                "verdict compares MAP@R with two baselines that need no training: the features that training begins "
                "with (frozen), and PCA of them."
-               + (f" {OPINION}: {OPINION_WORDS[0].lower()}{OPINION_WORDS[1:]}" if OPINION in columns else ""),
+               + (f" {OPINION}: {OPINION_WORDS[0].lower()}{OPINION_WORDS[1:]} {AGREES}: the labels agree; "
+                  f"{DIFFERS}: they do not." if OPINION in columns else ""),
                help=" ".join(f"{measure.name}: {measure.help}" for measure in MAIN_MEASURES[::-1])
                + " PCA has the dimension of the run's embedding. Differences are in percentage points.")
 
