@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from tests.running import worked
+from udml_core.data.encoders import choose_spec
+from udml_core.data.features import features_path
 from udml_core.numerics.second_opinion import Interval, Opinion
 from udml_core.runs import Run
 from udml_core.runs.analyses import create_analysis
@@ -17,9 +19,13 @@ from udml_core.runs.opinions import (
     OF_REFINEMENTS,
     OF_RUN,
     agreement,
+    agreement_words,
+    obstacle,
+    opinion_lines,
     opinion_of,
     opinion_words,
     preferred_recipe,
+    run_against_run,
     verdicts_of,
 )
 from udml_core.work.jobs.follow_ups import planned
@@ -80,3 +86,53 @@ def test_second_opinions_follow_a_run_between_its_maps(tmp_path: Path) -> None:
     run = worked(tmp_path)
     assert [spec.kind for spec in planned(run)] == ["umap", "grid", "opinion", "opinion", "tsne"]
     assert planned(run)[2:4] == (OF_RUN, OF_REFINEMENTS)
+
+
+@pytest.mark.parametrize(("verdicts", "recall", "precision", "words"), [
+    (("better", "better"), 1.0, 2.0, "The labels agree."),
+    (("better", "better"), -1.2, 2.0, "The labels say otherwise: R@1 falls by 1.2 points."),
+    (("worse", "worse"), 1.0, 0.4, "The labels say otherwise: R@1 rises by 1.0 point and MAP@R rises by 0.4 points."),
+    (("better", "better"), 0.0, 2.0, "The labels agree on MAP@R."),
+    (("cannot tell", "better"), -3.0, 2.0, "The labels agree."),
+    (("cannot tell", "cannot tell"), 1.0, 2.0, "")])
+def test_a_sentence_says_whether_labels_agree(verdicts: Any, recall: float, precision: float, words: str) -> None:
+    evaluation = {"frozen": {"recall@1": 50.0, "map@r": 30.0},
+                  "final": {"recall@1": 50.0 + recall, "map@r": 30.0 + precision}}
+    assert agreement_words(Verdicts(*verdicts), evaluation) == words
+    assert agreement_words(Verdicts(*verdicts), {"final": {"effective rank": 3.0}}) == ""
+
+
+def test_the_lines_of_a_second_opinion_name_each_judge_with_its_interval(tmp_path: Path) -> None:
+    run = worked(tmp_path)
+    assert opinion_lines(run) == []
+    keep_opinion(run, BETTER, WORSE)
+    words, first, groups = opinion_lines(run)
+    assert words.startswith("First result: better. Whole group: worse. Compared with the frozen features")
+    assert first == "First result, SqueezeNet 1.1 (weight 0.50): +0.1000, 95 % interval +0.0804 to +0.1196"
+    assert groups.startswith("Whole group, SqueezeNet 1.1 (weight 0.50): -0.1000")
+
+
+def test_two_runs_are_compared_by_the_judges_of_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The judge sees the one embedding in its own features, and noise in the other."""
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    run, other = worked(tmp_path), worked(tmp_path, seed=1)
+    dataset = run.dataset()
+    assert run_against_run(run, other, dataset) is None, "no second opinions"
+    for of in (run, other):
+        keep_opinion(of, BETTER, BETTER)
+    assert run_against_run(run, other, dataset) is None, "no stored features"
+    features = np.random.default_rng(0).normal(size=(len(dataset), 12)).astype(np.float32)
+    path = features_path(dataset, choose_spec("squeezenet", dataset.native_size, dataset.gray))
+    path.parent.mkdir(parents=True)
+    np.save(path, features)
+    run.write_embeddings("final", features[:, :10])
+    opinions, reverse = run_against_run(run, other, dataset), run_against_run(other, run, dataset)
+    assert opinions is not None
+    assert reverse is not None
+    assert opinions.verdicts("final") == ("better", "better")
+    assert reverse.verdicts("final") == ("worse", "worse")
+
+
+def test_what_cannot_have_a_second_opinion_says_why(tmp_path: Path) -> None:
+    assert obstacle(worked(tmp_path)) == ""
+    assert "this run's own embedding" in obstacle(worked(tmp_path, method="frozen"))

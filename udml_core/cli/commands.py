@@ -12,6 +12,7 @@ import json
 import logging
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
@@ -321,9 +322,15 @@ def list_all(root: Root = None, as_json: Json = False) -> None:
         f"{row['run']}  {row['state']:11} epoch {row['epoch']}/{row['epochs']}  {row['method']} on {row['dataset']}"
         + (f"  ({row['ahead']} ahead)" if row["state"] == "waiting" and row["engine"] == "local"
            else f"  ({row['engine']}: {row['phase'] or row['message']})" if row["engine"] != "local"
-           and row["state"] != "done" else "  (example)" if row["example"] else "")
+           and row["state"] != "done" else "  (example)" if row["example"] else "") + _verdict_words(row)
         for row in rows]
         or [f"No runs in {root_of(root)}. Start one: udml train --dataset fashion-mini --method rpml"])
+
+
+def _verdict_words(row: Mapping[str, Any]) -> str:
+    """Return the verdict without labels of a run's summary in words; empty without a second opinion."""
+    verdicts = row["second opinion"]
+    return f"  ({', '.join(f'{question} {said}' for question, said in verdicts.items())})" if verdicts else ""
 
 
 @app.command()
@@ -345,11 +352,12 @@ def examples(hide: Annotated[bool, typer.Option("--hide", help="Leave them out o
 @app.command()
 def evaluate(name: RunName, again: Annotated[bool, typer.Option(help="Recompute from the embeddings.")] = False,
              root: Root = None, as_json: Json = False) -> None:
-    """Show R@k, MAP@R and clustering measures of the test half in percent.
+    """Show R@k, MAP@R and clustering measures of the test half in percent, and the verdict without labels.
 
-    The columns are the initial, frozen, PCA and final embeddings.
+    The columns are the initial, frozen, PCA and final embeddings. `udml opinion RUN` computes the verdict.
     """
     from udml_core.numerics.evaluation import headline_measures
+    from udml_core.runs.opinions import opinion_lines
 
     run = _find_run(name, root)
     status, result = run.status(), run.evaluation()
@@ -362,10 +370,11 @@ def evaluate(name: RunName, again: Annotated[bool, typer.Option(help="Recompute 
         result = evaluate_run(run, load(run, print_progress()), print_progress())
         forget_baselines(run)
     measures = list(dict.fromkeys(measure for row in result.values() for measure in headline_measures(row)))
-    print_answer(result, as_json, lambda: [
+    verdicts = summarize_run(run)["second opinion"]
+    print_answer(result | ({"second opinion": verdicts} if verdicts else {}), as_json, lambda: [
         f"{'':28}" + "".join(f"{candidate:>10}" for candidate in result),
         *(f"{measure:28}" + "".join(f"{_number(row.get(measure)):>10}" for row in result.values())
-          for measure in measures)])
+          for measure in measures), *opinion_lines(run)])
 
 
 @app.command()

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,6 +15,7 @@ import typer
 from udml_core.base.errors import UserError, counted
 from udml_core.base.files import jsonable, replace_bytes
 from udml_core.runs.analyses import Analysis
+from udml_core.runs.analyses.kinds.opinion import QUESTIONS
 from udml_core.runs.tasks import LIVE_STATES
 
 if TYPE_CHECKING:
@@ -112,16 +114,20 @@ def summarize_run(run: Run, ahead: int | None = None) -> dict[str, Any]:
         ahead: Number of runs ahead in the queue, if it is known.
     """
     from udml_core.numerics.evaluation import headline_measures
+    from udml_core.runs.opinions import verdicts_of
     from udml_core.work.jobs import engine_of, queue_position
 
     spec, status, result = run.spec(), run.status(), run.evaluation()
     if ahead is None:
         ahead = queue_position(run, run.folder.parent) if status.state == "waiting" else 0
+    verdicts = None
+    with suppress(UserError):  # a damaged file of the second opinion
+        verdicts = verdicts_of(run) if status.state == "done" else None
     return {"run": run.id, "folder": str(run.folder), "state": status.state, "message": status.message,
             "epoch": status.epoch, "epochs": status.epochs, "phase": status.phase, "ahead": ahead,
             "engine": engine_of(run), "method": spec.method, "dataset": spec.dataset, "fields": spec.fields,
             "seed": spec.seed, "excluded": {"count": spec.excluded.count, "digest": spec.excluded.digest},
-            "example": run.is_example,
+            "example": run.is_example, "second opinion": verdicts and dict(zip(QUESTIONS, verdicts, strict=True)),
             "evaluation": {name: headline_measures(row) for name, row in result.items()} if result else None}
 
 

@@ -137,7 +137,7 @@ def _follow_and_print(chosen: Sweep, wait: bool, criterion: str | None, as_json:
                   "criterion": by, "best": {name: _row(combination, by) for name, combination in best.items()},
                   "combinations": [_row(combination, by) for combination in ordered]}, as_json, lambda: [
         f"{chosen.id}  {_progress_words(progress)}", f"by {by}:",
-        *(("* " if combination in best.values() else "  ") + _line(combination)
+        *(("* " if combination in best.values() else "  ") + _line(combination, max(2, core.CRITERIA[by].digits))
           for combination in ordered[:SHOWN_COMBINATIONS])])
     if wait and progress.state != "done":
         exit_with(f"The sweep {chosen.id} is {progress.state}: {_progress_words(progress)}. Resume it with "
@@ -174,11 +174,12 @@ def _row(one: Combination, criterion: str) -> dict[str, Any]:
             "median_run": core.best_run(one, criterion).id if one.runs else None}
 
 
-def _line(one: Combination) -> str:
+def _line(one: Combination, digits: int) -> str:
     if one.score is None:
         measured = "–"
     else:
-        measured = f"{one.score.mean:.2f}" + ("" if one.score.deviation is None else f" ± {one.score.deviation:.2f}")
+        deviation = one.score.deviation
+        measured = f"{one.score.mean:.{digits}f}" + ("" if deviation is None else f" ± {deviation:.{digits}f}")
     test = "" if one.test is None else f"  (test half: MAP@R {one.test.mean:.2f})"
     seeds = f"{len(one.runs)} seed" + ("" if len(one.runs) == 1 else "s")
     return f"{measured:>14}  {seeds}  {one.method} on {one.dataset}  {_words(one.values)}{test}"

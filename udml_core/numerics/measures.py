@@ -119,6 +119,8 @@ MEASURES = _by_key([
     Measure("lines", "Lines of code", "Lines of the method's own file without comments.", LOWER, digits=0)])
 """The measures of evaluations, refinements and records by key; percentages are stored as such."""
 
+_OPINION = ("Mean cosine of an image and {}, in the features of an encoder that took no part, minus that of the frozen "
+            "features; needs no labels.")
 CURVES = _by_key([
     Measure("loss", "Mean loss", "Mean loss of the batches; its scale depends on the method.", LOWER),
     Measure("mean weight", "Mean weight of a triplet", "Mean weight that pseudo-labels give a triplet, between 0 and "
@@ -131,6 +133,10 @@ CURVES = _by_key([
     Measure("validation recall@1", "Validation R@1", _VALIDATION.format(""), HIGHER, "%", axis="R@1, %"),
     Measure("given recall@1", "R@1 among the assigned labels", "Leave-one-out R@1 among the labels that you "
             "assigned.", HIGHER, "%", axis="R@1, %"),
+    Measure("second opinion", "Whole group, second opinion", _OPINION.format("the images nearest to it"), HIGHER,
+            digits=3, axis="difference in cosine"),
+    Measure("second opinion first result", "First result, second opinion", _OPINION.format("the nearest image"), HIGHER,
+            digits=3, axis="difference in cosine"),
     Measure("effective rank", "Effective rank", MEASURES["effective rank"].help, HIGHER, "dimensions",
             axis="rank, dimensions"),
     Measure("training effective rank", "Effective rank of training images", f"Of the training images; needs no labels. "

@@ -9,12 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from udml_core.data.encoders import BACKBONES
+import numpy as np
+
+from udml_core.base.arrays import Array, evenly_spaced
+from udml_core.base.errors import UserError
+from udml_core.base.files import read_array
+from udml_core.data.encoders import BACKBONES, choose_spec
+from udml_core.numerics.measures import measure_of
 from udml_core.runs.analyses import AnalysisSpec, analysis_at, plan_analysis
-from udml_core.runs.analyses.kinds.opinion import RECIPES, Opinions, SecondOpinion, Verdicts
+from udml_core.runs.analyses.kinds.opinion import QUESTIONS, RECIPES, WEAK, Opinions, SecondOpinion, Verdicts
+from udml_core.runs.search import FROZEN
 from udml_core.runs.verdict import standing
 
 if TYPE_CHECKING:
+    from udml_core.data.dataset import Dataset
     from udml_core.numerics.second_opinion import Verdict
     from udml_core.runs import Run
 
@@ -30,6 +38,8 @@ MEASURED = ("recall@1", "map@r")
 INSTALL = ("No encoder that took no part can judge. Name one with `udml opinion RUN --judges timm:MODEL` after "
            "`pip install timm`.")
 
+MOST_COMPARED = 5_000
+"""Largest number of test images on which two runs are compared while a page waits."""
 Agreement = Literal["agree", "disagree", "undecided"]
 
 
@@ -53,6 +63,51 @@ def preferred_recipe(run: Run) -> str | None:
     """
     opinions = opinion_of(run, OF_REFINEMENTS)
     return None if opinions is None else opinions.preferred() or ""
+
+
+def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
+    """Let the judges of two runs' second opinions compare one run's embedding with the other's.
+
+    Args:
+        run: The run whose embedding is judged, as the frame "final".
+        other: The run that it is compared with.
+        dataset: The data set of both.
+
+    Returns:
+        The opinion of the judges that took part in neither run; None if a second opinion is missing, the runs search
+        different images or more than `MOST_COMPARED`, or the features of a judge are no longer stored.
+
+    Raises:
+        UserError: The stored embeddings are damaged.
+    """
+    from udml_core.numerics.neighbors import nearest
+    from udml_core.numerics.second_opinion import QUERIES, Judge, judge_rankings
+
+    known, others = opinion_of(run), opinion_of(other)
+    test, tested = run.spec().halves(dataset).test, other.spec().halves(dataset).test
+    if known is None or others is None or len(test) > MOST_COMPARED or not np.array_equal(test, tested):
+        return None
+    features = {judge: stored_features(dataset, judge) for judge in known.weights if judge in others.weights}
+    judges = {judge: Judge.of(of[test]) for judge, of in features.items() if of is not None}
+    if not judges or set(judges) <= set(WEAK):
+        return None
+    depth, queries = min(judge.group for judge in judges.values()), evenly_spaced(len(test), QUERIES)
+    after, before = (nearest(np.asarray(of.embeddings("final"))[test], depth, own=queries)[1] for of in (run, other))
+    return Opinions(other.id, {"final": {name: judge_rankings(judge, queries, before, after)
+                                         for name, judge in judges.items()}},
+                    {name: known.weights[name] for name in judges}, depth)
+
+
+def stored_features(dataset: Dataset, backbone: str) -> Array | None:
+    """Return a judge's features (n, d) of all images; None if they are not stored."""
+    from udml_core.data.features import features_path
+
+    path = features_path(dataset, choose_spec(backbone, dataset.native_size, dataset.gray))
+    try:
+        features = read_array(path, mapped=True) if path.exists() else None
+    except UserError:
+        return None
+    return features if features is not None and len(features) == len(dataset) else None
 
 
 def judge_words(name: str) -> str:
@@ -92,6 +147,60 @@ def agreement(verdicts: Verdicts, evaluation: Mapping[str, Mapping[str, Any]] | 
         if difference is not None:
             compared[measure] = _compare(verdict, difference)
     return compared
+
+
+def agreement_words(verdicts: Verdicts, evaluation: Mapping[str, Mapping[str, Any]] | None) -> str:
+    """State in a sentence whether measures from labels agree with the verdicts; empty where that is undecided."""
+    compared = agreement(verdicts, evaluation)
+    opposed = [_change_words(measure, evaluation) for measure, of in compared.items() if of == "disagree"]
+    if opposed:
+        return f"The labels say otherwise: {' and '.join(opposed)}."
+    agreeing = [measure for measure, of in compared.items() if of == "agree"]
+    decided = [measure for measure, verdict in zip(MEASURED, verdicts, strict=True) if verdict != "cannot tell"]
+    if not agreeing:
+        return ""
+    names = " and ".join(measure_of(measure).name for measure in agreeing)
+    return "The labels agree." if agreeing == decided else f"The labels agree on {names}."
+
+
+def _change_words(measure: str, evaluation: Mapping[str, Mapping[str, Any]] | None) -> str:
+    """Return how a measure differs from that of the frozen features, such as R@1 falls by 1.2 points."""
+    difference = standing(evaluation, measure).over_frozen or 0.0
+    points = "point" if abs(difference) == 1 else "points"
+    return f"{measure_of(measure).name} {'rises' if difference > 0 else 'falls'} by {abs(difference):.1f} {points}"
+
+
+def has_labels(evaluation: Mapping[str, Mapping[str, Any]] | None) -> bool:
+    """Return whether an evaluation has a measure from labels that judges a run."""
+    return any(standing(evaluation, measure).after is not None for measure in MEASURED)
+
+
+def obstacle(run: Run) -> str:
+    """Return why a run cannot have a second opinion; empty if it can."""
+    if run.spec().method == FROZEN:
+        return "A second opinion compares with the frozen features, which are this run's own embedding."
+    try:
+        OF_RUN.build_kind().check_run(run)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def opinion_lines(run: Run) -> list[str]:
+    """State a run's second opinion in text: the verdicts, the judges' intervals, and whether labels agree.
+
+    Returns:
+        Lines; none if the run has no second opinion.
+    """
+    opinions = opinion_of(run)
+    if opinions is None:
+        return []
+    said = agreement_words(opinions.verdicts("final"), run.evaluation())
+    return [f"{opinion_words(opinions)} {said}".rstrip(), *(
+        f"{question}, {judge_words(judge)} (weight {opinions.weights[judge]:.2f}): {of.difference:+.4f}, 95 % interval "
+        f"{of.low:+.4f} to {of.high:+.4f}"
+        for name, question in zip(QUESTIONS, QUESTION_WORDS, strict=True)
+        for judge, of in opinions.intervals("final", name).items())]
 
 
 def _compare(verdict: Verdict, difference: float) -> Agreement:

@@ -15,6 +15,7 @@ from udml_core.base.errors import UserError
 from udml_core.exploration.comparison import mean_interval
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run
+from udml_core.runs.opinions import has_labels
 from udml_core.runs.run_comparison import Spread, differing_settings, seed_groups, settings_of, spread
 from udml_core.runs.verdict import MAIN_MEASURE, best_runs, standing
 
@@ -25,6 +26,7 @@ from ..shell.run_status import METHOD_TITLES, SUPERVISION, escaped, group_titles
 from ..shell.setting_words import setting_title, value_text
 from .choosing import share_images
 from .colors import swatch
+from .opinions import joint_verdicts, marks_of, show_opinions
 from .verdict import Interval, unequal_words, verdict_words
 
 PAGE_WIDTH, TITLE_WIDTH, MOST_WIDTH = 1014, 230, 260
@@ -33,6 +35,8 @@ GAIN, OVER_FROZEN, OVER_PCA, TO_BEST = "change", "against frozen", "against PCA"
 COLUMNS = ("before", "after", GAIN, OVER_FROZEN, OVER_PCA, TO_BEST)
 """Columns of each measure."""
 TITLES = {measure.key: measure.name for measure in MAIN_MEASURES}
+OPINION = "Without labels"
+"""Column with the verdict of the second opinion."""
 METHOD = "Method"
 """The title of the setting that names the method."""
 FACTS = "Facts"
@@ -60,10 +64,11 @@ def measure_table(runs: Sequence[Run]) -> pd.DataFrame:
     """
     named = repetitions(runs)
     heading, groups = group_column([members[0] for members in named.values()])
+    are_judged = any(joint_verdicts(members) is not None for members in named.values())
     rows: list[dict[str, Any]] = []
     for (name, members), group in zip(named.items(), groups, strict=True):
         row: dict[str, Any] = {"": "", "Run": name, FACTS: facts(members[0]), **({heading: group} if heading else {}),
-                               "Seeds": len(members)}
+                               **({OPINION: marks_of(members)} if are_judged else {}), "Seeds": len(members)}
         for measure, title in TITLES.items():
             of = [standing(run.evaluation(), measure) for run in members]
             rivals = [others for others in named.values() if group_of(others[0]) == group_of(members[0])]
@@ -166,24 +171,16 @@ def _unequal(runs: Sequence[Run]) -> str:
 
 
 def show_measures(runs: Sequence[Run]) -> None:
-    """Show the verdict, and the measures of all runs; a star marks the highest MAP@R."""
-    table, named, equal = measure_table(runs), repetitions(runs), equal_runs(runs)
-    if share_images(runs) and len(equal) > 1:
-        judged, nearest = ({name: [standing(run.evaluation(), measure) for run in members]
-                            for name, members in named.items()} for measure in TITLES)
-        words, certainty = verdict_words(judged, nearest, lambda best, second: gap_interval(named[best], named[second]))
-        if words:
-            st.markdown(f":material/emoji_events: {words}")
-            if cautions := " ".join(filter(None, [_unequal(runs), certainty])):
-                st.caption(cautions, help=RESAMPLED)
-    st.html(table_html(table, [[runs.index(run) for run in members] for members in named.values()]))
-    seeds = " Runs that differ only in the seed share a row: mean ± standard deviation." if any(table["Seeds"] > 1) \
-        else ""
-    st.caption(f"Measured on the test half; differences are in percentage points.{seeds}", help=(
-        "MAP@R judges the whole ranking, R@1 only the nearest image. Change: after minus before training. Against "
-        "frozen: after training minus the backbone's features, which are not trained. Against PCA: minus centered PCA "
-        "of these features with the run's dimension. Against best: minus the best "
-        "row. ★ marks the highest MAP@R after training among runs with the same data set, split and backbone."))
+    """Show the verdict, and the measures of all runs; a star marks the highest MAP@R.
+
+    Runs without labels have the verdict of their second opinions instead.
+    """
+    named, equal = repetitions(runs), equal_runs(runs)
+    positions = [[runs.index(run) for run in members] for members in named.values()]
+    if any(has_labels(run.evaluation()) for run in runs):
+        _show_labeled(runs, named, equal, positions)
+    else:
+        show_opinions(named, positions)
     if repeated := [names for names in equal if len(names) > 1]:
         st.info(" ".join(f"{' and '.join(names)} have equal settings, also the seed: they repeat one training."
                          for names in repeated)
@@ -192,6 +189,29 @@ def show_measures(runs: Sequence[Run]) -> None:
     if not share_images(runs):
         st.warning("These runs search different test images, so their measures cannot be compared with each other.",
                    icon=":material/warning:")
+
+
+def _show_labeled(runs: Sequence[Run], named: Mapping[str, Sequence[Run]], equal: Sequence[Sequence[str]],
+                  positions: Sequence[Sequence[int]]) -> None:
+    """Show the verdict from labels and the table of measures."""
+    table = measure_table(runs)
+    if share_images(runs) and len(equal) > 1:
+        judged, nearest = ({name: [standing(run.evaluation(), measure) for run in members]
+                            for name, members in named.items()} for measure in TITLES)
+        words, certainty = verdict_words(judged, nearest, lambda best, second: gap_interval(named[best], named[second]))
+        if words:
+            st.markdown(f":material/emoji_events: {words}")
+            if cautions := " ".join(filter(None, [_unequal(runs), certainty])):
+                st.caption(cautions, help=RESAMPLED)
+    st.html(table_html(table, positions))
+    seeds = " Runs that differ only in the seed share a row: mean ± standard deviation." if any(table["Seeds"] > 1) \
+        else ""
+    st.caption(f"Measured on the test half; differences are in percentage points.{seeds}", help=(
+        "MAP@R judges the whole ranking, R@1 only the nearest image. Change: after minus before training. Against "
+        "frozen: after training minus the backbone's features, which are not trained. Against PCA: minus centered PCA "
+        "of these features with the run's dimension. Against best: minus the best "
+        "row. ★ marks the highest MAP@R after training among runs with the same data set, split and backbone. Without "
+        "labels: first result · whole group against frozen features, judged by encoders that took no part."))
 
 
 def table_html(table: pd.DataFrame, positions: Sequence[Sequence[int]]) -> str:

@@ -29,7 +29,11 @@ DASHES = {"frozen": "dot", "centered pca": "dash"}
 """How the line of a baseline is drawn."""
 LABEL_WIDTH = 54
 """Pixels beside a chart for the labels of the baselines, which would cover the curves inside it."""
-SHOWN_FIRST = ("sample map@r", "sample recall@1")
+OPINIONS = ("second opinion", "second opinion first result")
+"""Curves of differences to the frozen features, which lie at 0."""
+OPINION_WORDS = ("Second opinion: an encoder that took no part compares what each epoch finds with what the frozen "
+                 "features find. Above 0 the images found are more similar to the query. No labels are used.")
+SHOWN_FIRST = ("sample map@r", "sample recall@1", *OPINIONS)
 A_ROW = 3
 FEWEST_POINTS = 3
 LOSS = "loss"
@@ -65,13 +69,15 @@ def show_curves(runs: Sequence[Run], key: str) -> None:
         for column, name in zip(st.columns(A_ROW), drawn[start : start + A_ROW], strict=False):
             with column:
                 _chart(name, curve_title(name, whole), metrics, beaten, f"{key}-{name}")
+    if any(name in drawn for name in OPINIONS):
+        st.caption(OPINION_WORDS)
     if of_methods and LOSS not in of_one:
         st.caption("The mean loss is not drawn: losses of different methods have different scales. See the table.")
     if of_one:
         st.caption("Curves that only one of these runs has are in the table.")
     if drawn and beaten:
         st.caption(baseline_words(beaten, len(runs)))
-    elif len(runs) > 1 and any(name in drawn for name in SHOWN_FIRST):
+    elif len(runs) > 1 and any(name in drawn for name in SHOWN_FIRST[:2]):
         st.caption("Frozen features and PCA are not drawn, because these runs differ in data set, split, backbone or "
                    "dimension. Choose one run to see its own.")
     table_behind("The curves as a table", curve_table(metrics, whole))
@@ -187,17 +193,18 @@ def _chart(name: str, title: str, metrics: Mapping[str, list[dict[str, Any]]], b
                                mode="lines+markers" if len(points) >= FEWEST_POINTS else "markers",
                                line=line_style(number), hovertemplate="%{y:.1f} %" if unit else "%{y:.4g}")
             last.append(f"{run} {points[0][1]:.3g} to {points[-1][1]:.3g}{unit}")
-    drawn = {baseline: 100 * row[name] for baseline, row in beaten.items()
-             if row.get(name) is not None and baseline in DASHES}
+    drawn = {"frozen": 0.0} if name in OPINIONS else {
+        baseline: 100 * row[name] for baseline, row in beaten.items()
+        if row.get(name) is not None and baseline in DASHES}
     for baseline, value in drawn.items():
-        label = words_of(baseline).short
+        label, shown = words_of(baseline).short, "0" if name in OPINIONS else percent(value)
         figure.add_hline(value, line={"color": BEFORE, "dash": DASHES[baseline], "width": 2})
-        figure.add_annotation(text=f"{label}<br>{percent(value)}", font={"size": 11}, showarrow=False, align="left",
+        figure.add_annotation(text=f"{label}<br>{shown}", font={"size": 11}, showarrow=False, align="left",
                               x=1, xref="paper", xanchor="left", y=value,  # close lines keep their labels apart
                               yanchor="bottom" if value == max(drawn.values()) else "top")
         figure.add_scatter(x=[0], y=[value], mode="markers", marker={"opacity": 0}, showlegend=False,
                            hoverinfo="skip")  # keeps the line inside the chart's range
-        last.append(f"{label} {percent(value)}")
+        last.append(f"{label} {shown}")
     titled(figure, title, 240 if len(metrics) == 1 else 240 + 22 * len(metrics), hovermode="x unified",
            showlegend=len(metrics) > 1, margin_r=LABEL_WIDTH if drawn else 8,
            legend={"yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "font": {"size": 11}})

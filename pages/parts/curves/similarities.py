@@ -91,7 +91,7 @@ def similarity_pictures(run: Run, epoch: int, key: str) -> None:
                     missing = "another image of its class" if len(now.negative) else "an image of another class"
                     st.info(f"{name}: no image here has {missing} to compare with.", icon=":material/lightbulb:")
                     continue
-                _picture(now, start, edges, name, f"{key}-{half}-{latent}")
+                _picture(now, start, edges, name, f"{key}-{half}-{latent}", dataset_of(run).labels is not None)
             for word, values in zip(("positives", "negatives"), now.shares(edges), strict=True):
                 table[f"{name}: {word}, %"] = pd.Series(values.round(1), index=edges[:-1].round(3))
     if table:
@@ -102,7 +102,8 @@ def _has_latent(run: Run) -> bool:
     return load_record(run, run.epoch_numbers()[0], LatentLayer) is not None
 
 
-def _picture(now: Similarities, start: Similarities, edges: Array, name: str, key: str) -> None:
+def _picture(now: Similarities, start: Similarities, edges: Array, name: str, key: str,
+             has_classes: bool) -> None:
     middles = (edges[:-1] + edges[1:]) / 2
     figure = go.Figure()
     for word, before, after, color, fill, dash in zip(("positives", "negatives"), start.shares(edges),
@@ -112,12 +113,14 @@ def _picture(now: Similarities, start: Similarities, edges: Array, name: str, ke
                            line={"color": color, "dash": dash, "width": 2, "shape": "hvh"})
         figure.add_scatter(x=middles, y=before, name=f"{word}, before", mode="lines", opacity=0.8,
                            line={"color": GRAY, "dash": dash, "width": 1, "shape": "hvh"})
-    titled(figure, f"{name}: AUC {now.auc:.3f} (before {start.auc:.3f})", 280, hovermode="x unified",
+    auc = f": AUC {now.auc:.3f} (before {start.auc:.3f})" if has_classes else ""
+    titled(figure, f"{name}{auc}", 280, hovermode="x unified",
            legend={"orientation": "h", "y": -0.28})
     figure.update_xaxes(title=f"cosine, the first bin with all below {edges[1]:.2g}", range=[edges[0], 1])
     figure.update_yaxes(title="% of pairs", rangemode="tozero")
     draw(figure, key, f"{name}: cosines to the positives, mean {now.positive.mean():.3f}, and to the negatives, mean "
-         f"{now.negative.mean():.3f}; AUC {now.auc:.3f}, before training {start.auc:.3f}.")
+         f"{now.negative.mean():.3f}"
+         + (f"; AUC {now.auc:.3f}, before training {start.auc:.3f}." if has_classes else "."))
 
 
 def _has_unit_length(run: Run) -> bool:
@@ -135,16 +138,17 @@ def similarity_words(runs: Sequence[Run]) -> str:
             f"the {NEAREST} images that were nearest before training (positives) and the {NEAREST} nearest other "
             "images (negatives), because there are no classes")
     of_half = "" if halves(run) == ("all images",) else " of a half"
-    words = (f"Cosines of each image to {kind}, among at most {MOST_IMAGES:,} images{of_half}. AUC is the probability "
-             "that a positive is nearer than a negative: 0.5 is chance, 1 is perfect separation. Thin gray lines: "
-             "before training. ")
+    words = (f"Cosines of each image to {kind}, among at most {MOST_IMAGES:,} images{of_half}. "
+             + ("AUC is the probability that a positive is nearer than a negative: 0.5 is chance, 1 is perfect "
+                "separation. " if has_classes else "") + "Thin gray lines: before training. ")
     if not all(_has_unit_length(shown) for shown in runs):
         words += ("The nearest images are chosen by cosine, although retrieval ranks embeddings without unit length "
                   "by Euclidean distance. ")
     if halves(run) == ("test half",):
         return words + "This run stored no embeddings of the training half; train again to see them."
     if not has_classes:
-        return words + "A lower cosine of the positives means that training pushed former neighbors apart."
+        return words + ("A lower cosine of the positives means that training pushed former neighbors apart, which may "
+                        "be right: these charts do not judge the run.")
     return words + ("All images are in the training half, so the charts do not show how new images would behave."
                     if halves(run) == ("all images",) else
                     "A separation on the training half alone is overfitting.")
@@ -156,7 +160,8 @@ def explore_similarities(runs: Sequence[Run]) -> None:
     runs = [run for run in runs if run.epoch_numbers()]
     if not runs:
         return
-    st.subheader("Are positives nearer than negatives?")
+    has_classes = dataset_of(runs[0]).labels is not None
+    st.subheader("Are positives nearer than negatives?" if has_classes else "Do former neighbors stay near?")
     position = pick_epoch_cursor(runs, "similarity")
     for run in runs:
         if len(runs) > 1:

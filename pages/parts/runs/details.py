@@ -7,6 +7,7 @@ import streamlit as st
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.command import command_limits, command_of
 from udml_core.runs.notes import LONGEST_NAME, LONGEST_NOTE, MOST_TAGS, Notes
+from udml_core.runs.opinions import has_labels
 from udml_core.runs.run_comparison import settings_of
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.runs.verdict import standing, verdict
@@ -16,6 +17,8 @@ from ..draw.tables import evaluation_table
 from ..shell.cached import dataset_of
 from ..shell.run_status import ICONS, escaped, method_title, run_title, since, state_line, title_of
 from ..shell.user_errors import show_user_errors
+from .assigned import show_assigned
+from .opinion import show_opinion
 from .trash import delete_menu
 
 VERDICT_ICONS = {"above": ":green[:material/trending_up:]", "between": ":orange[:material/trending_flat:]",
@@ -23,12 +26,17 @@ VERDICT_ICONS = {"above": ":green[:material/trending_up:]", "between": ":orange[
 
 
 def show_header(run: Run) -> None:
-    """Show a run's title and its verdict in two lines."""
+    """Show a run's title, and its verdicts: from labels if it has them, and without labels."""
     status, spec = run.status(), run.spec()
     st.markdown(f"#### {ICONS[status.state]} {escaped(run_title(run))}")
     if status.state == "done":
-        judged = verdict(method_title(run), run.evaluation(), spec.method == "frozen")
-        st.markdown(f"{VERDICT_ICONS.get(judged.rank, ':material/help:')} **{judged.sentence}**")
+        evaluation = run.evaluation()
+        judged = verdict(method_title(run), evaluation, spec.method == "frozen")
+        if evaluation is None or has_labels(evaluation):
+            st.markdown(f"{VERDICT_ICONS.get(judged.rank, ':material/help:')} **{judged.sentence}**")
+        with show_user_errors():
+            show_opinion(run)
+        show_assigned(run)
 
 
 def show_actions(run: Run, known_tags: list[str]) -> None:

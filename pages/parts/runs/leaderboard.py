@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -11,10 +11,12 @@ import streamlit as st
 
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run
+from udml_core.runs.opinions import has_labels
 from udml_core.runs.verdict import Rank, Standing, best_runs, standing, verdict
 
 from ..draw.palette import points
 from ..shell.address import choose_in_box, write_address
+from ..shell.opinions import AGREES, DIFFERS, stored_opinion, verdict_marks
 from ..shell.run_groups import PARTS, by_group, group_column, group_of, group_words
 from ..shell.run_status import SUPERVISION, method_title, run_titles
 
@@ -30,7 +32,10 @@ BELOW_BOTH = "▼ below both"
 STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "✕ failed", "stopped": "■ stopped",
                "interrupted": "✕ interrupted"}
 ALL = "All data sets"
-VERDICT = "MAP@R verdict"
+NONE = "– no labels"
+OPINION_WORDS = ("Encoders that took no part in a run compare what it finds with what the frozen features find: the first "
+                 "result, then the whole group.")
+VERDICT, OPINION = "MAP@R verdict", "Without labels"
 SEEN = "runs-address"
 """Session key of the runs that the page last wrote to the address."""
 
@@ -61,9 +66,10 @@ def choose_tags(runs: Sequence[Run]) -> list[Run]:
 
 
 def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
-    """Return a row for each run: its group, the verdict, measures after training, and differences to the baselines.
+    """Return a row for each run: its group, the verdicts, measures after training, and differences to the baselines.
 
-    Stars compare only runs of a group; the column that names the group is missing if there is only one.
+    Stars compare only runs of a group; the column that names the group is missing if there is only one. Where no run
+    has labels, the columns that need them are missing, and the verdict without labels shows the states.
     """
     evaluations, notes = [run.evaluation() for run in runs], [run.notes() for run in runs]
     best = best_runs((run.id, group_of(run), standing(evaluation).after)
@@ -71,17 +77,25 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
     titles = run_titles(runs)
     heading, groups = group_column(runs)
     are_tagged = any(written.tags for written in notes)
+    labeled = are_labeled(runs, evaluations)
+    opinions = [stored_opinion(run) for run in runs]
+    are_judged = not labeled or any(opinions)
     rows = []
-    for run, group, evaluation, written in zip(runs, groups, evaluations, notes, strict=True):
+    for run, group, evaluation, written, opinion in zip(runs, groups, evaluations, notes, opinions, strict=True):
         judged = verdict(method_title(run), evaluation, run.spec().method == "frozen")
         state = run.status().state
         of_run = {measure.name: standing(evaluation, measure.key) for measure in MAIN_MEASURES}
         # A phone shows about 310 pixels: the name and the measures come first.
-        row: dict[str, Any] = {"Run": titles[run.id], **{title: of.after for title, of in of_run.items()},
-                               "": "★" if run.id in best else "",
-                               VERDICT: STATE_MARKS.get(state, _rank_words(judged.rank, of_run["MAP@R"]))}
-        row |= {"MAP@R − frozen": of_run["MAP@R"].over_frozen, "MAP@R − PCA": of_run["MAP@R"].over_pca,
-                "R@1 − frozen": of_run["R@1"].over_frozen}
+        row: dict[str, Any] = {"Run": titles[run.id]}
+        if labeled:
+            row |= {**{title: of.after for title, of in of_run.items()}, "": "★" if run.id in best else "",
+                    VERDICT: STATE_MARKS.get(state) or (_rank_words(judged.rank, of_run["MAP@R"])
+                                                        if evaluation is None or has_labels(evaluation) else NONE)}
+        if are_judged:
+            row[OPINION] = verdict_marks(run, opinion) or ("" if labeled else STATE_MARKS.get(state, "– no verdict"))
+        if labeled:
+            row |= {"MAP@R − frozen": of_run["MAP@R"].over_frozen, "MAP@R − PCA": of_run["MAP@R"].over_pca,
+                    "R@1 − frozen": of_run["R@1"].over_frozen}
         row["Labels"] = SUPERVISION.get(run.spec().method, "")
         if heading:
             row[heading] = group
@@ -91,17 +105,41 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def are_labeled(runs: Sequence[Run], evaluations: Sequence[Mapping[str, Any] | None]) -> bool:
+    """Return whether measures from labels can be shown: a run has them, or nothing is known of any run yet.
+
+    A run without evaluation is known by its first row of curves.
+    """
+    known = []
+    for run, evaluation in zip(runs, evaluations, strict=True):
+        if evaluation is not None:
+            known.append(has_labels(evaluation))
+        elif rows := run.metrics()[0]:
+            known.append("sample map@r" in rows[0])
+    return any(known) or not known
+
+
 def _rank_words(rank: Rank, of: Standing) -> str:
     return BELOW_BOTH if rank == "below" and (of.over_pca or 0.0) < 0 else RANK_WORDS[rank]
 
 
-def show_marks(runs: Sequence[Run]) -> None:
-    """Explain the stars and the verdicts of the leaderboard."""
+def show_marks(runs: Sequence[Run], columns: Collection[str]) -> None:
+    """Explain the stars and the verdicts of the leaderboard.
+
+    Args:
+        runs: The listed runs.
+        columns: The columns of the leaderboard.
+    """
     groups = by_group(runs)
     together = f"All runs: {group_words(runs[0])}. " if len(groups) == 1 else ""
+    if VERDICT not in columns:
+        st.caption(f"{together}These runs have no labels. {OPINION_WORDS}")
+        return
     st.caption(f"{together}★ marks the highest MAP@R among runs with the same data set, split and backbone. The "
                "verdict compares MAP@R with two baselines that need no training: the features that training begins "
-               "with (frozen), and PCA of them.",
+               "with (frozen), and PCA of them."
+               + (f" {OPINION}: {OPINION_WORDS[0].lower()}{OPINION_WORDS[1:]} {AGREES}: the labels agree; "
+                  f"{DIFFERS}: they do not." if OPINION in columns else ""),
                help=" ".join(f"{measure.name}: {measure.help}" for measure in MAIN_MEASURES[::-1])
                + " PCA has the dimension of the run's embedding. Differences are in percentage points.")
 
@@ -130,8 +168,9 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
             height=ROW_HEIGHT * (min(len(frame), SHORT_TABLE) + 1) + BAR_HEIGHT,
             selection_default={"selection": {"rows": [ids.index(run_id) for run_id in chosen]}},
             column_config=_columns(frame), placeholder="–",
-            alt="Leaderboard of runs: MAP@R and recall@1 after training, and their differences to the baselines.")
-    show_marks(listed)
+            alt="Leaderboard of runs: MAP@R and recall@1 after training, and their differences to the baselines."
+                if VERDICT in frame else "Leaderboard of runs: the verdict without labels on each.")
+    show_marks(listed, frame.columns)
     rows = [row for row in event.selection.rows if row < len(listed)]
     chosen_runs = [listed[row] for row in rows]
     # The first chosen run stays first when a run above it is ticked.
@@ -151,7 +190,7 @@ def _in_address() -> list[str]:
 
 def _formatted(frame: pd.DataFrame) -> Any:
     """Format measures and differences as text, in columns that a click on the heading still sorts as numbers."""
-    formats = {measure.name: measure.text for measure in MAIN_MEASURES} | {
+    formats = {measure.name: measure.text for measure in MAIN_MEASURES if measure.name in frame} | {
         name: lambda value: points(value).removesuffix(" points") for name in frame.columns if " − " in name}
     return frame.style.format(formats, na_rep="–")
 
@@ -163,6 +202,9 @@ def _columns(frame: pd.DataFrame) -> dict[str, Any]:
         "Run": column.TextColumn(width=_text_width(frame["Run"], NAME_WIDTH)),
         "": column.TextColumn(width=30, help="★: the highest MAP@R of the group."),
         VERDICT: column.TextColumn(width=118, help="MAP@R against frozen features and PCA of the same dimension."),
+        OPINION: column.TextColumn(width=190, help=(
+            "First result · whole group, against frozen features, judged by encoders that took no part in the run. "
+            f"{AGREES}: measures from labels agree. {DIFFERS}: they disagree.")),
         "Labels": column.TextColumn(width=62, help="What the method learns from: no labels, few labels, pairs of "
                                                    "similar and dissimilar images, or all labels.")}
     for heading in (name for name in frame.columns if name.split(" · ")[0] in PARTS):

@@ -16,14 +16,14 @@ def combination_words(one: Combination) -> str:
     return escaped(METHOD_TITLES.get(one.method, one.method) + (f" with {values}" if values else ""))
 
 
-def measured(value: Spread | None, is_percent: bool = True) -> str:
+def measured(value: Spread | None, is_percent: bool = True, digits: int = 1) -> str:
     """Return a mean with its standard deviation over the seeds; a dash if there is none."""
     if value is None:
         return "–"
-    deviation = "" if value.deviation is None else f" ± {value.deviation:.1f}"
-    return f"{value.mean:.1f}{deviation}{' %' if is_percent else ''}"
+    deviation = "" if value.deviation is None else f" ± {value.deviation:.{digits}f}"
+    return f"{value.mean:.{digits}f}{deviation}{' %' if is_percent else ''}".replace("-", "−")
 
 
 def criterion_text(one: Combination, criterion: Measure) -> str:
     """Return a combination's criterion."""
-    return measured(one.score, criterion.is_percent)
+    return measured(one.score, criterion.is_percent, criterion.digits)

@@ -14,8 +14,9 @@ from udml_core.numerics.evaluation import headline_measures
 from udml_core.numerics.measures import measure_of
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, list_runs
+from udml_core.runs.opinions import has_labels, opinion_lines
 from udml_core.runs.run_comparison import seed_groups, settings_of, spread
-from udml_core.runs.search import Retrieval
+from udml_core.runs.search import FROZEN, Retrieval
 from udml_core.runs.verdict import verdict
 from udml_core.work.exporting import target
 
@@ -34,6 +35,7 @@ SUPERVISION = {"none": "No labels were used in training.",
                "all": "The labels of all training images were used."}
 COLUMNS = {"frozen": words_of("frozen").sentence, "centered pca": words_of("centered pca").title,
            "initial": words_of("initial").sentence, "final": "this model"}
+UNJUDGED = "This run has neither labels nor a second opinion: nothing says whether it is better than frozen features."
 LEFT_OUT = {"images", "dimension", "map@r left out", "precision", "recall"}
 """Measures of the evaluation that the card leaves out."""
 
@@ -108,7 +110,9 @@ def _figures(run: Run) -> str:
              "alone." if len(seeds) > 1 else "This is a single run: how much the figures vary with the seed is not "
                                              "known.")
     title = _title_of(run.spec().method)
-    sentence = verdict(title, evaluation, is_frozen=run.spec().method == "frozen").sentence
+    is_frozen = run.spec().method == FROZEN
+    said = [verdict(title, evaluation, is_frozen).sentence] if has_labels(evaluation) else []
+    sentence = " ".join([*said, *opinion_lines(run)[:1]]) or UNJUDGED
     table = "\n".join(lines)
     return f"""## Figures
 

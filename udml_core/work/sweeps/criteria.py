@@ -6,17 +6,27 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
+from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
-from udml_core.base.files import version_of
+from udml_core.base.files import read_array, version_of
+from udml_core.data import catalog
+from udml_core.data.dataset import Dataset
+from udml_core.data.encoders import EncoderSpec
+from udml_core.data.features import features_path
+from udml_core.data.splits import fixed_sample
 from udml_core.numerics.evaluation import effective_rank
 from udml_core.numerics.measures import CURVES
 from udml_core.runs import Run
+from udml_core.runs.sample_opinion import SampleJudge
 from udml_core.runs.selection import TRAINED_RANK
 
 CRITERIA = {measure.key: measure for measure in (
     CURVES["validation map@r"], CURVES["validation recall@1"], CURVES["given recall@1"],
+    replace(CURVES["second opinion"], help=f"Of training images. {CURVES['second opinion'].help}"),
     replace(CURVES["effective rank"], help=CURVES[TRAINED_RANK].help))}
-"""The criteria by key; higher is better. The effective rank is that of the training images."""
+"""The criteria by key; higher is better. Those that need no labels are computed on training images."""
 HOLDING_OUT = ("validation map@r", "validation recall@1")
 """Criteria for which a run must hold out labeled images."""
 
@@ -31,6 +41,8 @@ def score(run: Run, criterion: str) -> float | None:
         kept, row = _kept(run, *version_of(run.folder / "metrics.jsonl"))
         if criterion == "effective rank":
             return _rank(run, kept, *version_of(run.folder / "metrics.jsonl"))
+        if criterion == "second opinion":
+            return _opinion(run, kept, *version_of(run.folder / "metrics.jsonl"))
     except (OSError, UserError):
         return None
     value = row.get(criterion)
@@ -48,11 +60,61 @@ def _kept(run: Run, *_version: int) -> tuple[int, dict[str, Any]]:
 
 @lru_cache(maxsize=4096)
 def _rank(run: Run, kept: int, *_version: int) -> float | None:
-    """Return the effective rank of a fixed sample of training images, computed once.
+    """Return the effective rank of a fixed sample of training images, computed once."""
+    trained = _trained(run, kept)
+    return None if trained is None else effective_rank(trained)
+
+
+def _trained(run: Run, kept: int) -> Array | None:
+    """Return the embedding of a fixed sample of training images.
 
     In the split `all` the training half is the whole data set, and the sample of every epoch is drawn from it.
     """
     trained = run.epoch_trained(kept)
-    if trained is None and run.spec().split == "all":
-        trained = run.epoch_sample(kept)
-    return None if trained is None else effective_rank(trained)
+    return run.epoch_sample(kept) if trained is None and run.spec().split == "all" else trained
+
+
+@lru_cache(maxsize=4096)
+def _opinion(run: Run, kept: int, *_version: int) -> float | None:
+    """Return the difference in whole groups to frozen features on the sample of training images, computed once.
+
+    Raises:
+        UserError: The features of a judge or of the run are not stored; an error is not kept, so that the measure
+            appears once they are.
+    """
+    trained, spec = _trained(run, kept), run.spec()
+    if trained is None:
+        return None
+    dataset = _dataset(spec.dataset, spec.fingerprint)
+    is_whole = run.epoch_trained(kept) is None
+    images = run.sample_indices() if is_whole else fixed_sample(spec.halves(dataset).train, len(trained))
+    images = np.asarray(images, np.int64)
+    return _judge(spec.dataset, spec.fingerprint, spec.encoder, images.tobytes()).differences(trained)["second opinion"]
+
+
+@lru_cache(maxsize=8)
+def _judge(name: str, fingerprint: str, encoder: EncoderSpec, images: bytes) -> SampleJudge:
+    """Return the judge of a sample, which the runs of a sweep share.
+
+    Raises:
+        UserError: The features of a judge or of the encoder are not stored.
+    """
+    dataset, rows = _dataset(name, fingerprint), np.frombuffer(images, np.int64)
+    features = read_array(features_path(dataset, encoder), mapped=True)
+    judge = SampleJudge.of(dataset, encoder.backbone, rows, features[rows])
+    if judge is None:
+        raise UserError("No features of an encoder that can judge are stored.")
+    return judge
+
+
+@lru_cache(maxsize=4)
+def _dataset(name: str, fingerprint: str) -> Dataset:
+    """Return the data set of a sweep's runs, loaded once.
+
+    Raises:
+        UserError: It is missing or has changed since.
+    """
+    dataset = catalog.load(name)
+    if dataset.fingerprint != fingerprint:
+        raise UserError(f"The data set {name} has changed since the run began.")
+    return dataset

@@ -11,6 +11,7 @@ from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.splits import FEWEST_CLASSES, default_split, make_split
 from udml_core.runs import RunRequest, Spec
+from udml_core.runs.sample_opinion import judge_features
 from udml_core.work import jobs
 from udml_core.work.jobs.presets import show
 from udml_core.work.sweeps.criteria import HOLDING_OUT
@@ -54,7 +55,7 @@ def complete(spec: SweepSpec, load: Loader = catalog.load) -> SweepSpec:
     datasets = [load(name) for name in spec.data]
     assigned = "given" in _options(spec, "labels")
     criterion = spec.criterion or ("given recall@1" if assigned else "validation map@r" if all(
-        dataset.labels is not None for dataset in datasets) else "effective rank")
+        dataset.labels is not None for dataset in datasets) else _without_labels(spec, datasets))
     holds_out = criterion in HOLDING_OUT
     options = dict(spec.options)
     for dataset in datasets:
@@ -76,6 +77,13 @@ def complete(spec: SweepSpec, load: Loader = catalog.load) -> SweepSpec:
         default = "recall" if criterion == "validation recall@1" else "classes" if tests_others else "validation"
         options["select"] = tuple(dict.fromkeys(select or default for select in selects))
     return spec.model_copy(update={"criterion": criterion, "options": options})
+
+
+def _without_labels(spec: SweepSpec, datasets: Sequence[Dataset]) -> str:
+    """Return the criterion without labels: the second opinion if the features of a judge are stored for every run."""
+    are_judged = all(judge_features(dataset, str(backbone)) is not None for dataset in datasets
+                     for backbone in _options(spec, "backbone"))
+    return "second opinion" if are_judged else "effective rank"
 
 
 def _options(spec: SweepSpec, name: str) -> tuple[Any, ...]:

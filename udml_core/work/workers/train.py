@@ -38,6 +38,8 @@ from udml_core.runs.analyses.kinds.graph import NeighborGraph
 from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.runs.baselines import JUDGED, read_baselines, sample_baselines, write_baselines
 from udml_core.runs.engines import read_owner
+from udml_core.runs.sample_opinion import CURVES as JUDGED_CURVES
+from udml_core.runs.sample_opinion import SampleJudge
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs import device_lock, devices_of, resolve_device
 from udml_core.work.jobs.estimate import evaluation_kind, record_epoch
@@ -128,6 +130,7 @@ class _Work:
         self.reporter = reporter
         self.device = torch.device(resolve_device(self.spec.device))
         self.method: Method = self.spec.build_method()
+        self.judge: SampleJudge | None = None
 
     def all(self, analyse: bool) -> None:
         loaded = load(self.run, self.reporter.share, self.spec.device)
@@ -153,6 +156,8 @@ class _Work:
         done = agree_on_number(checkpoint[0] if checkpoint else 0)
         self.reporter.change(epoch=done, epochs=self.method.epochs_planned, phase="training", share=0.0)
         start = self.run.read_start()
+        if 0 not in recorded or JUDGED_CURVES.keys() <= recorded[0].keys():  # else the curves would begin in the middle
+            self.judge = _sample_judge(self.spec.backbone, loaded)
         if 0 not in recorded:
             initial = Embedder.load(start[1], self.device) if start else self.method.initial(data, setting)
             recorded[0] = self._keep_start(loaded, initial)
@@ -261,6 +266,8 @@ class _Work:
             with suppress(UserError):  # A power cut can damage an earlier sample; the curve then misses a point.
                 earlier = self.run.epoch_sample(epoch.number - 1)[loaded.judged]
                 row["neighbor stability"] = neighbor_stability(earlier, judged)
+        if self.judge is not None:
+            row |= self.judge.differences(judged)
         labels = loaded.dataset.labels
         if self.spec.labels == "given" and loaded.few is not None:
             known = np.flatnonzero(loaded.few >= 0)
@@ -314,6 +321,16 @@ class _Work:
                 analysis_worker.keep(self.run, plan_analysis(kind, **options), self.reporter.share)
             except Exception as error:
                 log.info("no %s: %s", kind.name, error)
+
+
+def _sample_judge(backbone: str, loaded: Loaded) -> SampleJudge | None:
+    """Return the judge of the images that curves are computed from; None if no features of a judge are stored."""
+    images = loaded.sample[loaded.judged]
+    try:
+        return SampleJudge.of(loaded.dataset, backbone, images, loaded.features[images])
+    except Exception as error:  # a curve that is missing must not stop the training
+        log.info("no second opinion by epoch: %s", error)
+        return None
 
 
 def _build_gallery(vectors: Array, folder: Path, report: Report) -> None:

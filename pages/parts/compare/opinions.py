@@ -1,0 +1,140 @@
+"""The verdict without labels on several runs: each against the frozen features, and two against each other."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+import streamlit as st
+
+from udml_core.base.errors import UserError
+from udml_core.runs import Run
+from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
+from udml_core.runs.opinions import QUESTION_WORDS, judge_words, run_against_run
+from udml_core.runs.search import FROZEN
+
+from ..draw.palette import signed
+from ..shell.cached import dataset_of
+from ..shell.opinions import SIGNS, marks, stored_opinion
+from ..shell.run_hash import RUN_HASH
+from ..shell.run_status import escaped
+from .colors import swatch
+
+CLAUSES = {"better": ("is better than", "are better than"), "worse": ("is worse than", "are worse than"),
+           "cannot tell": ("cannot be told apart from", "cannot be told apart from")}
+"""What a verdict says of one run and of several runs, before the words for the frozen features."""
+
+
+def joint_verdicts(runs: Sequence[Run]) -> Verdicts | None:
+    """Return the verdicts on runs that differ only in the seed: one that not all share cannot be told.
+
+    Returns:
+        The verdicts; None if no run has a second opinion.
+    """
+    known = [opinions.verdicts("final") for run in runs if (opinions := stored_opinion(run)) is not None]
+    if not known:
+        return None
+    return Verdicts(*(said[0] if len(set(said)) == 1 else "cannot tell" for said in zip(*known, strict=True)))
+
+
+def marks_of(runs: Sequence[Run]) -> str:
+    """Return the verdicts on runs that differ only in the seed with their signs; a dash without a second opinion."""
+    verdicts = joint_verdicts(runs)
+    return "–" if verdicts is None else marks(verdicts)
+
+
+def frozen_words(verdicts: Mapping[str, Verdicts]) -> str:
+    """State in Markdown which runs are better and which are worse than the frozen features, for each question.
+
+    Args:
+        verdicts: The verdicts by the run's name.
+    """
+    sentences = []
+    for number, question in enumerate(QUESTION_WORDS):
+        groups = {said: [f"**{escaped(name)}**" for name, of in verdicts.items() if of[number] == said]
+                  for said in CLAUSES}
+        parts = [f"{_listed(names)} {CLAUSES[said][len(names) > 1]} the frozen features"
+                 for said, names in groups.items() if names]
+        sentences.append(f"{question}: {'; '.join(parts)}.")
+    return " ".join(sentences)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Join names, such as A, B and C."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def pair_words(opinions: Opinions, name: str, other: str) -> str:
+    """State in Markdown how a run compares with another one.
+
+    Args:
+        opinions: The judges' opinion on the run against the other.
+        name: The run's name.
+        other: The other run's name.
+    """
+    said = [f"{question}: {verdict}" for question, verdict in
+            zip(QUESTION_WORDS, opinions.verdicts("final"), strict=True)]
+    judges = _listed([judge_words(judge) for judge in opinions.judges])
+    return f"**{escaped(name)} against {escaped(other)}: {'. '.join(said)}.** Judged without labels by {judges}."
+
+
+def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequence[int]]) -> None:
+    """Show the verdict on runs without labels, and what the judges measured.
+
+    Args:
+        named: The runs by name; runs that differ only in the seed share a name.
+        positions: Positions of each name's runs among the compared runs, for their colors.
+    """
+    verdicts = {name: of for name, runs in named.items() if (of := joint_verdicts(runs)) is not None}
+    if pair := _pair(named):
+        st.markdown(f":material/balance: {pair}")
+    if verdicts:
+        words = frozen_words(verdicts)
+        (st.caption if pair else st.markdown)(words if pair else f":material/balance: {words}")
+        st.html(opinions_html(named, positions))
+        st.caption("Difference of each judge to the frozen features, in mean cosine between a query and the images "
+                   "found, with its 95 % interval. First result: the nearest image; whole group: as many as a typical "
+                   "group has. A verdict needs judges with three quarters of all weight. No labels are used.")
+    if missing := [name for name, runs in named.items() if name not in verdicts and runs[0].spec().method != FROZEN]:
+        st.info(f"Without a verdict: {', '.join(map(escaped, missing))}. These runs have neither labels nor a second "
+                "opinion. Open the run on the page **Runs** to compute it.", icon=":material/lightbulb:")
+
+
+def _pair(named: Mapping[str, Sequence[Run]]) -> str:
+    """Return the words of the comparison of two runs; empty if there are others or it is not possible."""
+    if len(named) != 2 or any(len(runs) != 1 for runs in named.values()):
+        return ""
+    (name, (run, *_)), (other, (rival, *_)) = named.items()
+    opinions = None
+    with suppress(UserError):  # the data set or an embedding is missing
+        opinions = _against(run, rival)
+    return "" if opinions is None else pair_words(opinions, name, other)
+
+
+@st.cache_resource(max_entries=32, show_spinner="Comparing the two runs …", hash_funcs=RUN_HASH)
+def _against(run: Run, rival: Run) -> Opinions | None:
+    return run_against_run(run, rival, dataset_of(run))
+
+
+def opinions_html(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequence[int]]) -> str:
+    """Return the verdicts and the measured differences as an HTML table, a row for each name."""
+    rows = []
+    for (name, runs), members in zip(named.items(), positions, strict=True):
+        verdicts = joint_verdicts(runs)
+        if verdicts is not None:
+            cells = "".join(f"<td><b>{SIGNS[verdict]} {verdict}</b></td><td>{_measured(runs, question)}</td>"
+                            for question, verdict in zip(QUESTIONS, verdicts, strict=True))
+            rows.append(f"<tr><th scope='row'>{''.join(map(swatch, members))}{html.escape(name)}</th>{cells}</tr>")
+    heads = "".join(f"<th scope='col'>{question}</th><th scope='col'>Difference</th>" for question in QUESTION_WORDS)
+    return ("<div class='compare-table' tabindex='0' role='region' aria-label='Verdicts without labels'><table><thead>"
+            f"<tr><th scope='col'>Run</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>")
+
+
+def _measured(runs: Sequence[Run], question: str) -> str:
+    """Return each judge's interval in HTML, a line each; of several seeds, those of each."""
+    return "<br>".join(
+        f"<small>{html.escape(judge_words(judge))}</small> {signed(of.difference, 3)} ({signed(of.low, 3)} to "
+        f"{signed(of.high, 3)})" for run in runs if (opinions := stored_opinion(run)) is not None
+        for judge, of in opinions.intervals("final", question).items())

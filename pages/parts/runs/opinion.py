@@ -1,0 +1,134 @@
+"""The verdict without labels on a run: its sentence, its details, and the way to it where it is missing."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from udml_core.runs import Run
+from udml_core.runs.analyses import analysis_at
+from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
+from udml_core.runs.opinions import (
+    INSTALL,
+    OF_RUN,
+    QUESTION_WORDS,
+    agreement_words,
+    has_labels,
+    judge_words,
+    obstacle,
+    opinion_words,
+)
+from udml_core.runs.search import FROZEN
+from udml_core.runs.tasks import ADVICE, LIVE_STATES
+from udml_core.work import jobs
+
+from ..draw.palette import signed
+from ..shell.analyses import request_analysis
+from ..shell.opinions import stored_opinion
+from ..shell.run_status import duration, escaped
+from ..shell.user_errors import show_user_errors
+
+BETTER, WORSE = ":green[:material/trending_up:]", ":red[:material/trending_down:]"
+MIXED, UNCLEAR = ":orange[:material/swap_vert:]", ":material/help:"
+READING = ("Each judge is an encoder that took no part in this run. It measures how similar a query and the images "
+           "found for it are in its own features. A difference of +0.02 means that the images found by this run are "
+           "more similar by 0.02 of a cosine, on average, than those found by the frozen features. A judge is sure if "
+           "its interval leaves out 0, and the verdict follows judges with three quarters of all weight.")
+
+
+def show_opinion(run: Run) -> None:
+    """Show what encoders that took no part in a finished run say of it, or how to ask them."""
+    if run.spec().method == FROZEN:
+        return
+    opinions = stored_opinion(run)
+    if opinions is not None:
+        _show_verdict(run, opinions)
+    elif run.is_example:
+        if not has_labels(run.evaluation()):
+            st.caption("This example has no second opinion. Examples are read-only.")
+    elif reason := obstacle(run):
+        st.caption(f"No verdict without labels: {escaped(reason)}")
+    else:
+        _show_missing(run)
+
+
+def verdict_icon(verdicts: Verdicts) -> str:
+    """Return the icon of two verdicts: up, down, both, or a question mark."""
+    said = set(verdicts)
+    if {"better", "worse"} <= said:
+        return MIXED
+    return BETTER if "better" in said else WORSE if "worse" in said else UNCLEAR
+
+
+def _show_verdict(run: Run, opinions: Opinions) -> None:
+    """Show the sentence of the second opinion, what labels say of it, and each judge behind a button."""
+    verdicts, words = opinions.verdicts("final"), opinion_words(opinions)
+    said, rest = words.split(". Compared", 1)
+    agreed = agreement_words(verdicts, run.evaluation())
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"{verdict_icon(verdicts)} **{said}.** Compared{rest} {agreed}".rstrip())
+        with st.popover("Judges", icon=":material/balance:", key=f"opinion-{run.id}", type="tertiary"):
+            show_judges(opinions)
+
+
+def show_judges(opinions: Opinions) -> None:
+    """Show each judge's differences with their intervals, and how to read them."""
+    st.dataframe(judge_table(opinions), hide_index=True, width="content",
+                 alt="Difference in mean cosine of each judge, with its 95 % interval and weight.")
+    st.caption(f"{READING} Weight: share of a query's neighbors that the judge keeps when it sees another view of the "
+               f"query. First result: the nearest image. Whole group: the {opinions.group} nearest images.")
+
+
+def judge_table(opinions: Opinions) -> pd.DataFrame:
+    """Return a row for each question and judge, as text."""
+    return pd.DataFrame([{
+        "Question": words, "Judge": judge_words(judge), "Difference": signed(of.difference, 3),
+        "95 % interval": f"{signed(of.low, 3)} to {signed(of.high, 3)}", "Judge says": of.verdict,
+        "Weight": f"{opinions.weights[judge]:.2f}"}
+        for question, words in zip(QUESTIONS, QUESTION_WORDS, strict=True)
+        for judge, of in opinions.intervals("final", question).items()])
+
+
+def _is_coming(run: Run) -> bool:
+    """Return whether the second opinion of a run is being computed, or follows in the background."""
+    analysis = analysis_at(run, OF_RUN)
+    return analysis.status().state in LIVE_STATES if analysis.folder.exists() else jobs.are_maps_coming(run)
+
+
+def _show_missing(run: Run) -> None:
+    """Show the progress of the second opinion, why it ended early, or the button that computes it."""
+    analysis = analysis_at(run, OF_RUN)
+    if _is_coming(run):
+        _follow(run)
+    elif not analysis.folder.exists():
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            request_analysis(run, OF_RUN, "Judge without labels", f"opinion-new-{run.id}",
+                             "Lets encoders that took no part in this run compare its results with those of the "
+                             "frozen features, in the background.")
+            if not has_labels(run.evaluation()):
+                st.caption("This run has no labels and no second opinion yet.")
+    else:
+        status = analysis.status()
+        message = " ".join(part for part in (status.message, ADVICE[status.state]) if part)
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.warning(f"The second opinion is {status.state}. {escaped(message)} {INSTALL}",
+                       icon=":material/warning:")
+            if st.button("Retry", icon=":material/replay:", key=f"opinion-again-{run.id}"):
+                with show_user_errors():
+                    jobs.resume(analysis)
+                    st.rerun()
+
+
+@st.fragment(run_every="1s")
+@show_user_errors()
+def _follow(run: Run) -> None:
+    """Show the progress of a second opinion; the page runs again when it ends."""
+    if not _is_coming(run):
+        st.rerun(scope="app")
+    analysis = analysis_at(run, OF_RUN)
+    if not analysis.folder.exists():
+        st.caption("The verdict without labels follows in the background; training goes first.")
+        return
+    status = analysis.status()
+    left = f", about {duration(status.seconds_left)} left" if status.seconds_left else ""
+    st.progress(min(1.0, status.share), f"Second opinion: {escaped(status.phase or 'starting')}{left}")

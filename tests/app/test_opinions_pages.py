@@ -1,0 +1,164 @@
+"""The verdict without labels on Runs and Compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pages.parts.compare.opinions import frozen_words, joint_verdicts
+from pages.parts.compare.seed_means import measure_table
+from pages.parts.runs.assigned import assigned_words
+from pages.parts.runs.leaderboard import OPINION, VERDICT, leaderboard
+from pages.parts.runs.opinion import verdict_icon
+from tests.app.opening import opened, texts
+from tests.running import worked
+from tests.runs.test_opinions import BETTER, UNCLEAR, WORSE, keep_opinion
+from udml_core.data.given.labels import assign
+from udml_core.exploration.assigned import AssignedMeasures, Measured
+from udml_core.runs import Run, create_run
+from udml_core.runs.analyses import create_analysis
+from udml_core.runs.analyses.kinds.opinion import Verdicts
+from udml_core.runs.opinions import OF_RUN
+from udml_core.work import jobs
+
+pytestmark = pytest.mark.usefixtures("own_runs")
+
+
+def without_labels(run: Run) -> Run:
+    """Leave only measures that need no labels in a run's evaluation."""
+    evaluation = run.evaluation()
+    assert evaluation is not None
+    run.write_evaluation({name: {key: value for key, value in row.items() if key in ("images", "dimension")}
+                          for name, row in evaluation.items()})
+    return run
+
+
+def with_recall(run: Run, final: float, frozen: float) -> Run:
+    evaluation = run.evaluation()
+    assert evaluation is not None
+    for name, value in (("final", final), ("frozen", frozen)):
+        evaluation[name] |= {"recall@1": value, "map@r": 30.0}
+    run.write_evaluation(evaluation)
+    return run
+
+
+def test_runs_without_labels_are_listed_by_their_second_opinion_without_columns_of_dashes(pair: list[Run]) -> None:
+    for run in pair:
+        without_labels(run)
+    keep_opinion(pair[0], BETTER, WORSE)
+    rows = leaderboard(pair)
+    assert rows[OPINION].tolist() == ["▲ better · ▼ worse", "– no verdict"]
+    assert not {VERDICT, "MAP@R", "R@1", "MAP@R − frozen", "MAP@R − PCA", "R@1 − frozen"} & set(rows.columns)
+    test = opened("runs", run=pair[0].id)
+    assert ("**First result: better. Whole group: worse.** Compared with the frozen features, without labels, by "
+            "SqueezeNet 1.1, which took no part in this run.") in texts(test)
+    assert "These runs have no labels." in texts(test)
+    assert "cannot be judged" not in texts(test)
+    assert not test.exception
+
+
+def test_labels_are_named_where_they_agree_with_the_judges_and_where_they_do_not(pair: list[Run]) -> None:
+    agreeing, opposed = with_recall(pair[0], 51.2, 50.0), with_recall(pair[1], 48.8, 50.0)
+    for run in pair:
+        keep_opinion(run, BETTER, UNCLEAR)
+    assert leaderboard(pair)[OPINION].tolist() == ["▲ better · ? cannot tell ✓", "▲ better · ? cannot tell ≠"]
+    assert "took no part in this run. The labels agree." in texts(opened("runs", run=agreeing.id))
+    assert "The labels say otherwise: R@1 falls by 1.2 points." in texts(opened("runs", run=opposed.id))
+    assert list(measure_table(pair)[OPINION]) == ["▲ better · ? cannot tell"], "seeds share a row"
+
+
+def test_labeled_runs_without_second_opinions_have_no_column_for_them(pair: list[Run]) -> None:
+    assert OPINION not in leaderboard(pair)
+    assert OPINION not in measure_table(pair)
+
+
+def test_a_run_in_progress_shows_its_state_where_no_run_has_labels(root: Path) -> None:
+    run = without_labels(worked(root))
+    waiting = create_run(run.spec().model_copy(update={"seed": 7}), root)
+    assert leaderboard([run, waiting])[OPINION].tolist() == ["– no verdict", "… waiting"]
+
+
+def test_a_button_starts_a_missing_second_opinion_and_its_progress_is_shown(
+        root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, started = without_labels(worked(root)), []
+    monkeypatch.setattr(jobs, "analyse", lambda run, spec: started.append((run.id, spec)))
+    test = opened("runs", run=run.id)
+    assert "This run has no labels and no second opinion yet." in texts(test)
+    test.button(key=f"opinion-new-{run.id}").click().run()
+    assert started == [(run.id, OF_RUN)]
+
+
+@pytest.mark.parametrize(("state", "words"), [
+    ("failed", "The second opinion is failed. No weights"), ("stopped", "The second opinion is stopped.")])
+def test_an_unfinished_second_opinion_says_why_and_can_be_tried_again(
+        root: Path, state: Any, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, resumed = without_labels(worked(root)), []
+    analysis = create_analysis(run, OF_RUN)
+    analysis.write_status(analysis.stored_status().__class__(state=state, message="No weights"))
+    monkeypatch.setattr(jobs, "resume", lambda task: resumed.append(task.id))
+    test = opened("runs", run=run.id)
+    assert words in texts(test)
+    assert "pip install timm" in texts(test)
+    test.button(key=f"opinion-again-{run.id}").click().run()
+    assert resumed == [analysis.id]
+
+
+def test_an_example_offers_no_second_opinion() -> None:
+    test = opened("runs", run="20261122-120000-rpml-digits")
+    assert not [button for button in test.button if (button.key or "").startswith("opinion-")]
+
+
+def test_runs_without_labels_are_compared_by_second_opinions(root: Path) -> None:
+    first, second = without_labels(worked(root)), without_labels(worked(root, method="pca", fields={"dimension": 16}))
+    keep_opinion(first, BETTER, BETTER)
+    keep_opinion(second, WORSE, UNCLEAR)
+    test = opened("compare", runs=f"{first.id}.{second.id}", part="Settings")
+    shown = texts(test)
+    assert ("First result: **RPML on Digits** is better than the frozen features; **PCA on Digits** is worse than the "
+            "frozen features. Whole group: **RPML on Digits** is better than the frozen features; **PCA on Digits** "
+            "cannot be told apart from the frozen features.") in shown
+    assert "Measured on the test half" not in shown
+    assert not test.exception
+
+
+def test_seeds_share_a_verdict_only_if_all_have_it(pair: list[Run]) -> None:
+    assert joint_verdicts(pair) is None
+    keep_opinion(pair[0], BETTER, BETTER)
+    keep_opinion(pair[1], BETTER, WORSE)
+    assert joint_verdicts(pair) == ("better", "cannot tell")
+
+
+def test_names_in_the_verdict_are_escaped() -> None:
+    words = frozen_words({"a*b": Verdicts("better", "worse"), "c": Verdicts("better", "better")})
+    assert words == (r"First result: **a\*b** and **c** are better than the frozen features. Whole group: **c** is "
+                     r"better than the frozen features; **a\*b** is worse than the frozen features.")
+
+
+@pytest.mark.parametrize(("verdicts", "icon"), [
+    (("better", "cannot tell"), "trending_up"), (("worse", "cannot tell"), "trending_down"),
+    (("better", "worse"), "swap_vert"), (("cannot tell", "cannot tell"), "help")])
+def test_the_icon_shows_the_direction(verdicts: Any, icon: str) -> None:
+    assert icon in verdict_icon(Verdicts(*verdicts))
+
+
+def test_assigned_labels_measure_a_run_at_once(root: Path) -> None:
+    run = without_labels(worked(root))
+    dataset = run.dataset()
+    assert dataset.labels is not None
+    assert "that you labeled" not in texts(opened("runs", run=run.id))
+    for code in (0, 1):
+        assign(dataset, np.flatnonzero(dataset.labels == code)[:5].tolist(), f"digit *{code}*")
+    shown = texts(opened("runs", run=run.id))
+    assert "Among the 10 images that you labeled, in 2 classes: **R@1" in shown
+    assert "95 % interval" in shown
+
+
+def test_a_run_that_trained_on_assigned_labels_says_that_they_flatter_it() -> None:
+    found = AssignedMeasures(4, 2, 4, {"recall@1": Measured(100.0, 51.0, 100.0)})
+    assert assigned_words(found, has_trained=False) == (
+        "Among the 4 images that you labeled, in 2 classes: **R@1 100.0 %** (95 % interval 51.0 to 100.0), over 4 "
+        "queries.")
+    assert "too high" in assigned_words(found, has_trained=True)
