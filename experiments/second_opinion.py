@@ -54,7 +54,17 @@ from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.refinement.ranking_measures import label_free_measures, retrieval_measures
-from udml_core.numerics.second_opinion import VIEWED, Interval, Judge, cosine_difference, result_cosines, vote
+from udml_core.numerics.second_opinion import FIRST as FIRST_RESULTS
+from udml_core.numerics.second_opinion import (
+    VIEWED,
+    Interval,
+    Judge,
+    Opinion,
+    cosine_difference,
+    result_cosines,
+    vote,
+)
+from udml_core.runs.analyses.kinds.opinion import Opinions
 from udml_core.work.workers.analyse import OTHER_VIEW
 
 FIRST, GROUPS = ("1", "2", "5", "10"), ("30", "60", "100", "typical")
@@ -75,6 +85,8 @@ CLUSTERED = 1000
 """Images that k-means clusters."""
 QUESTIONS = {"first result": "recall@1", "whole group": "map@r"}
 """The measure from labels that each question follows."""
+APP = {"first result": f"first {FIRST_RESULTS}", "whole group": "group typical"}
+"""The measures of a judge that the app uses."""
 LARGE, TINY = 2.0, 0.5
 """Smallest difference in points whose sign must agree, and the largest loss with which "better" is not false."""
 
@@ -92,11 +104,13 @@ def main() -> None:
             measure(track, record["places"], options, until)
     places = {name: place for name, place in record["places"].items() if place["comparisons"]}
     summary = {name: summarize(name, places) for name in places}
-    totals = {question: total(summary, question) for question in QUESTIONS}
+    totals = {question: total([place[question] for place in summary.values()]) for question in QUESTIONS}
+    in_app = {question: total([judged(place, APP[question], QUESTIONS[question]) for place in places.values()])
+              for question in QUESTIONS}
     write_record(options.out, provenance("second_opinion") | {
         "datasets": {question.capitalize(): {"rows": table(summary, question)} for question in QUESTIONS},
-        "totals": totals, "summary": summary, "places": places})
-    print(json.dumps({"summary": summary, "totals": totals}, indent=1))
+        "totals": totals, "totals in the app": in_app, "summary": summary, "places": places})
+    print(json.dumps({"summary": summary, "totals": totals, "totals in the app": in_app}, indent=1))
 
 
 def measure(track: Track, places: dict[str, Any], options: argparse.Namespace, until: float) -> None:
@@ -297,7 +311,7 @@ def summarize(name: str, places: dict[str, Any]) -> dict[str, Any]:
                                               differences(rows.values(), truth)), 2)
                      for truth in ("recall@1", "map@r")} for measure in next(iter(rows.values()))["own"]}
     return {"comparisons": len(rows), "own measures": own,
-            "preferred": preferred(place, f"first {first}", f"group {group}"),
+            "preferred": preferred(place, *APP.values()),
             "first result": {"results": first} | judged(place, f"first {first}", "recall@1"),
             "whole group": {"results": group} | judged(place, f"group {group}", "map@r")}
 
@@ -363,11 +377,13 @@ def best_judged(place: dict[str, Any], measure: str, among: Array) -> int | None
 
 
 def preferred(place: dict[str, Any], first: str, group: str) -> dict[str, Any]:
-    """Return the embedding that the app prefers, and its true differences: better in groups, not worse in the first."""
-    chosen = best_judged(place, group, (voted(place, group) > 0) & (voted(place, first) >= 0))
-    name = "frozen" if chosen is None else list(place["comparisons"])[chosen]
-    return {"name": name, **{truth: 0.0 if chosen is None else round(float(
-        differences(place["comparisons"].values(), truth)[chosen]), 2) for truth in QUESTIONS.values()}}
+    """Return the embedding that the app prefers among the judged, and its true differences."""
+    opinions = {name: {judge: Opinion(*(Interval(0.0, *row["opinions"][judge][measure]) for measure in (first, group)))
+                       for judge in place["weights"]} for name, row in place["comparisons"].items()}
+    name = Opinions("frozen", opinions, place["weights"], place["group"]).preferred()
+    truth = {} if name is None else place["comparisons"][name]["truth"]
+    return {"name": name or "frozen", **{measure: round(truth[measure][1] - truth[measure][0], 2) if truth else 0.0
+                                         for measure in QUESTIONS.values()}}
 
 
 def table(summary: dict[str, Any], question: str) -> dict[str, dict[str, float]]:
@@ -384,9 +400,8 @@ def table(summary: dict[str, Any], question: str) -> dict[str, dict[str, float]]
     return rows
 
 
-def total(summary: dict[str, Any], question: str) -> dict[str, Any]:
+def total(of: list[dict[str, Any]]) -> dict[str, Any]:
     """Add up what the verdicts on all data sets are worth."""
-    of = [place[question] for place in summary.values()]
     counts = {name: sum(place[name] for place in of) for name in ("large", "decided", "right", "better",
                                                                   "false better", "worse")}
     return counts | {"largest regret": max(place["regret"] for place in of)}

@@ -90,6 +90,14 @@ def test_the_preferred_embedding_makes_no_first_result_worse() -> None:
                                   "idle": {"cnn": Opinion(better, worse)}}, {"cnn": 1.0}, 20)
     assert opinions.preferred() == "safe"
     assert Opinions("final", {"risky": {"cnn": Opinion(worse, most)}}, {"cnn": 1.0}, 20).preferred() is None
+    unclear = Interval(0.2, 0.21, 0.02)
+    warned = {"cnn": Opinion(worse, most), "pixels": Opinion(unclear, most)}
+    one_warns = Opinions("final", {"risky": warned}, {"cnn": 0.5, "pixels": 0.5}, 20)
+    assert one_warns.verdicts("risky").first == "cannot tell"
+    assert one_warns.preferred() is None
+    for difference, name in ((-0.011, None), (-0.009, "shaky"), (0.01, "shaky")):
+        shaky = {"cnn": Opinion(Interval(0.2, 0.2 + difference, 0.01), most)}
+        assert Opinions("final", {"shaky": shaky}, {"cnn": 1.0}, 20).preferred() == name
 
 
 def test_recipes_refine_the_first_frame() -> None:

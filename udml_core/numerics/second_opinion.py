@@ -25,8 +25,8 @@ FIRST = 1
 """Number of results that decide on "first results"; the record compares others."""
 SMALLEST_GROUP, LARGEST_SHARE = 10, 4
 """A group has at least ten images, and at most one in four of the collection."""
-WHITENED, REFINED = "whiten", "whiten+average:k=20,times=2,alpha=3"
-"""The recipes of a judge's features, fitted on the judged images."""
+WHITENED, AVERAGED = "whiten", "average:k=20,times=2,alpha=3"
+"""The recipes of a judge's features, fitted on the judged images; whitened features are averaged."""
 IMAGES, QUERIES = 10_000, 5_000
 """Largest number of judged images and of queries among them, evenly spaced: a larger collection is thinned out."""
 ERRORS = 1.96
@@ -78,7 +78,7 @@ class Judge:
         rows = unit_rows(features[images])
         whitening = Refiner(WHITENED).fit(rows)
         whitened = np.asarray(whitening.transform(rows), np.float32)
-        refined = np.asarray(Refiner(REFINED).fit(rows).transform(rows), np.float32)
+        refined = np.asarray(Refiner(AVERAGED).fit(whitened).transform(whitened), np.float32)
         weight = 1.0
         if views is not None:
             seen, shown = np.isin(views[0], images), unit_rows(views[1])

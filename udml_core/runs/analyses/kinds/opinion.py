@@ -85,19 +85,29 @@ class Opinions:
         return Verdicts(*(vote(list(self.intervals(compared, question).values()), weights) for question in QUESTIONS))
 
     def preferred(self) -> str | None:
-        """Return the embedding with the largest gain in whole groups that makes neither answer worse.
+        """Return the embedding with the largest gain in whole groups whose first results do not suffer.
+
+        On few images the judges together may not be able to tell that first results suffer, while one already sees it,
+        or all see a difference below its standard error. Such embeddings are not preferred.
 
         Returns:
             The frame or recipe; None if no group is better.
         """
-        fit = {name: self._gain(name) for name in self.opinions
-               if (verdicts := self.verdicts(name)).groups == "better" and verdicts.first != "worse"}
-        return max(fit, key=lambda name: fit[name]) if fit else None
+        fit = [name for name in self.opinions if self.verdicts(name).groups == "better" and not self._suffers(name)]
+        return max(fit, key=lambda name: self._mean(name, "whole group")[0], default=None)
 
-    def _gain(self, compared: str) -> float:
-        """Return the difference in whole groups, averaged over the judges by their weights."""
-        intervals = self.intervals(compared, "whole group")
-        return sum(self.weights[judge] * interval.difference for judge, interval in intervals.items())
+    def _suffers(self, compared: str) -> bool:
+        """Return whether first results are worse as one judge sees it, or lower by more than the standard error."""
+        difference, error = self._mean(compared, "first result")
+        return difference < -error or any(interval.verdict == "worse" for interval
+                                          in self.intervals(compared, "first result").values())
+
+    def _mean(self, compared: str, question: str) -> tuple[float, float]:
+        """Return a difference and its standard error, averaged over the judges by their weights."""
+        total = sum(self.weights.values()) or 1.0
+        intervals = self.intervals(compared, question).items()
+        return (sum(self.weights[judge] * interval.difference for judge, interval in intervals) / total,
+                sum(self.weights[judge] * interval.error for judge, interval in intervals) / total)
 
 
 class SecondOpinion(AnalysisKind):
