@@ -256,7 +256,7 @@ def test_stored_features_judge_every_recipe_at_once(run: Run, tmp_path: Path, mo
     test = opened("refine", run=run.id, recipe="average:k=60,times=4")
     assert not test.exception
     assert "First result: worse" in texts(test)
-    assert "by SqueezeNet 1.1 live, on " in texts(test)
+    assert "by SqueezeNet 1.1, live on " in texts(test)
     assert "First result" not in texts(opened("refine", run=run.id, recipe=""))
 
 
@@ -284,7 +284,7 @@ def test_the_page_does_not_wait_for_the_judges(run: Run, tmp_path: Path, monkeyp
     finally:
         ready.set()
     monkeypatch.setattr("pages.parts.refine.verdict.PATIENCE", 60)
-    assert "live, on " in texts(test.run())
+    assert "live on " in texts(test.run())
     st.cache_resource.clear()
 
 
@@ -377,6 +377,7 @@ def test_images_without_classes_have_label_free_measures_only(places: Path, tmp_
     test = opened("refine", run=unlabeled.id)
     assert [value.label for value in test.metric] == ["First result", "Whole group", "Neighbors kept"]
     assert (metric(test, "First result"), metric(test, "Whole group")) == ("cannot tell", "better")
+    assert "- SqueezeNet 1.1: **better**, 0.200 → 0.300, change +0.100, 95 % interval +0.080 to +0.120" in texts(test)
     assert "They do not follow retrieval quality, so they decide nothing" in texts(test)
     assert "Judged without labels by SqueezeNet 1.1 on all test images" in texts(test)
     assert "whitening: all unlabeled test images" in texts(

@@ -30,6 +30,7 @@ from udml_core.runs.recipe_choice import (
 )
 from udml_core.runs.tasks import LIVE_STATES
 
+from ..draw.palette import signed
 from ..shell.analyses import request_analysis
 from ..shell.run_hash import RUN_HASH
 from ..shell.warming import SCRIPT_THREAD
@@ -95,12 +96,12 @@ def opinions_on(live: Live, refined: RefinedGallery) -> tuple[Opinions | None, s
     name = str(refined.recipe)
     stored = stored_opinion_on(live.run, name)
     if stored is not None:
-        return stored, f"on all test images and the first {stored.group} results of a query"
+        return stored, f" on all test images and the first {stored.group} results of a query"
     judges = load_judges(live)
     opinion = refining.judge_recipe(judges, refined) if judges else None
     if opinion is None:
         return None, ""
-    scope = f"live, on {len(refined.before.queries):,} queries and their first {opinion.group} results"
+    scope = f", live on {len(refined.before.queries):,} queries and their first {opinion.group} results"
     fewer = f" of {opinion.wanted}, because the recipe ranks no more" if opinion.group < opinion.wanted else ""
     return Opinions("final", {name: opinion.opinions}, judge_weights(live.run, judges), opinion.group), scope + fewer
 
@@ -164,7 +165,7 @@ def explain_verdict(live: Live, refined: RefinedGallery, opinions: Opinions | No
     left, right = st.columns([5, 1], vertical_alignment="center")
     with left:
         judged = f"**{verdict_words(opinions, str(refined.recipe))}**, judged" if labeled else "Judged"
-        st.caption(f"{judged} without labels by {names_of(opinions)} {scope}.{said}")
+        st.caption(f"{judged} without labels by {names_of(opinions)}{scope}.{said}")
     with right, st.popover("Details", icon=":material/gavel:", type="tertiary"):
         show_judges(opinions, str(refined.recipe))
         if not labeled:
@@ -205,10 +206,12 @@ def agreement_words(opinions: Opinions, recipe: str, measures: Measures) -> str:
 
 def show_judges(opinions: Opinions, recipe: str) -> None:
     """Show each judge's differences with their intervals."""
-    lines = ["| Question | Judge | Before | Change | 95 % interval | Says |", "|---|---|--:|--:|--:|---|"]
+    lines = []
     for question, title in zip(QUESTIONS, QUESTION_WORDS, strict=True):
-        lines += [f"| {title} | {judge_words(judge)} | {of.before:.3f} | {of.difference:+.3f} | {of.low:+.3f} to "
-                  f"{of.high:+.3f} | {of.verdict} |" for judge, of in opinions.intervals(recipe, question).items()]
+        lines += [f"**{title}**", "", *(
+            f"- {judge_words(judge)}: **{of.verdict}**, {of.before:.3f} → {of.after:.3f}, change "
+            f"{signed(of.difference, 3)}, 95 % interval {signed(of.low, 3)} to {signed(of.high, 3)}"
+            for judge, of in opinions.intervals(recipe, question).items()), ""]
     st.markdown("\n".join(lines))
     weights = ", ".join(f"{judge_words(judge)} {opinions.weights[judge]:.2f}" for judge in opinions.judges)
     st.caption(f"Mean cosine between a query and its results in each judge's own features. Weights: {weights}. A "
