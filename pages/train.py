@@ -203,9 +203,11 @@ try:
         settings = explain_settings(wanted, chosen, data, example)
         left, right = st.columns([5, 2], gap="medium")
         with left:
+            top = st.container()
             fields = main_form(chosen, settings)
             preview_slot = st.container()
-            supervised, pair_choice = choose_supervision(chosen, data, settings.options)
+            with top if lacks_labels(chosen, data) else st.container():  # what to do first comes first
+                supervised, pair_choice = choose_supervision(chosen, data, settings.options)
         with right, st.container(border=True):
             slot = st.container()
             explain(chosen, data)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import streamlit as st
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
@@ -26,6 +28,7 @@ from udml_core.data.splits import make_split
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Recipe, Refiner, make_step
 from udml_core.numerics.refinement.ranking_measures import retrieval_measures
+from udml_core.numerics.second_opinion import Judge
 from udml_core.results.records import FOLDER
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at, plan_analysis
@@ -249,11 +252,40 @@ def test_stored_features_judge_every_recipe_at_once(run: Run, tmp_path: Path, mo
     path.parent.mkdir(parents=True)
     noise = np.random.default_rng(0).normal(size=(len(dataset), 12))
     replace_array(path, (np.eye(10)[dataset.labels] @ np.eye(10, 12) * 3 + noise).astype(np.float32))
+    monkeypatch.setattr("pages.parts.refine.verdict.PATIENCE", 60)
     test = opened("refine", run=run.id, recipe="average:k=60,times=4")
     assert not test.exception
     assert "First result: worse" in texts(test)
-    assert "by SqueezeNet 1.1 live, on " in texts(test)
+    assert "by SqueezeNet 1.1, live on " in texts(test)
     assert "First result" not in texts(opened("refine", run=run.id, recipe=""))
+
+
+def test_the_page_does_not_wait_for_the_judges(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path))
+    dataset = run.dataset()
+    path = features_path(dataset, choose_spec("squeezenet", dataset.native_size, dataset.gray))
+    path.parent.mkdir(parents=True)
+    replace_array(path, np.random.default_rng(0).normal(size=(len(dataset), 12)).astype(np.float32))
+    ready = threading.Event()
+
+    class SlowJudge(Judge):
+        @classmethod
+        def of(cls, *arguments: Any) -> Judge:
+            ready.wait(60)
+            return Judge.of(*arguments)
+
+    st.cache_resource.clear()
+    monkeypatch.setattr("pages.parts.refine.verdict.Judge", SlowJudge)
+    try:
+        test = opened("refine", run=run.id, recipe="average:k=38")
+        assert not test.exception
+        assert "Preparing the judges" in texts(test)
+        assert metric(test, "R@1")
+    finally:
+        ready.set()
+    monkeypatch.setattr("pages.parts.refine.verdict.PATIENCE", 60)
+    assert "live on " in texts(test.run())
+    st.cache_resource.clear()
 
 
 def test_switching_a_step_keeps_its_values_and_the_order(run: Run) -> None:
@@ -345,6 +377,7 @@ def test_images_without_classes_have_label_free_measures_only(places: Path, tmp_
     test = opened("refine", run=unlabeled.id)
     assert [value.label for value in test.metric] == ["First result", "Whole group", "Neighbors kept"]
     assert (metric(test, "First result"), metric(test, "Whole group")) == ("cannot tell", "better")
+    assert "- SqueezeNet 1.1: **better**, 0.200 → 0.300, change +0.100, 95 % interval +0.080 to +0.120" in texts(test)
     assert "They do not follow retrieval quality, so they decide nothing" in texts(test)
     assert "Judged without labels by SqueezeNet 1.1 on all test images" in texts(test)
     assert "whitening: all unlabeled test images" in texts(

@@ -1,4 +1,4 @@
-"""What the benchmark says of methods where there are no labels."""
+"""What the benchmark says of methods for images without labels."""
 
 from __future__ import annotations
 

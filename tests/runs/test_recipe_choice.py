@@ -42,7 +42,7 @@ def test_a_run_begins_with_the_mildest_recipe_and_then_with_the_preferred_one(tm
 def test_a_narrow_run_begins_without_steps_until_it_is_judged(tmp_path: Path) -> None:
     run = worked(tmp_path, fields={"dimension": NARROW - 1, "epochs": 1})
     assert recipe_choice(run).recipe == ""
-    assert "not judged yet" in recipe_choice(run).words
+    assert "No step is on until this run is judged" in recipe_choice(run).words
     keep_opinion(run, UNCLEAR, BETTER, OF_REFINEMENTS, "whiten")
     assert recipe_choice(run).recipe == "whiten"
 

@@ -18,7 +18,7 @@ SHOWN = tuple(MEASURES[key] for key in ("recall@1", "map@r", "reciprocity", "hub
 
 
 def show_measures(live: Live, refined: RefinedGallery) -> None:
-    """Show the measures before and after, and the verdict without labels; where there are no labels, it comes first."""
+    """Show the measures before and after, and the verdict without labels, which comes first if images lack labels."""
     if refined.recipe.find("views") and not live.has_views:
         st.info("The figures below leave out the views, because their features are not computed yet. Apply to all "
                 "images computes them.", icon=":material/visibility_off:")

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from concurrent.futures import Future, wait
+from pathlib import Path
+from threading import Thread
+
 import streamlit as st
 
 from udml_core.base.files import read_array
@@ -25,10 +30,12 @@ from udml_core.runs.recipe_choice import (
 )
 from udml_core.runs.tasks import LIVE_STATES
 
+from ..draw.palette import signed
 from ..shell.analyses import request_analysis
 from ..shell.run_hash import RUN_HASH
+from ..shell.warming import SCRIPT_THREAD
 from .cards import forget_widgets, write_recipe
-from .live import Live, load_live
+from .live import Live
 
 HELP = ("Is the first result of a query right more often? Compared with the embedding after training, by encoders that "
         "took no part in this run. It follows R@1.",
@@ -37,6 +44,8 @@ HELP = ("Is the first result of a query right more often? Compared with the embe
 GRAPH_MEASURES = ("reciprocity", "hubness")
 AGREEMENTS = {"agree": "The labels agree with both.", "disagree": "The labels disagree with both.",
               "undecided": "Nothing is decided that the labels could confirm."}
+PATIENCE = 0.2
+"""Seconds that the page waits for the judges; then it is shown, and the verdict follows."""
 Measures = dict[str, tuple[float, float]]
 
 
@@ -87,27 +96,53 @@ def opinions_on(live: Live, refined: RefinedGallery) -> tuple[Opinions | None, s
     name = str(refined.recipe)
     stored = stored_opinion_on(live.run, name)
     if stored is not None:
-        return stored, f"on all test images and the first {stored.group} results of a query"
+        return stored, f" on all test images and the first {stored.group} results of a query"
     judges = load_judges(live)
     opinion = refining.judge_recipe(judges, refined) if judges else None
     if opinion is None:
         return None, ""
-    scope = f"live, on {len(refined.before.queries):,} queries and their first {opinion.group} results"
+    scope = f", live on {len(refined.before.queries):,} queries and their first {opinion.group} results"
     fewer = f" of {opinion.wanted}, because the recipe ranks no more" if opinion.group < opinion.wanted else ""
     return Opinions("final", {name: opinion.opinions}, judge_weights(live.run, judges), opinion.group), scope + fewer
 
 
 def load_judges(live: Live) -> dict[str, LiveJudge]:
-    """Return the judges whose features are stored, prepared once for the live images."""
-    paths = judge_paths(live.run, live.dataset)
-    return _judges(live.run, tuple(paths)) if paths and len(live.images) >= LEAST else {}
+    """Return the judges whose features are stored, prepared once for the live images; none until they are prepared."""
+    preparing = preparing_judges(live)
+    if preparing is None or not wait([preparing], PATIENCE).done:
+        return {}
+    return preparing.result()
 
 
-@st.cache_resource(max_entries=4, show_spinner="Preparing the judges …", hash_funcs=RUN_HASH)
-def _judges(run: Run, names: tuple[str, ...]) -> dict[str, LiveJudge]:
-    live = load_live(run, Recipe(()))
-    paths, queries = judge_paths(run, live.dataset), live.gallery.before.queries
-    return {name: LiveJudge.of(Judge.of(read_array(paths[name], mapped=True)[live.images]), queries) for name in names}
+def preparing_judges(live: Live) -> Future[dict[str, LiveJudge]] | None:
+    """Return the preparation of the judges whose features are stored; None if none can judge."""
+    paths = judge_paths(live.run, live.dataset) if len(live.images) >= LEAST else {}
+    return _prepare(live.run, tuple(paths), live, paths) if paths else None
+
+
+@st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=RUN_HASH)
+def _prepare(run: Run, names: tuple[str, ...], _live: Live, _paths: Mapping[str, Path]  # noqa: ARG001 (the key)
+             ) -> Future[dict[str, LiveJudge]]:
+    """Prepare judges in the background: whitening 3,072 pixels takes half a minute."""
+    prepared: Future[dict[str, LiveJudge]] = Future()
+
+    def prepare() -> None:
+        try:
+            prepared.set_result({name: LiveJudge.of(Judge.of(read_array(path, mapped=True)[_live.images]),
+                                                    _live.gallery.before.queries) for name, path in _paths.items()})
+        except Exception as error:  # the page shows it
+            prepared.set_exception(error)
+
+    Thread(target=prepare, name=f"{SCRIPT_THREAD}: judges").start()  # not a daemon, as in the preview of Train
+    return prepared
+
+
+@st.fragment(run_every="1s")
+def _show_preparing(preparing: Future[dict[str, LiveJudge]]) -> None:
+    """Say that the judges are prepared; the page runs again when they are."""
+    if preparing.done():
+        st.rerun()
+    st.caption(":material/hourglass_top: Preparing the judges; the verdict follows …")
 
 
 def show_verdict_metrics(refined: RefinedGallery, opinions: Opinions | None) -> None:
@@ -130,7 +165,7 @@ def explain_verdict(live: Live, refined: RefinedGallery, opinions: Opinions | No
     left, right = st.columns([5, 1], vertical_alignment="center")
     with left:
         judged = f"**{verdict_words(opinions, str(refined.recipe))}**, judged" if labeled else "Judged"
-        st.caption(f"{judged} without labels by {names_of(opinions)} {scope}.{said}")
+        st.caption(f"{judged} without labels by {names_of(opinions)}{scope}.{said}")
     with right, st.popover("Details", icon=":material/gavel:", type="tertiary"):
         show_judges(opinions, str(refined.recipe))
         if not labeled:
@@ -138,6 +173,10 @@ def explain_verdict(live: Live, refined: RefinedGallery, opinions: Opinions | No
 
 
 def _explain_missing(live: Live, refined: RefinedGallery) -> None:
+    preparing = preparing_judges(live)
+    if preparing is not None and not preparing.done():
+        _show_preparing(preparing)
+        return
     spec = request_on(str(refined.recipe))
     if why_not_judged(live.run) or len(live.images) < LEAST:
         st.caption(f"Without labels this recipe cannot be judged. {why_not_judged(live.run)}".strip())
@@ -167,10 +206,12 @@ def agreement_words(opinions: Opinions, recipe: str, measures: Measures) -> str:
 
 def show_judges(opinions: Opinions, recipe: str) -> None:
     """Show each judge's differences with their intervals."""
-    lines = ["| Question | Judge | Before | Change | 95 % interval | Says |", "|---|---|--:|--:|--:|---|"]
+    lines = []
     for question, title in zip(QUESTIONS, QUESTION_WORDS, strict=True):
-        lines += [f"| {title} | {judge_words(judge)} | {of.before:.3f} | {of.difference:+.3f} | {of.low:+.3f} to "
-                  f"{of.high:+.3f} | {of.verdict} |" for judge, of in opinions.intervals(recipe, question).items()]
+        lines += [f"**{title}**", "", *(
+            f"- {judge_words(judge)}: **{of.verdict}**, {of.before:.3f} → {of.after:.3f}, change "
+            f"{signed(of.difference, 3)}, 95 % interval {signed(of.low, 3)} to {signed(of.high, 3)}"
+            for judge, of in opinions.intervals(recipe, question).items()), ""]
     st.markdown("\n".join(lines))
     weights = ", ".join(f"{judge_words(judge)} {opinions.weights[judge]:.2f}" for judge in opinions.judges)
     st.caption(f"Mean cosine between a query and its results in each judge's own features. Weights: {weights}. A "

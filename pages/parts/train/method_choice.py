@@ -1,4 +1,4 @@
-"""The choice of the method, what it does, and what it needs."""
+"""The choice of the method, its explanation and its needs."""
 
 from __future__ import annotations
 
