@@ -33,8 +33,8 @@ STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "�
                "interrupted": "✕ interrupted"}
 ALL = "All data sets"
 NONE = "– no labels"
-OPINION_WORDS = ("Encoders that took no part in a run compare what it finds with what the frozen features find: the first "
-                 "result, then the whole group.")
+OPINION_WORDS = ("Encoders that took no part in a run compare what it finds with what the frozen features find: the "
+                 "first result, then the whole group.")
 VERDICT, OPINION = "MAP@R verdict", "Without labels"
 SEEN = "runs-address"
 """Session key of the runs that the page last wrote to the address."""
