@@ -167,7 +167,7 @@ class SecondOpinion(AnalysisKind):
         """Prepare the judges of some images.
 
         Raises:
-            UserError: A judge's features are those that the run began with.
+            UserError: A judge's features are the frozen features of the run.
         """
         from udml_core.numerics.second_opinion import VIEWED, Judge, check_judge
 
