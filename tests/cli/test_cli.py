@@ -20,6 +20,7 @@ from pydantic import Field
 from typer.testing import CliRunner
 
 from tests.running import wait_for, worked, write_digits
+from tests.runs.test_opinions import BETTER, UNCLEAR, keep_opinion
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
 from udml_core.cli import commands as cli
@@ -449,6 +450,25 @@ def test_work_prints_the_state_of_the_run(
     assert answer(capsys, monkeypatch, "stop", waiting.id)["state"] == "stopped"
     code, _, err = call(capsys, monkeypatch, "work", waiting.id)
     assert (code, "is stopped. Stopped. Resume it to continue" in err) == (1, True)
+
+
+def test_the_verdict_without_labels_is_printed_with_what_labels_say(
+        capsys: Any, monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path) -> None:
+    copied = Run(shutil.copytree(run.folder, tmp_path / "runs" / run.id))
+    root = ("--runs", str(copied.root))
+    assert answer(capsys, monkeypatch, "runs", *root)["runs"][0]["second opinion"] is None
+    evaluation = copied.evaluation()
+    assert evaluation is not None
+    evaluation["frozen"] |= {"recall@1": evaluation["final"]["recall@1"] + 1.2, "map@r": evaluation["final"]["map@r"]}
+    copied.write_evaluation(evaluation)
+    keep_opinion(copied, BETTER, UNCLEAR)
+    said = {"first result": "better", "whole group": "cannot tell"}
+    assert answer(capsys, monkeypatch, "runs", *root)["runs"][0]["second opinion"] == said
+    assert answer(capsys, monkeypatch, "evaluate", str(copied.folder))["second opinion"] == said
+    _, out, _ = call(capsys, monkeypatch, "runs", *root)
+    assert "(first result better, whole group cannot tell)" in out
+    _, out, _ = call(capsys, monkeypatch, "evaluate", str(copied.folder))
+    assert "took no part in this run. The labels say otherwise: R@1 falls by 1.2 points." in out
 
 
 def test_a_run_of_a_missing_device_is_evaluated_but_not_trained(

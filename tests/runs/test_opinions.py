@@ -123,7 +123,7 @@ def test_two_runs_are_compared_by_the_judges_of_both(tmp_path: Path, monkeypatch
     assert run_against_run(run, other, dataset) is None, "no stored features"
     features = np.random.default_rng(0).normal(size=(len(dataset), 12)).astype(np.float32)
     path = features_path(dataset, choose_spec("squeezenet", dataset.native_size, dataset.gray))
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     np.save(path, features)
     run.write_embeddings("final", features[:, :10])
     opinions, reverse = run_against_run(run, other, dataset), run_against_run(other, run, dataset)

@@ -32,7 +32,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def stored(features: np.ndarray, judge: str = "squeezenet") -> Iterator[Path]:
-    """Store features of the digits as those of a judge, as a second opinion does."""
+    """Store features of the digits as a judge's, as a second opinion does."""
     dataset = catalog.load("digits")
     path = features_path(dataset, choose_spec(judge, dataset.native_size, dataset.gray))
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -22,6 +22,7 @@ from safetensors.torch import save_file
 
 from tests.cli.test_cli import answer, call
 from tests.running import worked, write_digits
+from tests.runs.test_opinions import BETTER, WORSE, keep_opinion
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import read_user_image
 from udml_core.data.encoders import Encoder, EncoderSpec
@@ -133,6 +134,29 @@ def test_the_card_says_how_the_classes_are_divided_and_what_a_hit_is(
     assert sentence in card
     assert len(stated) == 1
     assert ("A hit is an image of the query's class." in card) is has_hits
+
+
+def card_of(run: Run, root: Path) -> str:
+    shutil.rmtree(root / "card", ignore_errors=True)
+    export_model(run, root / "card", onnx=False)
+    return (root / "card" / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_card_states_the_verdict_without_labels(tmp_path: Path) -> None:
+    run = worked(tmp_path)
+    evaluation = run.evaluation()
+    assert evaluation is not None
+    run.write_evaluation({name: {"effective rank": row["effective rank"]} for name, row in evaluation.items()})
+    assert "has neither labels nor a second opinion" in card_of(run, tmp_path)
+    keep_opinion(run, BETTER, WORSE)
+    card = card_of(run, tmp_path)
+    assert "First result: better. Whole group: worse. Compared with the frozen features, without labels" in card
+    assert "cannot be judged" not in card
+    run.write_evaluation({name: row | {"recall@1": 50.0 + (name == "final"), "map@r": 30.0}
+                          for name, row in evaluation.items()})
+    card = card_of(run, tmp_path)
+    assert "30.0 % MAP@R" in card or "30.0 % against" in card
+    assert "The labels agree on R@1." in card
 
 
 def test_excluded_images_are_not_in_the_gallery(tmp_path: Path) -> None:

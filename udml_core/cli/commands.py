@@ -470,8 +470,9 @@ def opinion(name: RunName,
             root: Root = None, as_json: Json = False) -> None:
     """Compare embeddings of a finished run without labels, by encoders that took no part in it.
 
-    "First results" is the mean similarity, in the judge's whitened features, of a query and its 10 nearest images;
-    "groups" that of its 60 nearest, in features averaged over neighbors.
+    "First result" is the similarity of a query and its nearest image, in the judge's whitened features; "whole group" the
+    mean similarity of a query and as many images as a typical group has, in features averaged over neighbors. Judges
+    with three quarters of all weight must agree.
     """
     spec = plan_analysis(SecondOpinion, scope=scope, frames=tuple(frames.split(",")),
                          judges=tuple(judges.split(",")))

@@ -74,8 +74,9 @@ def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
         dataset: The data set of both.
 
     Returns:
-        The opinion of the judges that took part in neither run; None if a second opinion is missing, the runs search
-        different images or more than `MOST_COMPARED`, or the features of a judge are no longer stored.
+        The opinion of the judges that took part in neither run, without raw pixels, whose whitening takes a minute on a
+        page; None if a second opinion is missing, the runs search different images or more than
+        `MOST_COMPARED`, or the features of a judge are no longer stored.
 
     Raises:
         UserError: The stored embeddings are damaged.
@@ -87,9 +88,10 @@ def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
     test, tested = run.spec().halves(dataset).test, other.spec().halves(dataset).test
     if known is None or others is None or len(test) > MOST_COMPARED or not np.array_equal(test, tested):
         return None
-    features = {judge: stored_features(dataset, judge) for judge in known.weights if judge in others.weights}
+    features = {judge: stored_features(dataset, judge) for judge in known.weights
+                if judge in others.weights and judge not in WEAK}
     judges = {judge: Judge.of(of[test]) for judge, of in features.items() if of is not None}
-    if not judges or set(judges) <= set(WEAK):
+    if not judges:
         return None
     depth, queries = min(judge.group for judge in judges.values()), evenly_spaced(len(test), QUERIES)
     after, before = (nearest(np.asarray(of.embeddings("final"))[test], depth, own=queries)[1] for of in (run, other))

@@ -22,7 +22,7 @@ from ..shell.run_status import escaped
 from .colors import swatch
 
 CLAUSES = {"better": ("is better than", "are better than"), "worse": ("is worse than", "are worse than"),
-           "cannot tell": ("cannot be told apart from", "cannot be told apart from")}
+           "cannot tell": ("is not clearly different from", "are not clearly different from")}
 """What a verdict says of one run and of several runs, before the words for the frozen features."""
 
 
@@ -133,7 +133,7 @@ def opinions_html(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
 
 
 def _measured(runs: Sequence[Run], question: str) -> str:
-    """Return each judge's interval in HTML, a line each; of several seeds, those of each."""
+    """Return each judge's interval in HTML, a line each; several seeds follow each other."""
     return "<br>".join(
         f"<small>{html.escape(judge_words(judge))}</small> {signed(of.difference, 3)} ({signed(of.low, 3)} to "
         f"{signed(of.high, 3)})" for run in runs if (opinions := stored_opinion(run)) is not None

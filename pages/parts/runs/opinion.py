@@ -103,8 +103,8 @@ def _show_missing(run: Run) -> None:
     elif not analysis.folder.exists():
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             request_analysis(run, OF_RUN, "Judge without labels", f"opinion-new-{run.id}",
-                             "Lets encoders that took no part in this run compare its results with those of the "
-                             "frozen features, in the background.")
+                             "Lets encoders that took no part in this run compare its results with the results "
+                             "of the frozen features, in the background.")
             if not has_labels(run.evaluation()):
                 st.caption("This run has no labels and no second opinion yet.")
     else:

@@ -26,7 +26,7 @@ CRITERIA = {measure.key: measure for measure in (
     CURVES["validation map@r"], CURVES["validation recall@1"], CURVES["given recall@1"],
     replace(CURVES["second opinion"], help=f"Of training images. {CURVES['second opinion'].help}"),
     replace(CURVES["effective rank"], help=CURVES[TRAINED_RANK].help))}
-"""The criteria by key; higher is better. Those that need no labels are computed on training images."""
+"""The criteria by key; higher is better. Criteria without labels are computed on training images."""
 HOLDING_OUT = ("validation map@r", "validation recall@1")
 """Criteria for which a run must hold out labeled images."""
 

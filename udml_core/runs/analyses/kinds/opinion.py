@@ -182,7 +182,7 @@ class SecondOpinion(AnalysisKind):
         """Prepare the judges of some images.
 
         Raises:
-            UserError: A judge's features are the features that the run began with.
+            UserError: A judge's features are the frozen features of the run.
         """
         from udml_core.numerics.second_opinion import VIEWED, Judge, check_judge
 
