@@ -1,7 +1,8 @@
-"""Data: choose or import a data set, browse its images without training."""
+"""Data: choose or import a data set, browse its images without training, and find the best search."""
 
 import streamlit as st
 
+from pages.parts.data.advising import ACTION, ICON, show_advice
 from pages.parts.data.auditing import VIEW, audit_line, show_audit
 from pages.parts.data.browsing import show_gallery
 from pages.parts.data.classes import show_caution, show_classes_and_splits, show_overview
@@ -15,7 +16,7 @@ from udml_core.base.paths import is_exposed, readable_roots
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 
-VIEWS = {"gallery": "Gallery", "audit": "Audit", "classes": "Classes and splits"}
+VIEWS = {"gallery": "Gallery", "advice": "Best search", "audit": "Audit", "classes": "Classes and splits"}
 # Views in older links, which are findings of the audit now.
 FORMER_VIEWS = {"duplicates": "near", "outliers": "outliers"}
 
@@ -67,7 +68,13 @@ def show_view(dataset: Dataset) -> None:
     view = toolbar.segmented_control("View", list(VIEWS), format_func=VIEWS.__getitem__, key=VIEW,
                                      required=True) or "gallery"
     write_address("view", view, "gallery")
+    if view != "advice":
+        toolbar.button(ACTION, type="primary", icon=ICON, key="advice-open", on_click=st.session_state.update,
+                       args=({VIEW: "advice"},), help="Try refinements, methods and backbones in a few minutes, and keep "
+                       "what judges prefer that need no labels.")
     match view:
+        case "advice":
+            show_advice(dataset)
         case "audit":
             show_audit(dataset)
         case "classes":

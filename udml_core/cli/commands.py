@@ -20,6 +20,7 @@ import typer
 from udml_core.base.declaration import Options, describe
 from udml_core.base.errors import UserError, counted, quoted
 from udml_core.base.paths import existing_path
+from udml_core.cli.advice import advise
 from udml_core.cli.engines import Engine, EngineOptions, requested_engine
 from udml_core.cli.galleries import index
 from udml_core.cli.options import Json, Root, call_with_options, parse_settings, root_of, takes_options
@@ -50,10 +51,10 @@ from udml_core.runs.analyses import (
 )
 from udml_core.runs.analyses.kinds.opinion import JUDGES, SecondOpinion
 from udml_core.runs.analyses.kinds.refine import Refinement
-from udml_core.runs.tasks import ADVICE, LIVE_STATES
+from udml_core.runs.tasks import ADVICE, LIVE_STATES, Status
 
 if TYPE_CHECKING:
-    from udml_core.data.dataset import Dataset
+    from udml_core.data.dataset import Dataset, Report
     from udml_core.data.given.pair_sets import PairSet
     from udml_core.runs import Run
 
@@ -61,6 +62,7 @@ LONGEST_NUMBER = 20
 MOST_SKIPPED = 20
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
                   help="Metric learning with few labels or none.")
+app.command()(advise)
 app.command()(sweep)
 app.command()(sweeps)
 app.add_typer(index, name="index")
@@ -247,6 +249,7 @@ def work(name: RunName, again: Annotated[bool, typer.Option(
             status = worker.work(run)
     if read_owner(run.folder) is None and not is_shared():  # never start the queue on a cluster's machine
         jobs.ensure_dispatcher(run.folder.parent, run.spec().device)  # It may have been killed meanwhile.
+        jobs.start_wanted(run.folder.parent)
         jobs.start_maps(run.folder.parent)
     line = " ".join(part for part in (f"{run.id} is {status.state}.", status.message, ADVICE[status.state]) if part)
     if status.state != "done":
@@ -403,7 +406,7 @@ def query(name: RunName, image: Annotated[str, typer.Argument(help="An image fil
 
 
 @app.command()
-@takes_options(AnalysisSpec, without=("frames", "names", "content", "recipe", "judges"), only_given=True)
+@takes_options(AnalysisSpec, without=("frames", "names", "content", "recipe", "judges", "encoders"), only_given=True)
 def analyse(options: dict[str, Any], name: RunName,
             frames: Annotated[str | None, typer.Option(help="frozen, initial, final, epoch numbers or ids of "
                                                             "refinements, separated by commas.")] = None,
@@ -488,9 +491,15 @@ def analyse_work(folder: Path, background: bool = False) -> None:
 
     analysis = Analysis(folder.resolve())
     analysis.spec()  # rejects other folders before anything is written
-    status = worker.work(analysis, background)
+    status = worker.work(analysis, background, _train_aside)
     if status.state == "failed":
         exit_with(status.message, 1)
+
+
+def _train_aside(run: Run, report: Report) -> Status:
+    from udml_core.work.workers import train  # few analyses train
+
+    return train.work_aside(run, report)
 
 
 @app.command(name="map-work", hidden=True)

@@ -9,7 +9,7 @@ import numpy as np
 from udml_core.base.arrays import Integers
 from udml_core.data.augmentation import CROPS, Augmentation
 from udml_core.data.dataset import Dataset
-from udml_core.data.encoders import activation_bytes, feature_width, image_seconds, late_share
+from udml_core.data.encoders import EncoderSpec, activation_bytes, feature_width, image_seconds, late_share
 from udml_core.data.features import features_path, views_path
 from udml_core.data.speed import measured_speed, record_speed
 from udml_core.runs import Spec
@@ -67,7 +67,8 @@ def estimate(spec: Spec, dataset: Dataset) -> Estimate:
     if divided:
         early = missing("early", method.activations_needed, train, method.augmentation, spec.seed)
         early += missing("early", 1, np.arange(len(dataset)), CROPS, 0)  # for the curves of the epochs
-    image_speed, epoch_speed = measured_speed(encoding_kind(spec)), measured_speed(epoch_kind(spec))
+    image_speed, epoch_speed = (measured_speed(kind) for kind in (encoding_kind(spec.encoder, spec.device),
+                                                                  epoch_kind(spec)))
     per_image, view_speed = image_speed or image_seconds(spec.encoder), measured_speed(view_kind(spec))
     per_view = view_speed or per_image
     epoch = _expected_epoch(spec, len(train)) * (epoch_speed or 1.0)
@@ -80,9 +81,9 @@ def estimate(spec: Spec, dataset: Dataset) -> Estimate:
                     measured_speed(evaluation_kind(spec)) or 0.0)
 
 
-def encoding_kind(spec: Spec) -> str:
+def encoding_kind(encoder: EncoderSpec, device: str) -> str:
     """Return the kind of speed of reading and encoding an image."""
-    return f"image {spec.encoder.key} {spec.device}"
+    return f"image {encoder.key} {device}"
 
 
 def view_kind(spec: Spec) -> str:

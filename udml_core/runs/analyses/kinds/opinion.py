@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from pydantic import Field
 
 from udml_core.base.arrays import evenly_spaced
 from udml_core.base.errors import UserError
-from udml_core.runs.analyses.fields import Frames, Images
+from udml_core.runs.analyses.fields import Frames, Images, Judges
 from udml_core.runs.analyses.kind import AnalysisKind, Arrays, Material
 
 if TYPE_CHECKING:
@@ -59,8 +58,7 @@ class SecondOpinion(AnalysisKind):
 
     scope: Images = "test"
     frames: Frames = ("frozen", "final")
-    judges: Annotated[tuple[str, ...], Field(min_length=1, max_length=10)] = JUDGES
-    """The encoders that judge; the run's own is left out."""
+    judges: Judges = JUDGES
 
     def check(self) -> None:
         """Reject a single embedding."""
