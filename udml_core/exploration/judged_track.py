@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from udml_core.base.arrays import Array, Integers
-from udml_core.exploration.jury import DEPTH, Jury
+from udml_core.exploration.jury import Jury, depth_of
 from udml_core.exploration.race import Comparison, Setup
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Recipe, Refiner
@@ -154,7 +154,7 @@ def rank(rows: Array, recipe: Recipe, is_refined: bool, queries: Integers) -> In
         is_refined: Whether rows are compared by their cosine, as refinements do; else by the embedding's own distance.
         queries: Rows (q,) of the queries.
     """
-    depth = min(DEPTH, len(rows) - 1)
+    depth = depth_of(len(rows))
     if not is_refined:
         return nearest(rows, depth, own=queries)[1]
     return np.asarray(Refiner(recipe).fit(rows).neighbors(depth, queries).indices)

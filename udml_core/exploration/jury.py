@@ -7,12 +7,17 @@ from collections.abc import Collection, Mapping, Sequence
 from udml_core.base.arrays import Integers
 from udml_core.base.errors import UserError
 from udml_core.exploration.race import Comparison, Measured
-from udml_core.numerics.second_opinion import GROUP, Interval, Judge, judge_rankings, vote
+from udml_core.numerics.second_opinion import FIRST, GROUP, Interval, Judge, judge_rankings, vote
 
-DEPTH = GROUP
-"""Number of results of each query that the judges look at."""
+SHARE = 10
+"""A group is at most one image in so many: all results of a query are the same in any search."""
 WEAK = "pixels"
 """A judge that sees no meaning, and so never judges alone."""
+
+
+def depth_of(count: int) -> int:
+    """Return the number of results of each query that the judges look at, among a number of images."""
+    return min(GROUP, max(FIRST, count // SHARE), count - 1)
 
 
 def independent(judges: Collection[str], took_part: Collection[str]) -> tuple[str, ...]:

@@ -27,10 +27,9 @@ PRICE = 1.0
 FROZEN = "frozen"
 AVERAGES = ("average:k=3,alpha=3", "average:k=10,alpha=3", "average:k=20,times=2,alpha=3")
 RANKINGS = ("rerank", "rerank:k1=40,k2=10,weight=0.1", "diffuse:k=20,alpha=0.9")
-METHODS: Mapping[Serves, tuple[str, ...]] = {"first": ("distill",),
-                                             "groups": ("deepcluster", "plm", "exemplar", "distill")}
+METHODS = ("deepcluster", "plm", "exemplar", "distill")
 """Methods without labels that gain MAP@R over the frozen features in the benchmark's record, on average over its data
-sets, the largest gain first. None gains R@1; for the first results the method with the smallest loss is tried."""
+sets, the largest gain first."""
 
 
 class Setup(BaseModel):
@@ -267,11 +266,10 @@ def try_candidate(name: str, start: Setup, best: Setup, setup: Setup, track: Tra
                    against_start=against_start, run=track.run_of(setup), seconds=track.elapsed() - began)
 
 
-def list_ideas(serves: Serves, encoders: Sequence[str], titles: Mapping[str, str], has_images: bool) -> list[Idea]:
+def list_ideas(encoders: Sequence[str], titles: Mapping[str, str], has_images: bool) -> list[Idea]:
     """List the candidates in the order of the race: cheap ones first.
 
     Args:
-        serves: What the search serves.
         encoders: Other backbones to try.
         titles: Titles of the methods and backbones by name.
         has_images: Whether there are images, of which views can be made and from which encoders read.
@@ -281,7 +279,7 @@ def list_ideas(serves: Serves, encoders: Sequence[str], titles: Mapping[str, str
         ideas += [_idea(step), _idea(step, without=("average",))]
     if not has_images:
         return [idea for idea in ideas if idea.name != Views.title]
-    ideas += [Idea(titles[name], partial(_trained, name)) for name in METHODS[serves]]
+    ideas += [Idea(titles[name], partial(_trained, name)) for name in METHODS]
     return ideas + [Idea(titles[name], partial(_on_backbone, name)) for name in encoders]
 
 
@@ -298,7 +296,6 @@ def _on_backbone(name: str, best: Setup) -> Setup | None:
 def _idea(text: str, without: tuple[str, ...] = ()) -> Idea:
     """Return the candidate that adds a step to the best recipe, in place of an equal step and of those in `without`."""
     (step,) = Recipe.parse(text).steps
-    instead = f" in place of {STEPS[without[0]].title.lower()}" if without else ""
 
     def change(best: Setup) -> Setup | None:
         recipe = best.parsed
@@ -306,7 +303,7 @@ def _idea(text: str, without: tuple[str, ...] = ()) -> Idea:
             return None
         return best.model_copy(update={"recipe": str(with_step(recipe, step, without))})
 
-    return Idea(f"{step_title(step)}{instead}", change)
+    return Idea(f"{step_title(step)}{' without averages' if without else ''}", change)
 
 
 def with_step(recipe: Recipe, step: Step, without: tuple[str, ...] = ()) -> Recipe:
@@ -328,5 +325,5 @@ def step_title(step: Step) -> str:
         case Average(k=k, times=times):
             return f"Averaging with {k} neighbors" + (", twice" if times == 2 else "")
         case Rerank(k1=k1) if k1 != Rerank.model_fields["k1"].default:
-            return f"{step.title}, {k1} neighbors"
+            return f"{step.title} ({k1} neighbors)"
     return step.title

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import html
+import time
 
 import streamlit as st
 
+from udml_core.base.errors import duration
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.race import Outcome, Race, Serves
@@ -27,7 +29,7 @@ from udml_core.work.jobs.advising import (
 from ..shell.address import choose_segment
 from ..shell.run_status import ICONS, UNSEEN, escaped
 from ..shell.user_errors import keep_user_errors, show_user_errors
-from .computed import chosen_encoder
+from .computed import choose_backbone, chosen_encoder
 from .race import show_race
 
 ACTION, ICON = "Find the best search", ":material/trophy:"
@@ -38,6 +40,8 @@ MEANINGS: dict[Serves, str] = {
     "groups": "All images of the same kind should come before all others."}
 USED = "advice-used"
 """Session key of a search that is made usable: runs of start and search, refinement, and the page that opens it."""
+SHOWN = "advice-shown"
+"""Session key that says that the choices were shown, so that they are the user's from now on."""
 JUDGMENTS = 20
 
 
@@ -64,14 +68,18 @@ def show_advice(dataset: Dataset) -> None:
 
 
 def _choose(dataset: Dataset, encoder: EncoderSpec) -> AnalysisSpec:
-    """Choose the time and what the search serves; at first as in the newest race of these images."""
-    newest = newest_advice(dataset, encoder, runs_folder())
-    kind = None if newest is None else newest.build_kind()
-    minutes, serves = (f"{kind.budget:g}", kind.serves) if isinstance(kind, Advice) else ("5", "first")
+    """Choose the time and what the search serves; a link without them shows the newest race of these images."""
+    if not {"budget", "serves"} & set(st.query_params) and SHOWN not in st.session_state:
+        newest = newest_advice(dataset, encoder, runs_folder())
+        kind = None if newest is None else newest.build_kind()
+        if isinstance(kind, Advice):
+            st.query_params.update(budget=f"{kind.budget:g}", serves=kind.serves)
+    st.session_state[SHOWN] = True
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        budget = choose_segment("Time", "budget", BUDGETS, minutes if minutes in BUDGETS else "5",
+        budget = choose_segment("Time", "budget", BUDGETS, "5",
                                 help="For the judges and all candidates. What does not fit is listed as not tried.")
-        served = choose_segment("What must be right?", "serves", WORDS, serves)
+        served = choose_segment("What must be right?", "serves", WORDS, "first")
+        choose_backbone(encoder)
     st.caption(MEANINGS[served])
     return plan_analysis(Advice, budget=float(budget), serves=served)
 
@@ -118,9 +126,10 @@ def _show_live(analysis: Analysis, key: str) -> None:
     if status.state not in LIVE_STATES:
         st.rerun(scope="app")
     race = race_of(analysis)
-    line = status.phase or "starting"
+    spent = f"{duration(time.time() - status.started)} of {race.budget:g} min" if status.started else "waiting"
+    line = f"{spent}: {status.phase or 'starting'}"
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.progress(min(1.0, status.share), f"{line[0].upper()}{line[1:]}. {advice_words(race, is_done=False)}")
+        st.progress(min(1.0, status.share), f"{line}. {advice_words(race, is_done=False)}")
         if st.button("Cancel", icon=":material/stop:", key="advice-cancel", type="tertiary",
                      help="Finished candidates stay, and the race can be continued."):
             with st.spinner("Stopping …"):

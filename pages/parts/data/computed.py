@@ -91,14 +91,19 @@ def _offer(dataset: Dataset, encoder: EncoderSpec, begun: str, state: DataAnalys
             continue_browsing(dataset, encoder, runs_folder())
             st.rerun()
         if encoder.reads_images:
-            with st.popover("Backbone", icon=":material/memory:"):
-                st.selectbox("Backbone", list(BACKBONES), list(BACKBONES).index(encoder.backbone), key="data-backbone",
-                             format_func=lambda name: BACKBONES[name].title, persist_state="session",
-                             help="Network whose features compare the images, or the pixels themselves.")
+            choose_backbone(encoder)
         st.caption(f"Map, grid, search without training: about {duration(seconds + MAP_SECONDS)}", width="content")
     failure = st.session_state.pop(f"{begun}-failure", "")
     if failure:
         st.error(failure, icon=":material/error:")
+
+
+def choose_backbone(encoder: EncoderSpec) -> None:
+    """Show the choice of the backbone whose features are computed; `chosen_encoder` returns it."""
+    with st.popover("Backbone", icon=":material/memory:"):
+        st.selectbox("Backbone", list(BACKBONES), list(BACKBONES).index(encoder.backbone), key="data-backbone",
+                     format_func=lambda name: BACKBONES[name].title, persist_state="session",
+                     help="Network whose features compare the images, or the pixels themselves.")
 
 
 @st.fragment(run_every="1s")

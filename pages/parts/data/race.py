@@ -30,8 +30,8 @@ def show_race(race: Race, key: str) -> None:
     judged = [outcome for outcome in race.outcomes if outcome.state == "judged"]
     if judged:
         _draw_race(race, judged, key)
-        judges = sorted({race.titles.get(judge, judge) for outcome in judged for judge in outcome.against_start.judges
-                         if outcome.against_start is not None})
+        judges = sorted({race.titles.get(judge, judge) for outcome in judged if outcome.against_start is not None
+                         for judge in outcome.against_start.judges})
         st.caption(f"Difference to the frozen features in {MEASURES[race.serves]}, with 95 % intervals, as judged by "
                    f"{escaped(' and '.join(judges))} without labels. The line joins the kept steps. The sentences "
                    "compare each candidate with the best search before it.")
@@ -75,10 +75,10 @@ def _draw_race(race: Race, judged: Sequence[Outcome], key: str) -> None:
                          "arrayminus": [point.difference - point.low for point in shown]})
     figure.add_vline(x=0, line={"color": BEFORE, "width": 1})
     titled(figure, f"Gain in {MEASURES[race.serves]}", 110 + ROW * (1 + len(judged)),
-           legend={"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0})
+           legend={"title": "against the best search before: ", "orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0})
     figure.update_yaxes(autorange="reversed", type="category", categoryorder="array", automargin=True,
                         categoryarray=[START, *points])
-    figure.update_xaxes(title="gain in mean similarity, as judged", tickformat="+.3f", zeroline=False)
+    figure.update_xaxes(title="gain in mean similarity, as judged", tickformat="+.3~g", zeroline=False)
     draw(figure, key, f"Gain of {len(judged)} candidates over the frozen features: " + "; ".join(
         f"{name} {point.difference:+.3f}" for name, point in points.items()) + ".")
 

@@ -28,6 +28,8 @@ from udml_core.work.jobs.planning import plan
 MARKER = "advice-wanted"
 """File beside a run of frozen features: the request of the race that follows."""
 MOST_BYTES = 100_000
+TRIAL = "advice"
+"""The tag of runs that a race started, which no page shows first."""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from udml_core.runs import Run, RunRequest, Spec, create_run
 from udml_core.runs.notes import Notes
 from udml_core.runs.tasks import Status
 from udml_core.work import jobs
+from udml_core.work.jobs.advising import TRIAL
 from udml_core.work.jobs.estimate import encoding_kind
 from udml_core.work.jobs.suggestions import quick_fields
 from udml_core.work.sweeps.group import key_of, runs_by_key
@@ -26,8 +27,6 @@ from udml_core.work.workers.execute import StopRequestedError
 
 Trainer = Callable[[Run, Report], Status]
 """Executes a run in this process and reports its progress; see `train.work_aside`."""
-TAG = "advice"
-"""The tag of runs that a race started."""
 DIMENSION = 512
 """Largest dimension of a head: far fewer lose some of the first results before anything is learned."""
 OVERHEAD = 3.0
@@ -81,7 +80,7 @@ def finish_candidate(run: Run, dataset: Dataset, setup: Setup, train: Trainer | 
     _check_devices(spec)
     if candidate is None:
         candidate = create_run(spec, run.root)
-        candidate.write_notes(Notes.make(tags=(TAG,)))
+        candidate.write_notes(Notes.make(tags=(TRIAL,)))
     candidate.clear_failure()
     problems = list[UserError]()
 

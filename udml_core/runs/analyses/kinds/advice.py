@@ -95,7 +95,7 @@ class Advice(AnalysisKind):
         from udml_core.methods import find_method
 
         titles = {name: encoder_title(name) for name in (backbone, *self.judges, *self.encoders)}
-        titles |= {name: find_method(name).card.title for name in METHODS[self.serves]}
+        titles |= {name: find_method(name).card.title for name in METHODS}
         return Race(serves=self.serves, budget=self.budget, start=Setup(backbone=backbone), run=run_id, titles=titles)
 
     def compute(self, material: Material) -> Arrays:
@@ -127,7 +127,7 @@ class Advice(AnalysisKind):
                             Jury(judges, evenly_spaced(len(indices), QUERIES)), len(indices),
                             spent + time.monotonic() - began, partial(_refusal, race))
         encoders = [encoder for encoder in self.encoders if encoder != race.start.backbone]
-        ideas = list_ideas(self.serves, encoders, race.titles, material.backbone != TABLE)
+        ideas = list_ideas(encoders, race.titles, material.backbone != TABLE)
         known, outcomes = {outcome.setup: outcome for outcome in earlier}, []
         for outcome in run_race(race.start, ideas, track, self.serves, seconds, known):
             outcomes.append(outcome)
