@@ -122,7 +122,7 @@ def test_a_candidate_that_is_not_possible_says_why_and_the_race_goes_on() -> Non
     outcomes = raced(Stub({"": 0, "whiten": 1, "views": 2}, broken="rerank"), "rerank", "whiten")
     assert [outcome.state for outcome in outcomes] == ["not possible", "judged"]
     assert outcome_words(outcomes[0], "first") == "rerank: not possible. too few images"
-    refused = run_race(START, [Idea("Other", lambda best: Setup(backbone="other"))],
+    refused = run_race(START, [Idea("Other", lambda _best: Setup(backbone="other"))],
                        Stub({}, refused="other"), "first", 10)
     assert [outcome.reason for outcome in refused] == ["No judge is left."]
 

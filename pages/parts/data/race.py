@@ -75,7 +75,8 @@ def _draw_race(race: Race, judged: Sequence[Outcome], key: str) -> None:
                          "arrayminus": [point.difference - point.low for point in shown]})
     figure.add_vline(x=0, line={"color": BEFORE, "width": 1})
     titled(figure, f"Gain in {MEASURES[race.serves]}", 110 + ROW * (1 + len(judged)),
-           legend={"title": "against the best search before: ", "orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0})
+           legend={"title": "against the best search before: ", "orientation": "h", "yref": "container", "y": 0,
+                   "yanchor": "bottom", "x": 0})
     figure.update_yaxes(autorange="reversed", type="category", categoryorder="array", automargin=True,
                         categoryarray=[START, *points])
     figure.update_xaxes(title="gain in mean similarity, as judged", tickformat="+.3~g", zeroline=False)
