@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from udml_core.base.arrays import Integers
+from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
 from udml_core.exploration.race import Comparison, Measured
-from udml_core.numerics.second_opinion import FIRST, GROUP, Interval, Judge, judge_rankings, vote
+from udml_core.numerics.refinement.linear import unit_rows
+from udml_core.numerics.second_opinion import FIRST, GROUP, Interval, Judge, is_same, judge_rankings, vote
 
 SHARE = 10
 """A group is at most one image in so many: all results of a query are the same in any search."""
@@ -42,6 +43,20 @@ class Jury:
             queries: Rows (q,) of the queries among the images.
         """
         self._judges, self.queries = judges, queries
+
+    def check_differs(self, rows: Array) -> None:
+        """Check that no judge has the features that are judged.
+
+        Args:
+            rows: The features (m, d) from which the race starts.
+
+        Raises:
+            UserError: One has.
+        """
+        for name, judge in self._judges.items():
+            if is_same(judge.features, unit_rows(rows[judge.images])):
+                raise UserError(f"The judge {name} has the features that it would judge. Name an encoder or a table "
+                                "that took no part in them.")
 
     def refuses(self, took_part: Collection[str]) -> bool:
         """Return whether no judge is left without those encoders that took part."""

@@ -89,9 +89,10 @@ def _offer(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, key: str)
     st.markdown("Starts from the features of the backbone and tries views, whitening, averages of neighbors, "
                 "re-ranking, short training without labels and other backbones, one after the other. A step stays "
                 "only if **an encoder that took no part** prefers its results. No label is read.")
-    if st.button(ACTION, type="primary", icon=ICON, key="advice-start",
-                 help="Runs in the background: you can leave the page or close the browser."):
-        with keep_user_errors(key, dataset.fingerprint, True):
+    clicked = st.button(ACTION, type="primary", icon=ICON, key="advice-start",
+                        help="Runs in the background: you can leave the page or close the browser.")
+    with keep_user_errors(key, dataset.fingerprint, clicked):
+        if clicked:
             start_advice(dataset, encoder, spec, runs_folder())
             st.rerun()
 

@@ -17,7 +17,7 @@ from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.race import FROZEN, Outcome, Race
 from udml_core.runs import Run, RunRequest, find_run, list_runs
 from udml_core.runs.analyses import Analysis, AnalysisSpec, analysis_at, list_analyses, plan_analysis
-from udml_core.runs.analyses.kinds.advice import Advice
+from udml_core.runs.analyses.kinds.advice import Advice, check_count
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs import launch
@@ -77,6 +77,7 @@ def start_advice(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, roo
     Raises:
         UserError: The data set is too small, or the request does not fit it.
     """
+    check_count(len(dataset))
     run = _find_features(dataset, encoder, root)
     if run is not None and run.status().state == "done":
         return Advising(run, analyse(run, spec, root=root))

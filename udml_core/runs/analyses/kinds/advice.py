@@ -104,8 +104,7 @@ class Advice(AnalysisKind):
         from udml_core.numerics.second_opinion import IMAGES
 
         race, indices = self.begin(material.backbone, material.run_id), material.indices("all")
-        if len(indices) < LEAST:
-            raise UserError(f"Advice needs at least {LEAST} images, got {len(indices)}. Add images.")
+        check_count(len(indices))
         if independent(self.judges, {material.backbone}):
             race = self._run(material, race, indices[evenly_spaced(len(indices), IMAGES)])
         else:
@@ -123,8 +122,9 @@ class Advice(AnalysisKind):
         spent = sum(outcome.seconds for outcome in earlier if outcome.state != "not tried")
         judges = {name: Judge.of(_telling(material, f"judge: features of {race.titles[name]}").judge_features(name)
                                  [indices]) for name in self._sitting(material, race, seconds - spent)}
-        track = JudgedTrack(_Embeddings(material, race, indices, began + seconds - spent),
-                            Jury(judges, evenly_spaced(len(indices), QUERIES)), len(indices),
+        jury = Jury(judges, evenly_spaced(len(indices), QUERIES))
+        jury.check_differs(material.vectors("final", indices))
+        track = JudgedTrack(_Embeddings(material, race, indices, began + seconds - spent), jury, len(indices),
                             spent + time.monotonic() - began, partial(_refusal, race))
         encoders = [encoder for encoder in self.encoders if encoder != race.start.backbone]
         ideas = list_ideas(encoders, race.titles, material.backbone != TABLE)
@@ -172,6 +172,16 @@ class Advice(AnalysisKind):
     def lines(findings: Mapping[str, Any]) -> list[str]:
         """Return each candidate's sentence, and the advice."""
         return [*(candidate["sentence"] for candidate in findings["candidates"]), findings["advice"]]
+
+
+def check_count(count: int) -> None:
+    """Check that there are enough images for a race.
+
+    Raises:
+        UserError: There are not.
+    """
+    if count < LEAST:
+        raise UserError(f"Advice needs at least {LEAST} images, got {count}. Add images.")
 
 
 class _Embeddings:
