@@ -10,7 +10,7 @@ and every candidate that was judged, by R@1 and MAP@R with all images as queries
 advice loses against the best candidate that was judged, in the measure that it serves.
 
 The same command resumes: races of the record stay, and runs, features and races in the folder `--runs` are used again.
-A race that needs more than the budget lists what it did not try.
+Candidates that do not fit into the budget are listed as not judged.
 """
 
 from __future__ import annotations

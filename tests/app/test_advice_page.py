@@ -148,7 +148,7 @@ def test_a_stopped_race_keeps_its_candidates_and_can_be_continued(frozen: Run, l
     button(test, "Continue").click().run()
     assert launched == [analysis]
     assert "Continue" not in [button.label for button in test.button]
-    assert len(charts(test)) == 1, "a race in progress shows what it has judged"
+    assert len(charts(test)) == 1, "a race in progress shows its judged candidates"
 
 
 def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,11 +105,14 @@ def drop(folders: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.usefixtures("done")
-def test_dropped_images_in_one_level_of_folders_open_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropped_images_in_one_level_of_folders_open_the_best_search(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_MAPS", "1")
     monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
     test = drop(("zero", "one"), tmp_path, monkeypatch)
-    assert test.title[0].value == "Train"
+    assert test.title[0].value == "Data"
+    assert "Find the best search" in [button.label for button in test.button]
+    assert "What must be right?" in [control.label for control in test.button_group]
     assert any(wants_audit(run) for run in list_runs(runs_folder())), "an import is audited"
     assert Path(str(test.query_params["dataset"])).name == "pets"
 
@@ -117,14 +120,15 @@ def test_dropped_images_in_one_level_of_folders_open_train(tmp_path: Path, monke
 @pytest.mark.usefixtures("done")
 def test_a_dropped_tree_asks_which_folders_are_the_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     test = drop(("left/zero", "right/one"), tmp_path, monkeypatch)
-    assert [element.value for element in test.title] != ["Train"]
+    assert [element.value for element in test.title] != ["Data"]
     levels = test.radio[0]
     assert [option.split(" (")[0] for option in levels.options] == ["No classes", "Level 1: 2 classes: left",
                                                                    "Level 2: 2 classes: one"]
     levels.set_value(2).run()
-    test.button(key="home-train").click().run()
+    test.button(key="home-advice").click().run()
     assert not test.exception
-    assert test.title[0].value == "Train"
+    assert test.title[0].value == "Data"
+    assert str(test.query_params["view"]) in ("advice", "['advice']")
     assert str(test.query_params["dataset"]).endswith("/pets#level=2")
     assert not test.warning, "the data set is listed"
     assert len(list((tmp_path / "cache" / "imports").iterdir())) == 1, "the files are stored once"

@@ -96,7 +96,7 @@ def test_a_refined_search_ranks_as_its_refinement_and_a_plain_one_by_its_own_dis
 def test_better_embeddings_win_and_embeddings_are_computed_once() -> None:
     embedding = world(0)[0]
     stored = Stored({"net": noisy(embedding, 1.0), "views": embedding})
-    track = track_of(stored, "judge")
+    track = track_of(stored, "judge", "net")
     start, viewed = Setup(backbone="net"), Setup(backbone="net", recipe="views")
     assert track.compare(start, viewed).first.verdict == "better"
     assert track.compare(viewed, Setup(backbone="net", recipe="views+average:k=3")).judges == ("judge",)

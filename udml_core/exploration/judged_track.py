@@ -17,7 +17,7 @@ from udml_core.numerics.refinement import Recipe, Refiner
 from udml_core.numerics.refinement.recipe import Average, Whiten
 
 KEPT_ROWS, KEPT_RANKINGS = 3, 8
-"""Embeddings and rankings that are kept: those of the start and of the best search are needed again."""
+"""Embeddings and rankings that are kept, because the start and the best search are needed again."""
 SEARCH_SPEED = 2e10
 """Multiplications a second of an exact search on one core, before a race has measured any."""
 STEP_SEARCHES = {"whiten": 2.0, "rerank": 4.0, "diffuse": 6.0}

@@ -81,7 +81,7 @@ def advice_words(race: Race, is_done: bool = True) -> str:
 
 
 def setup_words(race: Race, setup: Setup) -> str:
-    """Return a search in words: encoder and method where they are not those of the start, then the steps in order."""
+    """Return a search in words: encoder and method where the start has others, then the steps in order."""
     names = [race.titles.get(name, name) for name, own in ((setup.backbone, race.start.backbone),
                                                            (setup.method, FROZEN)) if name != own]
     titles = [step_title(step) for step in setup.parsed.steps]

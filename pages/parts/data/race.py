@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -20,9 +21,9 @@ from ..shell.run_status import escaped
 START = "Frozen features"
 MARKS = {"better, kept": (HIT, "circle"), "better, not kept": (HIT, "circle-open"),
          "no clear difference": (GRAY, "diamond-open"), "worse": (MISS, "x")}
-"""Color and sign of each result, so that none is told by its color alone."""
-ROW = 30
-"""Height of a row of the chart in pixels."""
+"""Color and sign of each result, so that no result is marked by color alone."""
+ROW, LETTERS = 32, 28
+"""Height of a row of the chart in pixels, and letters in a line of its name, which a phone has room for."""
 
 
 def show_race(race: Race, key: str) -> None:
@@ -77,8 +78,9 @@ def _draw_race(race: Race, judged: Sequence[Outcome], key: str) -> None:
     titled(figure, f"Gain in {MEASURES[race.serves]}", 110 + ROW * (1 + len(judged)),
            legend={"title": "against the best search before: ", "orientation": "h", "yref": "container", "y": 0,
                    "yanchor": "bottom", "x": 0})
-    figure.update_yaxes(autorange="reversed", type="category", categoryorder="array", automargin=True,
-                        categoryarray=[START, *points])
+    names = [START, *points]
+    figure.update_yaxes(autorange="reversed", type="category", categoryorder="array", categoryarray=names,
+                        automargin=True, tickvals=names, ticktext=["<br>".join(wrap(name, LETTERS)) for name in names])
     figure.update_xaxes(title="gain in mean similarity, as judged", tickformat="+.3~g", zeroline=False)
     draw(figure, key, f"Gain of {len(judged)} candidates over the frozen features: " + "; ".join(
         f"{name} {point.difference:+.3f}" for name, point in points.items()) + ".")
