@@ -15,6 +15,7 @@ from udml_core.exploration.race import (
     Idea,
     Measured,
     Outcome,
+    OutOfTimeError,
     Race,
     Setup,
     Verdict,
@@ -44,9 +45,9 @@ class Stub:
     """A track on which each recipe has a known quality, and each comparison takes a known time."""
 
     def __init__(self, quality: Mapping[str, float], seconds: float = 1.0, expected: Mapping[str, float] | None = None,
-                 broken: str = "nothing", refused: str = "") -> None:
+                 broken: str = "nothing", late: str = "nothing", refused: str = "") -> None:
         self.quality, self.seconds, self.expected = quality, seconds, expected or {}
-        self.broken, self.refused = broken, refused
+        self.broken, self.late, self.refused = broken, late, refused
         self.time, self.compared = 0.0, list[tuple[str, str]]()
 
     def refuses(self, _best: Setup, setup: Setup) -> str:
@@ -65,6 +66,8 @@ class Stub:
         self.time += self.seconds
         if self.broken in after.recipe:
             raise UserError("too few images")
+        if self.late in after.recipe:
+            raise OutOfTimeError("the time is up")
         self.compared.append((before.recipe, after.recipe))
         gain = self.quality[after.recipe] - self.quality[before.recipe]
         return comparison("better" if gain > 0 else "worse" if gain < 0 else "cannot tell")
@@ -122,6 +125,8 @@ def test_a_candidate_that_is_not_possible_says_why_and_the_race_goes_on() -> Non
     outcomes = raced(Stub({"": 0, "whiten": 1, "views": 2}, broken="rerank"), "rerank", "whiten")
     assert [outcome.state for outcome in outcomes] == ["not possible", "judged"]
     assert outcome_words(outcomes[0], "first") == "rerank: not possible. too few images"
+    (late,) = raced(Stub({"": 0}, seconds=120, late="rerank"), "rerank", seconds=200)
+    assert outcome_words(late, "first") == "rerank: given up after 2 min, at the end of the time."
     refused = run_race(START, [Idea("Other", lambda _best: Setup(backbone="other"))],
                        Stub({}, refused="other"), "first", 10)
     assert [outcome.reason for outcome in refused] == ["No judge is left."]

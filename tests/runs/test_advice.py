@@ -155,9 +155,11 @@ def test_a_computation_is_given_up_at_the_end_of_the_budget(monkeypatch: pytest.
     monkeypatch.setattr(kind_module.time, "monotonic", lambda: 4.0)
     telling = kind_module._telling(of, "words", deadline=5.0)  # type: ignore[arg-type]
     telling.report(0.5, "step · 3 images per second")
-    assert of.phases == ["words · 3 images per second"]
+    counting = kind_module._telling(of, "words", count=200)  # type: ignore[arg-type]
+    counting.report(0.5, "step · 3 images per second")
+    assert of.phases == ["words · 3 images per second", "words · 100 of 200"]
     monkeypatch.setattr(kind_module.time, "monotonic", lambda: 6.0)
-    with pytest.raises(UserError, match="not finished within the budget"):
+    with pytest.raises(UserError, match="time of the race is up"):
         telling.report(0.6, "step")
 
 

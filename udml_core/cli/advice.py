@@ -69,6 +69,7 @@ def advise(options: dict[str, Any],
 
 def _follow(analysis: Analysis) -> None:
     """Print a line for each candidate on stderr, and the progress between, until the race ends."""
+    from udml_core.data.dataset import step_name
     from udml_core.work import jobs
     from udml_core.work.jobs.advising import race_of
 
@@ -81,7 +82,7 @@ def _follow(analysis: Analysis) -> None:
             printed = len(race.outcomes)
             if status.state not in LIVE_STATES:
                 return
-            report(status.share, status.phase or status.state)
+            report(status.share, step_name(status.phase or status.state))
             time.sleep(POLL_SECONDS)
     except KeyboardInterrupt:
         typer.echo("stopping the race; its finished candidates stay", err=True)

@@ -21,7 +21,7 @@ from udml_core.numerics.refinement.recipe import STEPS, Average, Recipe, Rerank,
 Serves = Literal["first", "groups"]
 """What a search serves: the first results, or the whole group of a query."""
 Verdict = Literal["better", "worse", "cannot tell"]
-State = Literal["judged", "not tried", "not possible"]
+State = Literal["judged", "not tried", "given up", "not possible"]
 PRICE = 1.0
 """Share of the gain in the served measure that a step may lose in the other measure; 0 allows no loss."""
 FROZEN = "frozen"
@@ -30,6 +30,10 @@ RANKINGS = ("rerank", "rerank:k1=40,k2=10,weight=0.1", "diffuse:k=20,alpha=0.9")
 METHODS = ("deepcluster", "plm", "exemplar", "distill")
 """Methods without labels that gain MAP@R over the frozen features in the benchmark's record, on average over its data
 sets, the largest gain first."""
+
+
+class OutOfTimeError(UserError):
+    """The time of a race ended while a candidate was computed."""
 
 
 class Setup(BaseModel):
@@ -110,7 +114,7 @@ class Outcome(BaseModel):
     Attributes:
         name: The candidate's name.
         setup: Its search.
-        state: Whether it was judged, did not fit into the time, or was not possible.
+        state: Whether it was judged, was expected not to fit into the time, did not fit, or was not possible.
         kept: Whether it took the place of the best search so far.
         against_best: The comparison with the best search so far; None unless judged.
         against_start: The comparison with the frozen features; None unless judged.
@@ -260,8 +264,8 @@ def try_candidate(name: str, start: Setup, best: Setup, setup: Setup, track: Tra
         against_best = track.compare(best, setup)
         against_start = against_best if best == start else track.compare(start, setup)
     except UserError as error:
-        return Outcome(name=name, setup=setup, state="not possible", reason=str(error),
-                       seconds=track.elapsed() - began)
+        state: State = "given up" if isinstance(error, OutOfTimeError) else "not possible"
+        return Outcome(name=name, setup=setup, state=state, reason=str(error), seconds=track.elapsed() - began)
     return Outcome(name=name, setup=setup, kept=against_best.earns_its_place(serves), against_best=against_best,
                    against_start=against_start, run=track.run_of(setup), seconds=track.elapsed() - began)
 

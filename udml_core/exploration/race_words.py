@@ -18,6 +18,8 @@ def outcome_words(outcome: Outcome, serves: Serves) -> str:
     """Return a sentence on what became of a candidate, in comparison with the best search before it."""
     if outcome.state == "not tried":
         return f"{outcome.name}: not tried, because it takes about {duration(outcome.seconds)}."
+    if outcome.state == "given up":
+        return f"{outcome.name}: given up after {duration(outcome.seconds)}, at the end of the time."
     if outcome.against_best is None:
         return f"{outcome.name}: not possible. {outcome.reason}"
     hint = scope_words(outcome.setup)

@@ -16,7 +16,7 @@ from udml_core.base.arrays import Array, Integers, evenly_spaced
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError, duration
 from udml_core.data.dataset import DETAIL, TABLE
-from udml_core.exploration.race import FROZEN, Race, Serves, Setup, list_ideas, run_race
+from udml_core.exploration.race import FROZEN, OutOfTimeError, Race, Serves, Setup, list_ideas, run_race
 from udml_core.exploration.race_words import advice_words, no_judge_words, outcome_words
 from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs.analyses.fields import Frames, Judges
@@ -120,8 +120,9 @@ class Advice(AnalysisKind):
         began, seconds = time.monotonic(), 60 * self.budget
         earlier = race.with_lines(material.parts()).outcomes
         spent = sum(outcome.seconds for outcome in earlier if outcome.state != "not tried")
-        judges = {name: Judge.of(_telling(material, f"judge: features of {race.titles[name]}").judge_features(name)
-                                 [indices]) for name in self._sitting(material, race, seconds - spent)}
+        judges = {name: Judge.of(_telling(material, f"judge: features of {race.titles[name]}", count=indices[-1] + 1)
+                                 .judge_features(name)[indices])
+                  for name in self._sitting(material, race, seconds - spent)}
         jury = Jury(judges, evenly_spaced(len(indices), QUERIES))
         jury.check_differs(material.vectors("final", indices))
         track = JudgedTrack(_Embeddings(material, race, indices, began + seconds - spent), jury, len(indices),
@@ -239,14 +240,21 @@ def _refusal(race: Race, setup: Setup) -> str:
     return no_judge_words(race.titles[race.start.backbone], race.titles[setup.backbone])
 
 
-def _telling(material: Material, words: str, deadline: float = math.inf) -> Material:
-    """Return a material that reports its progress under other words, and gives up at a deadline."""
+def _telling(material: Material, words: str, deadline: float = math.inf, count: int = 0) -> Material:
+    """Return a material that reports its progress under other words, and gives up at a deadline.
+
+    Args:
+        material: The material.
+        words: The name of the phase.
+        deadline: The time at which it raises `OutOfTimeError`, as `time.monotonic` counts.
+        count: Number of images, of which the progress is counted; 0 to keep the detail of the computation.
+    """
     telling, report = copy(material), material.report
 
     def tell(share: float, step: str) -> None:
         if time.monotonic() > deadline:
-            raise UserError("It was not finished within the budget. Allow more minutes; finished parts are kept.")
-        detail = step.partition(DETAIL)[2]
+            raise OutOfTimeError("The time of the race is up. Allow more minutes; finished parts are kept.")
+        detail = f"{round(share * count):,} of {count:,}" if count else step.partition(DETAIL)[2]
         report(share, f"{words}{DETAIL if detail else ''}{detail}")
 
     telling.report = tell
