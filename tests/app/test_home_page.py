@@ -24,6 +24,8 @@ from udml_core.data.splits import fixed_sample, make_split
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
 from udml_core.runs.analyses import plan_analysis
 from udml_core.runs.baselines import baselines_of
+from udml_core.runs.notes import Notes
+from udml_core.work.jobs.advising import TRIAL
 from udml_core.work.jobs.follow_ups import wants_audit
 from udml_core.work.workers.analyse import keep
 
@@ -237,3 +239,13 @@ def test_no_style_hides_what_has_arrived() -> None:
     style = (ASSETS / "app.css").read_text(encoding="utf-8")
     assert "visibility" not in style
     assert "opacity: 0;" not in style
+
+
+def test_runs_that_a_race_started_are_not_played_unless_they_are_chosen(done: Run) -> None:
+    trial = Run(shutil.copytree(done.folder, done.folder.with_name("20990101-000000-rpml-c1b2c3")))
+    try:
+        trial.write_notes(Notes.make(tags=(TRIAL,)))
+        assert sent(opened("home"))[0]["token"].startswith(done.id)
+        assert sent(opened("home", run=trial.id))[0]["token"].startswith(trial.id)
+    finally:
+        shutil.rmtree(trial.folder)

@@ -13,7 +13,7 @@ import streamlit as st
 from udml_core.data.dataset import Dataset
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.tasks import LIVE_STATES
-from udml_core.work.jobs.advising import TRIAL
+from udml_core.work.jobs.advising import is_trial
 
 from .address import write_address
 from .empty_state import offer_example
@@ -113,7 +113,7 @@ def _like(wanted: Run | None, fitting: list[Run]) -> Run:
 
 def first_chosen(runs: Sequence[Run]) -> Run:
     """Return the first run that a user started, not a race for the best search; the first run if there is none."""
-    return next((run for run in runs if TRIAL not in run.notes().tags), runs[0])
+    return next((run for run in runs if not is_trial(run)), runs[0])
 
 
 def _draw_box(runs: Sequence[Run], preferred: Run, on_change: Callable[[], None], label: str = "Run") -> str:

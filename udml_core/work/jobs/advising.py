@@ -29,7 +29,7 @@ MARKER = "advice-wanted"
 """File beside a run of frozen features: the request of the race that follows."""
 MOST_BYTES = 100_000
 TRIAL = "advice"
-"""The tag of runs that a race started, which no page shows first."""
+"""The tag of runs that a race started."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,11 @@ def start_advice(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, roo
     replace_text(run.folder / MARKER, spec.stored())
     start_wanted(root)  # the run may have ended just before it was noted
     return find_advice(dataset, encoder, spec, root)
+
+
+def is_trial(run: Run) -> bool:
+    """Return whether a race started a run, so that no page shows it before the runs that a user started."""
+    return TRIAL in run.notes().tags
 
 
 def wanted_advice(run: Run) -> AnalysisSpec | None:

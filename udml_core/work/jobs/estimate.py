@@ -67,8 +67,7 @@ def estimate(spec: Spec, dataset: Dataset) -> Estimate:
     if divided:
         early = missing("early", method.activations_needed, train, method.augmentation, spec.seed)
         early += missing("early", 1, np.arange(len(dataset)), CROPS, 0)  # for the curves of the epochs
-    image_speed, epoch_speed = (measured_speed(kind) for kind in (encoding_kind(spec.encoder, spec.device),
-                                                                  epoch_kind(spec)))
+    image_speed, epoch_speed = measured_speed(encoding_kind(spec)), measured_speed(epoch_kind(spec))
     per_image, view_speed = image_speed or image_seconds(spec.encoder), measured_speed(view_kind(spec))
     per_view = view_speed or per_image
     epoch = _expected_epoch(spec, len(train)) * (epoch_speed or 1.0)
@@ -81,7 +80,12 @@ def estimate(spec: Spec, dataset: Dataset) -> Estimate:
                     measured_speed(evaluation_kind(spec)) or 0.0)
 
 
-def encoding_kind(encoder: EncoderSpec, device: str) -> str:
+def encoding_kind(spec: Spec) -> str:
+    """Return the kind of speed of reading and encoding an image in a run."""
+    return image_kind(spec.encoder, spec.device)
+
+
+def image_kind(encoder: EncoderSpec, device: str) -> str:
     """Return the kind of speed of reading and encoding an image."""
     return f"image {encoder.key} {device}"
 

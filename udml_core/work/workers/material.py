@@ -78,8 +78,7 @@ def load(run: Run, report: Report, device: str = "auto") -> Loaded:
     spec = run.spec()
     dataset = run.dataset(report)
     encoder = Encoder(spec.encoder).to(resolve_device(device))
-    kind, path = encoding_kind(spec.encoder, spec.device), features_path(dataset, spec.encoder)
-    with _timed(kind, path, len(dataset)), _others(encoder) as others:
+    with _timed(encoding_kind(spec), features_path(dataset, spec.encoder), len(dataset)), _others(encoder) as others:
         features = features_of(dataset, encoder, report, others)
     split = spec.halves(dataset)
     few = spec.few_labels(dataset, split.train)
