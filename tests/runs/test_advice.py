@@ -19,7 +19,6 @@ from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
 from udml_core.runs.analyses.kinds import advice as kind_module
 from udml_core.runs.analyses.kinds.advice import Advice
-from udml_core.runs.tasks import Status
 from udml_core.work.jobs.advising import race_of, refinement_of
 from udml_core.work.workers import analyse
 from udml_core.work.workers import train as training
@@ -211,27 +210,3 @@ def test_labels_change_nothing(digits: Run, monkeypatch: pytest.MonkeyPatch) -> 
     assert race.best is not None, "averages of neighbors improve the pixels of digits"
     refined: Any = analyse.keep(digits, refinement_of(race.best), lambda *_: None).result()
     assert len(refined.indices) == 200
-
-
-@pytest.mark.slow
-def test_a_killed_worker_is_continued_by_a_retry(digits: Run) -> None:
-    analysis = create_analysis(digits, plan_analysis(Advice, **FIELDS))
-    lines, kind = list[Any](), Advice(**FIELDS)
-
-    class Killed(analyse.StoredMaterial):
-        def append(self, row: Any) -> None:
-            super().append(row)
-            lines.append(row)
-            if len(lines) == 2:
-                raise SystemError("killed")
-
-    with pytest.raises(SystemError):
-        kind.compute(Killed(digits, analysis.spec(), lambda *_: None, training.work_aside))
-    analysis.write_status(Status(state="running"))
-    assert analysis.status().state == "interrupted"
-    assert len(race_of(analysis).outcomes) == 2
-    analysis.clear_failure()
-    assert analyse.work(analysis, train=training.work_aside).state == "done"
-    stored = analysis.parts()
-    assert stored[:2] == lines
-    assert len({str(row["setup"]) for row in stored}) == len(stored)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pages.parts.shell.run_picker import first_chosen
-from tests.running import spec, write_digits
+from tests.running import spec, wait_for, write_digits
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
@@ -17,7 +20,7 @@ from udml_core.runs import Run, create_run, list_runs
 from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.notes import Notes
-from udml_core.runs.tasks import Status
+from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import (
     TRIAL,
@@ -43,7 +46,7 @@ def digits(tmp_path: Path) -> Dataset:
     return catalog.load(str(write_digits(tmp_path / "digits", 120)))
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The tasks that would be executed."""
     tasks: list[Any] = []
@@ -82,6 +85,7 @@ def test_a_race_follows_its_features_even_if_no_page_waits_for_them(
     assert race_of(found.analysis).start == OWN
 
 
+@pytest.mark.usefixtures("launched")
 def test_features_that_failed_get_no_race_and_a_wish_can_be_withdrawn(digits: Dataset, tmp_path: Path) -> None:
     root, encoder = tmp_path / "runs", jobs.encoder_of(digits, "pixels")
     run = start_advice(digits, encoder, SPEC, root).run
@@ -95,6 +99,7 @@ def test_features_that_failed_get_no_race_and_a_wish_can_be_withdrawn(digits: Da
     assert not (run.folder / "analyses").exists()
 
 
+@pytest.mark.usefixtures("launched")
 def test_unknown_judges_are_refused_before_anything_is_computed(digits: Dataset, tmp_path: Path) -> None:
     wrong = plan_analysis(Advice, judges=("squeznet",))
     with pytest.raises(UserError, match="got 'squeznet'"):
@@ -120,24 +125,26 @@ def test_the_winner_is_a_refinement_of_all_images_or_a_trained_run(digits: Datas
 def test_a_candidate_is_trained_on_all_images_once_and_marked(digits: Dataset, tmp_path: Path) -> None:
     run = features(digits, tmp_path / "runs")
     reports: list[str] = []
-    expected = candidates.training_seconds(run, digits, PLM)
-    assert expected > 0
-    found = candidates.finish_candidate(run, digits, PLM, training.work_aside,
+    head = candidates.plan_candidate(run, digits, PLM)
+    assert head.fields["trains"] == "head"
+    assert head.fields["dimension"] == 120, "at most the number of images"
+    pca = PLM.model_copy(update={"method": "pca"})
+    assert candidates.training_seconds(run, digits, pca) > 0
+    found = candidates.finish_candidate(run, digits, pca, training.work_aside,
                                         lambda _share, step: reports.append(step))
     assert (found.status().state, found.spec().split, found.spec().encoder) == ("done", "all", run.spec().encoder)
     assert found.notes().tags == (TRIAL,)
-    assert found.spec().fields["trains"] == "head"
-    assert found.spec().fields["dimension"] == 120, "at most the number of images"
-    assert "training" in reports
-    assert candidates.training_seconds(run, digits, PLM) == 0
+    assert "evaluation" in reports
+    assert candidates.training_seconds(run, digits, pca) == 0
 
     def fail(*_: Any) -> Status:
         raise AssertionError("an equal run is finished")
 
-    again = PLM.model_copy(update={"recipe": "rerank"})
+    again = pca.model_copy(update={"recipe": "rerank"})
     assert candidates.finish_candidate(run, digits, again, fail, lambda *_: None) == found
 
 
+@pytest.mark.slow
 def test_a_candidate_whose_time_is_up_is_stopped_and_later_resumed(digits: Dataset, tmp_path: Path) -> None:
     run = features(digits, tmp_path / "runs")
 
@@ -188,3 +195,23 @@ def test_the_runs_of_a_race_are_not_shown_first(tmp_path: Path) -> None:
     runs[0].write_notes(Notes.make(tags=(TRIAL,)))
     assert first_chosen(runs) == runs[1]
     assert first_chosen(runs[:1]) == runs[0]
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_continued_by_a_retry(digits: Dataset, tmp_path: Path) -> None:
+    run = features(digits, tmp_path / "runs")
+    analysis = jobs.analyse(run, SPEC.model_copy(update={"budget": 1.0}), root=run.root)
+    while len(analysis.parts()) < 2:
+        assert analysis.status().state in LIVE_STATES, analysis.error()
+        time.sleep(0.02)
+    os.kill(analysis.status().pid or 0, signal.SIGKILL)
+    wait_for(analysis, "interrupted")
+    before = analysis.parts()
+    assert 2 <= len(before) == len(race_of(analysis).outcomes)
+    jobs.resume(analysis)
+    wait_for(analysis, "done", "failed")
+    rows = analysis.parts()
+    assert analysis.status().state == "done", analysis.error()
+    assert rows[: len(before)] == before
+    assert len({str(row["setup"]) for row in rows}) == len(rows) > len(before), "nothing is judged twice"
+    assert race_of(analysis).outcomes == tuple(Outcome.model_validate(row) for row in rows)
