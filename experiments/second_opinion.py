@@ -47,6 +47,7 @@ from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of
+from udml_core.data.judging import OTHER_VIEW
 from udml_core.data.refinement_views import view_features_of_some
 from udml_core.data.splits import make_split
 from udml_core.numerics.evaluation import effective_rank, kmeans_clusters
@@ -65,7 +66,6 @@ from udml_core.numerics.second_opinion import (
     vote,
 )
 from udml_core.runs.analyses.kinds.opinion import Opinions
-from udml_core.work.workers.analyse import OTHER_VIEW
 
 FIRST, GROUPS = ("1", "2", "5", "10"), ("30", "60", "100", "typical")
 """The numbers of results among which a summary chooses; `typical` is the size that the judges see, the smallest."""

@@ -1,7 +1,8 @@
-"""Data: choose or import a data set, browse its images without training."""
+"""Data: choose or import a data set, browse its images without training, and find the best search."""
 
 import streamlit as st
 
+from pages.parts.data.advising import ACTION, ICON, show_advice
 from pages.parts.data.auditing import VIEW, audit_line, show_audit
 from pages.parts.data.browsing import show_gallery
 from pages.parts.data.classes import show_caution, show_classes_and_splits, show_overview
@@ -15,7 +16,8 @@ from udml_core.base.paths import is_exposed, readable_roots
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 
-VIEWS = {"gallery": "Gallery", "audit": "Audit", "classes": "Classes and splits"}
+VIEWS = {"gallery": "Gallery", "advice": "Best search", "audit": "Audit", "classes": "Classes and splits"}
+OF_DATASET = ("class", "find", "sort", "finding", "budget", "serves")  # they mean nothing in another data set
 # Views in older links, which are findings of the audit now.
 FORMER_VIEWS = {"duplicates": "near", "outliers": "outliers"}
 
@@ -39,7 +41,7 @@ def choose_name() -> str | None:
                         help=next(source.summary for source in sources if source.name == wanted)
                         if wanted in names else None)
     if name != st.query_params.get("dataset"):
-        for parameter in ("class", "find", "sort", "finding"):  # they mean nothing in another data set
+        for parameter in OF_DATASET:
             st.query_params.pop(parameter, None)
     st.query_params["dataset"] = name
     problem = next(source for source in sources if source.name == name).missing()
@@ -58,16 +60,23 @@ def show_view(dataset: Dataset) -> None:
             audit_line(dataset)
         show_caution(dataset)
     nearest = None
-    with right, show_user_errors():  # the exclusion list must stay in reach if it leaves too few images for a run
-        nearest = browse_bar(dataset)
     if finding := FORMER_VIEWS.get(st.query_params.get("view", "")):
         st.query_params.update(view="audit", finding=finding)
     st.session_state.setdefault(VIEW, choice_from_address("view", VIEWS, "gallery"))
+    if st.session_state[VIEW] != "advice":  # which has its own progress
+        with right, show_user_errors():  # the exclusion list must stay in reach if it leaves too few images for a run
+            nearest = browse_bar(dataset)
     toolbar = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     view = toolbar.segmented_control("View", list(VIEWS), format_func=VIEWS.__getitem__, key=VIEW,
                                      required=True) or "gallery"
     write_address("view", view, "gallery")
+    if view != "advice":
+        toolbar.button(ACTION, type="primary", icon=ICON, key="advice-open", on_click=st.session_state.update,
+                       args=({VIEW: "advice"},), help="Tries refinements, methods and backbones for a few minutes, and "
+                                                      "keeps what judges prefer. No label is needed.")
     match view:
+        case "advice":
+            show_advice(dataset)
         case "audit":
             show_audit(dataset)
         case "classes":

@@ -6,7 +6,7 @@ from pages.parts.draw.gallery import gallery, tile_of
 from pages.parts.home.doors import show_doors, show_first_run, show_starts
 from pages.parts.home.instrument import run_to_play, show_instrument
 from pages.parts.shell.cached import load_dataset
-from pages.parts.shell.run_picker import open_search
+from pages.parts.shell.run_picker import app_run, open_search
 from pages.parts.shell.run_status import ICONS, escaped, live_panel, run_title, state_line
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.base.errors import UserError
@@ -14,6 +14,7 @@ from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
+from udml_core.work.jobs.advising import is_trial
 
 MOST_SHOWN = 5
 SAMPLE_STEP = 65  # One in so many images of the default data set is shown.
@@ -93,7 +94,7 @@ def show_ended_run(run: Run) -> None:
 st.title("UDML Explorer")
 st.markdown("Train a model to place similar images close together, **with few labels or none**, and see what it "
             "learned and why, on this computer.")
-all_runs = list_runs(runs_folder())
+all_runs = [run for run in list_runs(runs_folder()) if not is_trial(run) or run.id == app_run()]
 if not show_training(all_runs):
     start_here()
 show_newest_runs(all_runs)

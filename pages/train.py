@@ -12,7 +12,7 @@ from pages.parts.shell.address import write_address
 from pages.parts.shell.cached import load_dataset
 from pages.parts.shell.label_graph import assigned_now
 from pages.parts.shell.run_picker import app_dataset
-from pages.parts.shell.run_status import duration, escaped
+from pages.parts.shell.run_status import escaped
 from pages.parts.shell.setting_words import with_titles
 from pages.parts.shell.user_errors import show_user_errors
 from pages.parts.train.method_choice import choose_method, explain, explain_missing_labels, lacks_labels
@@ -26,7 +26,7 @@ from pages.parts.train.settings import (
     restore_choices,
 )
 from pages.parts.train.several import show_several
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, duration
 from udml_core.data import catalog
 from udml_core.data.dataset import TABLE, Dataset
 from udml_core.data.splits import caution_of

@@ -12,10 +12,12 @@ from playwright.sync_api import Page, expect
 
 from tests.app.conftest import App
 from tests.app.test_browser import newest, settle
-from tests.running import wait_for, write_clothes
+from tests.running import wait_for, write_clothes, write_digits
 from udml_core.data import catalog
 from udml_core.data.encoders import DEFAULT_BACKBONE
 from udml_core.data.given.exclusions import excluded_names
+from udml_core.runs import list_runs
+from udml_core.work.jobs.advising import TRIAL
 
 pytestmark = pytest.mark.browser
 
@@ -96,4 +98,39 @@ def test_a_duplicate_is_excluded_and_included_again(
         assert excluded_names(catalog.load(str(folder))) == ()
     finally:
         shutil.rmtree(run.folder)
+        catalog.forget(folder)
+
+
+@pytest.mark.slow
+def test_the_best_search_is_found_in_the_background_and_used(
+        app: App, page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", app.environment["UDML_CACHE"])
+    folder = write_digits(tmp_path / "digits", 60, by_class=False)
+    catalog.remember(str(folder))
+    begun = {run.id for run in list_runs(app.runs)}
+    try:
+        page.goto(f"/data?{urlencode({'dataset': str(folder)})}")
+        settle(page)
+        page.get_by_role("button", name="Find the best search").click()
+        page.get_by_role("radio", name="2 minutes").click()
+        page.get_by_role("radio", name="The whole group").click()
+        expect(page.get_by_text("All images of the same kind should come before all others.")).to_be_visible()
+        page.get_by_test_id("stMain").get_by_role("button", name="Find the best search").click()
+        expect(page.get_by_role("button", name="Cancel")).to_be_visible()
+        page.goto("/learn")  # the race goes on without its page
+        page.goto(f"/data?{urlencode({'dataset': str(folder), 'view': 'advice', 'budget': 2, 'serves': 'groups'})}")
+        expect(page.get_by_text(re.compile("Whitening.*: (better|worse|no clear difference)")).first).to_be_visible()
+        other = page.get_by_role("button", name="Use another candidate")
+        expect(other).to_be_visible()  # the race has ended
+        expect(page.get_by_text(re.compile("Best search: |Nothing beats the frozen features")).first).to_be_visible()
+        other.click()
+        page.get_by_role("button", name="Use it").click()
+        page.wait_for_url(re.compile("/retrieval.*refined=refine-"))
+        expect(page.get_by_role("heading", name="Retrieval")).to_be_visible()
+        assert all(TRIAL in run.notes().tags or run.spec().method == "frozen" for run in list_runs(app.runs)
+                   if run.id not in begun)
+    finally:
+        for run in list_runs(app.runs):
+            if run.id not in begun:
+                shutil.rmtree(run.folder)
         catalog.forget(folder)

@@ -24,6 +24,8 @@ from udml_core.data.splits import fixed_sample, make_split
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
 from udml_core.runs.analyses import plan_analysis
 from udml_core.runs.baselines import baselines_of
+from udml_core.runs.notes import Notes
+from udml_core.work.jobs.advising import TRIAL
 from udml_core.work.jobs.follow_ups import wants_audit
 from udml_core.work.workers.analyse import keep
 
@@ -105,11 +107,14 @@ def drop(folders: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.usefixtures("done")
-def test_dropped_images_in_one_level_of_folders_open_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropped_images_in_one_level_of_folders_open_the_best_search(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_MAPS", "1")
     monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
     test = drop(("zero", "one"), tmp_path, monkeypatch)
-    assert test.title[0].value == "Train"
+    assert test.title[0].value == "Data"
+    assert "Find the best search" in [button.label for button in test.button]
+    assert "What must be right?" in [control.label for control in test.button_group]
     assert any(wants_audit(run) for run in list_runs(runs_folder())), "an import is audited"
     assert Path(str(test.query_params["dataset"])).name == "pets"
 
@@ -117,14 +122,15 @@ def test_dropped_images_in_one_level_of_folders_open_train(tmp_path: Path, monke
 @pytest.mark.usefixtures("done")
 def test_a_dropped_tree_asks_which_folders_are_the_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     test = drop(("left/zero", "right/one"), tmp_path, monkeypatch)
-    assert [element.value for element in test.title] != ["Train"]
+    assert [element.value for element in test.title] != ["Data"]
     levels = test.radio[0]
     assert [option.split(" (")[0] for option in levels.options] == ["No classes", "Level 1: 2 classes: left",
                                                                    "Level 2: 2 classes: one"]
     levels.set_value(2).run()
-    test.button(key="home-train").click().run()
+    test.button(key="home-advice").click().run()
     assert not test.exception
-    assert test.title[0].value == "Train"
+    assert test.title[0].value == "Data"
+    assert str(test.query_params["view"]) in ("advice", "['advice']")
     assert str(test.query_params["dataset"]).endswith("/pets#level=2")
     assert not test.warning, "the data set is listed"
     assert len(list((tmp_path / "cache" / "imports").iterdir())) == 1, "the files are stored once"
@@ -233,3 +239,13 @@ def test_no_style_hides_what_has_arrived() -> None:
     style = (ASSETS / "app.css").read_text(encoding="utf-8")
     assert "visibility" not in style
     assert "opacity: 0;" not in style
+
+
+def test_runs_that_a_race_started_are_not_played_unless_they_are_chosen(done: Run) -> None:
+    trial = Run(shutil.copytree(done.folder, done.folder.with_name("20990101-000000-rpml-c1b2c3")))
+    try:
+        trial.write_notes(Notes.make(tags=(TRIAL,)))
+        assert sent(opened("home"))[0]["token"].startswith(done.id)
+        assert sent(opened("home", run=trial.id))[0]["token"].startswith(trial.id)
+    finally:
+        shutil.rmtree(trial.folder)

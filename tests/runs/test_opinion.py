@@ -202,7 +202,7 @@ def test_a_table_of_vectors_judges_the_images_in_their_order(tmp_path: Path) -> 
     vectors = np.random.default_rng(0).normal(size=(len(run.dataset()), 6)).astype(np.float32)
     np.save(tmp_path / "vectors.npy", vectors)
     np.save(tmp_path / "short.npy", vectors[1:])
-    spec = plan_analysis(SecondOpinion, judges=(f"table:{tmp_path / 'vectors.npy'}",))
+    spec = plan_analysis(SecondOpinion, judges=(str(tmp_path / "vectors.npy"),))
     spec.build_kind().check_run(run)
     opinions: Any = analyse.keep(run, spec, lambda _share, _step: None).result()
     (judge, weight), = opinions.weights.items()
@@ -211,6 +211,6 @@ def test_a_table_of_vectors_judges_the_images_in_their_order(tmp_path: Path) -> 
     frozen = unit_rows(features_of(dataset, Encoder(run.spec().encoder))[test])
     assert opinions.opinions["final"][judge] == second_opinion(Judge.of(vectors[test]), frozen,
                                                                run.embeddings("final")[test], opinions.group)
-    with pytest.raises(UserError, match=r"a vector for each of the .* images, in their order; got .* rows"):
-        analyse.compute(run, plan_analysis(SecondOpinion, judges=(f"table:{tmp_path / 'short.npy'}",)),
+    with pytest.raises(UserError, match=r"A judge must have a vector for each image; .*short.npy has"):
+        analyse.compute(run, plan_analysis(SecondOpinion, judges=(str(tmp_path / "short.npy"),)),
                         lambda _share, _step: None)

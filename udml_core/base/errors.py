@@ -1,4 +1,4 @@
-"""Errors that a user can resolve."""
+"""Errors that a user can resolve, and the words of numbers in messages."""
 
 LONGEST_QUOTE = 200
 
@@ -14,6 +14,14 @@ def quoted(value: object) -> str:
     """Return a value as messages quote it, with at most `LONGEST_QUOTE` letters."""
     text = repr(value)
     return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}…"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration such as 40 s, 3 min or 1 h 5 min."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def counted(number: int, noun: str) -> str:

@@ -11,6 +11,7 @@ import os
 import threading
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
@@ -245,6 +246,43 @@ def parse_json(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+
+
+def append_line(path: Path, row: Mapping[str, Any]) -> None:
+    """Append one JSON object to a file of lines, and wait until it is on the disk."""
+    line = json.dumps(jsonable(row)).encode() + b"\n"
+    with path.open("a+b") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            line = line if file.read(1) == b"\n" else b"\n" + line  # a writer was killed in the middle of its line
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_lines(path: Path, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
+    """Read the JSON objects of a file of lines; lines that hold none are skipped.
+
+    Args:
+        path: The file, which may be missing.
+        offset: Byte offset to read from, as returned by the previous call.
+
+    Returns:
+        The objects, and the next offset. An unfinished last line is left for the next call.
+    """
+    if not path.is_file():
+        return [], offset
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            content = file.read()
+    except OSError:
+        return [], offset
+    end, rows = content.rfind(b"\n") + 1, []
+    for line in content[:end].splitlines():
+        with suppress(ValueError):
+            rows.append(parse_json(line))
+    return [row for row in rows if isinstance(row, dict)], offset + end
 
 
 def jsonable(value: Any) -> Any:

@@ -21,6 +21,7 @@ import typer
 from udml_core.base.declaration import Options, describe
 from udml_core.base.errors import UserError, counted, quoted
 from udml_core.base.paths import existing_path
+from udml_core.cli.advice import advise
 from udml_core.cli.engines import Engine, EngineOptions, requested_engine
 from udml_core.cli.galleries import index
 from udml_core.cli.judging import judge
@@ -53,10 +54,10 @@ from udml_core.runs.analyses import (
 )
 from udml_core.runs.analyses.kinds.opinion import JUDGES, SecondOpinion
 from udml_core.runs.analyses.kinds.refine import Refinement
-from udml_core.runs.tasks import ADVICE, LIVE_STATES
+from udml_core.runs.tasks import ADVICE, LIVE_STATES, Status
 
 if TYPE_CHECKING:
-    from udml_core.data.dataset import Dataset
+    from udml_core.data.dataset import Dataset, Report
     from udml_core.data.given.pair_sets import PairSet
     from udml_core.runs import Run
 
@@ -64,6 +65,7 @@ LONGEST_NUMBER = 20
 MOST_SKIPPED = 20
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
                   help="Metric learning with few labels or none.")
+app.command()(advise)
 app.command()(sweep)
 app.command()(sweeps)
 app.command()(judge)
@@ -251,6 +253,7 @@ def work(name: RunName, again: Annotated[bool, typer.Option(
             status = worker.work(run)
     if read_owner(run.folder) is None and not is_shared():  # never start the queue on a cluster's machine
         jobs.ensure_dispatcher(run.folder.parent, run.spec().device)  # It may have been killed meanwhile.
+        jobs.start_wanted(run.folder.parent)
         jobs.start_maps(run.folder.parent)
     line = " ".join(part for part in (f"{run.id} is {status.state}.", status.message, ADVICE[status.state]) if part)
     if status.state != "done":
@@ -415,7 +418,7 @@ def query(name: RunName, image: Annotated[str, typer.Argument(help="An image fil
 
 
 @app.command()
-@takes_options(AnalysisSpec, without=("frames", "names", "content", "recipe", "judges"), only_given=True)
+@takes_options(AnalysisSpec, without=("frames", "names", "content", "recipe", "judges", "encoders"), only_given=True)
 def analyse(options: dict[str, Any], name: RunName,
             frames: Annotated[str | None, typer.Option(help="frozen, initial, final, epoch numbers or ids of "
                                                             "refinements, separated by commas.")] = None,
@@ -470,9 +473,9 @@ def opinion(name: RunName,
             root: Root = None, as_json: Json = False) -> None:
     """Compare embeddings of a finished run without labels, by encoders that took no part in it.
 
-    "First result" is the similarity of a query and its nearest image, in the judge's whitened features; "whole group" the
-    mean similarity of a query and as many images as a typical group has, in features averaged over neighbors. Judges
-    with three quarters of all weight must agree.
+    "First result" is the similarity of a query and its nearest image, in the judge's whitened features; "whole group"
+    the mean similarity of a query and as many images as a typical group has, in features averaged over neighbors.
+    Judges with three quarters of all weight must agree.
     """
     spec = plan_analysis(SecondOpinion, scope=scope, frames=tuple(frames.split(",")),
                          judges=tuple(judges.split(",")))
@@ -501,9 +504,15 @@ def analyse_work(folder: Path, background: bool = False) -> None:
 
     analysis = Analysis(folder.resolve())
     analysis.spec()  # rejects other folders before anything is written
-    status = worker.work(analysis, background)
+    status = worker.work(analysis, background, _train_aside)
     if status.state == "failed":
         exit_with(status.message, 1)
+
+
+def _train_aside(run: Run, report: Report) -> Status:
+    from udml_core.work.workers import train  # few analyses train
+
+    return train.work_aside(run, report)
 
 
 @app.command(name="map-work", hidden=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import shutil
 import time
@@ -23,13 +22,14 @@ from udml_core.base import paths
 from udml_core.base.arrays import Array, misfit
 from udml_core.base.errors import UserError
 from udml_core.base.files import (
+    append_line,
     check_regular,
     jsonable,
-    parse_json,
     publish_folder,
     read_array,
     read_arrays,
     read_json,
+    read_lines,
     replace_array,
     replace_arrays,
     replace_bytes,
@@ -134,37 +134,13 @@ class Run(Task):
         Returns:
             One row for each epoch, and the next offset. An unfinished last line is left for the next call.
         """
-        path = self.folder / "metrics.jsonl"
-        if not path.is_file():
-            return [], offset
-        try:
-            with path.open("rb") as file:
-                file.seek(offset)
-                content = file.read()
-        except OSError:
-            return [], offset
-        end = content.rfind(b"\n") + 1
-        rows = []
-        for line in content[:end].splitlines():
-            try:
-                row = parse_json(line)
-            except ValueError:
-                continue
-            if isinstance(row, dict) and isinstance(row.get("epoch"), int):
-                rows.append(row)
-        return rows, offset + end
+        rows, offset = read_lines(self.folder / "metrics.jsonl", offset)
+        return [row for row in rows if isinstance(row.get("epoch"), int)], offset
 
     def append_metrics(self, row: Mapping[str, Any]) -> None:
         """Append the curves of an epoch."""
         self.check_writable()
-        path = self.folder / "metrics.jsonl"
-        line = json.dumps(jsonable(row)) + "\n"
-        with path.open("ab") as file:
-            if file.tell() and not path.read_bytes().endswith(b"\n"):
-                line = "\n" + line  # a writer was killed in the middle of its line
-            file.write(line.encode())
-            file.flush()
-            os.fsync(file.fileno())
+        append_line(self.folder / "metrics.jsonl", row)
 
     def write_epoch(self, number: int, records: Iterable[Explanation], sample: Array,
                     trained: Array | None = None) -> None:

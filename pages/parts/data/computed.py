@@ -9,6 +9,7 @@ import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Array
+from udml_core.base.errors import duration
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import BACKBONES, DEFAULT_BACKBONE, EncoderSpec
 from udml_core.exploration.browsing import Order, neighbor_similarities, outlier_scores
@@ -20,7 +21,7 @@ from udml_core.work.jobs.browse import DataAnalysis, continue_browsing, find_bro
 
 from ..shell.analyses import load_projection
 from ..shell.run_hash import RUN_HASH
-from ..shell.run_status import UNSEEN, duration
+from ..shell.run_status import UNSEEN
 from ..shell.user_errors import show_user_errors
 
 PAGES = (("explore", "Explore", ":material/explore:"),
@@ -83,21 +84,26 @@ def _offer(dataset: Dataset, encoder: EncoderSpec, begun: str, state: DataAnalys
     request = RunRequest(dataset=dataset.name, method="frozen", backbone=encoder.backbone)
     seconds = 0.0 if state.run else jobs.estimate(jobs.plan(request, dataset), dataset).feature_seconds
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if st.button("Browse these images", type="primary", icon=":material/travel_explore:",
+        if st.button("Browse these images", icon=":material/travel_explore:",
                      help="Map, grid and search without training, and orders of the gallery by outliers and "
                           "near-duplicates. The features are computed once, in the background."):
             st.session_state[begun] = True
             continue_browsing(dataset, encoder, runs_folder())
             st.rerun()
         if encoder.reads_images:
-            with st.popover("Backbone", icon=":material/memory:"):
-                st.selectbox("Backbone", list(BACKBONES), list(BACKBONES).index(encoder.backbone), key="data-backbone",
-                             format_func=lambda name: BACKBONES[name].title, persist_state="session",
-                             help="Network whose features compare the images, or the pixels themselves.")
+            choose_backbone(encoder)
         st.caption(f"Map, grid, search without training: about {duration(seconds + MAP_SECONDS)}", width="content")
     failure = st.session_state.pop(f"{begun}-failure", "")
     if failure:
         st.error(failure, icon=":material/error:")
+
+
+def choose_backbone(encoder: EncoderSpec) -> None:
+    """Show the choice of the backbone whose features are computed; `chosen_encoder` returns it."""
+    with st.popover("Backbone", icon=":material/memory:"):
+        st.selectbox("Backbone", list(BACKBONES), list(BACKBONES).index(encoder.backbone), key="data-backbone",
+                     format_func=lambda name: BACKBONES[name].title, persist_state="session",
+                     help="Network whose features compare the images, or the pixels themselves.")
 
 
 @st.fragment(run_every="1s")

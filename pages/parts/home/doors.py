@@ -1,4 +1,4 @@
-"""Home's ways into the app: browse, tune and learn, or train on images of one's own."""
+"""Home's ways into the app: browse, tune and learn, or find the best search of one's own images."""
 
 from __future__ import annotations
 
@@ -38,10 +38,11 @@ def show_doors(run: Run) -> None:
 
 
 def show_starts() -> None:
-    """Show the two ways to a first run of one's own."""
+    """Show the two ways to a first result of one's own."""
     own, first = st.columns([3, 2], gap="large")
     with own, show_user_errors():
-        st.subheader("Train on your images")
+        st.subheader("Find the best search for your images")
+        st.caption("Without labels: candidates race for a few minutes, and encoders that took no part judge them.")
         _import_files()
         st.page_link("pages/data.py", label="Import a folder of images",
                      icon=":material/drive_folder_upload:", query_params={"import": "1"})
@@ -61,7 +62,7 @@ def show_first_run() -> None:
 
 
 def _import_files() -> None:
-    """Import dropped images, choose the folders that are the classes, and open the page Train with the images."""
+    """Import dropped images, choose the folders that are the classes, and offer to find the best search of them."""
     files = st.file_uploader("Drop a folder with images", type=sorted(ending[1:] for ending in ENDINGS),
                              accept_multiple_files="directory", key="home-upload")
     if not files:
@@ -70,13 +71,13 @@ def _import_files() -> None:
     level = None
     if _has_levels(folder):
         level = choose_level(folder)
-        if not st.button("Train on these images", type="primary", icon=":material/arrow_forward:", key="home-train"):
+        if not st.button("Find the best search", type="primary", icon=":material/trophy:", key="home-advice"):
             return
     name = name_with_level(folder, level)
     dataset = load_dataset(name)
     catalog.remember(name)
     audit_import(dataset, runs_folder())
-    st.switch_page("pages/train.py", query_params={"dataset": name})
+    st.switch_page("pages/data.py", query_params={"dataset": name, "view": "advice"})
 
 
 def _imported(files: Sequence[UploadedFile]) -> str:

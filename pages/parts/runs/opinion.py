@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from udml_core.base.errors import duration
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
@@ -25,7 +26,7 @@ from udml_core.work import jobs
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
 from ..shell.opinions import stored_opinion
-from ..shell.run_status import duration, escaped
+from ..shell.run_status import escaped
 from ..shell.user_errors import show_user_errors
 
 BETTER, WORSE = ":green[:material/trending_up:]", ":red[:material/trending_down:]"

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 import streamlit as st
 
+from udml_core.base.errors import duration
 from udml_core.runs import Run
 from udml_core.runs.analyses import (
     Analysis,
@@ -23,7 +24,6 @@ from udml_core.runs.tasks import ADVICE, LIVE_STATES
 from udml_core.work import jobs
 
 from .run_hash import RUN_HASH
-from .run_status import duration
 from .user_errors import show_user_errors
 
 

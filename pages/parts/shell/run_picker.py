@@ -13,6 +13,7 @@ import streamlit as st
 from udml_core.data.dataset import Dataset
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.tasks import LIVE_STATES
+from udml_core.work.jobs.advising import is_trial
 
 from .address import write_address
 from .empty_state import offer_example
@@ -107,7 +108,12 @@ def _remember_link(by_id: Mapping[str, Run]) -> None:
 def _like(wanted: Run | None, fitting: list[Run]) -> Run:
     """Return the newest fitting run on the same data set, else the newest fitting run."""
     alike = [run for run in fitting if wanted and run.spec().fingerprint == wanted.spec().fingerprint]
-    return (alike or fitting)[0]
+    return first_chosen(alike or fitting)
+
+
+def first_chosen(runs: Sequence[Run]) -> Run:
+    """Return the first run that a user started, not a race for the best search; the first run if there is none."""
+    return next((run for run in runs if not is_trial(run)), runs[0])
 
 
 def _draw_box(runs: Sequence[Run], preferred: Run, on_change: Callable[[], None], label: str = "Run") -> str:
@@ -191,7 +197,7 @@ def end_page() -> None:
               if run.id == st.session_state.get(CHOSEN) or run.stored_status().state == "done"]
     if listed:
         if all(run.id != st.session_state.get(CHOSEN) for run in listed):
-            st.session_state[CHOSEN] = listed[0].id  # so that every page keeps it when a newer run finishes
+            st.session_state[CHOSEN] = first_chosen(listed).id  # so that every page keeps it when a newer run finishes
         _draw_box(listed, next(run for run in listed if run.id == st.session_state[CHOSEN]), _open_choice)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import streamlit as st
 
-from udml_core.base.errors import UserError, counted
+from udml_core.base.errors import UserError, counted, duration
 from udml_core.methods import METHODS
 from udml_core.runs import Run, Spec, list_runs, runs_folder
 from udml_core.runs.run_comparison import differing_settings, settings_of
@@ -167,14 +167,6 @@ def _method_title(spec: Spec) -> str:
 def escaped(text: str) -> str:
     """Return a user's text with Markdown's signs escaped, because Streamlit reads labels as Markdown."""
     return "".join(f"\\{sign}" if sign in MARKDOWN else sign for sign in text)
-
-
-def duration(seconds: float) -> str:
-    """Return a duration such as 40 s, 3 min or 1 h 5 min."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def state_line(run: Run, status: Status) -> str:

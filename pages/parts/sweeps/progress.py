@@ -6,10 +6,11 @@ import html
 
 import streamlit as st
 
+from udml_core.base.errors import duration
 from udml_core.work import sweeps
 from udml_core.work.sweeps import GroupProgress, GroupState, Sweep
 
-from ..shell.run_status import UNSEEN, duration
+from ..shell.run_status import UNSEEN
 from ..shell.user_errors import show_user_errors
 
 # A long sweep is read less often, because each reading looks at every run.

@@ -9,7 +9,7 @@ import streamlit as st
 
 from udml_core.base.arrays import Array, Integers
 from udml_core.base.declaration import describe
-from udml_core.base.errors import counted
+from udml_core.base.errors import counted, duration
 from udml_core.base.files import read_array
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import Encoder, image_seconds
@@ -22,7 +22,6 @@ from udml_core.runs import Spec
 
 from ..draw.figures import histogram
 from ..draw.gallery import gallery, tile_of
-from ..shell.run_status import duration
 from ..shell.warming import SCRIPT_THREAD
 
 FIELDS = ("alpha", "epsilon", "gamma", "n_neighbors")

@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from udml_core.base.declaration import Described, describe, is_number
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, duration
 from udml_core.data.dataset import Dataset
 from udml_core.methods import find_method
 from udml_core.runs import RunRequest, Spec, form_options, runs_folder
@@ -17,7 +17,6 @@ from udml_core.work import jobs, sweeps
 from udml_core.work.jobs.presets import show
 
 from ..shell.cached import load_dataset
-from ..shell.run_status import duration
 from ..shell.setting_words import setting_title, value_text
 from ..shell.user_errors import show_user_errors
 

@@ -21,6 +21,9 @@ Frames = Annotated[tuple[FrameName, ...], Field(min_length=1, max_length=200, de
     "The embeddings, in the order of their layouts; epoch numbers need the scope sample, the id of a refinement needs "
     "the scope of the refinement, and a graph has exactly one frame."))]
 
+Judges = Annotated[tuple[str, ...], Field(min_length=1, max_length=10, description=(
+    "The encoders that judge, or tables of vectors of the same images; the run's own encoder is left out."))]
+
 Neighbors = Annotated[int, Field(ge=2, le=500, description=(
     "Number of neighbors of UMAP and of the graph. Few neighbors show local detail, many show the global structure.")),
     Shown(high=100, options=("--neighbors",))]

@@ -11,11 +11,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from udml_core.base.arrays import Array, misfit
 from udml_core.base.errors import UserError, quoted
-from udml_core.base.files import publish_folder, read_arrays, replace_arrays
+from udml_core.base.files import append_line, publish_folder, read_arrays, read_lines, replace_arrays
 from udml_core.runs.analyses.kind import AnalysisKind, Arrays
 from udml_core.runs.analyses.kinds import MAPS
 from udml_core.runs.analyses.map_kind import Projection
@@ -65,6 +65,10 @@ class Analysis(Task):
     def _result_path(self) -> Path:
         return self.folder / "result.npz"
 
+    @property
+    def _parts_path(self) -> Path:
+        return self.folder / "parts.jsonl"
+
     def remove(self) -> None:
         """Remove the analysis; a later request computes it again."""
         self.check_writable()
@@ -78,6 +82,15 @@ class Analysis(Task):
         """Store the arrays of a result; `indices` (m,) are the indices of its images."""
         self.check_writable()
         replace_arrays(self._result_path, arrays)
+
+    def append_part(self, row: Mapping[str, Any]) -> None:
+        """Store a finished part of a result that takes long, before the result is complete."""
+        self.check_writable()
+        append_line(self._parts_path, row)
+
+    def parts(self) -> list[dict[str, Any]]:
+        """Read the finished parts in their order; they stay when the analysis is stopped."""
+        return read_lines(self._parts_path)[0]
 
     def indices(self) -> Array:
         """Read the indices (m,) int64 of the images in the result, ascending."""

@@ -21,6 +21,7 @@ from udml_core.runs.analyses.fields import FrameOfMap, Frames, Images, MapId, Sc
 
 if TYPE_CHECKING:
     from udml_core.data.dataset import Dataset, Report
+    from udml_core.exploration.race import Setup
     from udml_core.methods import Embedder
     from udml_core.numerics.refinement.recipe import Views
     from udml_core.runs import Run
@@ -65,8 +66,31 @@ class Material(Protocol):
     def judge_features(self, backbone: str) -> Array:
         """Return the features (n, d) of all images by another encoder than the run's."""
 
-    def judge_views(self, backbone: str, indices: Array) -> Array:
-        """Return the features (m, d) of another view of some images by another encoder than the run's."""
+    def judge_views(self, backbone: str, indices: Array) -> Array | None:
+        """Return a judge's features (m, d) of another view of some images; None if it is a table of vectors."""
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run."""
+
+    def of(self, setup: Setup) -> Material:
+        """Return the material of the run whose embedding a search refines; train it first unless it is finished.
+
+        Raises:
+            UserError: The run is not possible, or was not finished.
+        """
+
+    def training_seconds(self, setup: Setup) -> float:
+        """Return the expected seconds until `of` returns; 0 if the run is finished."""
+
+    def feature_seconds(self, backbone: str, views: Views | None = None) -> float:
+        """Return the expected seconds of features that are not stored: of the images, or of their views."""
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Store a finished part of the result, which others can read at once."""
+
+    def parts(self) -> list[dict[str, Any]]:
+        """Return the parts that an earlier attempt has stored."""
 
     def source(self, kind: OnMap) -> tuple[AnalysisKind, Array, Array, Array]:
         """Return the map that an analysis starts from.

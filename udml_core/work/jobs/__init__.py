@@ -1,5 +1,6 @@
 """Background work: plan a request, estimate it, queue it, start and stop it."""
 
+from udml_core.work.jobs.advising import start_wanted, wake
 from udml_core.work.jobs.analysis_request import analyse, place_images
 from udml_core.work.jobs.estimate import estimate
 from udml_core.work.jobs.example_settings import (
@@ -10,7 +11,7 @@ from udml_core.work.jobs.example_settings import (
     shares_test_images,
 )
 from udml_core.work.jobs.follow_ups import are_maps_coming, wants_maps, withdraw_maps
-from udml_core.work.jobs.launch import ensure_dispatcher, resume, start_maps, stop, submit, wake
+from udml_core.work.jobs.launch import ensure_dispatcher, resume, start_maps, stop, submit
 from udml_core.work.jobs.links import FIELDS, OPTIONS, link_of, read_fields, read_options, write_fields, write_option
 from udml_core.work.jobs.planning import IMAGE_OPTIONS, caution_of_processes, encoder_of, plan, plan_continuation
 from udml_core.work.jobs.presets import departures, find_preset, image_kind, why_not_comparable
@@ -44,5 +45,6 @@ __all__ = ["FIELDS", "FIRST_RUN", "IMAGE_OPTIONS", "OPTIONS", "QUICK_SECONDS", "
            "example_title", "examples_on", "expected_seconds", "favored_method", "find_example", "find_preset",
            "first_method", "image_kind", "link_of", "move", "other_free_gpus", "place_images", "place_in_queue", "plan",
            "plan_continuation", "queue_position", "queue_positions", "quick_settings", "read_fields", "read_options",
-           "resolve_device", "resume", "shares_test_images", "start_maps", "stop", "submit", "waiting_analyses",
-           "waiting_runs", "wake", "wants_maps", "why_not_comparable", "withdraw_maps", "write_fields", "write_option"]
+           "resolve_device", "resume", "shares_test_images", "start_maps", "start_wanted", "stop", "submit",
+           "waiting_analyses", "waiting_runs", "wake", "wants_maps", "why_not_comparable", "withdraw_maps",
+           "write_fields", "write_option"]

@@ -9,7 +9,7 @@ import numpy as np
 from udml_core.base.arrays import Integers
 from udml_core.data.augmentation import CROPS, Augmentation
 from udml_core.data.dataset import Dataset
-from udml_core.data.encoders import activation_bytes, feature_width, image_seconds, late_share
+from udml_core.data.encoders import EncoderSpec, activation_bytes, feature_width, image_seconds, late_share
 from udml_core.data.features import features_path, views_path
 from udml_core.data.speed import measured_speed, record_speed
 from udml_core.runs import Spec
@@ -81,8 +81,13 @@ def estimate(spec: Spec, dataset: Dataset) -> Estimate:
 
 
 def encoding_kind(spec: Spec) -> str:
+    """Return the kind of speed of reading and encoding an image in a run."""
+    return image_kind(spec.encoder, spec.device)
+
+
+def image_kind(encoder: EncoderSpec, device: str) -> str:
     """Return the kind of speed of reading and encoding an image."""
-    return f"image {spec.encoder.key} {spec.device}"
+    return f"image {encoder.key} {device}"
 
 
 def view_kind(spec: Spec) -> str:

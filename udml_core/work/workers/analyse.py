@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
-from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.encoders import Encoder, choose_spec
-from udml_core.data.features import features_of
-from udml_core.data.refinement_views import View, view_features_of_some
+from udml_core.data.judging import encoder_title, judge_features, judge_views
+from udml_core.exploration.race import Setup
 from udml_core.methods import Embedder
 from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs import Run
@@ -28,20 +28,19 @@ from udml_core.runs.analyses import (
     create_analysis,
     find_analysis,
 )
-from udml_core.runs.analyses.kinds.opinion import OF_TABLE
 from udml_core.runs.search import Frames, view_embeddings
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs import resolve_device
+from udml_core.work.workers import candidates
+from udml_core.work.workers.candidates import Trainer
 from udml_core.work.workers.execute import Reporter, execute
 from udml_core.work.workers.follow_up import yielding
 
-OTHER_VIEW = View(zoom=0.85, flip=True)
-"""The other view of an image that tells how steady a judge is."""
 LEAST = 10
 """Smallest number of images for which neighborhoods, and therefore maps, are meaningful."""
 
 
-def work(analysis: Analysis, background: bool = False) -> Status:
+def work(analysis: Analysis, background: bool = False, train: Trainer | None = None) -> Status:
     """Compute an analysis and store its result.
 
     A failure is recorded in the status, not raised.
@@ -49,11 +48,12 @@ def work(analysis: Analysis, background: bool = False) -> Status:
     Args:
         analysis: The analysis.
         background: Whether to pause while a run trains.
+        train: Executes the runs that the analysis needs.
     """
     def compute_and_store(reporter: Reporter) -> None:
         reporter.change(state="running", started=time.time(), phase="starting", share=0.0)
         report = yielding(analysis, reporter) if background else reporter.share
-        analysis.write_result(compute(analysis.run, analysis.spec(), report))
+        analysis.write_result(compute(analysis.run, analysis.spec(), report, train))
 
     return execute(analysis, compute_and_store)
 
@@ -69,23 +69,24 @@ def keep(run: Run, spec: AnalysisSpec, report: Report) -> Analysis:
     return create_analysis(run, spec, state="done", result=compute(run, spec, report))
 
 
-def compute(run: Run, spec: AnalysisSpec, report: Report) -> dict[str, Array]:
+def compute(run: Run, spec: AnalysisSpec, report: Report, train: Trainer | None = None) -> dict[str, Array]:
     """Compute the arrays of a result.
 
     Raises:
         UserError: There are too few images, or the data set is missing.
     """
-    return spec.build_kind().compute(StoredMaterial(run, spec, report))
+    return spec.build_kind().compute(StoredMaterial(run, spec, report, train))
 
 
 class StoredMaterial:
     """The input of an analysis: a run's embeddings, images and frozen features."""
 
-    def __init__(self, run: Run, request: AnalysisSpec, report: Report) -> None:
+    def __init__(self, run: Run, request: AnalysisSpec, report: Report, train: Trainer | None = None) -> None:
         self.run = run
         self.report = report
         self.spec = run.spec()
         self._request = request
+        self._train = train
 
     @cached_property
     def dataset(self) -> Dataset:
@@ -148,31 +149,45 @@ class StoredMaterial:
         return self.spec.backbone
 
     def judge_features(self, backbone: str) -> Array:
-        """Return the features (n, d) of all images by another encoder than the run's, computed on first use.
+        """Return the features (n, d) of all images by another encoder than the run's, computed on first use."""
+        def report(share: float, step: str) -> None:
+            self.report(share, f"judge {encoder_title(backbone)}: {step}")
+
+        return judge_features(self.dataset, backbone, report, resolve_device("auto"))
+
+    def judge_views(self, backbone: str, indices: Array) -> Array | None:
+        """Return a judge's features (m, d) of another view of some images; None if it is a table of vectors."""
+        return judge_views(self.dataset, backbone, indices, resolve_device("auto"))
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run."""
+        return self.run.id
+
+    def of(self, setup: Setup) -> StoredMaterial:
+        """Return the material of the run whose embedding a search refines; train it first unless it is finished.
 
         Raises:
-            UserError: A table of vectors has another number of rows.
+            UserError: The run is not possible, or was not finished.
         """
-        if backbone.startswith(OF_TABLE):
-            vectors = catalog.load(backbone.removeprefix(OF_TABLE)).vectors
-            if vectors is None or len(vectors) != len(self.dataset):
-                rows = "no vectors" if vectors is None else f"{len(vectors):,} rows"
-                raise UserError(f"{backbone} should hold a vector for each of the {len(self.dataset):,} images, in "
-                                f"their order; got {rows}.")
-            return vectors
+        run = candidates.finish_candidate(self.run, self.dataset, setup, self._train, self.report)
+        return StoredMaterial(run, self._request, self.report, self._train)
 
-        def report(share: float, step: str) -> None:
-            self.report(share, f"judge {backbone}: {step}")
+    def training_seconds(self, setup: Setup) -> float:
+        """Return the expected seconds until `of` returns; 0 if the run is finished."""
+        return candidates.training_seconds(self.run, self.dataset, setup)
 
-        return features_of(self.dataset, self._judge(backbone), report)
+    def feature_seconds(self, backbone: str, views: Views | None = None) -> float:
+        """Return the expected seconds of features that are not stored: of the images, or of their views."""
+        return candidates.feature_seconds(self.run, self.dataset, backbone, views)
 
-    def judge_views(self, backbone: str, indices: Array) -> Array:
-        """Return the features (m, d) of `OTHER_VIEW` of some images by another encoder than the run's."""
-        return view_features_of_some(self.dataset, self._judge(backbone), OTHER_VIEW, indices)
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Store a finished part of the result, which others can read at once."""
+        analysis_at(self.run, self._request).append_part(row)
 
-    def _judge(self, backbone: str) -> Encoder:
-        spec = choose_spec(backbone, self.dataset.native_size, self.dataset.gray)
-        return Encoder(spec).to(resolve_device("auto"))
+    def parts(self) -> list[dict[str, Any]]:
+        """Return the parts that an earlier attempt has stored."""
+        return analysis_at(self.run, self._request).parts()
 
     def source(self, kind: OnMap) -> tuple[AnalysisKind, Array, Array, Array]:
         """Return the map that an analysis starts from.

@@ -16,7 +16,7 @@ import psutil
 import torch
 
 from udml_core.base.errors import UserError
-from udml_core.data.dataset import step_name
+from udml_core.data.dataset import Report, step_name
 from udml_core.methods.shared.distributed import is_shared, will_restart
 from udml_core.runs.tasks import RESERVE_BYTES, Status, Task
 
@@ -35,8 +35,10 @@ class Reporter:
         status: The last written status.
     """
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, follow: Report = lambda _share, _phase: None) -> None:
+        """Write the status of a task; `follow` receives the progress too."""
         self._task = task
+        self._follow = follow
         self._last = 0.0
         self.status = task.stored_status()
 
@@ -56,6 +58,7 @@ class Reporter:
             StopRequestedError: A stop was requested.
             UserError: The task's folder was removed.
         """
+        self._follow(share, phase)
         if step_name(phase) != step_name(self.status.phase) or time.monotonic() - self._last > HEARTBEAT:
             self.stop_if_requested()
             self.change(share=share, phase=phase)
@@ -75,7 +78,7 @@ class Reporter:
             _stop()
 
 
-def execute(task: Task, work: Callable[[Reporter], None]) -> Status:
+def execute(task: Task, work: Callable[[Reporter], None], follow: Report = lambda _share, _phase: None) -> Status:
     """Execute a task in this process, unless it is done.
 
     A stop or a failure is recorded in the status, not raised.
@@ -83,6 +86,7 @@ def execute(task: Task, work: Callable[[Reporter], None]) -> Status:
     Args:
         task: The task.
         work: The work; it reports its progress to the given reporter.
+        follow: Receives the progress too.
 
     Returns:
         The final status.
@@ -91,7 +95,7 @@ def execute(task: Task, work: Callable[[Reporter], None]) -> Status:
     with task.lock().acquire(timeout=5):
         if task.stored_status().state == "done":
             return task.stored_status()
-        reporter = Reporter(task)
+        reporter = Reporter(task, follow)
         if task.stop_requested():
             reporter.change(state="stopped", finished=time.time(), message="Stopped.")
             return reporter.status

@@ -68,6 +68,11 @@ def work(run: Run, analyse: bool = True) -> Status:
     return execute(run, lambda reporter: _on_free_device(run, reporter, analyse))
 
 
+def work_aside(run: Run, report: Report) -> Status:
+    """Execute a run as a part of another task, which receives its progress; no map or graph follows."""
+    return execute(run, lambda reporter: _on_free_device(run, reporter, analyse=False), report)
+
+
 def assist(run: Run, device: str) -> None:
     """Share the training of a run with the process that executes it.
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from udml_core.base.arrays import Integers, evenly_spaced
 from udml_core.base.errors import UserError
 from udml_core.numerics.refinement.recipe import Recipe
-from udml_core.runs.analyses.fields import REFINED, Frames, Images
+from udml_core.runs.analyses.fields import REFINED, Frames, Images, Judges
 from udml_core.runs.analyses.kind import AnalysisKind, Arrays, Material
 from udml_core.runs.analyses.kinds.refine import fit_refiner
 
@@ -24,8 +24,6 @@ JUDGES = ("efficientnet-lite0", "squeezenet", "pixels")
 """The encoders that judge by default; the run's own does not."""
 WEAK = ("pixels",)
 """Judges that need another one beside them: they see color and place, hardly content."""
-OF_TABLE = "table:"
-"""Beginning of the name of a judge whose features are a file of vectors with a row for each image."""
 QUESTIONS = {"first result": "first_results", "whole group": "groups"}
 """The attribute of an opinion by its name in words."""
 SHOWN = ("difference", "low", "high")
@@ -123,8 +121,7 @@ class SecondOpinion(AnalysisKind):
 
     scope: Images = "test"
     frames: Frames = ("frozen", "final")
-    judges: Annotated[tuple[str, ...], Field(min_length=1, max_length=10)] = JUDGES
-    """The encoders that judge, or table:FILE for vectors of the same images; the run's own encoder is left out."""
+    judges: Judges = JUDGES
     recipes: Annotated[tuple[str, ...], Field(max_length=50)] = ()
     """Refinements of the first frame that are compared with it as well."""
 
@@ -139,15 +136,12 @@ class SecondOpinion(AnalysisKind):
             Recipe.parse(recipe)
 
     def check_run(self, run: Run) -> None:
-        """Reject a table of embeddings, unknown judges, and judges that took part in the run."""
-        from udml_core.data.encoders import check_backbone, check_reads_images
+        """Reject unknown judges, judges that took part in the run, and raw pixels alone."""
+        from udml_core.data.judging import check_judge
 
         spec = run.spec()
-        encoders = [judge for judge in self.judges if not judge.startswith(OF_TABLE)]
-        if encoders:
-            check_reads_images(spec.encoder, "A second opinion", f"Let a second table judge (judges={OF_TABLE}FILE)")
-        for judge in encoders:
-            check_backbone(judge)
+        for judge in self.judges:
+            check_judge(judge, spec.encoder.reads_images)
         independent = self.independent(spec.backbone)
         if not independent:
             raise UserError(f"{spec.backbone} took part in this run and cannot judge it. Choose another judge, such as "
@@ -191,8 +185,8 @@ class SecondOpinion(AnalysisKind):
         for name in self.independent(material.backbone):
             features = material.judge_features(name)[indices]
             check_judge(features, material.vectors("frozen", indices))
-            is_table = name.startswith(OF_TABLE)  # it has no other views
-            judges[name] = Judge.of(features, None if is_table else (seen, material.judge_views(name, indices[seen])))
+            views = material.judge_views(name, indices[seen])
+            judges[name] = Judge.of(features, None if views is None else (seen, views))
         return judges
 
     def _ranking(self, material: Material, name: str, indices: Integers, queries: Integers,

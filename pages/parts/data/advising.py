@@ -1,0 +1,248 @@
+"""Find the best search of a data set: the choices, the live race, and what to do with its winner."""
+
+from __future__ import annotations
+
+import html
+import time
+
+import streamlit as st
+
+from udml_core.base.errors import duration
+from udml_core.data.dataset import Dataset
+from udml_core.data.encoders import EncoderSpec
+from udml_core.exploration.race import Outcome, Race, Serves
+from udml_core.exploration.race_words import advice_words, setup_words
+from udml_core.runs import Run, find_run, runs_folder
+from udml_core.runs.analyses import Analysis, AnalysisSpec, find_analysis, plan_analysis
+from udml_core.runs.analyses.kinds.advice import Advice
+from udml_core.runs.tasks import ADVICE, LIVE_STATES
+from udml_core.work import jobs
+from udml_core.work.jobs.advising import (
+    find_advice,
+    newest_advice,
+    race_of,
+    start_advice,
+    use_outcome,
+    withdraw_advice,
+)
+
+from ..shell.address import choose_segment
+from ..shell.run_status import ICONS, UNSEEN, escaped
+from ..shell.user_errors import keep_user_errors, show_user_errors
+from .computed import choose_backbone, chosen_encoder
+from .race import show_race
+
+ACTION, ICON = "Find the best search", ":material/trophy:"
+BUDGETS = {"2": "2 minutes", "5": "5 minutes", "15": "15 minutes"}
+WORDS: dict[Serves, str] = {"first": "The first result", "groups": "The whole group"}
+MEANINGS: dict[Serves, str] = {
+    "first": "The nearest image should show the same kind of thing.",
+    "groups": "All images of the same kind should come before all others."}
+USED = "advice-used"
+"""Session key of a search that is made usable: runs of start and search, refinement, and the page that opens it."""
+SHOWN = "advice-shown"
+"""Session key that says that the choices were shown, so that they are the user's from now on."""
+JUDGMENTS = 20
+
+
+def show_advice(dataset: Dataset) -> None:
+    """Show the choices of a race, and the race with these choices if there is one."""
+    if dataset.is_table:
+        st.info("Judges read images, and this data set is a table of vectors. A second table of vectors of the same "
+                "images can judge: `udml advise TABLE --judges other.parquet`.", icon=":material/info:")
+        return
+    encoder = chosen_encoder(dataset)
+    spec = _choose(dataset, encoder)
+    state = find_advice(dataset, encoder, spec, runs_folder())
+    key = f"{spec.id}-{dataset.fingerprint[:12]}-{encoder.key}"
+    if _open_used():
+        return
+    if state.analysis is None and state.is_wanted and state.run is not None:
+        _await_features(dataset, encoder, spec, state.run)
+    elif state.analysis is None:
+        _offer(dataset, encoder, spec, key)
+    elif state.analysis.status().state in LIVE_STATES:
+        _show_live(state.analysis, key)
+    else:
+        _show_ended(state.analysis, key)
+
+
+def _choose(dataset: Dataset, encoder: EncoderSpec) -> AnalysisSpec:
+    """Choose the time and what the search serves; a link without them shows the newest race of these images."""
+    if not {"budget", "serves"} & set(st.query_params) and SHOWN not in st.session_state:
+        newest = newest_advice(dataset, encoder, runs_folder())
+        kind = None if newest is None else newest.build_kind()
+        if isinstance(kind, Advice):
+            st.query_params.update(budget=f"{kind.budget:g}", serves=kind.serves)
+    st.session_state[SHOWN] = True
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        budget = choose_segment("Time", "budget", BUDGETS, "5",
+                                help="For the judges and all candidates. What does not fit is listed as not tried.")
+        served = choose_segment("What must be right?", "serves", WORDS, "first")
+        choose_backbone(encoder)
+    st.caption(MEANINGS[served])
+    return plan_analysis(Advice, budget=float(budget), serves=served)
+
+
+def _offer(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, key: str) -> None:
+    """Show what a race does, and the button that starts it."""
+    st.markdown("Starts from the features of the backbone and tries views, whitening, averages of neighbors, "
+                "re-ranking, short training without labels and other backbones, one after the other. A step stays "
+                "only if **an encoder that took no part** prefers its results. No label is read.")
+    clicked = st.button(ACTION, type="primary", icon=ICON, key="advice-start",
+                        help="Runs in the background: you can leave the page or close the browser.")
+    with keep_user_errors(key, dataset.fingerprint, clicked):
+        if clicked:
+            start_advice(dataset, encoder, spec, runs_folder())
+            st.rerun()
+
+
+@st.fragment(run_every="1s")
+@show_user_errors()
+def _await_features(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, run: Run) -> None:
+    """Show the progress of the features, after which the race starts; run the page again then."""
+    state, status = find_advice(dataset, encoder, spec, runs_folder()), run.status()
+    if state.analysis is not None or not state.is_wanted:
+        st.rerun(scope="app")
+    if status.state not in LIVE_STATES:
+        jobs.start_wanted(runs_folder())
+        if status.state != "done":
+            st.error(f"The features are {status.state}. {status.message}", icon=":material/error:")
+        return
+    line = f"First the features: {status.phase or 'waiting for the device'}"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.progress(min(1.0, status.share), f"{line}. The race follows, even if you leave the page.")
+        if st.button("Cancel", icon=":material/stop:", key="advice-cancel-features", type="tertiary"):
+            withdraw_advice(run)
+            jobs.stop(run)
+            st.rerun(scope="app")
+    _say(line)
+
+
+@st.fragment(run_every="1s")
+@show_user_errors()
+def _show_live(analysis: Analysis, key: str) -> None:
+    """Show the race while it runs; run the page again when it ends."""
+    status = analysis.status()
+    if status.state not in LIVE_STATES:
+        st.rerun(scope="app")
+    race = race_of(analysis)
+    spent = f"{duration(time.time() - status.started)} of {race.budget:g} min" if status.started else "waiting"
+    line = f"{spent}: {status.phase or 'starting'}"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.progress(min(1.0, status.share), f"{line}. {advice_words(race, is_done=False)}")
+        if st.button("Cancel", icon=":material/stop:", key="advice-cancel", type="tertiary",
+                     help="Finished candidates stay, and the race can be continued."):
+            with st.spinner("Stopping …"):
+                jobs.stop(analysis)
+            st.rerun(scope="app")
+    _say(f"{len(race.outcomes)} candidates judged. {advice_words(race, is_done=False)}")
+    show_race(race, f"race-{key}")
+
+
+def _show_ended(analysis: Analysis, key: str) -> None:
+    """Show a race that ended, and what to do with its winner."""
+    status, race = analysis.status(), race_of(analysis)
+    is_done = status.state == "done"
+    if not is_done:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            reason = " ".join(filter(None, (status.message, ADVICE[status.state])))
+            st.warning(f"{ICONS[status.state]} The race is {status.state}. {escaped(reason)}")
+            if st.button("Continue", icon=":material/replay:", key="advice-continue"):
+                with show_user_errors():
+                    jobs.resume(analysis)
+                    st.rerun()
+    words = escaped(advice_words(race, is_done))
+    if race.best is not None:
+        st.success(f"**{words}**", icon=ICON)
+    elif race.is_judged or not is_done:
+        st.info(words, icon=ICON)
+    else:
+        st.warning(words, icon=":material/help:")
+    _show_actions(race, is_done)
+    show_race(race, f"race-{key}")
+
+
+def _show_actions(race: Race, is_done: bool) -> None:
+    """Show the buttons that use the winner, confirm it by judgments, or use another candidate."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if race.best is not None:
+            _use_button("Use this", ":material/image_search:", race, race.best, "retrieval",
+                        "Search with it. A refinement of all images is computed first, in seconds.")
+            _use_button(f"Confirm with {JUDGMENTS} judgments", ":material/thumbs_up_down:", race, race.best, "compare",
+                        "You see a query and the results in which both searches differ, without their names.")
+        elif is_done and race.is_judged:
+            st.page_link("pages/retrieval.py", label="Search with the frozen features", icon=":material/image_search:",
+                         query_params={"run": race.run})
+        others = {outcome.name: outcome for outcome in race.outcomes
+                  if outcome.state == "judged" and outcome != race.best}
+        if others:
+            with st.popover("Use another candidate", icon=":material/list:"):
+                name = st.selectbox("Candidate", list(others), key="advice-other")
+                st.caption(escaped(setup_words(race, others[name].setup)).capitalize())
+                _use_button("Use it", ":material/image_search:", race, others[name], "retrieval", "Search with it.")
+
+
+def _use_button(label: str, icon: str, race: Race, outcome: Outcome, page: str, help_text: str) -> None:
+    """Show a button that makes a candidate's search usable, and then opens a page with it."""
+    primary = outcome == race.best and page == "retrieval"
+    if st.button(label, icon=icon, key=f"advice-{page}-{label[:6]}", help=help_text,
+                 type="primary" if primary else "secondary"):
+        with show_user_errors():
+            run, refinement = use_outcome(outcome, runs_folder())
+            st.session_state[USED] = race.run, run.id, refinement and refinement.id, page
+            st.rerun()
+
+
+def _open_used() -> bool:
+    """Open the page of a search that was chosen, as soon as its refinement is there; return whether one is awaited."""
+    if USED not in st.session_state:
+        return False
+    start, run_id, refinement_id, page = st.session_state[USED]
+    with show_user_errors():
+        run = find_run(run_id, runs_folder())
+        refinement = None if refinement_id is None else find_analysis(run, refinement_id)
+        if refinement is not None and refinement.status().state in LIVE_STATES:
+            _await_refinement(refinement)
+            return True
+        del st.session_state[USED]
+        if refinement is not None and not refinement.is_done():
+            st.error(f"The refinement is {refinement.status().state}. {refinement.status().message}",
+                     icon=":material/error:")
+            return False
+        st.switch_page(f"pages/{page}.py", query_params=judge_link(start, run_id, refinement_id) if page == "compare"
+                       else search_link(run_id, refinement_id))
+    st.session_state.pop(USED, None)  # the run was removed
+    return False
+
+
+@st.fragment(run_every="0.5s")
+@show_user_errors()
+def _await_refinement(refinement: Analysis) -> None:
+    """Show the progress of a refinement; run the page again when it ends."""
+    status = refinement.status()
+    if status.state not in LIVE_STATES:
+        st.rerun(scope="app")
+    st.progress(min(1.0, status.share), f"Refining all images: {status.phase or 'starting'}. The search opens then.")
+
+
+def search_link(run_id: str, refinement_id: str | None) -> dict[str, str]:
+    """Return the address parameters of the page Retrieval for a search."""
+    return {"run": run_id} | ({"refined": refinement_id} if refinement_id else {})
+
+
+def judge_link(start: str, run_id: str, refinement_id: str | None) -> dict[str, str]:
+    """Return the address parameters of the part Judge of the page Compare: frozen features against a search.
+
+    Args:
+        start: Id of the run of the frozen features.
+        run_id: Id of the run of the search.
+        refinement_id: Id of its refinement; None for the run's own embedding.
+    """
+    return {"part": "Judge", "runs": ".".join(dict.fromkeys((start, run_id))), "a": f"{start}:frozen",
+            "b": f"{run_id}:{refinement_id or 'final'}"}
+
+
+def _say(line: str) -> None:
+    """Tell screen readers what has changed."""
+    st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>')

@@ -1,0 +1,210 @@
+"""The view Best search of the page Data: its choices, a race in progress and finished, and what its winner opens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.parts.data import computed
+from pages.parts.data.advising import judge_link, search_link
+from pages.parts.data.race import race_table, result_of
+from tests.app.opening import opened, texts
+from tests.exploration.test_race import comparison
+from tests.running import worked, write_digits
+from udml_core.data import catalog
+from udml_core.exploration.race import Outcome, Race, Setup
+from udml_core.runs import Run, list_runs, runs_folder
+from udml_core.runs.analyses import Analysis, create_analysis, list_analyses, plan_analysis
+from udml_core.runs.analyses.kinds.advice import Advice
+from udml_core.runs.analyses.kinds.refine import Refinement
+from udml_core.runs.tasks import Status
+from udml_core.work.jobs.advising import wanted_advice
+from udml_core.work.workers import analyse as worker
+
+SPEC = plan_analysis(Advice, budget=2.0, serves="groups")
+LINK = {"dataset": "digits", "view": "advice", "budget": "2", "serves": "groups"}
+
+
+@pytest.fixture(autouse=True)
+def _pixels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(computed, "DEFAULT_BACKBONE", "pixels")
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The tasks that would be executed."""
+    tasks: list[Any] = []
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda task, *_: tasks.append(task))
+    return tasks
+
+
+@pytest.fixture
+def frozen() -> Run:
+    """A finished run of the pixels of all digits."""
+    return worked(runs_folder(), method="frozen", split="all")
+
+
+def outcomes(run: Run) -> list[Outcome]:
+    """Return one outcome of each kind."""
+    def judged(name: str, recipe: str, first: Any, groups: Any, **rest: Any) -> Outcome:
+        of = comparison(first, groups)
+        return Outcome(name=name, setup=Setup(backbone="pixels", recipe=recipe), against_best=of, against_start=of,
+                       run=run.id, seconds=1.5, kept=of.earns_its_place("groups"), **rest)
+
+    return [judged("Views *bold*", "views", "worse", "worse"), judged("Whitening", "whiten", "cannot tell", "better"),
+            judged("Averaging", "whiten+average", "worse", "cannot tell"),
+            judged("Diffusion", "whiten+diffuse", "worse", "better"),
+            Outcome(name="PLM", setup=Setup(backbone="pixels", method="plm"), state="not tried", seconds=200),
+            Outcome(name="SqueezeNet 1.1", setup=Setup(backbone="squeezenet"), state="not possible",
+                    reason="No judge is left.")]
+
+
+def finished(run: Run, rows: list[Outcome], reason: str = "") -> Analysis:
+    race = Race(serves="groups", budget=2, start=Setup(backbone="pixels"), run=run.id, outcomes=tuple(rows),
+                titles={"judge": "A judge"}, reason=reason)
+    return create_analysis(run, SPEC, state="done", result={"race": np.array(race.model_dump_json())})
+
+
+def button(test: AppTest, label: str) -> Any:
+    return next(button for button in test.button if button.label == label)
+
+
+def charts(test: AppTest) -> list[str]:
+    """Return the text alternatives of the charts."""
+    return [element.proto.alt for element in test.get("plotly_chart")]
+
+
+def test_the_gallery_leads_to_the_choices_of_a_race(launched: list[Any]) -> None:
+    test = opened("data", dataset="digits")
+    button(test, "Find the best search").click().run()
+    assert test.query_params["view"] == ["advice"] or test.query_params["view"] == "advice"
+    assert "an encoder that took no part" in texts(test)
+    assert "The nearest image should show the same kind of thing." in texts(test)
+    assert not list_runs(runs_folder())
+    assert not launched
+
+
+def test_a_click_starts_the_features_and_notes_the_race(launched: list[Any]) -> None:
+    test = opened("data", **LINK)
+    button(test, "Find the best search").click().run()
+    (run,) = launched
+    assert (run.spec().split, run.spec().backbone) == ("all", "pixels")
+    assert wanted_advice(run) == SPEC
+    assert not test.exception
+    assert "Find the best search" not in [button.label for button in test.button]
+    button(test, "Cancel").click().run()
+    assert wanted_advice(run) is None
+    assert run.status().state == "stopped"
+    assert button(test, "Find the best search")
+
+
+def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candidate(frozen: Run) -> None:
+    finished(frozen, outcomes(frozen))
+    test = opened("data", **LINK)
+    assert not test.exception
+    assert test.success[0].value.startswith("**Best search\\: whitening. Compared with the frozen features")
+    words = texts(test)
+    assert "Views \\*bold\\*" in words, "names are escaped"
+    assert "Diffusion (refines the images at hand)" in words.replace("\\", "")
+    assert "Not tried in 2 minutes: PLM (about 3 min)." in words.replace("\\", "")
+    assert "SqueezeNet 1.1\\: not possible. No judge is left." in words
+    (alt,) = charts(test)
+    assert alt.startswith("Gain of 4 candidates over the frozen features: Views *bold* -0.020; Whitening +0.020")
+
+
+def test_a_link_without_choices_shows_the_newest_race(frozen: Run) -> None:
+    finished(frozen, outcomes(frozen))
+    test = opened("data", dataset="digits", view="advice")
+    assert test.success
+    assert {name: test.query_params[name] for name in ("budget", "serves")} in (
+        {"budget": "2", "serves": "groups"}, {"budget": ["2"], "serves": ["groups"]})
+
+
+@pytest.mark.parametrize(("reason", "rows", "said"), [
+    ("", [0], "Nothing beats the frozen features: search with these."), ("Cannot tell: install timm.", [], "timm"),
+    ("", [4], "No candidate was judged in this time.")])
+def test_a_race_without_a_winner_says_why(frozen: Run, reason: str, rows: list[int], said: str) -> None:
+    finished(frozen, [outcomes(frozen)[row] for row in rows], reason)
+    test = opened("data", **LINK)
+    assert not test.success
+    assert said in "".join(element.value for element in (*test.info, *test.warning)).replace("\\", "")
+    assert "Use this" not in [button.label for button in test.button]
+    links = [link.proto.label for link in test.get("page_link")]
+    assert ("Search with the frozen features" in links) == (rows == [0])
+
+
+def test_a_stopped_race_keeps_its_candidates_and_can_be_continued(frozen: Run, launched: list[Any]) -> None:
+    analysis = create_analysis(frozen, SPEC)
+    for outcome in outcomes(frozen)[:2]:
+        analysis.append_part(outcome.model_dump(mode="json"))
+    analysis.write_status(Status(state="stopped", message="Stopped."))
+    test = opened("data", **LINK)
+    assert "Best search so far\\: whitening." in test.success[0].value
+    assert button(test, "Use this")
+    button(test, "Continue").click().run()
+    assert launched == [analysis]
+    assert "Continue" not in [button.label for button in test.button]
+    assert len(charts(test)) == 1, "a race in progress shows its judged candidates"
+
+
+def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def compute(task: Analysis, *_: Any) -> None:
+        task.write_result(worker.compute(task.run, task.spec(), lambda *_: None))
+        task.write_status(Status(state="done"))
+
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", compute)
+    finished(frozen, outcomes(frozen)[:2])
+    test = opened("data", **LINK)
+    button(test, "Use this").click().run()
+    (refinement,) = list_analyses(frozen, Refinement)
+    assert refinement.spec().recipe == "whiten"
+    assert test.title[0].value == "Retrieval"
+    assert refinement.id in str(test.query_params)
+
+
+def test_links_name_the_search_and_the_judgments() -> None:
+    assert search_link("run", None) == {"run": "run"}
+    assert search_link("run", "refine-1") == {"run": "run", "refined": "refine-1"}
+    assert judge_link("run", "run", "refine-1") == {"part": "Judge", "runs": "run", "a": "run:frozen",
+                                                    "b": "run:refine-1"}
+    assert judge_link("run", "other", None) == {"part": "Judge", "runs": "run.other", "a": "run:frozen",
+                                                "b": "other:final"}
+
+
+def test_a_table_of_vectors_says_which_judge_it_needs(tmp_path: Path) -> None:
+    np.save(tmp_path / "own.npy", np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32))
+    name = str(tmp_path / "own.npy")
+    catalog.remember_table(catalog.find(name))  # type: ignore[arg-type]
+    try:
+        test = opened("data", dataset=name, view="advice")
+        assert "A second table of vectors" in test.info[0].value
+        assert "Find the best search" not in [button.label for button in test.button]
+    finally:
+        catalog.forget(Path(name))
+
+
+def test_a_folder_of_few_images_says_how_many_a_race_needs(tmp_path: Path) -> None:
+    folder = write_digits(tmp_path / "few", 12, by_class=False)
+    catalog.remember(str(folder))
+    try:
+        test = opened("data", dataset=str(folder), view="advice")
+        button(test, "Find the best search").click().run()
+        assert not test.exception
+        assert test.error[0].value == "Advice needs at least 20 images, got 12. Add images."
+        assert not list_runs(runs_folder())
+    finally:
+        catalog.forget(folder)
+
+
+def test_the_table_and_the_results_of_a_race_name_verdicts(frozen: Run) -> None:
+    rows = outcomes(frozen)
+    race = Race(serves="groups", budget=2, start=Setup(backbone="pixels"), run="run", outcomes=tuple(rows))
+    assert [result_of(outcome, race) for outcome in rows[:4]] == [
+        "worse", "better, kept", "no clear difference", "better, not kept"]
+    frame = race_table(race)
+    assert frame["Candidate"].tolist() == ["Views *bold*", "Whitening", "Averaging", "Diffusion"]
+    assert frame["Verdict on groups"].tolist() == ["worse", "better", "cannot tell", "better"]

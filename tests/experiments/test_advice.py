@@ -1,0 +1,72 @@
+"""The record of the advice: images without classes, and how its regret is counted."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments import advice
+from experiments.advice import TRIALS, Trial, choose_images, hidden_images, scored
+from tests.exploration.test_race import comparison
+from tests.running import write_digits
+from udml_core.data import catalog
+from udml_core.exploration.race import Outcome, Race, Setup
+from udml_core.results.records import FOLDER
+
+
+def test_a_trial_has_as_many_images_of_each_class_in_random_order() -> None:
+    dataset = catalog.load("digits")
+    assert dataset.labels is not None
+    chosen = choose_images(dataset, Trial("digits", 200))
+    assert set(Counter(dataset.labels[chosen].tolist()).values()) == {20}
+    assert (np.diff(dataset.labels[chosen]) == 0).mean() < 0.3
+    half = choose_images(dataset, Trial("digits", 100, classes=5))
+    assert set(dataset.labels[half].tolist()) == {5, 6, 7, 8, 9}, "the classes of the test half"
+
+
+def test_the_folder_of_a_trial_does_not_tell_its_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = catalog.load(str(write_digits(tmp_path / "digits", 60)))
+    monkeypatch.setitem(TRIALS, "small", Trial(str(tmp_path / "digits"), 40))
+    hidden, labels = hidden_images("small", tmp_path / "runs")
+    assert hidden.labels is None
+    assert len(hidden) == len(labels) == 40
+    assert hidden.names[:2] == ("00000.png", "00001.png")
+    own = {source.images[index].tobytes(): source.labels[index] for index in range(60)}  # type: ignore[index]
+    assert [own[hidden.images[index].tobytes()] for index in range(40)] == labels.tolist()
+    (tmp_path / "runs" / "images" / "small" / "00000.png").touch()
+    assert (hidden_images("small", tmp_path / "runs")[1] == labels).all(), "the images are copied once"
+
+
+@pytest.mark.parametrize(("serves", "advised", "regret", "of_start"), [
+    ("first", "Whitening", 1.0, 3.0), ("groups", "Whitening", 10.0, 15.0)])
+def test_the_regret_is_what_the_advice_loses_in_the_measure_that_it_serves(
+        serves: Any, advised: str, regret: float, of_start: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    truth = {"": (80.0, 30.0), "whiten": (82.0, 35.0), "rerank": (83.0, 45.0)}
+    monkeypatch.setattr(advice, "score", lambda setup, *_: dict(zip(("recall@1", "map@r"), truth[setup.recipe],
+                                                                    strict=True)))
+    rows = [Outcome(name=name, setup=Setup(backbone="net", recipe=recipe), kept=recipe == "whiten", run="run",
+                    against_best=comparison("better"), against_start=comparison("better"))
+            for name, recipe in (("Whitening", "whiten"), ("Re-ranking", "rerank"))]
+    late = Outcome(name="PLM", setup=Setup(backbone="net", method="plm"), state="not tried", seconds=99)
+    race = Race(serves=serves, budget=5, start=Setup(backbone="net"), run="run", outcomes=(*rows, late))
+    of = scored(race, catalog.load("digits"), np.arange(10) % 2, Path())
+    assert (of["advised"], of["truly best"]) == (advised, "Re-ranking")
+    assert (of["summary"]["regret"], of["summary"]["regret of the start"]) == (regret, of_start)
+    assert of["not judged"] == {"PLM": "expected 99 s"}
+    assert of["rows"]["Whitening"]["kept"]
+
+
+@pytest.mark.skipif(not (FOLDER / "advice.json").exists(), reason="the record is not measured yet")
+def test_the_advice_of_the_record_never_loses_much_against_the_start() -> None:
+    record = json.loads((FOLDER / "advice.json").read_text(encoding="utf-8"))
+    assert len(record["datasets"]) == 2 * len(TRIALS)
+    for of in record["datasets"].values():
+        assert of["summary"]["advice"] > of["summary"]["start"] - 1
+        kept = [name for name, row in of["rows"].items() if row.get("kept")]
+        assert of["advised"] == (kept[-1] if kept else "Frozen features")
+        assert of["rows"][of["advised"]][of["measure"]] == of["summary"]["advice"]

@@ -1,0 +1,136 @@
+"""The jury and the track of a race: who judges, what is ranked, and how times are learned."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.numerics.test_second_opinion import noisy, world
+from udml_core.base.errors import UserError
+from udml_core.exploration.judged_track import JudgedTrack, Pace, rank
+from udml_core.exploration.jury import Jury, combined, independent
+from udml_core.exploration.race import Setup
+from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.refinement import Recipe, Refiner
+from udml_core.numerics.second_opinion import Interval, Judge, judge_rankings
+
+COUNT = 300
+QUERIES = np.arange(0, COUNT, 2)
+
+
+class Stored:
+    """Embeddings whose rows are known, and whose seconds are counted by a clock of their own."""
+
+    def __init__(self, rows: dict[str, np.ndarray], expected: float = 10.0, takes: float = 20.0) -> None:
+        self.time, self._rows, self._expected, self._takes = 0.0, rows, expected, takes
+        self.asked = list[str]()
+
+    def clock(self) -> float:
+        return self.time
+
+    def rows(self, setup: Setup) -> np.ndarray:
+        self.time += self._takes
+        self.asked.append(setup.recipe)
+        return self._rows["views" if setup.parsed.find("views") else setup.backbone]
+
+    def seconds(self, setup: Setup) -> float:
+        return self._expected if setup.parsed.find("views") or setup.backbone != "net" else 0.0
+
+    def run_of(self, setup: Setup) -> str:
+        return setup.backbone
+
+
+def track_of(embeddings: Stored, *judges: str, spent: float = 0.0) -> JudgedTrack:
+    features = world(0)[1]
+    jury = Jury({name: Judge.of(features) for name in judges}, QUERIES)
+    return JudgedTrack(embeddings, jury, COUNT, spent, lambda setup: f"no judge for {setup.backbone}",
+                       clock=embeddings.clock)
+
+
+def test_an_encoder_that_took_part_does_not_judge_and_pixels_never_judge_alone() -> None:
+    assert independent(("a", "b", "pixels"), {"a"}) == ("b", "pixels")
+    assert independent(("a", "pixels"), {"a"}) == ()
+    assert independent(("a", "b"), {"a", "b"}) == ()
+    assert independent((), ()) == ()
+
+
+def test_the_jury_gives_the_second_opinion_of_its_judges() -> None:
+    embedding, features = world(1)
+    before, after = (nearest(rows, 30, own=QUERIES)[1] for rows in (noisy(embedding, 1.0), embedding))
+    judge = Judge.of(features)
+    of = Jury({"judge": judge, "net": judge}, QUERIES).compare(before, after, {"net"})
+    expected = judge_rankings(judge, QUERIES, before, after)
+    assert of.judges == ("judge",)
+    for measured, interval in ((of.first, expected.first_results), (of.groups, expected.groups)):
+        assert (measured.verdict, measured.difference, measured.low, measured.high) == (
+            interval.verdict, interval.difference, interval.low, interval.high)
+    with pytest.raises(UserError, match="No judge took part in neither search; got judge"):
+        Jury({"judge": judge}, QUERIES).compare(before, after, {"judge"})
+
+
+def test_several_judges_vote_and_their_intervals_are_averaged() -> None:
+    better, worse = Interval(0.2, 0.3, 0.01), Interval(0.3, 0.28, 0.005)
+    of = combined([better, worse], [1.0, 1.0])
+    assert of.verdict == "cannot tell"
+    assert of.difference == pytest.approx(0.04)
+    assert (of.low, of.high) == (pytest.approx((better.low + worse.low) / 2),
+                                 pytest.approx((better.high + worse.high) / 2))
+    assert combined([better, worse], [3.0, 1.0]).verdict == "better"
+    assert combined([better, worse], [3.0, 1.0]).difference == pytest.approx(0.07)
+
+
+def test_a_group_is_as_large_as_the_smallest_that_a_judge_sees() -> None:
+    judges = {name: Judge.of(world(seed)[1]) for name, seed in (("judge", 1), ("net", 2))}
+    assert Jury(judges, QUERIES).depth == min(judge.group for judge in judges.values())
+
+
+def test_a_refined_search_ranks_as_its_refinement_and_a_plain_one_by_its_own_distance() -> None:
+    rows = world(2)[0] * np.linspace(0.5, 2, COUNT)[:, None]
+    plain, refined = (rank(rows, Recipe.parse(text), bool(text), QUERIES, 30) for text in ("", "whiten+average:k=5"))
+    np.testing.assert_array_equal(plain, nearest(rows, 30, own=QUERIES)[1])
+    expected = Refiner("whiten+average:k=5").fit(rows).neighbors(30, QUERIES).indices
+    np.testing.assert_array_equal(refined, expected)
+    unit = rank(rows, Recipe(), True, QUERIES, 30)  # only views
+    assert (unit != plain).any(), "a refinement compares by the cosine"
+
+
+def test_better_embeddings_win_and_embeddings_are_computed_once() -> None:
+    embedding = world(0)[0]
+    stored = Stored({"net": noisy(embedding, 1.0), "views": embedding})
+    track = track_of(stored, "judge", "net")
+    start, viewed = Setup(backbone="net"), Setup(backbone="net", recipe="views")
+    assert track.compare(start, viewed).first.verdict == "better"
+    assert track.compare(viewed, Setup(backbone="net", recipe="views+average:k=3")).judges == ("judge",)
+    assert stored.asked == ["", "views"]
+    assert track.elapsed() == 40
+
+
+def test_a_search_without_a_judge_is_refused_with_a_reason() -> None:
+    track = track_of(Stored({}), "judge", "pixels")
+    own, other = Setup(backbone="net"), Setup(backbone="judge")
+    assert track.refuses(own, own) == ""
+    assert track.refuses(own, other) == "no judge for judge"
+
+
+def test_expected_times_follow_what_was_measured_and_the_earlier_attempt_counts() -> None:
+    stored = Stored({"net": world(0)[0], "views": world(0)[0], "other": world(0)[0]})
+    track = track_of(stored, "judge", spent=7.0)
+    start, viewed, other = (Setup(backbone="net"), Setup(backbone="net", recipe="views"),
+                            Setup(backbone="other", recipe="views"))
+    assert track.elapsed() == 7
+    track.compare(start, start)
+    before = track.expects(viewed)
+    assert 10 < before < 11
+    track.compare(start, viewed)
+    assert track.expects(viewed) < 1, "its embeddings are there"
+    assert track.expects(other) == pytest.approx(before + 10, abs=0.5), "encoding took twice as long as expected"
+    assert track.elapsed() == 47
+
+
+def test_a_pace_learns_each_kind_of_work_by_itself() -> None:
+    pace = Pace()
+    assert pace.correct("search", 3.0) == 3.0
+    pace.note("search", 1.0, 2.0)
+    pace.note("search", 3.0, 4.0)
+    assert pace.correct("search", 10.0) == pytest.approx(15.0)
+    assert pace.correct("encode", 10.0) == 10.0

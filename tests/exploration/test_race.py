@@ -1,0 +1,229 @@
+"""The race for the best search: its decisions with stubbed opinions, its recipes, and its sentences."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from udml_core.base.errors import UserError
+from udml_core.exploration.race import (
+    METHODS,
+    Comparison,
+    Idea,
+    Measured,
+    Outcome,
+    OutOfTimeError,
+    Race,
+    Setup,
+    Verdict,
+    list_ideas,
+    run_race,
+    with_step,
+)
+from udml_core.exploration.race_words import advice_words, outcome_words, setup_words
+from udml_core.numerics.refinement.recipe import Recipe
+from udml_core.results import benchmark
+
+START = Setup(backbone="net")
+SIGNS: Mapping[Verdict, float] = {"better": 1.0, "cannot tell": 0.0, "worse": -1.0}
+TITLES = {"net": "Net", "other": "Other"} | {name: name.upper() for name in METHODS}
+
+
+def measured(verdict: Verdict, size: float = 0.02) -> Measured:
+    difference = SIGNS[verdict] * size
+    return Measured(verdict=verdict, difference=difference, low=difference - size / 2, high=difference + size / 2)
+
+
+def comparison(first: Verdict, groups: Verdict = "cannot tell", size: float = 0.02) -> Comparison:
+    return Comparison(first=measured(first), groups=measured(groups, size), judges=("judge",))
+
+
+class Stub:
+    """A track on which each recipe has a known quality, and each comparison takes a known time."""
+
+    def __init__(self, quality: Mapping[str, float], seconds: float = 1.0, expected: Mapping[str, float] | None = None,
+                 broken: str = "nothing", late: str = "nothing", refused: str = "") -> None:
+        self.quality, self.seconds, self.expected = quality, seconds, expected or {}
+        self.broken, self.late, self.refused = broken, late, refused
+        self.time, self.compared = 0.0, list[tuple[str, str]]()
+
+    def refuses(self, _best: Setup, setup: Setup) -> str:
+        return "No judge is left." if setup.backbone == self.refused else ""
+
+    def expects(self, setup: Setup) -> float:
+        return self.expected.get(setup.recipe, self.seconds)
+
+    def elapsed(self) -> float:
+        return self.time
+
+    def run_of(self, setup: Setup) -> str:
+        return f"run of {setup.method}"
+
+    def compare(self, before: Setup, after: Setup) -> Comparison:
+        self.time += self.seconds
+        if self.broken in after.recipe:
+            raise UserError("too few images")
+        if self.late in after.recipe:
+            raise OutOfTimeError("the time is up")
+        self.compared.append((before.recipe, after.recipe))
+        gain = self.quality[after.recipe] - self.quality[before.recipe]
+        return comparison("better" if gain > 0 else "worse" if gain < 0 else "cannot tell")
+
+
+def idea(recipe: str) -> Idea:
+    """Return the candidate that adds a step."""
+    (step,) = Recipe.parse(recipe).steps
+    return Idea(recipe, lambda best: best.model_copy(update={"recipe": str(with_step(best.parsed, step))}))
+
+
+def raced(track: Stub, *recipes: str, seconds: float = 100, **rest: Any) -> list[Outcome]:
+    return list(run_race(START, [idea(recipe) for recipe in recipes], track, "first", seconds, **rest))
+
+
+@pytest.mark.parametrize(("served", "other", "serves"), [
+    (served, other, serves) for served, other in itertools.product(SIGNS, SIGNS) for serves in ("first", "groups")])
+def test_a_step_is_kept_if_it_is_better_and_the_other_measure_not_worse(
+        served: Verdict, other: Verdict, serves: Any) -> None:
+    of = comparison(served, other) if serves == "first" else comparison(other, served)
+    assert of.earns_its_place(serves) == (served == "better" and other != "worse"), "an equal loss is too large"
+
+
+def test_a_loss_in_the_other_measure_must_be_smaller_than_the_gain() -> None:
+    assert comparison("better", "worse", size=0.019).earns_its_place("first")
+    assert not comparison("better", "worse", size=0.021).earns_its_place("first")
+    assert comparison("worse", "better", size=0.021).earns_its_place("groups")
+
+
+def test_each_candidate_is_tried_on_top_of_the_best_so_far_and_must_beat_it() -> None:
+    track = Stub({"": 0, "views": 1, "views+whiten": 0.5, "views+average": 2, "views+average+rerank": 2})
+    outcomes = raced(track, "views", "whiten", "average", "rerank")
+    assert [(outcome.setup.recipe, outcome.kept) for outcome in outcomes] == [
+        ("views", True), ("views+whiten", False), ("views+average", True), ("views+average+rerank", False)]
+    assert track.compared == [("", "views"), ("views", "views+whiten"), ("", "views+whiten"),
+                              ("views", "views+average"), ("", "views+average"),
+                              ("views+average", "views+average+rerank"), ("", "views+average+rerank")]
+    whitened = outcomes[1]
+    assert whitened.against_best is not None
+    assert whitened.against_start is not None
+    assert (whitened.against_best.first.verdict, whitened.against_start.first.verdict) == ("worse", "better")
+
+
+def test_a_candidate_that_does_not_fit_into_the_time_is_listed_and_cheaper_ones_are_tried() -> None:
+    quality = {"": 0, "views": 1, "whiten": 1, "whiten+rerank": 0, "whiten+diffuse": 0}
+    track = Stub(quality, seconds=2, expected={"views": 11, "whiten+rerank": 4, "whiten+diffuse": 6})
+    outcomes = raced(track, "views", "whiten", "rerank", "diffuse", seconds=10)
+    assert [(outcome.name, outcome.state) for outcome in outcomes] == [
+        ("views", "not tried"), ("whiten", "judged"), ("rerank", "judged"), ("diffuse", "not tried")]
+    assert [outcome.seconds for outcome in outcomes] == [11, 2, 4, 6]
+    assert track.time <= 10
+
+
+def test_a_candidate_that_is_not_possible_says_why_and_the_race_goes_on() -> None:
+    outcomes = raced(Stub({"": 0, "whiten": 1, "views": 2}, broken="rerank"), "rerank", "whiten")
+    assert [outcome.state for outcome in outcomes] == ["not possible", "judged"]
+    assert outcome_words(outcomes[0], "first") == "rerank: not possible. too few images"
+    (late,) = raced(Stub({"": 0}, seconds=120, late="rerank"), "rerank", seconds=200)
+    assert outcome_words(late, "first") == "rerank: given up after 2 min, at the end of the time."
+    refused = run_race(START, [Idea("Other", lambda _best: Setup(backbone="other"))],
+                       Stub({}, refused="other"), "first", 10)
+    assert [outcome.reason for outcome in refused] == ["No judge is left."]
+
+
+def test_an_earlier_attempt_is_continued_without_comparing_again() -> None:
+    quality = {"": 0, "views": 1, "views+whiten": 2, "views+whiten+average": 3}
+    first = Stub(quality, expected={"views+whiten+average": 1000})
+    earlier = raced(first, "views", "whiten", "average")
+    assert earlier[-1].state == "not tried"
+    second = Stub(quality)
+    outcomes = raced(second, "views", "whiten", "average",
+                     known={outcome.setup: outcome for outcome in earlier})
+    assert outcomes[:2] == earlier[:2]
+    assert second.compared == [("views+whiten", "views+whiten+average"), ("", "views+whiten+average")]
+    assert outcomes[-1].kept
+
+
+def test_one_search_is_tried_once() -> None:
+    outcomes = raced(Stub({"": 0, "whiten": 0, "rerank": 0}), "whiten", "rerank", "whiten")
+    assert [outcome.name for outcome in outcomes] == ["whiten", "rerank"]
+
+
+@pytest.mark.parametrize(("before", "step", "without", "after"), [
+    ("", "whiten", (), "whiten"), ("average:k=3", "whiten", (), "whiten+average:k=3"),
+    ("whiten+average:k=3", "average:k=5,times=2", (), "whiten+average:k=5,times=2"),
+    ("views+average:k=3+rerank", "diffuse", ("average",), "views+diffuse"),
+    ("whiten+diffuse", "rerank", (), "whiten+rerank"), ("whiten+rerank", "views", (), "views+whiten+rerank")])
+def test_a_step_takes_its_usual_place(before: str, step: str, without: tuple[str, ...], after: str) -> None:
+    assert str(with_step(Recipe.parse(before), Recipe.parse(step).steps[0], without)) == after
+
+
+def test_the_ideas_begin_with_cheap_steps_and_end_with_other_encoders() -> None:
+    ideas = list_ideas(["other"], TITLES, has_images=True)
+    best = Setup(backbone="net", recipe="whiten+average:k=3")
+    setups = [idea.change(best) for idea in ideas]
+    assert [idea.name for idea in ideas][:3] == ["Test-time views", "Whitening", "Averaging with 3 neighbors"]
+    assert len({idea.name for idea in ideas}) == len(ideas)
+    assert setups[-1] == Setup(backbone="other", recipe="whiten+average:k=3")
+    assert [setup.method for setup in setups if setup and setup.method != "frozen"] == list(METHODS)
+    without = [idea for idea in ideas if idea.name.endswith("without averages")]
+    assert [idea.change(START) for idea in without] == [None] * len(without), "there are no averages to leave out"
+    tables = list_ideas(["other"], TITLES, has_images=False)
+    assert {setup.recipe.split("+")[0] for idea in tables if (setup := idea.change(START))} == {
+        "whiten", "average:k=3,alpha=3", "average:alpha=3", "average:k=20,times=2,alpha=3", "rerank",
+        "rerank:k1=40,k2=10,weight=0.1", "diffuse:k=20,alpha=0.9"}
+
+
+def test_the_methods_are_those_that_gain_in_the_record_without_labels() -> None:
+    record, gains = benchmark.read(), dict[str, list[float]]()
+    assert record is not None
+    for dataset in record.datasets.values():
+        methods = {entry.method: entry for entry in dataset.entries.values() if entry.is_method}
+        for name, entry in methods.items():
+            if entry.supervision == "none":
+                gain = entry.summary["map@r"][0] - methods["frozen"].summary["map@r"][0]
+                gains.setdefault(name, []).append(gain)
+    means = [sum(gains[name]) / len(gains[name]) for name in METHODS]
+    assert min(means) > 0
+    assert means == sorted(means, reverse=True)
+
+
+def test_sentences_state_the_verdict_the_interval_and_the_decision() -> None:
+    def words(of: Comparison, serves: Any = "first", recipe: str = "whiten") -> str:
+        return outcome_words(Outcome(name="Step", setup=Setup(backbone="net", recipe=recipe), against_best=of,
+                                     against_start=of, kept=of.earns_its_place(serves)), serves)
+
+    assert words(comparison("better")) == "Step (applies to new images): better first results (+0.020, 0.010 to " \
+                                          "0.030); kept."
+    assert words(comparison("worse", "better"), recipe="rerank") == (
+        "Step (refines the images at hand): worse first results (−0.020, −0.030 to −0.010); not kept.")
+    assert "no clear difference in groups (+0.000, −0.010 to 0.010); not kept" in words(
+        comparison("better"), "groups")
+    assert words(comparison("better", "worse", 0.01)).endswith(
+        "better first results (+0.020, 0.010 to 0.030), and groups lose less (−0.010, −0.015 to −0.005); kept.")
+    assert words(comparison("better", "worse", 0.03)).endswith(
+        "but groups lose more (−0.030, −0.045 to −0.015); not kept.")
+    split = comparison("cannot tell").model_copy(update={"first": measured("better").model_copy(
+        update={"verdict": "cannot tell"})})
+    assert "the judges disagree on first results (+0.020, 0.010 to 0.030)" in words(split)
+    late = Outcome(name="Views", setup=START, state="not tried", seconds=200)
+    assert outcome_words(late, "first") == "Views: not tried, because it takes about 3 min."
+
+
+def test_the_advice_names_the_winner_or_says_that_nothing_wins() -> None:
+    race = Race(serves="groups", budget=5, start=START, run="run", titles=TITLES)
+    assert advice_words(race) == "No candidate was judged in this time. Allow more minutes."
+    lost = Outcome(name="A", setup=Setup(backbone="net", recipe="rerank"), against_best=comparison("worse", "worse"),
+                   against_start=comparison("worse", "worse"))
+    assert advice_words(race.model_copy(update={"outcomes": (lost,)})) == (
+        "Nothing beats the frozen features: search with these.")
+    better = comparison("cannot tell", "better")
+    kept = Outcome(name="B", setup=Setup(backbone="other", method="plm", recipe="views+rerank"), kept=True,
+                   against_best=better, against_start=better)
+    won = race.model_copy(update={"outcomes": (kept, lost)})
+    assert won.best == kept
+    assert setup_words(won, kept.setup) == "Other, then PLM, then test-time views, then k-reciprocal re-ranking"
+    assert advice_words(won).endswith("Compared with the frozen features: better groups (+0.020, 0.010 to 0.030).")
+    lines = [outcome.model_dump(mode="json") for outcome in (lost, kept, lost)]
+    assert race.with_lines(lines).outcomes == (lost, kept), "a repeated search counts once"

@@ -1,0 +1,212 @@
+"""The analysis that finds the best search: its race on a run's images, and what it never reads."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.numerics.test_second_opinion import noisy, world
+from tests.running import spec, write_digits
+from udml_core.base.errors import UserError
+from udml_core.data import catalog
+from udml_core.exploration import race as race_module
+from udml_core.exploration.race import Outcome, Race, Setup
+from udml_core.runs import Run, create_run
+from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
+from udml_core.runs.analyses.kinds import advice as kind_module
+from udml_core.runs.analyses.kinds.advice import Advice
+from udml_core.work.jobs.advising import race_of, refinement_of
+from udml_core.work.workers import analyse
+from udml_core.work.workers import train as training
+
+
+class Vectors:
+    """A run of which only vectors are known; other runs are trained by noise. Reading its data set fails."""
+
+    backbone = "efficientnet-lite0"
+
+    def __init__(self, vectors: dict[str, np.ndarray], judged_by: np.ndarray, seconds: float = 0.0,
+                 name: str = "frozen") -> None:
+        self.known, self._judged_by, self._seconds, self.run_id = vectors, judged_by, seconds, name
+        self.stored, self.trained, self.phases = list[dict[str, Any]](), list[str](), list[str]()
+
+    def report(self, _share: float, step: str) -> None:
+        self.phases.append(step)
+
+    def indices(self, scope: str) -> np.ndarray:
+        assert scope == "all"
+        return np.arange(len(self._judged_by))
+
+    def vectors(self, frame: str, indices: np.ndarray) -> np.ndarray:
+        assert frame == "final"
+        return self.known[self.run_id][indices]
+
+    def view_vectors(self, _frame: str, _views: Any) -> np.ndarray:
+        return self.known["views"]
+
+    def judge_features(self, backbone: str) -> np.ndarray:
+        assert backbone == "squeezenet", "the run's own encoder never judges"
+        self.report(0.5, "features")
+        return self._judged_by
+
+    def of(self, setup: Setup) -> Vectors:
+        if setup.method not in self.known:
+            raise UserError("not on these images")
+        self.trained.append(setup.method)
+        return Vectors(self.known, self._judged_by, name=setup.method)
+
+    def training_seconds(self, _setup: Setup) -> float:
+        return self._seconds
+
+    def feature_seconds(self, _backbone: str, views: Any = None) -> float:
+        return self._seconds if views is None else 0.0
+
+    def append(self, row: dict[str, Any]) -> None:
+        self.stored.append(row)
+
+    def parts(self) -> list[dict[str, Any]]:
+        return list(self.stored)
+
+
+def material(**rest: Any) -> Vectors:
+    """Return noisy frozen features, better views, and a trained head that is worse."""
+    embedding, judged_by = world(0)
+    return Vectors({"frozen": noisy(embedding, 1.5), "views": noisy(embedding, 0.5), "plm": noisy(embedding, 4)},
+                   judged_by, **rest)
+
+
+def raced(of: Any, **fields: Any) -> Race:
+    kind = Advice(**fields)
+    return kind.result(kind.compute(of))
+
+
+def test_each_outcome_is_stored_at_once_and_the_result_holds_the_same() -> None:
+    of = material()
+    race = raced(of)
+    assert race.with_lines(of.stored) == race
+    names = [outcome.name for outcome in race.outcomes]
+    assert names[:3] == ["Test-time views", "Whitening", "Averaging with 3 neighbors"]
+    assert race.outcomes[0].kept
+    assert race.best is not None
+    assert race.best.setup.recipe.startswith("views")
+    of_plm = next(outcome for outcome in race.outcomes if outcome.setup.method == "plm")
+    assert (of_plm.state, of_plm.kept, of_plm.run) == ("judged", False, "plm")
+    assert of_plm.setup.recipe == race.best.setup.recipe, "the head is tried with the steps of the best search"
+    assert {outcome.reason for outcome in race.outcomes if outcome.setup.method == "deepcluster"} == {
+        "not on these images"}
+    assert any(phase.startswith("judge: features of SqueezeNet 1.1") for phase in of.phases)
+
+
+def test_another_encoder_needs_a_judge_that_took_no_part() -> None:
+    outcome = raced(material()).outcomes[-1]
+    assert (outcome.name, outcome.state) == ("SqueezeNet 1.1", "not possible")
+    assert "took part in neither EfficientNet-Lite0 nor SqueezeNet 1.1. Install timm" in outcome.reason
+
+
+def test_without_a_judge_the_result_says_what_to_install() -> None:
+    for judges in (("efficientnet-lite0",), ("efficientnet-lite0", "pixels")):
+        race = raced(material(), judges=judges)
+        assert race.outcomes == ()
+        assert race.reason.startswith("Cannot tell: EfficientNet-Lite0 took part in every search")
+
+
+def test_judges_that_do_not_fit_into_the_budget_are_refused_with_their_time() -> None:
+    with pytest.raises(UserError, match=r"features of SqueezeNet 1\.1, which judges, take about 50 s, and the budget"):
+        raced(material(seconds=50.0), budget=0.5)
+
+
+def test_training_that_does_not_fit_is_not_begun() -> None:
+    of = material(seconds=1000.0)
+    of.feature_seconds = lambda *_: 0.0  # type: ignore[method-assign]
+    race = raced(of, budget=1.0)
+    assert {outcome.state for outcome in race.outcomes if outcome.setup.method != "frozen"} == {"not tried"}
+    assert of.trained == []
+    assert race.best is not None
+
+
+def test_a_race_that_was_killed_continues_after_its_last_candidate() -> None:
+    whole = raced(material())
+    of, append = material(), Vectors.append
+
+    def kill_at_four(row: dict[str, Any]) -> None:
+        if len(of.stored) == 4:
+            raise KeyboardInterrupt
+        append(of, row)
+
+    of.append = kill_at_four  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        raced(of)
+    before = list(of.stored)
+    of.append = lambda row: append(of, row)  # type: ignore[method-assign]
+    race = raced(of)
+    assert of.stored[:4] == before
+    assert len(of.stored) == len(whole.outcomes), "nothing is judged twice"
+    assert [(outcome.name, outcome.kept) for outcome in race.outcomes] == [
+        (outcome.name, outcome.kept) for outcome in whole.outcomes]
+
+
+def test_a_computation_is_given_up_at_the_end_of_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = material()
+    monkeypatch.setattr(kind_module.time, "monotonic", lambda: 4.0)
+    telling = kind_module._telling(of, "words", deadline=5.0)  # type: ignore[arg-type]
+    telling.report(0.5, "step · 3 images per second")
+    counting = kind_module._telling(of, "words", count=200)  # type: ignore[arg-type]
+    counting.report(0.5, "step · 3 images per second")
+    assert of.phases == ["words · 3 images per second", "words · 100 of 200"]
+    monkeypatch.setattr(kind_module.time, "monotonic", lambda: 6.0)
+    with pytest.raises(UserError, match="time of the race is up"):
+        telling.report(0.6, "step")
+
+
+def test_only_frozen_features_of_all_images_are_raced(tmp_path: Path) -> None:
+    for run in (create_run(spec(split="all"), tmp_path), create_run(spec(method="frozen"), tmp_path)):
+        with pytest.raises(UserError, match="Advice starts from the frozen features of all images"):
+            plan_analysis(Advice).build_kind().check_run(run)
+    run = create_run(spec(method="frozen", split="all"), tmp_path)
+    plan_analysis(Advice).build_kind().check_run(run)
+    for fields, message in (({"judges": ("squeznet",)}, "got 'squeznet'"), ({"encoders": ("vgg",)}, "got 'vgg'")):
+        with pytest.raises(UserError, match=message):
+            plan_analysis(Advice, **fields).build_kind().check_run(run)
+
+
+@pytest.fixture
+def digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A finished run of the pixels of 200 digits in class folders."""
+    monkeypatch.setattr(race_module, "METHODS", ())
+    monkeypatch.setattr(kind_module, "JUDGES", ("efficientnet-lite0",))
+    folder = write_digits(tmp_path / "digits", 200)
+    run = create_run(spec(method="frozen", split="all", dataset=str(folder)), tmp_path / "runs")
+    training.work(run, analyse=False)
+    return run
+
+
+FIELDS: dict[str, Any] = {"serves": "groups", "judges": ("efficientnet-lite0",), "encoders": (), "budget": 60.0}
+
+
+def in_race(run: Run, **fields: Any) -> Race:
+    analysis = create_analysis(run, plan_analysis(Advice, **FIELDS | fields))
+    assert analyse.work(analysis, train=training.work_aside).state == "done", analysis.error()
+    return race_of(analysis)
+
+
+def without_times(race: Race) -> list[Outcome]:
+    return [outcome.model_copy(update={"seconds": 0.0}) for outcome in race.outcomes]
+
+
+def test_labels_change_nothing(digits: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same race with random labels has the same outcomes, and its winner is what the refinement gives."""
+    race = in_race(digits)
+    assert race.is_judged
+    dataset = catalog.load(digits.spec().dataset)
+    poison = np.random.default_rng(0).permutation(np.asarray(dataset.labels))
+    assert (poison != dataset.labels).mean() > 0.5
+    monkeypatch.setattr(Run, "dataset", lambda *_: dataclasses.replace(dataset, labels=poison))
+    analysis_at(digits, plan_analysis(Advice, **FIELDS)).remove()
+    assert without_times(in_race(digits)) == without_times(race)
+    assert race.best is not None, "averages of neighbors improve the pixels of digits"
+    refined: Any = analyse.keep(digits, refinement_of(race.best), lambda *_: None).result()
+    assert len(refined.indices) == 200

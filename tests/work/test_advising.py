@@ -1,0 +1,217 @@
+"""Jobs of a race: its features first, then the race; and the runs that it trains."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pages.parts.shell.run_picker import first_chosen
+from tests.running import spec, wait_for, write_digits
+from udml_core.base.errors import UserError
+from udml_core.data import catalog
+from udml_core.data.dataset import Dataset
+from udml_core.exploration.race import Outcome, Setup
+from udml_core.runs import Run, create_run, list_runs
+from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
+from udml_core.runs.analyses.kinds.advice import Advice
+from udml_core.runs.notes import Notes
+from udml_core.runs.tasks import LIVE_STATES, Status
+from udml_core.work import jobs
+from udml_core.work.jobs.advising import (
+    TRIAL,
+    find_advice,
+    newest_advice,
+    race_of,
+    refinement_of,
+    start_advice,
+    use_outcome,
+    wanted_advice,
+    withdraw_advice,
+)
+from udml_core.work.workers import candidates
+from udml_core.work.workers import train as training
+
+SPEC = plan_analysis(Advice, budget=2.0, serves="groups", judges=("efficientnet-lite0",), encoders=())
+OWN = Setup(backbone="pixels")
+PLM = Setup(backbone="pixels", method="plm", recipe="whiten")
+
+
+@pytest.fixture
+def digits(tmp_path: Path) -> Dataset:
+    return catalog.load(str(write_digits(tmp_path / "digits", 120)))
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The tasks that would be executed."""
+    tasks: list[Any] = []
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda task, *_: tasks.append(task))
+    return tasks
+
+
+def features(dataset: Dataset, root: Path) -> Run:
+    """Return the finished run of the frozen features of all images."""
+    run = create_run(spec(method="frozen", dataset=dataset.name, split="all"), root)
+    training.work(run, analyse=False)
+    return run
+
+
+def test_a_race_follows_its_features_even_if_no_page_waits_for_them(
+        digits: Dataset, tmp_path: Path, launched: list[Any]) -> None:
+    root, encoder = tmp_path / "runs", jobs.encoder_of(digits, "pixels")
+    create_run(spec(method="frozen", dataset=digits.name), root)  # a half by classes, which no race starts from
+    assert find_advice(digits, encoder, SPEC, root).run is None
+    state = start_advice(digits, encoder, SPEC, root)
+    assert state.run is not None
+    assert (state.run.spec().split, state.run.spec().method, state.analysis, state.is_wanted) == (
+        "all", "frozen", None, True)
+    assert launched == [state.run]
+    jobs.start_wanted(root)
+    assert launched == [state.run], "the features are not there yet"
+    assert newest_advice(digits, encoder, root) == SPEC
+    training.work(state.run, analyse=False)
+    jobs.wake(root)  # as the worker does at its end
+    found = find_advice(digits, encoder, SPEC, root)
+    assert found.analysis is not None
+    assert not found.is_wanted
+    assert launched == [state.run, found.analysis]
+    assert start_advice(digits, encoder, SPEC, root) == found, "it is in progress"
+    assert launched == [state.run, found.analysis]
+    assert race_of(found.analysis).start == OWN
+
+
+@pytest.mark.usefixtures("launched")
+def test_features_that_failed_get_no_race_and_a_wish_can_be_withdrawn(digits: Dataset, tmp_path: Path) -> None:
+    root, encoder = tmp_path / "runs", jobs.encoder_of(digits, "pixels")
+    run = start_advice(digits, encoder, SPEC, root).run
+    assert run is not None
+    withdraw_advice(run)
+    assert not find_advice(digits, encoder, SPEC, root).is_wanted
+    start_advice(digits, encoder, SPEC, root)
+    run.write_status(Status(state="failed"))
+    jobs.start_wanted(root)
+    assert wanted_advice(run) is None
+    assert not (run.folder / "analyses").exists()
+
+
+@pytest.mark.usefixtures("launched")
+def test_unknown_judges_are_refused_before_anything_is_computed(digits: Dataset, tmp_path: Path) -> None:
+    wrong = plan_analysis(Advice, judges=("squeznet",))
+    with pytest.raises(UserError, match="got 'squeznet'"):
+        start_advice(digits, jobs.encoder_of(digits, "pixels"), wrong, tmp_path / "runs")
+    assert not list_runs(tmp_path / "runs")
+
+
+def test_the_winner_is_a_refinement_of_all_images_or_a_trained_run(digits: Dataset, tmp_path: Path,
+                                                                 launched: list[Any]) -> None:
+    run = features(digits, tmp_path / "runs")
+    refined = Outcome(name="Step", setup=PLM, run=run.id)
+    used, analysis = use_outcome(refined, run.root)
+    assert used == run
+    assert analysis is not None
+    assert (analysis.spec().recipe, analysis.id) == ("whiten", refinement_of(refined).id)
+    assert analysis.spec().scope == "test", "the search lists it, and all images are the test half"
+    assert len(run.spec().halves(digits).test) == len(digits)
+    plain = Outcome(name="Method", setup=PLM.model_copy(update={"recipe": ""}), run=run.id)
+    assert use_outcome(plain, run.root) == (run, None)
+    assert launched == [analysis]
+
+
+def test_a_candidate_is_trained_on_all_images_once_and_marked(digits: Dataset, tmp_path: Path) -> None:
+    run = features(digits, tmp_path / "runs")
+    reports: list[str] = []
+    head = candidates.plan_candidate(run, digits, PLM)
+    assert head.fields["trains"] == "head"
+    assert head.fields["dimension"] == 120, "at most the number of images"
+    pca = PLM.model_copy(update={"method": "pca"})
+    assert candidates.training_seconds(run, digits, pca) > 0
+    found = candidates.finish_candidate(run, digits, pca, training.work_aside,
+                                        lambda _share, step: reports.append(step))
+    assert (found.status().state, found.spec().split, found.spec().encoder) == ("done", "all", run.spec().encoder)
+    assert found.notes().tags == (TRIAL,)
+    assert "evaluation" in reports
+    assert candidates.training_seconds(run, digits, pca) == 0
+
+    def fail(*_: Any) -> Status:
+        raise AssertionError("an equal run is finished")
+
+    again = pca.model_copy(update={"recipe": "rerank"})
+    assert candidates.finish_candidate(run, digits, again, fail, lambda *_: None) == found
+
+
+@pytest.mark.slow
+def test_a_candidate_whose_time_is_up_is_stopped_and_later_resumed(digits: Dataset, tmp_path: Path) -> None:
+    run = features(digits, tmp_path / "runs")
+
+    def late(_share: float, step: str) -> None:
+        if step == "training":
+            raise UserError("the time is up")
+
+    with pytest.raises(UserError, match="the time is up"):
+        candidates.finish_candidate(run, digits, PLM, training.work_aside, late)
+    (stopped,) = (other for other in list_runs(run.root) if other != run)
+    assert stopped.status().state == "stopped"
+    done = candidates.finish_candidate(run, digits, PLM, training.work_aside, lambda *_: None)
+    assert (done, done.status().state) == (stopped, "done")
+
+
+def test_a_busy_device_and_a_failed_candidate_are_reported(digits: Dataset, tmp_path: Path) -> None:
+    run = features(digits, tmp_path / "runs")
+    with jobs.device_lock("cpu").acquire(), pytest.raises(UserError, match="Another run trains on the device cpu"):
+        candidates.finish_candidate(run, digits, PLM, training.work_aside, lambda *_: None)
+    with pytest.raises(UserError, match="out of luck"):
+        candidates.finish_candidate(run, digits, PLM, lambda *_: Status(state="failed", message="out of luck"),
+                                    lambda *_: None)
+
+
+def test_missing_features_take_time_and_stored_features_none(digits: Dataset, tmp_path: Path) -> None:
+    run = features(digits, tmp_path / "runs")
+    recipe = Setup(backbone="pixels", recipe="views").parsed
+    assert candidates.feature_seconds(run, digits, "pixels", None) == 0
+    assert candidates.feature_seconds(run, digits, "efficientnet-lite0", None) > 0
+    assert candidates.feature_seconds(run, digits, "pixels", recipe.find("views")) > 0  # type: ignore[arg-type]
+
+
+def test_a_race_in_progress_shows_its_parts(digits: Dataset, tmp_path: Path) -> None:
+    run = features(digits, tmp_path / "runs")
+    analysis = create_analysis(run, SPEC)
+    assert analysis == analysis_at(run, SPEC)
+    outcome = Outcome(name="Step", setup=PLM, state="not tried", seconds=3)
+    analysis.append_part(outcome.model_dump(mode="json"))
+    with (analysis.folder / "parts.jsonl").open("a") as file:
+        file.write('{"name": "unfinish')  # the worker was killed
+    assert race_of(analysis).outcomes == (outcome,)
+    analysis.append_part(outcome.model_copy(update={"seconds": 5}).model_dump(mode="json"))
+    assert [row.seconds for row in race_of(analysis).outcomes] == [5], "the last line of a search counts"
+
+
+def test_the_runs_of_a_race_are_not_shown_first(tmp_path: Path) -> None:
+    runs = [create_run(spec(seed=seed), tmp_path) for seed in (0, 1)]
+    runs[0].write_notes(Notes.make(tags=(TRIAL,)))
+    assert first_chosen(runs) == runs[1]
+    assert first_chosen(runs[:1]) == runs[0]
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_continued_by_a_retry(digits: Dataset, tmp_path: Path) -> None:
+    run = features(digits, tmp_path / "runs")
+    analysis = jobs.analyse(run, SPEC.model_copy(update={"budget": 1.0}), root=run.root)
+    while len(analysis.parts()) < 2:
+        assert analysis.status().state in LIVE_STATES, analysis.error()
+        time.sleep(0.02)
+    os.kill(analysis.status().pid or 0, signal.SIGKILL)
+    wait_for(analysis, "interrupted")
+    before = analysis.parts()
+    assert 2 <= len(before) == len(race_of(analysis).outcomes)
+    jobs.resume(analysis)
+    wait_for(analysis, "done", "failed")
+    rows = analysis.parts()
+    assert analysis.status().state == "done", analysis.error()
+    assert rows[: len(before)] == before
+    assert len({str(row["setup"]) for row in rows}) == len(rows) > len(before), "nothing is judged twice"
+    assert race_of(analysis).outcomes == tuple(Outcome.model_validate(row) for row in rows)

@@ -1,0 +1,80 @@
+"""Features of a judge: an encoder, or a table of vectors of the same images that another program computed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udml_core.base.arrays import Array, Integers
+from udml_core.base.errors import UserError
+from udml_core.data.dataset import Dataset, Report
+from udml_core.data.encoders import BACKBONES, Encoder, check_backbone, choose_spec
+from udml_core.data.features import features_of
+from udml_core.data.refinement_views import View, view_features_of_some
+from udml_core.data.sources.embeddings import EmbeddingTable, table_of
+
+OTHER_VIEW = View(zoom=0.85, flip=True)
+"""The other view of an image that tells how steady a judge is."""
+
+
+def check_judge(name: str, has_images: bool = True) -> None:
+    """Check that a judge is an available backbone, or a table of vectors.
+
+    Args:
+        name: The name of the judge.
+        has_images: Whether there are images, which a backbone needs.
+
+    Raises:
+        UserError: It is neither, or it is a backbone without images.
+    """
+    table = table_of(name)
+    if table is not None:
+        table.check()
+    elif has_images:
+        check_backbone(name)
+    else:
+        raise UserError(f"A table of vectors has no images that {name} could read, so it needs a second table of "
+                        "vectors of the same images as a judge. Name it with `udml advise TABLE --judges "
+                        "other.parquet`.")
+
+
+def encoder_title(name: str) -> str:
+    """Return the short title of a backbone or of a table of vectors, such as `SqueezeNet 1.1`."""
+    table = None if name in BACKBONES else table_of(name)
+    return BACKBONES[name].title.partition(",")[0] if name in BACKBONES else name if table is None else table.path.name
+
+
+def judge_features(dataset: Dataset, name: str, report: Report, device: str) -> Array:
+    """Return a judge's features (n, d) of all images, computed on first use.
+
+    Raises:
+        UserError: The judge is not available, or a table does not have the images of the data set.
+    """
+    table = table_of(name)
+    if table is not None:
+        return _vectors_of(dataset, table, report)
+    check_judge(name, has_images=not dataset.is_table)
+    return features_of(dataset, _encoder(dataset, name, device), report)
+
+
+def judge_views(dataset: Dataset, name: str, indices: Integers, device: str) -> Array | None:
+    """Return a judge's features (m, d) of `OTHER_VIEW` of some images; None if it is a table, which has no views."""
+    if table_of(name) is not None:
+        return None
+    return view_features_of_some(dataset, _encoder(dataset, name, device), OTHER_VIEW, indices)
+
+
+def _encoder(dataset: Dataset, name: str, device: str) -> Encoder:
+    return Encoder(choose_spec(name, dataset.native_size, dataset.gray)).to(device)
+
+
+def _vectors_of(dataset: Dataset, table: EmbeddingTable, report: Report) -> Array:
+    """Return a table's vectors (n, d) in the order of a data set's images: by their names, else by their order."""
+    other = table.load(report)
+    assert other.vectors is not None, "a table has vectors"
+    rows = {name: row for row, name in enumerate(other.names)}
+    if all(name in rows for name in dataset.names):
+        return np.asarray(other.vectors)[[rows[name] for name in dataset.names]]
+    if len(other) != len(dataset):
+        raise UserError(f"A judge must have a vector for each image; {table.path} has {len(other):,} rows without the "
+                        f"names of all {len(dataset):,} images of {dataset.title}. Add a column of names, or rows.")
+    return other.vectors

@@ -1,0 +1,97 @@
+"""A jury: encoders that took no part compare two rankings. The one place where a race asks for a second opinion."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from udml_core.base.arrays import Array, Integers
+from udml_core.base.errors import UserError
+from udml_core.exploration.race import Comparison, Measured
+from udml_core.numerics.refinement.linear import unit_rows
+from udml_core.numerics.second_opinion import Interval, Judge, is_same, judge_rankings, vote
+
+WEAK = "pixels"
+"""A judge that sees no meaning, and so never judges alone."""
+
+
+def independent(judges: Collection[str], took_part: Collection[str]) -> tuple[str, ...]:
+    """Return the judges that took no part in a comparison; none if only raw pixels are left.
+
+    Args:
+        judges: Names of the judges.
+        took_part: Names of the encoders whose embeddings are compared.
+    """
+    left = tuple(judge for judge in judges if judge not in took_part)
+    return () if set(left) <= {WEAK} else left
+
+
+class Jury:
+    """Prepared judges, and the queries whose results they compare."""
+
+    def __init__(self, judges: Mapping[str, Judge], queries: Integers) -> None:
+        """Seat the judges.
+
+        Args:
+            judges: The judges of the same m images by name.
+            queries: Rows (q,) of the queries among the images.
+        """
+        self._judges, self.queries = judges, queries
+
+    @property
+    def depth(self) -> int:
+        """The number of results of each query that the judges look at: the smallest of the groups that they see."""
+        return min(judge.group for judge in self._judges.values())
+
+    def check_differs(self, rows: Array) -> None:
+        """Check that no judge has the features that are judged.
+
+        Args:
+            rows: The features (m, d) from which the race starts.
+
+        Raises:
+            UserError: One has.
+        """
+        for name, judge in self._judges.items():
+            if is_same(judge.features, unit_rows(rows[judge.images])):
+                raise UserError(f"The judge {name} has the features that it would judge. Name an encoder or a table "
+                                "that took no part in them.")
+
+    def refuses(self, took_part: Collection[str]) -> bool:
+        """Return whether no judge is left without those encoders that took part."""
+        return not independent(self._judges, took_part)
+
+    def compare(self, before: Integers, after: Integers, took_part: Collection[str]) -> Comparison:
+        """Compare two rankings of the queries.
+
+        Args:
+            before: Rows (q, k) of the results to compare with, nearest first and without the query.
+            after: Rows (q, k) of the judged results.
+            took_part: Names of the encoders whose embeddings gave the rankings.
+
+        Raises:
+            UserError: No judge is left.
+        """
+        names = independent(self._judges, took_part)
+        if not names:
+            raise UserError(f"No judge took part in neither search; got {', '.join(self._judges) or 'no judge'}. Name "
+                            "a further encoder as a judge.")
+        opinions = [judge_rankings(self._judges[name], self.queries, before, after) for name in names]
+        weights = [self._judges[name].weight for name in names]
+        return Comparison(first=combined([opinion.first_results for opinion in opinions], weights),
+                          groups=combined([opinion.groups for opinion in opinions], weights), judges=names)
+
+
+def combined(intervals: Sequence[Interval], weights: Sequence[float]) -> Measured:
+    """Return the verdict of several judges, with the means of their differences and of the ends of their intervals.
+
+    The mean of the ends is a safe interval for the mean difference, whatever the judges have in common.
+
+    Args:
+        intervals: The same difference, as each judge sees it.
+        weights: What each judge counts.
+    """
+    def mean(values: Iterable[float]) -> float:
+        return sum(weight * value for weight, value in zip(weights, values, strict=True)) / (sum(weights) or 1.0)
+
+    return Measured(verdict=vote(intervals, weights), difference=mean(of.difference for of in intervals),
+                    low=mean(of.low for of in intervals), high=mean(of.high for of in intervals))

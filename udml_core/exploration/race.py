@@ -1,0 +1,333 @@
+"""The race for the best search: what is tried, in which order, and what is kept.
+
+The decisions are pure: opinions, times and rankings come from a `Track`. A search is an encoder, a trained head or
+none, and a recipe of refinement. Each candidate changes the best search so far in one respect. It takes its place only
+if the judges find it better for what the search serves, against the best so far, and the price in the other measure is
+small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, Protocol, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from udml_core.base.errors import UserError
+from udml_core.numerics.refinement.recipe import STEPS, Average, Recipe, Rerank, Step, Views
+
+Serves = Literal["first", "groups"]
+"""What a search serves: the first results, or the whole group of a query."""
+Verdict = Literal["better", "worse", "cannot tell"]
+State = Literal["judged", "not tried", "given up", "not possible"]
+PRICE = 1.0
+"""Share of the gain in the served measure that a step may lose in the other measure; 0 allows no loss."""
+FROZEN = "frozen"
+AVERAGES = ("average:k=3,alpha=3", "average:k=10,alpha=3", "average:k=20,times=2,alpha=3")
+RANKINGS = ("rerank", "rerank:k1=40,k2=10,weight=0.1", "diffuse:k=20,alpha=0.9")
+METHODS = ("deepcluster", "plm", "exemplar", "distill")
+"""Methods without labels that gain MAP@R over the frozen features in the benchmark's record, on average over its data
+sets, the largest gain first."""
+
+
+class OutOfTimeError(UserError):
+    """The time of a race ended while a candidate was computed."""
+
+
+class Setup(BaseModel):
+    """A search that can be repeated.
+
+    Attributes:
+        backbone: The backbone.
+        method: The method that trained a head; `frozen` without training.
+        recipe: The recipe that refines the embedding; empty for none.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    backbone: str
+    method: str = FROZEN
+    recipe: str = ""
+
+    @property
+    def parsed(self) -> Recipe:
+        """The recipe as steps."""
+        return Recipe.parse(self.recipe)
+
+
+class Measured(BaseModel):
+    """How two searches differ in one measure, in mean cosines of the judges' features.
+
+    Attributes:
+        verdict: What the judges say of the second search together.
+        difference: The gain of the second search, averaged over the judges.
+        low: Lower end of the 95 % interval, averaged over the judges.
+        high: Upper end of the interval.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    verdict: Verdict
+    difference: float
+    low: float
+    high: float
+
+
+class Comparison(BaseModel):
+    """What the judges say of a search in comparison with another.
+
+    Attributes:
+        first: The first results.
+        groups: The whole groups.
+        judges: The encoders that judge.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    first: Measured
+    groups: Measured
+    judges: tuple[str, ...]
+
+    def served(self, serves: Serves) -> Measured:
+        """Return the measure that the search serves."""
+        return self.first if serves == "first" else self.groups
+
+    def other(self, serves: Serves) -> Measured:
+        """Return the other measure."""
+        return self.groups if serves == "first" else self.first
+
+    def earns_its_place(self, serves: Serves) -> bool:
+        """Return whether the second search takes the place of the first.
+
+        The served measure must be better. If the other is worse, it must lose less than `PRICE` times the gain.
+        """
+        served, other = self.served(serves), self.other(serves)
+        return served.verdict == "better" and (
+            other.verdict != "worse" or -other.difference < PRICE * served.difference)
+
+
+class Outcome(BaseModel):
+    """What became of a candidate.
+
+    Attributes:
+        name: The candidate's name.
+        setup: Its search.
+        state: Whether it was judged, was expected not to fit into the time, did not fit, or was not possible.
+        kept: Whether it took the place of the best search so far.
+        against_best: The comparison with the best search so far; None unless judged.
+        against_start: The comparison with the frozen features; None unless judged.
+        run: Id of the run whose embedding it searches; empty unless judged.
+        seconds: Time that it took, or the expected time if it was not tried.
+        reason: Why it was not judged.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    name: str
+    setup: Setup
+    state: State = "judged"
+    kept: bool = False
+    against_best: Comparison | None = None
+    against_start: Comparison | None = None
+    run: str = ""
+    seconds: float = 0.0
+    reason: str = ""
+
+
+class Race(BaseModel):
+    """A race, finished or in progress.
+
+    Attributes:
+        serves: What the search serves.
+        budget: The time in minutes.
+        start: The search with frozen features.
+        run: Id of the run of the frozen features.
+        titles: Titles of the backbones and methods by name.
+        outcomes: The candidates in their order.
+        reason: Why nothing could be judged; empty if the race was possible.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    serves: Serves
+    budget: float
+    start: Setup
+    run: str
+    titles: Mapping[str, str] = {}
+    outcomes: tuple[Outcome, ...] = ()
+    reason: str = ""
+
+    def with_lines(self, lines: Iterable[Mapping[str, Any]]) -> Self:
+        """Return the race with the outcomes that were stored line by line; of equal searches the last counts."""
+        outcomes = {(outcome := Outcome.model_validate(line)).setup: outcome for line in lines}
+        return self.model_copy(update={"outcomes": tuple(outcomes.values())})
+
+    @property
+    def best(self) -> Outcome | None:
+        """The candidate kept last, the advice; None if nothing beats the frozen features."""
+        return next((outcome for outcome in reversed(self.outcomes) if outcome.kept), None)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the judges compared any candidate."""
+        return any(outcome.state == "judged" for outcome in self.outcomes)
+
+
+@dataclass(frozen=True)
+class Idea:
+    """A candidate before it is known what it changes.
+
+    Attributes:
+        name: Its name.
+        change: Returns the best search so far with one change; None where the change means nothing.
+    """
+
+    name: str
+    change: Callable[[Setup], Setup | None]
+
+
+class Track(Protocol):
+    """Where a race takes place."""
+
+    def refuses(self, best: Setup, setup: Setup) -> str:
+        """Return why no judge can compare two searches; empty if one can."""
+
+    def expects(self, setup: Setup) -> float:
+        """Return the expected seconds of a candidate.
+
+        Raises:
+            UserError: It is not possible.
+        """
+
+    def elapsed(self) -> float:
+        """Return the seconds since the race began."""
+
+    def compare(self, before: Setup, after: Setup) -> Comparison:
+        """Compare two searches.
+
+        Raises:
+            UserError: The second is not possible.
+        """
+
+    def run_of(self, setup: Setup) -> str:
+        """Return the id of the run whose embedding a search starts from."""
+
+
+def run_race(start: Setup, ideas: Iterable[Idea], track: Track, serves: Serves, seconds: float,
+             known: Mapping[Setup, Outcome] | None = None) -> Iterator[Outcome]:
+    """Try candidates one after the other, each on top of the best search so far; yield what becomes of each.
+
+    Args:
+        start: The search to beat.
+        ideas: The candidates in their order.
+        track: Compares and measures time.
+        serves: What the search serves.
+        seconds: The time for all candidates. A candidate that is expected to take longer than the rest is not tried.
+        known: Outcomes of an earlier attempt at this race, by their searches.
+    """
+    best, tried, known = start, {start}, known or {}
+    for idea in ideas:
+        setup = idea.change(best)
+        if setup is None or setup in tried:
+            continue
+        tried.add(setup)
+        outcome = known.get(setup)
+        if outcome is None or outcome.state == "not tried":
+            outcome = try_candidate(idea.name, start, best, setup, track, serves, seconds)
+        if outcome.kept:
+            best = setup
+        yield outcome
+
+
+def try_candidate(name: str, start: Setup, best: Setup, setup: Setup, track: Track, serves: Serves,
+                  seconds: float) -> Outcome:
+    """Judge one candidate, unless no judge can, or it does not fit into the rest of the time.
+
+    Args:
+        name: Its name.
+        start: The search with frozen features.
+        best: The best search so far.
+        setup: The candidate.
+        track: Compares and measures time.
+        serves: What the search serves.
+        seconds: The time for all candidates.
+    """
+    if reason := track.refuses(best, setup):
+        return Outcome(name=name, setup=setup, state="not possible", reason=reason)
+    began = track.elapsed()
+    try:
+        expected = track.expects(setup)
+        if expected > seconds - began:
+            return Outcome(name=name, setup=setup, state="not tried", seconds=expected)
+        against_best = track.compare(best, setup)
+        against_start = against_best if best == start else track.compare(start, setup)
+    except UserError as error:
+        state: State = "given up" if isinstance(error, OutOfTimeError) else "not possible"
+        return Outcome(name=name, setup=setup, state=state, reason=str(error), seconds=track.elapsed() - began)
+    return Outcome(name=name, setup=setup, kept=against_best.earns_its_place(serves), against_best=against_best,
+                   against_start=against_start, run=track.run_of(setup), seconds=track.elapsed() - began)
+
+
+def list_ideas(encoders: Sequence[str], titles: Mapping[str, str], has_images: bool) -> list[Idea]:
+    """List the candidates in the order of the race: cheap ones first.
+
+    Args:
+        encoders: Other backbones to try.
+        titles: Titles of the methods and backbones by name.
+        has_images: Whether there are images, of which views can be made and from which encoders read.
+    """
+    ideas = [_idea(step) for step in ("views", "whiten", *AVERAGES)]
+    for step in RANKINGS:
+        ideas += [_idea(step), _idea(step, without=("average",))]
+    if not has_images:
+        return [idea for idea in ideas if idea.name != Views.title]
+    ideas += [Idea(titles[name], partial(_trained, name)) for name in METHODS]
+    return ideas + [Idea(titles[name], partial(_on_backbone, name)) for name in encoders]
+
+
+def _trained(name: str, best: Setup) -> Setup:
+    """Return the best search on the head of a method."""
+    return best.model_copy(update={"method": name})
+
+
+def _on_backbone(name: str, best: Setup) -> Setup | None:
+    """Return the best search with another backbone, on whose features no head was trained."""
+    return None if name == best.backbone else Setup(backbone=name, recipe=best.recipe)
+
+
+def _idea(text: str, without: tuple[str, ...] = ()) -> Idea:
+    """Return the candidate that adds a step to the best recipe, in place of an equal step and of those in `without`."""
+    (step,) = Recipe.parse(text).steps
+
+    def change(best: Setup) -> Setup | None:
+        recipe = best.parsed
+        if without and not any(other.name in without for other in recipe.steps):
+            return None
+        return best.model_copy(update={"recipe": str(with_step(recipe, step, without))})
+
+    return Idea(f"{step_title(step)}{' without averages' if without else ''}", change)
+
+
+def with_step(recipe: Recipe, step: Step, without: tuple[str, ...] = ()) -> Recipe:
+    """Return a recipe with a step in its usual place.
+
+    Args:
+        recipe: The recipe.
+        step: The step. It replaces a step of its name; a ranking replaces any other ranking.
+        without: Names of further steps to leave out.
+    """
+    kept = [other for other in recipe.steps if other.name not in (step.name, *without)
+            and not other.role == step.role == "ranking"]
+    return Recipe(tuple(sorted([*kept, step], key=lambda other: list(STEPS).index(other.name))))
+
+
+def step_title(step: Step) -> str:
+    """Return the title of a step with the number of neighbors."""
+    match step:
+        case Average(k=k, times=times):
+            return f"Averaging with {k} neighbors" + (", twice" if times == 2 else "")
+        case Rerank(k1=k1) if k1 != Rerank.model_fields["k1"].default:
+            return f"{step.title} ({k1} neighbors)"
+    return step.title

@@ -1,0 +1,263 @@
+"""Advice: a race for the best search that starts from frozen features, judged without labels."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from copy import copy
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from udml_core.base.arrays import Array, Integers, evenly_spaced
+from udml_core.base.declaration import Shown
+from udml_core.base.errors import UserError, duration
+from udml_core.data.dataset import DETAIL, TABLE
+from udml_core.exploration.race import FROZEN, OutOfTimeError, Race, Serves, Setup, list_ideas, run_race
+from udml_core.exploration.race_words import advice_words, no_judge_words, outcome_words
+from udml_core.numerics.refinement.recipe import Views
+from udml_core.runs.analyses.fields import Frames, Judges
+from udml_core.runs.analyses.kind import AnalysisKind, Arrays, Material
+from udml_core.runs.analyses.kinds.opinion import JUDGES
+
+if TYPE_CHECKING:
+    from udml_core.runs import Run
+
+LEAST = 20
+"""Smallest number of images in a race."""
+
+
+class Advice(AnalysisKind):
+    """A race for the best search of all images, which starts from the frozen features."""
+
+    name = "advice"
+    title = "Best search"
+    noun = "search for the best search"
+    text = "advice tries refinements, methods and encoders within a time, and keeps what judges find better"
+    order = 10
+    arrays: ClassVar = {"race": "text"}
+    settings = "{budget:g} minutes, {serves}"
+    differences: ClassVar = {"budget": "{:g} minutes", "serves": "{}"}
+
+    # Stored, but not a part of the id: a race has no other embedding.
+    frames: Annotated[Frames, Field(exclude=True)] = ("frozen",)
+    budget: Annotated[float, Field(gt=0, le=1440), Shown(unit="minutes")] = 5.0
+    """Time for the judges and all candidates."""
+    serves: Serves = "first"
+    """What the search serves: the first results of a query (first), or its whole group (groups)."""
+    judges: Judges = JUDGES
+    encoders: Annotated[tuple[str, ...], Field(max_length=10)] = JUDGES
+    """Other backbones to try, where a judge is left that took part in neither search."""
+
+    @property
+    def progress(self) -> str:
+        """What is happening while the race runs."""
+        return "Finding the best search"
+
+    def check_run(self, run: Run) -> None:
+        """Reject a run of anything but the frozen features of all images, and unknown judges and encoders."""
+        spec = run.spec()
+        if (spec.method, spec.split) != (FROZEN, "all"):
+            raise UserError(f"Advice starts from the frozen features of all images, and {run.id} is a run of "
+                            f"{spec.method} with the split '{spec.split}'. Use `udml advise {spec.dataset}`, which "
+                            "makes such a run.")
+        self.check_encoders(spec.encoder.reads_images)
+
+    def check_encoders(self, has_images: bool) -> None:
+        """Check that all judges and encoders are available.
+
+        Args:
+            has_images: Whether the data set has images; a table of vectors is judged by tables only.
+
+        Raises:
+            UserError: One is not.
+        """
+        from udml_core.data.encoders import check_backbone
+        from udml_core.data.judging import check_judge
+
+        for judge in self.judges:
+            check_judge(judge, has_images)
+        for encoder in self.encoders:
+            check_backbone(encoder)
+
+    def begin(self, backbone: str, run_id: str) -> Race:
+        """Return the race before its first candidate.
+
+        Args:
+            backbone: The backbone of the frozen features.
+            run_id: The id of their run.
+        """
+        from udml_core.data.judging import encoder_title
+        from udml_core.exploration.race import METHODS
+        from udml_core.methods import find_method
+
+        titles = {name: encoder_title(name) for name in (backbone, *self.judges, *self.encoders)}
+        titles |= {name: find_method(name).card.title for name in METHODS}
+        return Race(serves=self.serves, budget=self.budget, start=Setup(backbone=backbone), run=run_id, titles=titles)
+
+    def compute(self, material: Material) -> Arrays:
+        """Run the race; each outcome is stored as soon as it is known."""
+        from udml_core.exploration.jury import independent
+        from udml_core.numerics.second_opinion import IMAGES
+
+        race, indices = self.begin(material.backbone, material.run_id), material.indices("all")
+        check_count(len(indices))
+        if independent(self.judges, {material.backbone}):
+            race = self._run(material, race, indices[evenly_spaced(len(indices), IMAGES)])
+        else:
+            race = race.model_copy(update={"reason": no_judge_words(race.titles[material.backbone])})
+        return {"race": np.array(race.model_dump_json())}
+
+    def _run(self, material: Material, race: Race, indices: Integers) -> Race:
+        """Return the race with the outcomes of all candidates."""
+        from udml_core.exploration.judged_track import JudgedTrack
+        from udml_core.exploration.jury import Jury
+        from udml_core.numerics.second_opinion import QUERIES, VIEWED, Judge
+
+        began, seconds = time.monotonic(), 60 * self.budget
+        earlier = race.with_lines(material.parts()).outcomes
+        spent = sum(outcome.seconds for outcome in earlier if outcome.state != "not tried")
+        seen, judges = evenly_spaced(len(indices), VIEWED), dict[str, Judge]()
+        for name in self._sitting(material, race, seconds - spent):
+            telling = _telling(material, f"judge: features of {race.titles[name]}", count=indices[-1] + 1)
+            views = material.judge_views(name, indices[seen])
+            judges[name] = Judge.of(telling.judge_features(name)[indices], None if views is None else (seen, views))
+        jury = Jury(judges, evenly_spaced(len(indices), QUERIES))
+        jury.check_differs(material.vectors("final", indices))
+        track = JudgedTrack(_Embeddings(material, race, indices, began + seconds - spent), jury, len(indices),
+                            spent + time.monotonic() - began, partial(_refusal, race))
+        encoders = [encoder for encoder in self.encoders if encoder != race.start.backbone]
+        ideas = list_ideas(encoders, race.titles, material.backbone != TABLE)
+        known, outcomes = {outcome.setup: outcome for outcome in earlier}, []
+        for outcome in run_race(race.start, ideas, track, self.serves, seconds, known):
+            outcomes.append(outcome)
+            if known.get(outcome.setup) != outcome:
+                material.append(outcome.model_dump(mode="json"))
+            material.report(min(1.0, track.elapsed() / seconds), "comparing candidates")
+        return race.model_copy(update={"outcomes": tuple(outcomes)})
+
+    def _sitting(self, material: Material, race: Race, seconds: float) -> list[str]:
+        """Return the judges whose features fit into the time.
+
+        Raises:
+            UserError: None of them can judge alone.
+        """
+        from udml_core.exploration.jury import independent
+
+        names = [name for name in self.judges if name != material.backbone]
+        expected = {name: material.feature_seconds(name) for name in names}
+        fitting = list[str]()
+        for name in names:
+            if sum(expected[other] for other in (*fitting, name)) <= seconds:
+                fitting.append(name)
+        if not independent(fitting, ()):
+            name = min(independent(names, ()), key=expected.__getitem__)
+            raise UserError(f"The features of {race.titles[name]}, which judges, take about "
+                            f"{duration(expected[name])}, and the budget is {duration(seconds)}. Allow more "
+                            "minutes; computed features are kept.")
+        return fitting
+
+    def result(self, arrays: Arrays) -> Race:
+        """Return the race with its outcomes."""
+        return Race.model_validate_json(str(arrays["race"]))
+
+    def findings(self, read: Callable[[], Any]) -> dict[str, Any]:
+        """Return the advice and all candidates."""
+        race: Race = read()
+        return {"advice": advice_words(race), "winner": None if race.best is None else race.best.model_dump(),
+                "candidates": [outcome.model_dump() | {"sentence": outcome_words(outcome, race.serves)}
+                               for outcome in race.outcomes]}
+
+    @staticmethod
+    def lines(findings: Mapping[str, Any]) -> list[str]:
+        """Return each candidate's sentence, and the advice."""
+        return [*(candidate["sentence"] for candidate in findings["candidates"]), findings["advice"]]
+
+
+def check_count(count: int) -> None:
+    """Check that there are enough images for a race.
+
+    Raises:
+        UserError: There are not.
+    """
+    if count < LEAST:
+        raise UserError(f"Advice needs at least {LEAST} images, got {count}. Add images.")
+
+
+class _Embeddings:
+    """The embeddings of a race, from the run of the frozen features and from runs that it trains."""
+
+    def __init__(self, material: Material, race: Race, indices: Integers, deadline: float) -> None:
+        """Refer to the images.
+
+        Args:
+            material: The run of the frozen features.
+            race: The race.
+            indices: Indices (m,) of the images.
+            deadline: The time at which a computation is given up, as `time.monotonic` counts.
+        """
+        self._race, self._indices, self._deadline = race, indices, deadline
+        self._materials = {(race.start.backbone, race.start.method): material}
+        self._own = material
+
+    def rows(self, setup: Setup) -> Array:
+        """Return the embeddings (m, d) that the steps of a recipe after its views refine."""
+        material, views = self._of(setup), setup.parsed.find("views")
+        if isinstance(views, Views):
+            telling = _telling(material, f"views for {self._race.titles[setup.backbone]}", self._deadline)
+            return telling.view_vectors("final", views)[self._indices]
+        return material.vectors("final", self._indices)
+
+    def seconds(self, setup: Setup) -> float:
+        """Return the expected seconds to compute them; 0 if they are stored."""
+        views = setup.parsed.find("views")
+        trained = 0.0 if _source(setup) in self._materials else self._own.training_seconds(setup)
+        return trained + (self._own.feature_seconds(setup.backbone, views) if isinstance(views, Views) else 0.0)
+
+    def run_of(self, setup: Setup) -> str:
+        """Return the id of the run whose embedding they are."""
+        return self._of(setup).run_id
+
+    def _of(self, setup: Setup) -> Material:
+        """Return the material of a run, which is trained first unless it is finished."""
+        if _source(setup) not in self._materials:
+            names = [self._race.titles[name] for name in (setup.method, setup.backbone) if name != FROZEN]
+            telling = _telling(self._own, f"training: {', '.join(names)}", self._deadline)
+            found = telling.of(setup)
+            found.report = self._own.report
+            self._materials[_source(setup)] = found
+        return self._materials[_source(setup)]
+
+
+def _source(setup: Setup) -> tuple[str, str]:
+    """Return what the run of a search depends on."""
+    return setup.backbone, setup.method
+
+
+def _refusal(race: Race, setup: Setup) -> str:
+    """Return why a search cannot be judged, and what to install."""
+    return no_judge_words(race.titles[race.start.backbone], race.titles[setup.backbone])
+
+
+def _telling(material: Material, words: str, deadline: float = math.inf, count: int = 0) -> Material:
+    """Return a material that reports its progress under other words, and gives up at a deadline.
+
+    Args:
+        material: The material.
+        words: The name of the phase.
+        deadline: The time at which it raises `OutOfTimeError`, as `time.monotonic` counts.
+        count: Number of images, of which the progress is counted; 0 to keep the detail of the computation.
+    """
+    telling, report = copy(material), material.report
+
+    def tell(share: float, step: str) -> None:
+        if time.monotonic() > deadline:
+            raise OutOfTimeError("The time of the race is up. Allow more minutes; finished parts are kept.")
+        detail = f"{round(share * count):,} of {count:,}" if count else step.partition(DETAIL)[2]
+        report(share, f"{words}{DETAIL if detail else ''}{detail}")
+
+    telling.report = tell
+    return telling

@@ -1,0 +1,177 @@
+"""Find the best search of a data set in the background: its frozen features, then the race that starts from them.
+
+The features belong to a run of the method `frozen` on all images, so that no label decides what is searched. A race
+that waits for the features is noted with their run, so that it starts even if the browser is closed.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from udml_core.base.errors import UserError
+from udml_core.base.files import read_regular, replace_text
+from udml_core.data.dataset import Dataset
+from udml_core.data.encoders import EncoderSpec
+from udml_core.exploration.race import FROZEN, Outcome, Race
+from udml_core.runs import Run, RunRequest, find_run, list_runs
+from udml_core.runs.analyses import Analysis, AnalysisSpec, analysis_at, list_analyses, plan_analysis
+from udml_core.runs.analyses.kinds.advice import Advice, check_count
+from udml_core.runs.analyses.kinds.refine import Refinement
+from udml_core.runs.tasks import LIVE_STATES
+from udml_core.work.jobs import launch
+from udml_core.work.jobs.analysis_request import analyse
+from udml_core.work.jobs.launch import submit
+from udml_core.work.jobs.planning import plan
+
+MARKER = "advice-wanted"
+"""File beside a run of frozen features: the request of the race that follows."""
+MOST_BYTES = 100_000
+TRIAL = "advice"
+"""The tag of runs that a race started."""
+
+
+@dataclass(frozen=True)
+class Advising:
+    """What is computed for a race.
+
+    Attributes:
+        run: The run of the frozen features, finished or not; None if there is none.
+        analysis: The race, in any state; None if it was not started.
+        is_wanted: Whether the race follows as soon as the features are computed.
+    """
+
+    run: Run | None = None
+    analysis: Analysis | None = None
+    is_wanted: bool = False
+
+
+def find_advice(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, root: Path) -> Advising:
+    """Return what is computed for a race.
+
+    Args:
+        dataset: The data set.
+        encoder: The encoder of the frozen features.
+        spec: The request.
+        root: The folder of runs.
+    """
+    run = _find_features(dataset, encoder, root)
+    if run is None:
+        return Advising()
+    analysis = analysis_at(run, spec)
+    return Advising(run, analysis if analysis.has_spec() else None, wanted_advice(run) == spec)
+
+
+def newest_advice(dataset: Dataset, encoder: EncoderSpec, root: Path) -> AnalysisSpec | None:
+    """Return the request of the newest race of a data set, wanted or started; None without one."""
+    run = _find_features(dataset, encoder, root)
+    if run is None:
+        return None
+    return wanted_advice(run) or next((analysis.spec() for analysis in list_analyses(run, Advice)), None)
+
+
+def start_advice(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, root: Path) -> Advising:
+    """Start a race, or continue it if it was stopped; without features a run computes them first.
+
+    Raises:
+        UserError: The data set is too small, or the request does not fit it.
+    """
+    check_count(len(dataset))
+    run = _find_features(dataset, encoder, root)
+    if run is not None and run.status().state == "done":
+        return Advising(run, analyse(run, spec, root=root))
+    _kind_of(spec).check_encoders(encoder.reads_images)
+    if run is None:
+        request = RunRequest(dataset=dataset.name, method=FROZEN, backbone=encoder.backbone, split="all")
+        run = submit(plan(request, dataset), root)
+    replace_text(run.folder / MARKER, spec.stored())
+    start_wanted(root)  # the run may have ended just before it was noted
+    return find_advice(dataset, encoder, spec, root)
+
+
+def is_trial(run: Run) -> bool:
+    """Return whether a race started a run, so that no page shows it before the runs that a user started."""
+    return TRIAL in run.notes().tags
+
+
+def wanted_advice(run: Run) -> AnalysisSpec | None:
+    """Return the request of the race that follows a run; None if none is noted."""
+    try:
+        return AnalysisSpec.model_validate_json(read_regular(run.folder / MARKER, MOST_BYTES))
+    except (OSError, ValueError):
+        return None
+
+
+def withdraw_advice(run: Run) -> None:
+    """Note that no race follows a run."""
+    (run.folder / MARKER).unlink(missing_ok=True)
+
+
+def wake(root: Path) -> None:
+    """Resume the queues, the wanted maps and the wanted races, as after a restart of the computer."""
+    launch.wake(root)
+    start_wanted(root)
+
+
+def start_wanted(root: Path) -> None:
+    """Start the races whose features are computed; a run that failed or was stopped gets none."""
+    for run in list_runs(root):
+        spec = None if run.is_example else wanted_advice(run)
+        if spec is None or run.status().state in LIVE_STATES:
+            continue
+        withdraw_advice(run)
+        if run.stored_status().state == "done":
+            with suppress(UserError):  # the images are gone, or a judge was removed since
+                analyse(run, spec, root=root)
+
+
+def _find_features(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Run | None:
+    """Return the run of an encoder's frozen features of all images, a finished one if there is one."""
+    live = None
+    for run in list_runs(root):
+        spec = run.spec()
+        same = (spec.method, spec.split, spec.fingerprint) == (FROZEN, "all", dataset.fingerprint)
+        if not same or spec.encoder != encoder or run.is_example:
+            continue
+        state = run.status().state
+        if state == "done":
+            return run
+        live = run if live is None and state in LIVE_STATES else live
+    return live
+
+
+def _kind_of(spec: AnalysisSpec) -> Advice:
+    kind = spec.build_kind()
+    assert isinstance(kind, Advice), "only races are requested here"
+    return kind
+
+
+def race_of(analysis: Analysis) -> Race:
+    """Return a race, finished or not, with the candidates that were judged so far."""
+    if analysis.is_done():
+        return analysis.result_of(Advice)
+    run = analysis.run
+    return _kind_of(analysis.spec()).begin(run.spec().backbone, run.id).with_lines(analysis.parts())
+
+
+def use_outcome(outcome: Outcome, root: Path) -> tuple[Run, Analysis | None]:
+    """Make the search of a candidate usable: start the refinement of its run, unless it has no recipe.
+
+    Args:
+        outcome: A judged candidate.
+        root: The folder of runs.
+
+    Returns:
+        The run, and its refinement in any state; None if the run itself is searched.
+
+    Raises:
+        UserError: The run was removed.
+    """
+    run = find_run(outcome.run, root)
+    return run, analyse(run, refinement_of(outcome), root=root) if outcome.setup.recipe else None
+
+
+def refinement_of(outcome: Outcome) -> AnalysisSpec:
+    """Return the request of a candidate's refinement: of all images, as the judges saw it."""
+    return plan_analysis(Refinement, recipe=outcome.setup.recipe)

@@ -1,0 +1,148 @@
+"""Runs that an analysis needs: candidates in a race, trained in the process of the analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from filelock import Timeout
+
+from udml_core.base.errors import UserError
+from udml_core.data.dataset import Dataset, Report
+from udml_core.data.encoders import choose_spec, feature_width, image_seconds
+from udml_core.data.features import features_path
+from udml_core.data.refinement_views import View, views_of_step
+from udml_core.data.sources.embeddings import table_of
+from udml_core.data.speed import measured_speed
+from udml_core.exploration.race import FROZEN, Setup
+from udml_core.methods import find_method
+from udml_core.numerics.refinement.recipe import Views
+from udml_core.runs import Run, RunRequest, Spec, create_run
+from udml_core.runs.notes import Notes
+from udml_core.runs.tasks import Status
+from udml_core.work import jobs
+from udml_core.work.jobs.advising import TRIAL
+from udml_core.work.jobs.estimate import image_kind
+from udml_core.work.jobs.suggestions import quick_fields
+from udml_core.work.sweeps.group import key_of, runs_by_key
+from udml_core.work.workers.execute import StopRequestedError
+
+Trainer = Callable[[Run, Report], Status]
+"""Executes a run in this process and reports its progress; see `train.work_aside`."""
+DIMENSION = 512
+"""Largest dimension of a head: far fewer lose some of the first results before anything is learned."""
+OVERHEAD = 3.0
+"""Expected seconds of a run besides features, epochs and a measured evaluation."""
+
+
+def plan_candidate(run: Run, dataset: Dataset, setup: Setup) -> Spec:
+    """Plan the run whose embedding a search refines: a head on few views of all images, or frozen features.
+
+    Args:
+        run: The run of the frozen features.
+        dataset: Its data set.
+        setup: The search.
+
+    Raises:
+        UserError: The method or the backbone does not fit the data set.
+    """
+    own = run.spec()
+    request = RunRequest(dataset=dataset.name, method=setup.method, backbone=setup.backbone, split="all")
+    if setup.backbone == own.backbone:
+        request = request.model_copy(update={name: getattr(own, name) for name in ("pooling", "size", "weights")})
+    if setup.method != FROZEN:
+        method = find_method(setup.method)
+        fields = quick_fields(method, lambda _fields: 0.0)  # without measured times, which vary between attempts
+        if "dimension" in method.model_fields:
+            width = feature_width(jobs.encoder_of(dataset, setup.backbone, request)) or DIMENSION
+            fields["dimension"] = min(DIMENSION, width, len(dataset))
+        request = request.model_copy(update={"fields": fields})
+    return jobs.plan(request, dataset)
+
+
+def finish_candidate(run: Run, dataset: Dataset, setup: Setup, train: Trainer | None, report: Report) -> Run:
+    """Return the finished run of a search; an equal finished run is used again, and an interrupted one resumed.
+
+    Args:
+        run: The run of the frozen features.
+        dataset: Its data set.
+        setup: The search.
+        train: Executes a run.
+        report: Receives the progress.
+
+    Raises:
+        UserError: The device is busy, or the run failed or was stopped.
+    """
+    spec = plan_candidate(run, dataset, setup)
+    candidate = runs_by_key(run.root).get(key_of(spec))
+    if candidate is not None and candidate.status().state == "done":
+        return candidate
+    if train is None:
+        raise UserError(f"{setup.method} must be trained, which only a worker does. Start the analysis by its queue.")
+    _check_devices(spec)
+    if candidate is None:
+        candidate = create_run(spec, run.root)
+        candidate.write_notes(Notes.make(tags=(TRIAL,)))
+    candidate.clear_failure()
+    problems = list[UserError]()
+
+    def follow(share: float, step: str) -> None:
+        try:
+            report(share, step)
+        except UserError as error:  # the time is up: the run keeps its finished epochs
+            problems.append(error)
+            candidate.request_stop()
+
+    status = train(candidate, follow)
+    if status.state == "stopped" and not candidate.stop_requested():
+        raise StopRequestedError  # a signal to this process, which ends the analysis too
+    if status.state != "done":
+        report(0.0, "stopping")  # ends the analysis too if it was stopped
+        raise problems[0] if problems else UserError(status.message or f"The run {candidate.id} is {status.state}.")
+    return candidate
+
+
+def _check_devices(spec: Spec) -> None:
+    """Check that no other run trains, for which this one would wait.
+
+    Raises:
+        UserError: One does.
+    """
+    for device in jobs.devices_of(spec):
+        try:
+            with jobs.device_lock(device).acquire(timeout=0):
+                pass
+        except Timeout:
+            raise UserError(f"Another run trains on the device {device}. Repeat the race when it has ended.") from None
+
+
+def training_seconds(run: Run, dataset: Dataset, setup: Setup) -> float:
+    """Return the expected seconds until the run of a search is finished; 0 if it is.
+
+    Raises:
+        UserError: The method or the backbone does not fit the data set.
+    """
+    spec = plan_candidate(run, dataset, setup)
+    candidate = runs_by_key(run.root).get(key_of(spec))
+    is_done = candidate is not None and candidate.status().state == "done"
+    return 0.0 if is_done else OVERHEAD + jobs.estimate(spec, dataset).seconds
+
+
+def feature_seconds(run: Run, dataset: Dataset, backbone: str, views: Views | None) -> float:
+    """Return the expected seconds of features that are not stored.
+
+    Args:
+        run: The run of the frozen features.
+        dataset: Its data set.
+        backbone: The backbone.
+        views: The views of each image; None for the images themselves.
+    """
+    if table_of(backbone) is not None:  # the vectors of a judge that another program computed
+        return 0.0
+    own = run.spec()
+    encoder = own.encoder if backbone == own.backbone else choose_spec(backbone, dataset.native_size, dataset.gray)
+    whole = features_path(dataset, encoder)
+    paths = [whole] if views is None else [
+        whole if view == View() else whole.with_name(f"{whole.stem}-{view.key}.npy") for view in views_of_step(views)]
+    missing = sum(not path.exists() for path in paths)
+    speed = measured_speed(image_kind(encoder, own.device)) or image_seconds(encoder)
+    return missing * len(dataset) * speed
