@@ -138,7 +138,7 @@ def test_the_recipe_that_refine_opens_with_does_not_lower_both_measures(run: Run
     before, after = (retrieval_measures(ranking, labels[split.test], labels[split.test], True) for ranking in
                      (nearest(rows[split.test], depth)[1], refiner.neighbors(depth).indices))
     if choice.recipe:
-        assert after["map@r"] > before["map@r"] + 1
+        assert after["map@r"] > before["map@r"]
         assert after["recall@1"] > before["recall@1"] - 2.5, "the recipe of the earlier default lost 5.8"
 
 

@@ -21,11 +21,13 @@ from udml_core.exploration.race_words import advice_words, no_judge_words, outco
 from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs.analyses.fields import Frames, Judges
 from udml_core.runs.analyses.kind import AnalysisKind, Arrays, Material
-from udml_core.runs.analyses.kinds.opinion import JUDGES
+from udml_core.runs.analyses.kinds.opinion import JUDGES, WEAK
 
 if TYPE_CHECKING:
     from udml_core.runs import Run
 
+ENCODERS = tuple(judge for judge in JUDGES if judge not in WEAK)
+"""The backbones that a race tries."""
 LEAST = 20
 """Smallest number of images in a race."""
 
@@ -49,7 +51,7 @@ class Advice(AnalysisKind):
     serves: Serves = "first"
     """What the search serves: the first results of a query (first), or its whole group (groups)."""
     judges: Judges = JUDGES
-    encoders: Annotated[tuple[str, ...], Field(max_length=10)] = JUDGES
+    encoders: Annotated[tuple[str, ...], Field(max_length=10)] = ENCODERS
     """Other backbones to try, where a judge is left that took part in neither search."""
 
     @property
