@@ -90,22 +90,27 @@ def _write_chosen(retrieval: Retrieval, names: list[str]) -> None:
     write_address("compare", SEPARATOR.join(names), SEPARATOR.join(default_names(retrieval)))
 
 
-def _titles(retrieval: Retrieval) -> dict[str, str]:
-    """Return the titles of all embeddings that can be searched, by name; the many epochs come last."""
+def own_titles(retrieval: Retrieval) -> dict[str, str]:
+    """Return the titles of the run's embeddings of all images, and of its refinements, by name."""
     recipes = {analysis.id: analysis.spec().recipe for analysis in finished_refinements(retrieval.run)}
     refined = {name: words_of("refined").title + ("" if len(recipes) == 1 else f": {recipe}")
                for name, recipe in recipes.items()}
-    stored, kept = retrieval.frames.names(), retrieval.run.kept_epoch()
-    main = {name: frame_words(name, retrieval.run).capitalize() for name in stored
+    main = {name: frame_words(name, retrieval.run).capitalize() for name in retrieval.frames.names()
             if name in MAIN and (name != "initial" or retrieval.is_changed)}
     if retrieval.spec.method == FROZEN:
         main = {"final": main["final"]}
+    return main | refined
+
+
+def _titles(retrieval: Retrieval) -> dict[str, str]:
+    """Return the titles of all embeddings that can be searched, by name; the many epochs come last."""
+    stored, kept = retrieval.frames.names(), retrieval.run.kept_epoch()
     others = _other_runs(runs_folder(), retrieval.spec.fingerprint)
     if any(name not in others and (runs_folder() / name).is_dir() for name in _linked()):
         _other_runs.clear()  # the link names a run that may have ended since the last look
         others = _other_runs(runs_folder(), retrieval.spec.fingerprint)
     others.pop(retrieval.run.id, None)
-    return main | refined | others | {
+    return own_titles(retrieval) | others | {
         name: words_of(name).title + (f", {words_of('final').sentence}" if name == str(kept) else "")
         for name in stored if name not in MAIN}
 

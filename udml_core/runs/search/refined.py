@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
-from udml_core.base.arrays import Array, Floats, rows_of
+from udml_core.base.arrays import Array, Floats, Integers, rows_of
 from udml_core.base.errors import UserError
 from udml_core.base.paths import dataset_cache
 from udml_core.data.dataset import Dataset, Report
@@ -212,6 +212,14 @@ class RefinedIndex:
         order, scores = order[kept][:k], scores[kept][:k]
         return Nearest(order.tolist(), [float(max(0.0, 2 - 2 * score) ** 0.5) for score in scores],
                        [float(score) for score in scores])
+
+    def neighbors(self, images: Integers, k: int, candidates: Array) -> tuple[Integers, Floats]:
+        """Return the neighbors in the rankings that the analysis stored."""
+        rows = rows_of(self.result.indices, images)
+        ranked, scores = self.result.neighbors[rows, :k], self.result.scores[rows, :k]
+        found = self.result.indices[ranked]
+        return (np.where((ranked >= 0) & candidates[found], found, -1),
+                np.sqrt(np.maximum(0.0, 2 - 2 * scores.astype(np.float64))))
 
     def _ranking(self, query: Query, k: int, candidates: Array) -> tuple[Array, Array]:
         """Rank the refined images by their indices, with scores."""

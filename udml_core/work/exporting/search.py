@@ -1,4 +1,7 @@
-"""Print the distance and name of the images nearest to a query: python search.py query.jpg [number]."""
+"""Print the distance and name of the images nearest to a query: python search.py query.jpg [number].
+
+If config.json states where "the same" ends, the results up to there are marked.
+"""
 import csv
 import json
 import sys
@@ -10,7 +13,9 @@ import onnxruntime
 from PIL import Image, ImageOps
 
 folder = Path(__file__).parent
-size = json.loads((folder / "config.json").read_text(encoding="utf-8"))["preprocessing"]["size"]
+config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+size = config["preprocessing"]["size"]
+largest_same = config["same"]["distance"] if "same" in config else -1.0
 with (folder / "gallery.csv").open(encoding="utf-8", newline="") as file:
     names = [row["file_name"] for row in csv.DictReader(file)]
 image = ImageOps.exif_transpose(Image.open(sys.argv[1])).convert("RGBA")  # upright; white where transparent
@@ -21,4 +26,5 @@ embedding = model.run(["embeddings"], {"images": np.ascontiguousarray(square[Non
 number = min(int(sys.argv[2]) if len(sys.argv) > 2 else 10, len(names))
 squared, nearest = faiss.read_index(str(folder / "gallery.faiss")).search(embedding, number)
 for distance, index in zip(squared[0], nearest[0], strict=True):
-    print(f"{max(distance, 0) ** 0.5:.4f}\t{names[index]}")
+    distance = max(distance, 0) ** 0.5
+    print(f"{distance:.4f}\t{names[index]}" + ("\tsame" if distance <= largest_same else ""))
