@@ -101,6 +101,7 @@ class Gallery {
     added.forEach((button, offset) => {
       button.position = begin + offset;
       button.classList.toggle("end", button.position === end);
+      button.classList.toggle("beyond", button.position >= end && end > 0); // with none before the line, none is dimmed
     });
     this.grid.append(...added);
     for (const button of added) {
@@ -221,7 +222,7 @@ function tileButton(tile, searchable, beyond) {
   const button = document.createElement("button");
   button.type = "button";
   button.tabIndex = -1;
-  button.className = `tile ${tile.mark}${beyond ? " beyond" : ""}`;
+  button.className = `tile ${tile.mark}`;
   button.dataset.id = tile.id;
   const badge = tile.caption.includes(tile.badge) ? "" : tile.badge;
   const words = [tile.caption, WORDS[tile.mark], badge, beyond && "beyond the threshold"].filter(Boolean).join(", ");

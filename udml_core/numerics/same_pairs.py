@@ -73,6 +73,11 @@ class Plan:
         """The cell (p,) of each pair."""
         return self.cells[self.parts]
 
+    @property
+    def ends(self) -> Integers:
+        """The last part (c,) of each cell."""
+        return np.flatnonzero(np.append(self.cells[1:] != self.cells[:-1], True))
+
     def up_to_edges(self, values: Array) -> Floats:
         """Return the sums (m, c) of values (m,) of the parts up to each edge, by cell."""
         return np.cumsum(np.eye(self.cells[-1] + 1)[self.cells] * values[:, None], axis=0)
@@ -171,6 +176,7 @@ class Estimate:
         chance: Probability (m,) that a pair of each part is the same.
         precision: Share of same pairs among the pairs up to each edge, with its interval, (3, m): value, low, high.
         recall: Share of all same pairs that lie up to each edge, with its interval, (3, m).
+        reachable: Largest precision that the intervals at the ends of cells leave possible.
         needed: About how many more judgments give a threshold; 0 with a threshold, None if it cannot be foreseen.
     """
 
@@ -180,6 +186,7 @@ class Estimate:
     chance: Floats
     precision: Floats
     recall: Floats
+    reachable: float
     needed: int | None
 
     @property
@@ -194,8 +201,8 @@ class Estimate:
 
     @property
     def is_unreachable(self) -> bool:
-        """Whether the whole interval of every edge is below the target precision."""
-        return bool((self.precision[2] < self.target).all())
+        """Whether no threshold can have the target precision."""
+        return self.reachable < self.target
 
 
 def least_precision(target: float) -> float:
@@ -306,7 +313,8 @@ def estimate(plan: Plan, answers: Integers, target: float = 0.95) -> Estimate:
     for value, low, high in (precision, recall):
         np.minimum(low, value, out=low)
         np.maximum(high, value, out=high)
-    result = Estimate(target, plan.edges, counts.total, counts.chance, precision, recall, 0)
+    result = Estimate(target, plan.edges, counts.total, counts.chance, precision, recall,
+                      float(precision[2, plan.ends].max()), 0)
     return result if result.threshold is not None else replace(result, needed=_needed(counts, target))
 
 
@@ -371,14 +379,13 @@ def _focus(counts: Counts, target: float) -> int:
     edge has so few errors, judgments go to the last edge that may have the target precision.
     """
     plan, (near, _) = counts.plan, counts.strata()
-    ends = np.append(plan.cells[1:] != plan.cells[:-1], True)
     pairs = plan.sizes.cumsum()
-    precision = ((plan.sizes * counts.chance).cumsum() / pairs)[ends]
+    precision = ((plan.sizes * counts.chance).cumsum() / pairs)[plan.ends]
     safe = _last(precision >= (1 + target) / 2)
     is_found = (near.estimate() / pairs >= target) & (near.least(BELOW) / pairs >= least_precision(target))
     if safe is not None and not is_found.any():
         return safe
-    judged = (counts.same + counts.different).cumsum()[ends]
+    judged = (counts.same + counts.different).cumsum()[plan.ends]
     doubt = np.sqrt(precision * (1 - precision) / np.maximum(judged, 1))
     return _last(precision + doubt >= target) or 0
 
@@ -387,7 +394,7 @@ def _needed(counts: Counts, target: float) -> int | None:
     """Return about how many more judgments give a threshold, if precision stays as it is where they are drawn."""
     cell, least = _focus(counts, target), max(least_precision(target), 1e-9)
     near, _ = counts.strata()
-    edge = int(np.flatnonzero(counts.plan.cells == cell)[-1])
+    edge = int(counts.plan.ends[cell])
     sizes, judged = near.sizes[edge], (near.same + near.different)[edge]
     likely = (near.estimate()[edge] / sizes.sum() * judged.sum() + 1) / (judged.sum() + 1)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -156,7 +156,7 @@ def _propose_threshold(run: Run, settings: AuditSettings) -> None:
         return
     proposed = {"compare": "features", "least_cosine": min(1.0, math.ceil(100 * threshold.similarity) / 100)}
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(f":material/straighten: {threshold.sentence}", width="content")
+        st.caption(f":material/straighten: From your judged pairs: {threshold.sentence}", width="content")
         if any(getattr(settings, name) != value for name, value in proposed.items()):
             st.button(f"Use {proposed['least_cosine']:.2f} by features alone", icon=":material/content_copy:",
                       key="audit-same", on_click=st.session_state.update, args=(proposed,),

@@ -112,8 +112,8 @@ def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pic
     for place, ranking in zip(st.columns(len(rankings), gap="medium"), rankings, strict=True):
         with place:
             _show_ranking(retrieval, ranking, separator, on_pick)
-    thresholds = [ranking.threshold for ranking in rankings if ranking.hits and ranking.threshold is not None]
-    color_legend("query", *(HITS if _are_judged(rankings) else ()), *(["beyond"] if thresholds else ()))
+    is_dimmed = any(ranking.end and ranking.end < len(ranking.hits) for ranking in rankings)
+    color_legend("query", *(HITS if _are_judged(rankings) else ()), *(["beyond"] if is_dimmed else ()))
     st.caption(_explain(rankings))
 
 

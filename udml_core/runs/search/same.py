@@ -101,9 +101,11 @@ class Threshold:
         certain = "" if self.certain is None else (f" With 95 % confidence, at least {percent(self.target)} do "
                                                    f"{place_words(self.measure, self.certain)}.")
         there = "within" if self.measure == DISTANCE else "above"
+        shares = "all pairs" if self.recall[1] == 1 else f"{percent(self.recall[0])} of all same pairs"
+        error = "" if self.recall[1] == 1 else f" ({interval(self.recall)})"
         return (f"{self.place[0].upper()}{self.place[1:]}, {percent(self.precision[0])} of the results show the same "
-                f"thing ({interval(self.precision)}); {percent(self.recall[0])} of all same pairs are {there} it "
-                f"({interval(self.recall)}).{certain} {counted(self.judged, 'pair')} judged.")
+                f"thing ({interval(self.precision)}); {shares} are {there} it{error}.{certain} "
+                f"{counted(self.judged, 'pair')} judged.")
 
     def describe(self) -> dict[str, Any]:
         """Return the threshold as exports and `--json` write it."""
@@ -168,7 +170,7 @@ class SamePairs:
                     "judgments.")
         if known.is_unreachable:
             return (f"No threshold has a precision of {target}: even of the nearest pairs at most "
-                    f"{percent(float(known.precision[2].max()))} show the same thing. Choose a lower precision. "
+                    f"{percent(known.reachable)} show the same thing. Choose a lower precision. "
                     f"{judged}")
         more = "" if known.needed is None else f": about {counted(known.needed, 'more judgment')}"
         if self.next() is None:

@@ -50,7 +50,7 @@ def write_card(opened: Retrieval, config: Mapping[str, Any], path: Path) -> None
     has_example = (path.parent / target.SEARCH).exists()
     parts = [_header(opened), _data(opened), _figures(opened.run), _use(config, has_example), _same(config),
              _limits(opened, config, has_example)]
-    path.write_text("\n".join(parts), encoding="utf-8")
+    path.write_text("\n".join(part for part in parts if part), encoding="utf-8")
 
 
 def _header(opened: Retrieval) -> str:
@@ -169,12 +169,9 @@ pass the RGB values from 0 to 255. The model itself normalizes them.
 
 
 def _same(config: Mapping[str, Any]) -> str:
-    """Return where "the same" ends, or that it is not known."""
+    """Return where "the same" ends; nothing if too few pairs are judged."""
     if "same" not in config:
-        return """## The same
-
-It is not known up to which distance two images show the same thing: too few pairs were judged.
-"""
+        return ""
     same = config["same"]
     return f"""## The same
 

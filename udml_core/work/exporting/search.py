@@ -1,7 +1,4 @@
-"""Print the distance and name of the images nearest to a query: python search.py query.jpg [number].
-
-If config.json states where "the same" ends, the results up to there are marked.
-"""
+"""Print the images nearest to a query, with "same" up to the end in config.json: python search.py query.jpg [number]."""
 import csv
 import json
 import sys
@@ -14,8 +11,7 @@ from PIL import Image, ImageOps
 
 folder = Path(__file__).parent
 config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-size = config["preprocessing"]["size"]
-largest_same = config["same"]["distance"] if "same" in config else -1.0
+size, farthest_same = config["preprocessing"]["size"], config.get("same", {"distance": -1})["distance"]
 with (folder / "gallery.csv").open(encoding="utf-8", newline="") as file:
     names = [row["file_name"] for row in csv.DictReader(file)]
 image = ImageOps.exif_transpose(Image.open(sys.argv[1])).convert("RGBA")  # upright; white where transparent
@@ -25,6 +21,5 @@ model = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecu
 embedding = model.run(["embeddings"], {"images": np.ascontiguousarray(square[None])})[0]
 number = min(int(sys.argv[2]) if len(sys.argv) > 2 else 10, len(names))
 squared, nearest = faiss.read_index(str(folder / "gallery.faiss")).search(embedding, number)
-for distance, index in zip(squared[0], nearest[0], strict=True):
-    distance = max(distance, 0) ** 0.5
-    print(f"{distance:.4f}\t{names[index]}" + ("\tsame" if distance <= largest_same else ""))
+for distance, index in zip(np.maximum(squared[0], 0) ** 0.5, nearest[0], strict=True):
+    print(f"{distance:.4f}\t{names[index]}" + ("\tsame" if distance <= farthest_same else ""))
