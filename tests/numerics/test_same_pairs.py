@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from tests.tiers import fast_first
 from udml_core.base.arrays import Array
 from udml_core.data import catalog
 from udml_core.numerics.neighbors import nearest
@@ -103,7 +102,7 @@ def test_few_pairs_have_a_plan_too(count: int) -> None:
 
 
 def test_the_names_of_two_images_decide_when_a_pair_is_drawn_not_their_numbers_or_distances() -> None:
-    """Two embeddings whose cells share pairs draw them in the same order, and a permutation of images changes nothing."""
+    """Embeddings whose cells share pairs draw them in the same order, and a permutation of images changes nothing."""
     count = 4000
     rng, keys = np.random.default_rng(2), keys_of(2 * count)
     pairs, distances = np.arange(2 * count).reshape(-1, 2), np.sort(rng.random(count))

@@ -40,8 +40,8 @@ FULL = 1 / 8
 BELOW, ABOVE = 0.04, 0.01
 """Probability that the truth lies below or above an interval: most of the 5 % at the lower end, which decides."""
 EXPLORING = 5
-"""Every so many judgments, one serves another cell: in turn the next after the likely threshold, and the cell that adds
-most to the uncertainty."""
+"""One of this many judgments leaves the cells up to the likely threshold: in turn for the next cell, and for the cell
+that adds most to the uncertainty."""
 PATIENCE = 3
 """Number of skipped pairs after which a cell without judgments no longer comes first."""
 STEPS = 45
@@ -277,7 +277,14 @@ def next_pair(plan: Plan, answers: Integers, target: float) -> int | None:
 
 
 def _next_cell(counts: Counts, skipped: Integers, available: Integers, target: float) -> int:
-    """Return the cell, among the available ones, from which the next pair comes."""
+    """Return the cell from which the next pair comes.
+
+    Args:
+        counts: The judgments.
+        skipped: Number of skipped pairs (c,) in each cell.
+        available: Cells with open pairs (a,), ascending.
+        target: The precision that the threshold should have.
+    """
     plan = counts.plan
     same, judged, sizes = (np.bincount(plan.cells, values) for values in (
         counts.same, counts.same + counts.different, plan.sizes))

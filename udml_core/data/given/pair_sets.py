@@ -9,9 +9,10 @@ from __future__ import annotations
 import csv
 import io
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -158,19 +159,25 @@ class PairLog:
 
     def _effective_answers(self) -> list[Answer]:
         """Return the answers that were not reverted, in order."""
-        answers: list[Answer] = []
-        index_of = self.dataset.indices_by_name()
+        effective: list[dict[str, Any]] = []
         for row in read_log(self.dataset, self.kind):
             if row.get("undo") is True:
-                del answers[-1:]
-                continue
-            first, second, same = (row.get(name) for name in COLUMNS)
-            is_answer = type(same) is bool or (same is None and "same" in row)
-            if type(first) is str and type(second) is str and is_answer:
-                when = row.get("time")
-                answers.append(Answer(index_of.get(first, MISSING), index_of.get(second, MISSING), same,
-                                      float(when) if isinstance(when, int | float) else 0.0))
-        return answers
+                del effective[-1:]
+            elif _is_answer(row):
+                effective.append(row)
+        index_of = self.dataset.indices_by_name({row[name] for row in effective for name in COLUMNS[:2]})
+        return [Answer(index_of.get(row["first"], MISSING), index_of.get(row["second"], MISSING), row["same"],
+                       _time_of(row)) for row in effective]
+
+
+def _is_answer(row: Mapping[str, Any]) -> bool:
+    is_named = type(row.get("first")) is str and type(row.get("second")) is str
+    return is_named and "same" in row and (row["same"] is None or type(row["same"]) is bool)
+
+
+def _time_of(row: Mapping[str, Any]) -> float:
+    when = row.get("time")
+    return float(when) if isinstance(when, int | float) else 0.0
 
 
 def read_pairs(path: Path, dataset: Dataset) -> PairSet:

@@ -122,6 +122,7 @@ class SamePairs:
 
     Attributes:
         dataset: The data set.
+        images: Number of images that are searched.
         measure: What the embedding's results are compared by, in words.
         plan: The drawn pairs.
         given: The answers about pairs of the data set.
@@ -129,6 +130,7 @@ class SamePairs:
     """
 
     dataset: Dataset
+    images: int
     measure: str
     plan: Plan
     given: dict[tuple[int, int], Answer]
@@ -184,8 +186,9 @@ class SamePairs:
     @property
     def population(self) -> str:
         """What the pairs stand for, in words."""
-        return (f"The {int(self.plan.sizes.sum()):,} pairs of an image and one of its {NEIGHBORS} nearest images in "
-                "this embedding, each once")
+        image = f"one of {QUERIES:,} random images" if self.images > QUERIES else "an image"
+        return (f"The {int(self.plan.sizes.sum()):,} pairs of {image} and one of its "
+                f"{min(NEIGHBORS, self.images - 1)} nearest images in this embedding, each once")
 
     def next(self) -> tuple[int, int] | None:
         """Return the pair to judge next; None if all are judged."""
@@ -194,14 +197,6 @@ class SamePairs:
             return None
         first, second = self.plan.pairs[position].tolist()
         return first, second
-
-    def distance_of(self, pair: tuple[int, int]) -> float | None:
-        """Return the distance of a drawn pair; None for other pairs."""
-        return self._distances.get((min(pair), max(pair)))
-
-    @cached_property
-    def _distances(self) -> dict[tuple[int, ...], float]:
-        return dict(zip(map(tuple, self.plan.pairs.tolist()), self.plan.distances.tolist(), strict=True))
 
 
 def open_same_pairs(retrieval: Retrieval, name: str = "final", target: float | None = None) -> SamePairs:
@@ -215,16 +210,16 @@ def open_same_pairs(retrieval: Retrieval, name: str = "final", target: float | N
     Raises:
         UserError: The run does not have the embedding, or too few images are searched.
     """
-    frame, dataset = retrieval.frame(name), retrieval.dataset
+    frame, dataset, searched = retrieval.frame(name), retrieval.dataset, retrieval.searched(name)
     plan = _stored_plan(frame)
     if plan is None:
-        plan = _compute_plan(frame, retrieval.searched(name), dataset)
+        plan = _compute_plan(frame, searched, dataset)
         with suppress(OSError):  # without room in the cache the plan is computed again next time
             path = _plan_path(frame)
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_arrays(path, {field.name: getattr(plan, field.name) for field in fields(Plan)})
     wanted = wanted_precision(dataset) if target is None else target
-    return SamePairs(dataset, frame.index.measure, plan, judged_pairs(dataset).answers(), wanted)
+    return SamePairs(dataset, int(searched.sum()), frame.index.measure, plan, judged_pairs(dataset).answers(), wanted)
 
 
 def same_threshold(retrieval: Retrieval, name: str = "final") -> Threshold | None:

@@ -1,4 +1,4 @@
-"""Print the images nearest to a query, with "same" up to the end in config.json: python search.py query.jpg [number]."""
+"""Print the images nearest to a query, marked up to where "the same" ends: python search.py query.jpg [number]."""
 import csv
 import json
 import sys
