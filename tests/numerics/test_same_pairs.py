@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from sklearn.datasets import load_digits
 
+from tests.tiers import fast_first
 from udml_core.base.arrays import Array
 from udml_core.data import catalog
 from udml_core.numerics.neighbors import nearest
@@ -376,3 +377,23 @@ def test_intervals_and_thresholds_hold_with_labels_as_the_judge(name: str, targe
         found += last.threshold is not None
     assert wrong <= 0.05 * sessions + 2 * (sessions > 4)
     assert found >= sessions / 2
+
+
+@pytest.mark.parametrize("sessions", fast_first([4, 60]))
+def test_judgments_for_one_embedding_give_valid_intervals_in_another(sessions: int) -> None:
+    """The second embedding ranks the same pairs with noise; which of its pairs are judged was decided in the first."""
+    rng, count, wrong, shared = np.random.default_rng(8), 20_000, 0, []
+    pairs, distances = np.arange(2 * count).reshape(-1, 2), np.arange(float(count))
+    for seed in range(sessions):
+        truth = (rng.random(count) < curve("falling", np.linspace(0, 1, count))).astype(int)
+        others = distances * np.exp(0.2 * rng.standard_normal(count))
+        first, second = (plan_pairs(pairs, values, keys_of(2 * count, seed)) for values in (distances, others))
+        *_, answers = judge(first, truth[first.pairs[:, 0] // 2], 0.8, 100)
+        given = np.full(count, OPEN)
+        given[first.pairs[:, 0] // 2] = answers
+        result = estimate(second, given[second.pairs[:, 0] // 2], 0.8)
+        precision, _ = true_shares(second, others, truth)
+        wrong += bool(((precision < result.precision[1] - 1e-9) | (precision > result.precision[2] + 1e-9)).any())
+        shared.append(result.judged)
+    assert wrong <= 0.05 * sessions + 3 * (sessions > 4)
+    assert np.mean(shared) > 30

@@ -160,7 +160,8 @@ def _propose_threshold(run: Run, settings: AuditSettings) -> None:
         if any(getattr(settings, name) != value for name, value in proposed.items()):
             st.button(f"Use {proposed['least_cosine']:.2f} by features alone", icon=":material/content_copy:",
                       key="audit-same", on_click=st.session_state.update, args=(proposed,),
-                      help="Shows all pairs of images above this similarity, whatever their hashes.")
+                      help="Shows all pairs above this similarity, whatever their hashes. Use it if you judged only "
+                           "copies to be the same.")
 
 
 def _counts(dataset: Dataset, findings: Findings, excluded: Integers) -> dict[str, int]:

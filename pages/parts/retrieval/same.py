@@ -156,7 +156,7 @@ def _show_chart(judged: SamePairs) -> None:
     measure = judged.measure
     titled(figure, 'Probability of "the same"', 300, legend={"orientation": "h", "y": -0.3})
     figure.update_xaxes(title=measure)
-    figure.update_yaxes(title="probability, %", range=[-6, 108])
+    figure.update_yaxes(title="probability, %", range=[-8, 124], tickvals=[0, 50, 100])  # room for the annotation
     nearest, *_, farthest = (100 * judged.estimate.chance).round()
     draw(figure, "same-chance", f'Probability of "the same" over {measure}: from {nearest:.0f} % for the nearest pairs '
          f"to {farthest:.0f} % for the farthest. {judged.sentence}")
