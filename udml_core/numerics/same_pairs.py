@@ -342,12 +342,13 @@ def lower_total(sizes: Array, same: Array, different: Array, error: float) -> Fl
     Returns:
         Bounds (g,).
     """
+    risked = np.minimum(1, sizes / np.maximum(sizes.sum(axis=1, keepdims=True), 1) / FULL)
+    bets = BETS[:, None] * risked[:, None]
     is_known = same + different >= sizes
     known = np.where(is_known, same, 0).sum(axis=1)
     sizes, same, different = (np.where(is_known, 0, values)[:, None] for values in (sizes, same, different))
     total = sizes.sum(axis=2)
     weights = sizes / np.maximum(total, 1)[:, :, None]
-    bets = BETS[:, None] * np.minimum(1, weights / FULL)
     with np.errstate(divide="ignore"):
         losses = np.where(different > 0, different, 0) * np.log1p(-np.where(different > 0, bets, 0))
     budget = -np.log(error * CAPITAL) - losses.sum(axis=2)
