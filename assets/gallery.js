@@ -3,6 +3,7 @@
 // header: {label, side, height, group, multiple, chosen, count, tiles: {url} | {list}, sheets: {urls, count,
 //          columns, perSheet}, byPosition, pairs, selection: {mask, revision}}; a tile is {id, caption, mark, badge};
 //          with `pairs` it shows two images side by side, its cell is twice as wide, and it cannot become the query;
+//          the tiles from `end` on are dimmed, beyond a line: they do not count as the same as the query;
 //          with `strip` all tiles lie in one row; with `columns` every row has so many tiles; with `resizable` the page's image size slider sets the tiles' width
 // answers: trigger "picked" id; trigger "searched" id (right-click, long press or Q: the image becomes the query);
 //          with `multiple` state "selection" {mask over the tiles, revision}
@@ -58,7 +59,7 @@ class Gallery {
     const tiles = header.tiles.url ? await fetchPart(header.tiles.url, asJson) : header.tiles.list;
     const mask = await array(header.selection?.mask);
     if (turn !== this.turn || !this.grid.isConnected) return;
-    const content = JSON.stringify([header.tiles, header.sheets, header.side]);
+    const content = JSON.stringify([header.tiles, header.sheets, header.side, header.end]);
     this.header = header;
     this.grid.setAttribute("aria-label", header.label);
     this.resize();
@@ -95,8 +96,13 @@ class Gallery {
   // Adds buttons until the grid has `count`, or all.
   extend(count) {
     const begin = this.grid.children.length;
-    const added = this.tiles.slice(begin, count).map((tile) => tileButton(tile, !this.header.pairs));
-    added.forEach((button, offset) => { button.position = begin + offset; });
+    const end = this.header.end ?? Infinity;
+    const added = this.tiles.slice(begin, count).map((tile, offset) => tileButton(tile, !this.header.pairs, begin + offset >= end));
+    added.forEach((button, offset) => {
+      button.position = begin + offset;
+      button.classList.toggle("end", button.position === end);
+      button.classList.toggle("beyond", button.position >= end && end > 0); // with none before the line, none is dimmed
+    });
     this.grid.append(...added);
     for (const button of added) {
       this.press(button);
@@ -212,14 +218,14 @@ class Gallery {
   }
 }
 
-function tileButton(tile, searchable) {
+function tileButton(tile, searchable, beyond) {
   const button = document.createElement("button");
   button.type = "button";
   button.tabIndex = -1;
   button.className = `tile ${tile.mark}`;
   button.dataset.id = tile.id;
   const badge = tile.caption.includes(tile.badge) ? "" : tile.badge;
-  const words = [tile.caption, WORDS[tile.mark], badge].filter(Boolean).join(", ");
+  const words = [tile.caption, WORDS[tile.mark], badge, beyond && "beyond the threshold"].filter(Boolean).join(", ");
   button.setAttribute("aria-label", words);
   button.title = words + (searchable ? "; right-click or press Q to search with it" : "");
   const image = document.createElement("span");

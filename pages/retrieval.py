@@ -1,4 +1,4 @@
-"""Retrieval: search with images in several embeddings side by side, and the failures of the search."""
+"""Retrieval: search with images in several embeddings side by side, its failures, and where "the same" ends."""
 
 import streamlit as st
 
@@ -16,6 +16,7 @@ from pages.parts.retrieval.query import (
     show_query,
 )
 from pages.parts.retrieval.rankings import SIDE, SearchResult, rank_images, share_results, show_epochs, show_rankings
+from pages.parts.retrieval.same import show_same
 from pages.parts.retrieval.samples import (
     choose_class,
     pick,
@@ -34,7 +35,7 @@ from pages.parts.shell.user_errors import show_user_errors
 from udml_core.runs import Run
 from udml_core.runs.search import Gallery, Retrieval
 
-SEARCH, FAILURES = "Search", "Failures"
+SEARCH, FAILURES, SAME = "Search", "Failures", 'Where does "the same" end?'
 
 
 def search(retrieval: Retrieval) -> None:
@@ -104,16 +105,19 @@ def show_single_query(retrieval: Retrieval, index: int, rankings: list[SearchRes
 
 @st.fragment
 def explore(run: Run) -> None:
-    """Show the search and the failures of a run."""
+    """Show the search and the failures of a run, and the pairs that tell where "the same" ends."""
     with show_user_errors():
         retrieval = load_retrieval(run)
-        search_tab, failures_tab = st.tabs([SEARCH, FAILURES], key="view", bind="query-params")
+        search_tab, failures_tab, same_tab = st.tabs([SEARCH, FAILURES, SAME], key="view", bind="query-params")
         if search_tab.open:
             with search_tab:
                 search(retrieval)
         if failures_tab.open:
             with failures_tab, show_user_errors():
                 show_failures(retrieval, search_with)
+        if same_tab.open:
+            with same_tab, show_user_errors():
+                show_same(retrieval)
 
 
 def search_with(index: int) -> None:

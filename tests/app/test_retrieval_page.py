@@ -33,14 +33,16 @@ def score(ranking: list[Hit]) -> str:
     return f"{sum(bool(hit.correct) for hit in ranking)} of {len(ranking)} hits"
 
 
+def headers(test: AppTest) -> list[dict[str, Any]]:
+    """Return what the page sends to its galleries."""
+    contents = [element.proto.bytes for element in test.get("bidi_component")
+                if element.proto.component_name == "udml_gallery"]
+    return [json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")]) for data in contents]
+
+
 def tiles(test: AppTest, label: str) -> list[dict[str, Any]]:
     """Return the tiles of a gallery."""
-    headers = []
-    for element in test.get("bidi_component"):
-        if element.proto.component_name == "udml_gallery":
-            data = element.proto.bytes
-            headers.append(json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")]))
-    return next(list(header["tiles"]["list"]) for header in headers if header["label"] == label)
+    return next(list(header["tiles"]["list"]) for header in headers(test) if header["label"] == label)
 
 
 def test_without_a_query_an_interesting_one_is_shown_with_its_results(run: Run) -> None:

@@ -10,6 +10,7 @@ import sys
 import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,13 @@ from udml_core.base.errors import UserError
 from udml_core.data.dataset import read_user_image
 from udml_core.data.encoders import Encoder, EncoderSpec
 from udml_core.data.features import embed_pixels
+from udml_core.data.given.judged_pairs import judged_pairs, want_precision
 from udml_core.methods import Embedder
 from udml_core.methods.embedder import AnyHead, Head, KernelHead, LatentHead
 from udml_core.numerics.neighbors import read_index
 from udml_core.runs import ExclusionList, Run
 from udml_core.runs.search import Retrieval
+from udml_core.runs.search.same import open_same_pairs, same_threshold
 from udml_core.work.exporting import export_model, model_archive, onnx_graph
 
 needs_onnx = pytest.mark.skipif(bool(onnx_graph.missing_packages()), reason=(
@@ -343,3 +346,32 @@ def test_the_command_line_lists_the_files_of_a_model(
     assert code == 2
     assert f"{str(tmp_path / 'model')!r} is not empty. Choose another folder, or replace" in err
     assert set(answer(capsys, monkeypatch, *words, "--force")["files"]) == WITHOUT_ONNX
+
+
+@needs_onnx
+def test_a_model_folder_states_where_the_same_ends_and_the_example_marks_it(
+        run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    opened = Retrieval(run)
+    labels = opened.dataset.labels
+    assert labels is not None
+    want_precision(opened.dataset, 0.8)
+    for _ in range(50):
+        pair = open_same_pairs(opened).next()
+        assert pair is not None
+        judged_pairs(opened.dataset).add(*pair, bool(labels[pair[0]] == labels[pair[1]]))
+    export_model(run, tmp_path / "model")
+    threshold = same_threshold(opened)
+    assert threshold is not None
+    stated = json.loads((tmp_path / "model" / "config.json").read_text(encoding="utf-8"))["same"]
+    assert stated == json.loads(json.dumps(threshold.describe() | {"sentence": threshold.sentence}))
+    card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    assert f"## The same\n\n{threshold.sentence}" in card
+    assert f"the last on {datetime.now(UTC).date().isoformat()}" in card
+    opened.dataset.images[5].save(tmp_path / "query.png")
+    done = subprocess.run([sys.executable, "-I", "-c", GUARD, tmp_path / "model" / "search.py", tmp_path / "query.png",
+                           "50"], check=False, capture_output=True, text=True, cwd=tmp_path)
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    marks = [row[2:] == ["same"] for row in rows]
+    assert marks == [float(row[0]) <= threshold.distance for row in rows]
+    assert 0 < sum(marks) < 50

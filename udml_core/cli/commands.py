@@ -25,7 +25,15 @@ from udml_core.cli.advice import advise
 from udml_core.cli.engines import Engine, EngineOptions, requested_engine
 from udml_core.cli.galleries import index
 from udml_core.cli.judging import judge
-from udml_core.cli.options import Json, Root, call_with_options, parse_settings, root_of, takes_options
+from udml_core.cli.options import (
+    Json,
+    Root,
+    RunName,
+    call_with_options,
+    parse_settings,
+    root_of,
+    takes_options,
+)
 from udml_core.cli.output import (
     analysis_line,
     audit_lines,
@@ -41,6 +49,7 @@ from udml_core.cli.output import (
     summarize_run,
     write_file,
 )
+from udml_core.cli.same import same
 from udml_core.cli.sweeps import sweep, sweeps
 from udml_core.numerics.refinement.recipe import Recipe
 from udml_core.runs.analyses import (
@@ -69,8 +78,8 @@ app.command()(advise)
 app.command()(sweep)
 app.command()(sweeps)
 app.command()(judge)
+app.command()(same)
 app.add_typer(index, name="index")
-RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the beginning of its id, or its folder.")]
 DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="The name of a data set, or a folder of images.")]
 Wait = Annotated[bool, typer.Option(help="Follow the run until it ends.")]
 Fields = Annotated[list[str] | None, typer.Option("--set", metavar="FIELD=VALUE",
@@ -387,13 +396,17 @@ def query(name: RunName, image: Annotated[str, typer.Argument(help="An image fil
           gallery: Annotated[Literal["test", "all"], typer.Option(help="Search all images or the test half.")] = "all",
           embedding: Annotated[str, typer.Option(help="final, initial, frozen, the number of an epoch (fixed sample of "
                                                       "test images only), or the id of a refinement.")] = "final",
+          same_only: Annotated[bool, typer.Option("--same-only", help=(
+              "Print only the results that count as the same; see udml same."))] = False,
           root: Root = None, as_json: Json = False) -> None:
     """Find the images most similar to a query image.
 
-    All images are searched, the training half included, unless --gallery test is given.
+    All images are searched, the training half included, unless --gallery test is given. Results that count as the same
+    are marked with "=" once enough pairs are judged.
     """
     from udml_core.data.dataset import read_user_image
     from udml_core.runs.search import Query, Retrieval
+    from udml_core.runs.search.same import same_threshold
 
     opened = Retrieval(_find_run(name, root))
     opened.frame(embedding)  # rejects an unknown name before an image is read
@@ -405,16 +418,24 @@ def query(name: RunName, image: Annotated[str, typer.Argument(help="An image fil
     else:
         raise UserError(f"The query must be an existing image file or the number of an image, got '{image[:80]}'.")
     hits, searched = opened.search(wanted, k, embedding, gallery), opened.describe_searched(embedding, gallery)
-    dataset = opened.dataset
+    dataset, threshold = opened.dataset, same_threshold(opened, embedding)
+    if same_only and threshold is None:
+        raise UserError(f"No end of \"the same\" is known in the embedding {embedding} of {opened.run.id}. Judge "
+                        f"pairs: udml same {opened.run.id} --frame {embedding} --ask")
+    if same_only and threshold is not None:
+        hits = [hit for hit in hits if threshold.holds(hit)]
     rows: list[dict[str, Any]] = [
         {"rank": hit.rank, "index": hit.index, "image": dataset.names[hit.index], "distance": hit.distance,
          "similarity": hit.similarity, "shown": hit.shown,
          "class": None if dataset.labels is None else dataset.class_names[dataset.labels[hit.index]],
-         "correct": hit.correct} for hit in hits]
+         "correct": hit.correct, "same": None if threshold is None else threshold.holds(hit)} for hit in hits]
     typer.echo(f"{searched}, embedding: {embedding}", err=True)
+    if threshold is not None:
+        typer.echo(f"= marks the same: {threshold.sentence}", err=True)
     print_answer({"run": opened.run.id, "query": image, "embedding": embedding, "searched": searched,
-                  "results": rows}, as_json, lambda: [
-        f"{row['rank']:3}  {row['shown']:.4f}  #{row['index']}  {dataset.caption(row['index'])}" for row in rows])
+                  "threshold": None if threshold is None else threshold.describe(), "results": rows}, as_json, lambda: [
+        f"{row['rank']:3}  {row['shown']:.4f}  #{row['index']}  {dataset.caption(row['index'])}"
+        + ("  =" if row["same"] else "") for row in rows])
 
 
 @app.command()

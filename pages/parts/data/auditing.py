@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -32,6 +33,7 @@ from udml_core.work.jobs.auditing import find_auditing, start_auditing
 
 from ..draw.form import field_widget
 from ..shell.address import choice_from_address, write_address
+from ..shell.cached import known_threshold, load_retrieval
 from ..shell.run_hash import RUN_HASH
 from ..shell.selection import selection
 from ..shell.user_errors import keep_user_errors, show_user_errors
@@ -54,7 +56,8 @@ def show_audit(dataset: Dataset) -> None:
     state = find_auditing(dataset, encoder, runs_folder())
     key = f"data-audit-{dataset.fingerprint[:12]}-{encoder.key}"
     if state.run is not None and state.finished is not None:
-        _show_findings(dataset, _load_audit(state.run, state.finished.id, state.finished.stored_status().ticket))
+        _show_findings(dataset, state.run, _load_audit(state.run, state.finished.id,
+                                                       state.finished.stored_status().ticket))
     elif isinstance(state.task, Analysis):
         show_progress(state.task, key, "The audit")
     elif state.task is not None:
@@ -101,7 +104,7 @@ def _offer(dataset: Dataset, key: str, start: Callable[[], object]) -> None:
         show_excluded(dataset)
 
 
-def _show_findings(dataset: Dataset, audit: Audit) -> None:
+def _show_findings(dataset: Dataset, run: Run, audit: Audit) -> None:
     first = choice_from_address("finding", FINDINGS, "exact")
     toolbar = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with toolbar:
@@ -116,6 +119,8 @@ def _show_findings(dataset: Dataset, audit: Audit) -> None:
     if not audit.is_complete:
         st.warning("So many images have close hashes that only the closest pairs are compared. In drawings and small "
                    "gray images the features tell more: open Settings and choose them.", icon=":material/warning:")
+    if finding == "near":
+        _propose_threshold(run, settings)
     match finding:
         case "broken":
             _show_broken(dataset)
@@ -136,6 +141,27 @@ def _choose_settings(is_near: bool) -> AuditSettings:
         with st.container(width=300) if is_near and field.name == "least_cosine" else closed:
             values[field.name] = field_widget(field, field.name, bind=True)
     return AuditSettings(**values)
+
+
+def _propose_threshold(run: Run, settings: AuditSettings) -> None:
+    """Propose the similarity above which judged pairs of these features are the same, as the bound of near-duplicates.
+
+    Args:
+        run: The run of the frozen features.
+        settings: The current settings.
+    """
+    retrieval = load_retrieval(run)
+    threshold = known_threshold(retrieval, "final") if retrieval.spec.method == "frozen" else None
+    if threshold is None or threshold.similarity is None:
+        return
+    proposed = {"compare": "features", "least_cosine": min(1.0, math.ceil(100 * threshold.similarity) / 100)}
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(f":material/straighten: From your judged pairs: {threshold.sentence}", width="content")
+        if any(getattr(settings, name) != value for name, value in proposed.items()):
+            st.button(f"Use {proposed['least_cosine']:.2f} by features alone", icon=":material/content_copy:",
+                      key="audit-same", on_click=st.session_state.update, args=(proposed,),
+                      help="Shows all pairs above this similarity, whatever their hashes. Use it if you judged only "
+                           "copies to be the same.")
 
 
 def _counts(dataset: Dataset, findings: Findings, excluded: Integers) -> dict[str, int]:

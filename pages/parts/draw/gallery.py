@@ -73,7 +73,8 @@ def clicked_tile(clicks: Iterable[int | None]) -> int | None:
 
 def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int = 104, chosen: int | None = None,
             height: int | None = None, cell: int | None = None, strip: bool = False,
-            on_pick: Callable[[int], None] | None = None, shared: bool = False, columns: int = 0) -> int | None:
+            on_pick: Callable[[int], None] | None = None, shared: bool = False, columns: int = 0,
+            end: int | None = None) -> int | None:
     """Show a gallery of images.
 
     A right-click, a long press or the key Q opens the page Retrieval with that image as the query.
@@ -92,6 +93,7 @@ def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int
         shared: Whether tiles are cut out of the small thumbnails of all images, which takes no time, in place of a
             sharper sheet of their own.
         columns: Number of tiles in every row, on a phone too; 0 for as many as fit.
+        end: Number of first tiles that count as the same as the query; the others are dimmed. None if it is unknown.
 
     Returns:
         The data set index of the image that was clicked just now, or None.
@@ -104,7 +106,7 @@ def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int
     message = Message()
     header = _header(message, dataset, tiles, label, cell or side, height, shared) | {
         "multiple": False, "chosen": chosen, "side": side, "resizable": cell is not None, "strip": strip,
-        "columns": columns}
+        "columns": columns, "end": end}
     result = component("gallery", HTML)(data=message.pack(header), key=key, on_picked_change=picked,
                                         on_searched_change=lambda: None)
     return _clicked_image(dataset, result)

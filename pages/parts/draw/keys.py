@@ -26,7 +26,7 @@ ALL_KEYS = {
     "Sliders": "arrows move; Page Up and Page Down move farther",
     "U": "undo a selection, filter, query or label; Shift+U does it again",
     "Compare, Judge": "← → choose the better image; ↓ calls both equal",
-    "Labels, Pairs": "the letters and digits on the buttons press them",
+    "Labels, Pairs, the same": "the letters and digits on the buttons press them",
 }
 _ROWS = "".join(f"<dt>{html.escape(key)}</dt><dd>{html.escape(text)}</dd>" for key, text in ALL_KEYS.items())
 HTML = f"""<div class="keys">

@@ -21,6 +21,7 @@ from udml_core.work import jobs
 
 from ..draw.downloads import Download, share
 from ..draw.sections import slot
+from ..draw.two_images import Answering, answer_buttons, two_images
 from ..shell.address import join_indices, write_address
 from ..shell.cached import dataset_of, load_split
 from ..shell.run_hash import RUN_HASH
@@ -29,7 +30,6 @@ from ..shell.user_errors import fragment
 from .hinge import Hinge, hinge_sliders
 from .labeled import show_labeled_pairs
 from .session import Pair, answer, answer_word, labeling_session, skip, undo
-from .two_images import two_images
 
 QUEUE_LENGTH = 200
 """Number of informative pairs that are computed at a time."""
@@ -111,14 +111,8 @@ def question(dataset: Dataset, labeled: PairSet, pair: Pair | None) -> None:
         position = views.position_of_pair(labeled.pairs, pair)
         if position is not None:
             known = f" This pair is currently labeled {answer_word(bool(labeled.same[position]))}."
-    with st.container(horizontal=True):
-        if pair is not None:
-            for label, icon, key, same in (("Same", "check", "S", True), ("Different", "close", "D", False)):
-                st.button(label, icon=f":material/{icon}:", key=f"give-{key}", shortcut=key, type="primary",
-                          on_click=answer, args=(dataset, pair, same))
-            st.button("Skip", icon=":material/skip_next:", key="give-N", shortcut="N", on_click=skip,
-                      args=(dataset, pair))
-        st.button("Undo", icon=":material/undo:", key="give-U", shortcut="U", on_click=undo, args=(dataset,))
+    answer_buttons("give", None if pair is None else Answering(
+        lambda same: answer(dataset, pair, same), lambda: skip(dataset, pair), "N"), lambda: undo(dataset))
     message = labeling_session(dataset).message + known
     st.caption(message or "Answers are saved immediately. Classes are hidden so that they do not influence you.")
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(message)}</div>')

@@ -94,7 +94,7 @@ def undo(dataset: Dataset) -> None:
         if removed is not None:
             first, second, same = removed
             session.current = first, second
-            session.message = f"Undone: images {first} and {second} were labeled {answer_word(same)}."
+            session.message = f"Undone: images {first} and {second} were labeled {answer_word(bool(same))}."
 
 
 def answer_word(same: bool) -> str:

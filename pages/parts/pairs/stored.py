@@ -16,11 +16,11 @@ from udml_core.runs import Run
 
 from ..draw.gallery import pair_gallery
 from ..draw.palette import change_style, percent, points
+from ..draw.two_images import two_images
 from ..shell.address import choose_segment, join_indices, write_address
 from ..shell.cached import load_split
 from .hinge import Hinge
 from .session import answer_word
-from .two_images import two_images
 
 MOST_TILES = 60
 ORDERS = {"hardest": "Hardest", "contradictory": "Contradictory"}

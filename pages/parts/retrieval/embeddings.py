@@ -91,7 +91,7 @@ def _write_chosen(retrieval: Retrieval, names: list[str]) -> None:
 
 
 def own_titles(retrieval: Retrieval) -> dict[str, str]:
-    """Return the titles of a run's embeddings of all images and of its refinements, by name."""
+    """Return the titles of the run's embeddings of all images, and of its refinements, by name."""
     recipes = {analysis.id: analysis.spec().recipe for analysis in finished_refinements(retrieval.run)}
     refined = {name: words_of("refined").title + ("" if len(recipes) == 1 else f": {recipe}")
                for name, recipe in recipes.items()}

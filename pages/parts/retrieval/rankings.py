@@ -11,12 +11,14 @@ import streamlit as st
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.runs.search import DISTANCE, Hit, Query, Retrieval, epoch_words
+from udml_core.runs.search.same import Threshold
 from udml_core.work.exporting import embeddings_file, images_file, model_archive
 
 from ..draw.downloads import Download, share, table_file
 from ..draw.gallery import Mark, Tile, gallery, mark_of, tile_of
 from ..draw.palette import HITS, color_legend
 from ..shell.address import write_address
+from ..shell.cached import known_threshold
 from ..shell.pools import among
 from ..shell.run_status import escaped
 from .embeddings import Column
@@ -44,6 +46,7 @@ class SearchResult:
         pool: Among which images the hits are counted, in words.
         searched: The number of searched images with the reasons, in words.
         problem: Why this embedding cannot be searched with the query; empty if it can.
+        threshold: Where "the same" ends in this embedding; None if it is unknown.
     """
 
     column: Column
@@ -51,6 +54,12 @@ class SearchResult:
     pool: str
     searched: str
     problem: str = ""
+    threshold: Threshold | None = None
+
+    @property
+    def end(self) -> int | None:
+        """Number of first hits that count as the same as the query; None without a threshold."""
+        return None if self.threshold is None else sum(map(self.threshold.holds, self.hits))
 
     @property
     def measure(self) -> str:
@@ -72,7 +81,7 @@ def _rank(column: Column, query: PageQuery, search_filter: Filter) -> SearchResu
     pool = among(int(mask.sum()), retrieval.split, len(mask))
     try:
         hits = retrieval.search(_query_in(column, query), search_filter.k, name, gallery, allowed)
-        return SearchResult(column, hits, pool, searched)
+        return SearchResult(column, hits, pool, searched, threshold=known_threshold(retrieval, name))
     except UserError as error:
         return SearchResult(column, [], pool, searched, str(error))
 
@@ -103,7 +112,8 @@ def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pic
     for place, ranking in zip(st.columns(len(rankings), gap="medium"), rankings, strict=True):
         with place:
             _show_ranking(retrieval, ranking, separator, on_pick)
-    color_legend("query", *(HITS if _are_judged(rankings) else ()))
+    is_dimmed = any(ranking.end and ranking.end < len(ranking.hits) for ranking in rankings)
+    color_legend("query", *(HITS if _are_judged(rankings) else ()), *(["beyond"] if is_dimmed else ()))
     st.caption(_explain(rankings))
 
 
@@ -123,8 +133,10 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, separator: str, o
         tiles = [Tile(hit.index, retrieval.dataset.caption(hit.index), MARKS[hit.correct],
                       f"{hit.rank} · {hit.shown:.3f}") for hit in hits]
         gallery(retrieval.dataset, tiles, f"The {len(hits)} nearest images, {column.words}",
-                f"retrieval-{column.name}", side=SIDE, cell=CELL, on_pick=on_pick)
-        st.caption(f"Rank · {ranking.measure}.")
+                f"retrieval-{column.name}", side=SIDE, cell=CELL, on_pick=on_pick, end=ranking.end)
+        end = "" if ranking.threshold is None else f" {ranking.end} of {len(hits)} count as the same: " \
+                                                   f"{ranking.threshold.short}."
+        st.caption(f"Rank · {ranking.measure}.{end}")
     # The heading names the images already if they are all images.
     if not known or retrieval.dataset.is_large or not ranking.pool.startswith("among all "):
         st.caption(ranking.searched)

@@ -12,9 +12,11 @@ from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
+from udml_core.data.given.judged_pairs import log_version
 from udml_core.data.splits import Select, Split, SplitName
 from udml_core.runs import Run, Spec
 from udml_core.runs.search import Retrieval
+from udml_core.runs.search.same import Threshold, has_plan, same_threshold
 
 from .run_hash import RUN_HASH
 
@@ -153,3 +155,14 @@ def load_split(run: Run) -> Split:
     spec = run.spec()
     return _split(spec.dataset, spec.fingerprint, spec.split, spec.holds_out, spec.seed, spec.excluded.digest,
                   spec)
+
+
+@st.cache_data(max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
+def _threshold(run: Run, name: str, version: tuple[int, ...], _retrieval: Retrieval) -> Threshold | None:  # noqa: ARG001
+    return same_threshold(_retrieval, name)
+
+
+def known_threshold(retrieval: Retrieval, name: str) -> Threshold | None:
+    """Return the end of "the same" in an embedding; None if it is unknown or its pairs were never opened."""
+    version = log_version(retrieval.dataset)
+    return _threshold(retrieval.run, name, version, retrieval) if version and has_plan(retrieval, name) else None

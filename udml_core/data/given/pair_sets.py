@@ -1,7 +1,7 @@
 """Pairs of images labeled as similar or dissimilar, by a user or in a file.
 
-Each line of the log is an answer about two images by name, or `undo`, which reverts the last answer that was not
-reverted yet.
+Each line of a log is an answer about two images by name, with `null` for a skipped pair, or `undo`, which reverts the
+last answer that was not reverted yet.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import csv
 import io
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -89,18 +91,41 @@ class PairSet:
                             f"similar and {len(self) - same} dissimilar pairs. Add pairs of the missing kind.")
 
 
+class Answer(NamedTuple):
+    """An answer about two images.
+
+    Attributes:
+        first: Index of an image; `MISSING` if the data set no longer contains it.
+        second: Index of the other image.
+        same: Whether they are similar; None for a skipped pair.
+        time: Time of the answer in seconds since 1970; 0 if it is unknown.
+    """
+
+    first: int
+    second: int
+    same: bool | None
+    time: float
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """The two images, the lower index first."""
+        return min(self.first, self.second), max(self.first, self.second)
+
+
 @dataclass(frozen=True)
 class PairLog:
     """A user's answers about pairs of images.
 
     Attributes:
         dataset: The data set of the images.
+        kind: Name of the log; logs of other kinds ask another question.
     """
 
     dataset: Dataset
+    kind: str = KIND
 
-    def add(self, first: int, second: int, same: bool) -> None:
-        """Store whether two images are similar; the last answer about a pair counts.
+    def add(self, first: int, second: int, same: bool | None) -> None:
+        """Store whether two images are similar, or that they were skipped; the last answer about a pair counts.
 
         Raises:
             UserError: The indices are equal or out of range, or the log cannot be written.
@@ -110,10 +135,10 @@ class PairLog:
             raise UserError(f"A pair needs two different images with indices from 0 to {count - 1}, got {first} and "
                             f"{second}. Choose two other images.")
         names = self.dataset.names
-        append_to_log(self.dataset, KIND, {"first": names[first], "second": names[second], "same": same,
-                                           "time": time.time()})
+        append_to_log(self.dataset, self.kind, {"first": names[first], "second": names[second], "same": same,
+                                                "time": time.time()})
 
-    def undo(self) -> tuple[int, int, bool] | None:
+    def undo(self) -> tuple[int, int, bool | None] | None:
         """Revert the last answer and return it.
 
         The result is None without an answer, or if its images no longer exist.
@@ -121,27 +146,38 @@ class PairLog:
         answers = self._effective_answers()
         if not answers:
             return None
-        append_to_log(self.dataset, KIND, {"undo": True, "time": time.time()})
-        return answers[-1] if MISSING not in answers[-1] else None
+        append_to_log(self.dataset, self.kind, {"undo": True, "time": time.time()})
+        return answers[-1][:3] if MISSING not in answers[-1].pair else None
 
     def read(self) -> PairSet:
-        """Return the pairs with their last answers, in the order of their first answers."""
-        latest = {(min(first, second), max(first, second)): same for first, second, same in self._effective_answers()
-                  if MISSING not in (first, second)}
-        return _pair_set([(*pair, same) for pair, same in latest.items()])
+        """Return the pairs with their last answers, without skipped pairs, in the order of their first answers."""
+        return _pair_set([(*pair, answer.same) for pair, answer in self.answers().items() if answer.same is not None])
 
-    def _effective_answers(self) -> list[tuple[int, int, bool]]:
-        """Return the answers that were not reverted, in order, with indices of the images."""
-        answers: list[tuple[int, int, bool]] = []
-        index_of = self.dataset.indices_by_name()
-        for row in read_log(self.dataset, KIND):
+    def answers(self) -> dict[tuple[int, int], Answer]:
+        """Return the last answer about each pair, the lower index first, in the order of their first answers."""
+        return {answer.pair: answer for answer in self._effective_answers() if MISSING not in answer.pair}
+
+    def _effective_answers(self) -> list[Answer]:
+        """Return the answers that were not reverted, in order."""
+        effective: list[dict[str, Any]] = []
+        for row in read_log(self.dataset, self.kind):
             if row.get("undo") is True:
-                del answers[-1:]
-                continue
-            first, second, same = (row.get(name) for name in COLUMNS)
-            if type(first) is str and type(second) is str and type(same) is bool:
-                answers.append((index_of.get(first, MISSING), index_of.get(second, MISSING), same))
-        return answers
+                del effective[-1:]
+            elif _is_answer(row):
+                effective.append(row)
+        index_of = self.dataset.indices_by_name({row[name] for row in effective for name in COLUMNS[:2]})
+        return [Answer(index_of.get(row["first"], MISSING), index_of.get(row["second"], MISSING), row["same"],
+                       _time_of(row)) for row in effective]
+
+
+def _is_answer(row: Mapping[str, Any]) -> bool:
+    is_named = type(row.get("first")) is str and type(row.get("second")) is str
+    return is_named and "same" in row and (row["same"] is None or type(row["same"]) is bool)
+
+
+def _time_of(row: Mapping[str, Any]) -> float:
+    when = row.get("time")
+    return float(when) if isinstance(when, int | float) else 0.0
 
 
 def read_pairs(path: Path, dataset: Dataset) -> PairSet:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from PIL import Image
 
-from udml_core.base.arrays import Array, Integers, rows_of
+from udml_core.base.arrays import Array, Floats, Integers, rows_of
 from udml_core.base.errors import UserError
 from udml_core.data.features import embed_pixels
 from udml_core.methods import Embedder
@@ -74,6 +74,18 @@ class Index(Protocol):
 
         Returns:
             Image indices (q,).
+        """
+
+    def neighbors(self, images: Integers, k: int, candidates: Array) -> tuple[Integers, Floats]:
+        """Find the nearest candidates of each of several candidates, without the image itself.
+
+        Args:
+            images: Image indices (q,), which are candidates.
+            k: Number of neighbors; fewer if there are fewer candidates.
+            candidates: Mask (n,) of the images to search.
+
+        Returns:
+            Image indices (q, k), −1 where a stored ranking ends, and the distances (q, k) that `nearest` gives.
         """
 
 
@@ -185,18 +197,25 @@ class StoredIndex:
         return Nearest(images.tolist(), [float(distance**0.5) for distance in squared],
                        [float(1.0 - distance / 2.0) for distance in squared] if self.normalized else None)
 
+    def neighbors(self, images: Integers, k: int, candidates: Array) -> tuple[Integers, Floats]:
+        kept, own = np.flatnonzero(candidates[self.indices]), rows_of(self.indices, images)
+        k = min(k, len(kept) - 1)
+        if k < 1:
+            return np.zeros((len(images), 0), np.int64), np.zeros((len(images), 0), np.float32)
+        if isinstance(self.index, galleries.StoredGallery):
+            searched = np.zeros(len(self.indices), dtype=bool)
+            searched[kept] = True
+            chunks = [without_own(*self.index.search_rows(np.asarray(self.rows[some], np.float32), k + 1, searched),
+                                  some) for some in np.array_split(own, -(-len(own) // CHUNK))]
+            squared, rows = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
+        else:
+            squared, positions = nearest(self.rows[kept], k, own=np.searchsorted(kept, own))
+            rows = kept[positions]
+        return self.indices[rows], np.sqrt(squared)
+
     def nearest_each(self, images: Integers, candidates: Array) -> Integers:
         """Find the nearest candidate (q,) of each image (q,) by Euclidean distance."""
-        kept = np.flatnonzero(candidates[self.indices])
-        if isinstance(self.index, galleries.StoredGallery):
-            own, searched = rows_of(self.indices, images), np.zeros(len(self.indices), dtype=bool)
-            searched[kept] = True
-            found = np.concatenate([without_own(*self.index.search_rows(
-                np.asarray(self.rows[some], np.float32), 2, searched), some)[1][:, 0]
-                for some in np.array_split(own, -(-len(own) // CHUNK))])
-        else:
-            found = kept[nearest(self.rows[kept], 1, own=rows_of(self.indices[kept], images))[1][:, 0]]
-        return self.indices[found]
+        return self.neighbors(images, 1, candidates)[0][:, 0]
 
     def _search(self, vector: Array, k: int, candidates: Array) -> tuple[Array, Array]:
         """Return the squared distances (k,) and the image indices (k,) of the nearest candidates."""

@@ -229,6 +229,14 @@ class RefinedIndex:
             nearest[position] = self.nearest(Query((image,)), 1, others).images[0]
         return nearest
 
+    def neighbors(self, images: Integers, k: int, candidates: Array) -> tuple[Integers, Floats]:
+        """Return the neighbors in the rankings that the analysis stored."""
+        rows = rows_of(self.result.indices, images)
+        ranked, scores = self.result.neighbors[rows, :k], self.result.scores[rows, :k]
+        found = self.result.indices[ranked]
+        return (np.where((ranked >= 0) & candidates[found], found, -1),
+                np.sqrt(np.maximum(0.0, 2 - 2 * scores.astype(np.float64))))
+
     def _ranking(self, query: Query, k: int, candidates: Array) -> tuple[Array, Array]:
         """Rank the refined images by their indices, with scores."""
         indices = self.result.indices

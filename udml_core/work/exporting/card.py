@@ -12,6 +12,7 @@ from udml_core.data.splits import SplitName
 from udml_core.methods import find_method
 from udml_core.numerics.evaluation import headline_measures
 from udml_core.numerics.measures import measure_of
+from udml_core.numerics.same_pairs import NEIGHBORS
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, list_runs
 from udml_core.runs.opinions import has_labels, opinion_lines
@@ -49,9 +50,9 @@ def write_card(opened: Retrieval, config: Mapping[str, Any], path: Path) -> None
         path: The file.
     """
     has_example = (path.parent / target.SEARCH).exists()
-    parts = [_header(opened), _data(opened), _figures(opened.run), _use(config, has_example),
+    parts = [_header(opened), _data(opened), _figures(opened.run), _use(config, has_example), _same(config),
              _limits(opened, config, has_example)]
-    path.write_text("\n".join(parts), encoding="utf-8")
+    path.write_text("\n".join(part for part in parts if part), encoding="utf-8")
 
 
 def _header(opened: Retrieval) -> str:
@@ -168,6 +169,20 @@ embedding = embed_pixels(embedder, embedder.encoder.prepare(read_image("query.jp
 
 Preprocessing: turn the image upright, put it on white where it is transparent, {config["preprocessing"]["square"]}, and
 pass the RGB values from 0 to 255. The model itself normalizes them.
+"""
+
+
+def _same(config: Mapping[str, Any]) -> str:
+    """Return where "the same" ends; nothing if too few pairs are judged."""
+    if "same" not in config:
+        return ""
+    same = config["same"]
+    return f"""## The same
+
+{same["sentence"]} The Euclidean distance is at most {same["distance"]:.4f}.
+The pairs were judged without labels or similarities in view, the last on {same["date"]}. They are a random sample of
+the pairs of an image and one of its {NEIGHBORS} nearest images. The intervals hold with 95 %. `{target.CONFIG}` has
+the numbers.
 """
 
 

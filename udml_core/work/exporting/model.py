@@ -28,6 +28,7 @@ from udml_core.methods import Embedder
 from udml_core.numerics.neighbors import build_index, write_index
 from udml_core.runs import Run
 from udml_core.runs.search import Retrieval
+from udml_core.runs.search.same import same_threshold
 from udml_core.work.exporting import onnx_graph, target
 from udml_core.work.exporting.card import write_card
 from udml_core.work.exporting.onnx_graph import Agreement
@@ -145,6 +146,8 @@ def _describe(opened: Retrieval, embedder: Embedder, gallery: int, agreement: Ag
         "embedding": {"dimension": opened.frame("final").rows.shape[1], "unit_length": embedder.head.normalized,
                       "distance": "Euclidean"},
         "gallery": {"images": gallery, "index": target.INDEX, "list": target.GALLERY}}
+    if (threshold := same_threshold(opened)) is not None:
+        description["same"] = threshold.describe() | {"sentence": threshold.sentence}
     if agreement is not None:
         description["onnx"] = {
             "input": onnx_graph.INPUT, "output": onnx_graph.OUTPUT, "opset": onnx_graph.OPSET,

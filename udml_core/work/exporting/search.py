@@ -1,4 +1,4 @@
-"""Print the distance and name of the images nearest to a query: python search.py query.jpg [number]."""
+"""Print the images nearest to a query, marked up to where "the same" ends: python search.py query.jpg [number]."""
 import csv
 import json
 import sys
@@ -10,7 +10,8 @@ import onnxruntime
 from PIL import Image, ImageOps
 
 folder = Path(__file__).parent
-size = json.loads((folder / "config.json").read_text(encoding="utf-8"))["preprocessing"]["size"]
+config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+size, farthest_same = config["preprocessing"]["size"], config.get("same", {"distance": -1})["distance"]
 with (folder / "gallery.csv").open(encoding="utf-8", newline="") as file:
     names = [row["file_name"] for row in csv.DictReader(file)]
 image = ImageOps.exif_transpose(Image.open(sys.argv[1])).convert("RGBA")  # upright; white where transparent
@@ -20,5 +21,5 @@ model = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecu
 embedding = model.run(["embeddings"], {"images": np.ascontiguousarray(square[None])})[0]
 number = min(int(sys.argv[2]) if len(sys.argv) > 2 else 10, len(names))
 squared, nearest = faiss.read_index(str(folder / "gallery.faiss")).search(embedding, number)
-for distance, index in zip(squared[0], nearest[0], strict=True):
-    print(f"{max(distance, 0) ** 0.5:.4f}\t{names[index]}")
+for distance, index in zip(np.maximum(squared[0], 0) ** 0.5, nearest[0], strict=True):
+    print(f"{distance:.4f}\t{names[index]}" + ("\tsame" if distance <= farthest_same else ""))

@@ -1,0 +1,64 @@
+"""Two images side by side, and the buttons and keys that answer whether they are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import streamlit as st
+from PIL import Image, ImageOps
+
+from udml_core.data.dataset import Dataset
+
+from .pictures import picture
+
+SIDE = 340
+
+
+@dataclass(frozen=True)
+class Answering:
+    """What the buttons below two images do.
+
+    Attributes:
+        answer: Stores whether the images are the same.
+        skip: Skips the pair.
+        skip_key: The key that skips.
+    """
+
+    answer: Callable[[bool], None]
+    skip: Callable[[], None]
+    skip_key: str
+
+
+def two_images(dataset: Dataset, pair: tuple[int, int], with_classes: bool) -> None:
+    """Show the two images of a pair as large as the page allows.
+
+    Args:
+        dataset: The data set.
+        pair: Indices of the images.
+        with_classes: Whether to name the classes, or only the indices.
+    """
+    with st.container(horizontal=True, gap="small", width=2 * SIDE, key="two-images"):
+        for word, index in zip(("First", "Second"), pair, strict=True):
+            name = dataset.caption(index) if with_classes else f"image {index}"
+            image = ImageOps.pad(dataset.images[index], (SIDE, SIDE), Image.Resampling.LANCZOS, color="white")
+            with st.container(width="stretch"):
+                picture(image, "stretch", f"{word} image of the pair: {name}", name)
+
+
+def answer_buttons(prefix: str, answering: Answering | None, undo: Callable[[], None]) -> None:
+    """Show the buttons that answer, skip and undo, each with its key.
+
+    Args:
+        prefix: Prefix of the buttons' keys.
+        answering: What they do; None without a pair, when only the last answer can be undone.
+        undo: Reverts the last answer.
+    """
+    with st.container(horizontal=True):
+        if answering is not None:
+            for label, icon, key, same in (("Same", "check", "S", True), ("Different", "close", "D", False)):
+                st.button(label, icon=f":material/{icon}:", key=f"{prefix}-{key}", shortcut=key, type="primary",
+                          on_click=answering.answer, args=(same,))
+            st.button("Skip", icon=":material/skip_next:", key=f"{prefix}-{answering.skip_key}",
+                      shortcut=answering.skip_key, on_click=answering.skip)
+        st.button("Undo", icon=":material/undo:", key=f"{prefix}-U", shortcut="U", on_click=undo)

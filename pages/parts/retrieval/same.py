@@ -1,0 +1,162 @@
+"""Where "the same" ends: pairs to judge, the estimate, and the threshold that the results of a search show."""
+
+from __future__ import annotations
+
+import html
+from contextlib import nullcontext
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+
+from udml_core.base.arrays import Floats
+from udml_core.base.errors import counted
+from udml_core.data.dataset import Dataset
+from udml_core.data.given.judged_pairs import (
+    LEAST,
+    MOST,
+    judged_pairs,
+    want_precision,
+    wanted_precision,
+)
+from udml_core.data.given.pair_sets import write_pairs
+from udml_core.numerics.same_pairs import SAME, SKIPPED
+from udml_core.runs.search import DISTANCE, Retrieval
+from udml_core.runs.search.same import (
+    SamePairs,
+    has_plan,
+    open_same_pairs,
+    similarity_at,
+)
+
+from ..draw.downloads import Download, share
+from ..draw.figures import COLORS, CURSOR, draw, titled
+from ..draw.palette import HIT, MISS
+from ..draw.two_images import Answering, answer_buttons, two_images
+from ..shell.address import choose_in_box
+from ..shell.run_status import UNSEEN
+from ..shell.user_errors import show_user_errors
+from .embeddings import own_titles
+
+MESSAGE, PRECISION = "same-message", "same-precision"
+"""Session keys of the message about the last action, and of the widget that chooses the precision."""
+WORDS = {True: "the same", False: "different", None: "skipped"}
+
+
+def show_same(retrieval: Retrieval) -> None:
+    """Show the pair to judge, and beside it what the judgments tell."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        with st.container(width=300):
+            name = choose_in_box("Embedding", "judged", own_titles(retrieval), "final",
+                                 key=f"same-embedding-{retrieval.run.id}",
+                                 help="A threshold holds in one embedding. A judged pair also counts in another whose "
+                                      "own random order draws it.")
+        with st.container(width=300):
+            target = _choose_precision(retrieval.dataset)
+    with nullcontext() if has_plan(retrieval, name) else st.spinner("Finding the nearest images of every image …"):
+        judged = open_same_pairs(retrieval, name, target)
+    left, right = st.columns([7, 5], gap="large")
+    with left:
+        _show_question(judged)
+    with right:
+        _show_estimate(judged)
+    pairs = judged_pairs(retrieval.dataset).read()
+    share([Download("Judged pairs (CSV)", "judged-pairs.csv", "text/csv",
+                    lambda: write_pairs(pairs, retrieval.dataset))] if len(pairs) else [], "same")
+
+
+def _choose_precision(dataset: Dataset) -> float:
+    """Choose the precision, which the log keeps: search, exports and the command line use it too."""
+    key = f"{PRECISION}-{dataset.fingerprint[:8]}"
+    st.session_state.setdefault(key, round(100 * wanted_precision(dataset)))
+
+    def keep() -> None:
+        with show_user_errors():
+            want_precision(dataset, st.session_state[key] / 100)
+
+    return st.slider("Precision of the threshold", round(100 * LEAST), round(100 * MOST), key=key, format="%d %%",
+                     on_change=keep, help="Share of the results above the threshold that show the same thing, 55 to "
+                                          "99 %: a higher precision takes more judgments and misses more pairs.") / 100
+
+
+def _show_question(judged: SamePairs) -> None:
+    """Show the pair and the buttons, or that none is left; the last answer can always be undone."""
+    dataset, pair = judged.dataset, judged.next()
+    answering = None
+    if pair is None:
+        st.success("All drawn pairs are judged.", icon=":material/done_all:")
+    else:
+        st.markdown("**Do these two images show the same thing?** Press **S** for same, **D** for different, **K** to "
+                    "skip, **U** to undo.")
+        two_images(dataset, pair, with_classes=False)
+        answering = Answering(lambda same: _answer(dataset, pair, same), lambda: _answer(dataset, pair, None), "K")
+    answer_buttons("same", answering, lambda: _undo(dataset))
+    message = st.session_state.get(MESSAGE, "")
+    st.caption(message or "You decide what counts as the same: one object, one product, one species. Keep to it for "
+                          "all pairs. Answers are saved immediately; classes and similarities are hidden.")
+    st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(message)}</div>')
+
+
+def _answer(dataset: Dataset, pair: tuple[int, int], same: bool | None) -> None:
+    """Save an answer; a key that is pressed again before the next pair is shown does nothing."""
+    log = judged_pairs(dataset)
+    if pair in log.answers():
+        return
+    with show_user_errors():
+        log.add(*pair, same)
+        st.session_state[MESSAGE] = f"Saved: images {pair[0]} and {pair[1]} are {WORDS[same]}."
+
+
+def _undo(dataset: Dataset) -> None:
+    """Revert the last answer; its pair is shown again."""
+    with show_user_errors():
+        removed = judged_pairs(dataset).undo()
+        st.session_state[MESSAGE] = "There is nothing left to undo." if removed is None else (
+            f"Undone: images {removed[0]} and {removed[1]} were {WORDS[removed[2]]}.")
+
+
+def _show_estimate(judged: SamePairs) -> None:
+    """Show what the judgments tell: a sentence, a chart, and what the pairs stand for."""
+    if judged.threshold is not None:
+        st.success(judged.sentence, icon=":material/straighten:")
+    else:
+        st.info(judged.sentence, icon=":material/hourglass_empty:")
+    if judged.estimate.judged:
+        _show_chart(judged)
+    skipped = int((judged.answers == SKIPPED).sum())
+    others = sum(answer.same is not None for answer in judged.given.values()) - judged.estimate.judged
+    notes = [f"{judged.population}, are estimated from a random sample that covers every similarity; intervals hold "
+             "with 95 %, whenever you stop."]
+    notes += [f"{counted(skipped, 'pair')} skipped."] if skipped else []
+    notes += [f"{counted(others, 'pair')} judged for other embeddings."] if others > 0 else []
+    st.caption(" ".join(notes))
+
+
+def _show_chart(judged: SamePairs) -> None:
+    """Draw the probability of "the same" over the similarity, the judged pairs, and the threshold."""
+    plan = judged.plan
+
+    def shown(distances: Floats) -> Floats:
+        return distances if judged.measure == DISTANCE else similarity_at(distances)
+
+    known = judged.answers > SKIPPED
+    begin = plan.distances[plan.parts == 0].min()
+    middles = (np.concatenate([[begin], plan.edges[:-1]]) + plan.edges) / 2
+    figure = go.Figure(go.Scatter(x=shown(middles), y=100 * judged.estimate.chance, mode="lines", name="estimate",
+                                  line={"color": COLORS[0], "shape": "linear"}, showlegend=False))
+    for name, same, color, symbol in (("judged the same", True, HIT, "circle"),
+                                      ("judged different", False, MISS, "x")):
+        chosen = known & ((judged.answers == SAME) == same)
+        figure.add_scatter(x=shown(plan.distances[chosen]), y=np.full(int(chosen.sum()), 100.0 * same), mode="markers",
+                           name=name, marker={"color": color, "symbol": symbol, "size": 8, "opacity": 0.6})
+    threshold = judged.threshold
+    if threshold is not None:
+        figure.add_vline(x=float(shown(np.array(threshold.distance))), line=CURSOR | {"dash": "dash"},
+                         annotation_text="threshold", annotation_position="top left")
+    measure = judged.measure
+    titled(figure, 'Probability of "the same"', 300, legend={"orientation": "h", "y": -0.3})
+    figure.update_xaxes(title=measure)
+    figure.update_yaxes(title="probability, %", range=[-8, 124], tickvals=[0, 50, 100])  # room for the annotation
+    nearest, *_, farthest = (100 * judged.estimate.chance).round()
+    draw(figure, "same-chance", f'Probability of "the same" over {measure}: from {nearest:.0f} % for the nearest pairs '
+         f"to {farthest:.0f} % for the farthest. {judged.sentence}")

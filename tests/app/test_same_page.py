@@ -1,0 +1,160 @@
+"""Where "the same" ends, on the pages Retrieval and Data, through Streamlit's AppTest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.app.opening import opened, texts
+from tests.app.test_retrieval_page import headers
+from tests.running import worked, write_clothes
+from udml_core.data.given.judged_pairs import KIND, judged_pairs, want_precision, wanted_precision
+from udml_core.data.given.log import log_path_of
+from udml_core.data.given.pair_sets import PairLog
+from udml_core.runs import Run
+from udml_core.runs.analyses import plan_analysis
+from udml_core.runs.search import Retrieval
+from udml_core.runs.search.same import Threshold, open_same_pairs, same_threshold
+from udml_core.work.workers.analyse import keep
+
+pytestmark = pytest.mark.usefixtures("own_places")
+VIEW = 'Where does "the same" end?'
+
+
+@pytest.fixture(scope="module")
+def run(places: Path) -> Run:
+    return worked(places / "runs", fields={"dimension": 16, "epochs": 2})
+
+
+@pytest.fixture
+def log(run: Run) -> Iterator[PairLog]:
+    """The log of judged pairs, empty before and after the test."""
+    log = judged_pairs(run.dataset())
+    log_path_of(log.dataset, KIND).unlink(missing_ok=True)
+    yield log
+    log_path_of(log.dataset, KIND).unlink(missing_ok=True)
+
+
+def judge(run: Run, count: int) -> Threshold | None:
+    """Judge pairs by the labels, which stand in for the user."""
+    retrieval = Retrieval(run)
+    labels = retrieval.dataset.labels
+    assert labels is not None
+    for _ in range(count):
+        pair = open_same_pairs(retrieval).next()
+        assert pair is not None
+        judged_pairs(retrieval.dataset).add(*pair, bool(labels[pair[0]] == labels[pair[1]]))
+    return same_threshold(retrieval)
+
+
+def press(test: AppTest, label: str) -> AppTest:
+    next(button for button in test.button if button.label == label).click().run()
+    assert not test.exception
+    return test
+
+
+def test_pairs_are_judged_skipped_undone_and_continued_in_another_session(run: Run, log: PairLog) -> None:
+    test = opened("retrieval", run=run.id, view=VIEW)
+    assert not test.exception
+    assert "No pair is judged yet. A threshold with a precision of 95 % takes about" in texts(test)
+    expected = [open_same_pairs(Retrieval(run)).next()]
+    for label in ("Same", "Different", "Skip"):
+        press(test, label)
+        expected.append(open_same_pairs(Retrieval(run)).next())
+    assert [(pair, answer.same) for pair, answer in log.answers().items()] == list(
+        zip(expected[:3], (True, False, None), strict=True))
+    assert "2 pairs judged." in texts(test)
+    assert "1 pair skipped." in texts(test)
+    again = opened("retrieval", run=run.id, view=VIEW)
+    shown = [image.caption for element in again.get("image") for image in element.proto.imgs]
+    assert shown == [f"image {index}" for index in expected[3] or ()], "the session continues with the next pair"
+    press(press(again, "Undo"), "Undo")
+    assert f"Undone: images {expected[1][0]} and {expected[1][1]} were different." in texts(again)
+    assert list(log.answers()) == expected[:1]
+    press(press(again, "Undo"), "Undo")
+    assert "There is nothing left to undo." in texts(again)
+
+
+def test_the_precision_is_kept_with_the_judgments(run: Run, log: PairLog) -> None:
+    judge(run, 40)
+    test = opened("retrieval", run=run.id, view=VIEW)
+    assert "Cannot tell yet for a precision of 95 %: about" in texts(test)
+    test.slider[0].set_value(80).run()
+    assert wanted_precision(log.dataset) == 0.8
+    threshold = same_threshold(Retrieval(run))
+    assert threshold is not None
+    assert threshold.sentence in texts(test)
+    assert opened("retrieval", run=run.id, view=VIEW).slider[0].value == 80
+
+
+def test_results_beyond_the_threshold_are_marked_in_the_embedding_that_it_holds_for(run: Run, log: PairLog) -> None:
+    want_precision(log.dataset, 0.8)
+    threshold = judge(run, 50)
+    assert threshold is not None
+    test = opened("retrieval", run=run.id, add="42", k="30")
+    assert not test.exception
+    ends = {header["label"]: header["end"] for header in headers(test)}
+    hits = Retrieval(run).search_item(42, 30)
+    end = sum(map(threshold.holds, hits))
+    assert ends == {"Sample queries": None, "The 30 nearest images, before training": None,
+                    "The 30 nearest images, after training": end}
+    assert f"{end} of 30 count as the same: {threshold.short}." in texts(test)
+
+
+def test_without_judgments_the_search_says_nothing_about_the_same(run: Run, log: PairLog) -> None:
+    test = opened("retrieval", run=run.id, add="42")
+    assert {header["end"] for header in headers(test)} == {None}
+    assert "the same:" not in texts(test)
+    assert not log_path_of(log.dataset, KIND).exists()
+
+
+def test_damaged_lines_and_unknown_embeddings_do_not_stop_the_page(run: Run, log: PairLog) -> None:
+    judge(run, 3)
+    with log_path_of(log.dataset, KIND).open("ab") as file:
+        file.write(b'{"first": "digit 1", "second\n\xff\xfe\n{"undo": "yes"}\n')
+    test = opened("retrieval", run=run.id, view=VIEW, judged="nonsense")
+    assert not test.exception
+    assert "3 pairs judged." in texts(test)
+
+
+@pytest.mark.slow
+def test_two_images_have_no_pairs_to_judge(places: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folder = write_clothes(tmp_path / "two", "aa")
+    own = worked(places / "two", method="frozen", dataset=str(folder), split="all")
+    monkeypatch.setenv("UDML_RUNS", str(places / "two"))
+    test = opened("retrieval", run=own.id, view=VIEW)
+    assert not test.exception
+    assert "at least 3 images" in test.error[0].value
+
+
+@pytest.mark.slow
+def test_data_proposes_the_threshold_of_its_features_for_near_duplicates(
+        places: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("UDML_RUNS", str(places / "audited"))
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    run = worked(places / "audited", method="frozen")
+    keep(run, plan_analysis(kind="audit"), lambda _share, _step: None)
+    monkeypatch.setattr("pages.parts.data.auditing.chosen_encoder", lambda _: run.spec().encoder)
+    monkeypatch.setattr("pages.parts.data.computed.chosen_encoder", lambda _: run.spec().encoder)
+    query: dict[str, Any] = {"dataset": "digits", "view": "audit", "finding": "near"}
+    test = opened("data", **query)
+    assert not test.exception
+    assert "From your judged pairs" not in texts(test)
+    want_precision(run.dataset(), 0.7)
+    threshold = judge(run, 50)
+    assert threshold is not None
+    assert threshold.similarity is not None
+    test = opened("data", **query)
+    assert f"From your judged pairs: {threshold.sentence}" in texts(test)
+    slider = next(slider for slider in test.slider if slider.label == "Least cosine similarity")
+    assert slider.value == 0.85, "nothing changes unless the user asks for it"
+    button = next(button for button in test.button if button.label.startswith("Use 0."))
+    press(test, button.label)
+    slider = next(slider for slider in test.slider if slider.label == "Least cosine similarity")
+    assert threshold.similarity <= slider.value < threshold.similarity + 0.01
+    assert test.session_state["compare"] == "features"
+    assert not [button for button in test.button if button.label.startswith("Use 0.")]

@@ -1,0 +1,54 @@
+"""Pairs judged as the same or different, from which the end of "the same" is estimated, and the precision to reach.
+
+The log has the lines of `pair_sets`. Its question is another than that of labeled pairs, which name classes, so that
+neither log serves the other. A line {"precision": …} is the precision that the user chose last; undo leaves it.
+"""
+
+from __future__ import annotations
+
+import time
+
+from udml_core.base.errors import UserError
+from udml_core.base.files import version_of
+from udml_core.data.dataset import Dataset
+from udml_core.data.given.log import append_to_log, log_path_of, read_log
+from udml_core.data.given.pair_sets import PairLog
+
+KIND = "judged-pairs"
+PRECISION = 0.95
+"""Precision of a threshold unless the user chooses another."""
+LEAST, MOST = 0.55, 0.99
+"""Lowest and highest precision of a threshold: chance is a half, and certainty needs every pair."""
+
+
+def judged_pairs(dataset: Dataset) -> PairLog:
+    """Return the log of judged pairs of a data set."""
+    return PairLog(dataset, KIND)
+
+
+def log_version(dataset: Dataset) -> tuple[int, ...]:
+    """Return numbers that change with every judgment; none before the first."""
+    try:
+        return version_of(log_path_of(dataset, KIND))
+    except OSError:
+        return ()
+
+
+def wanted_precision(dataset: Dataset) -> float:
+    """Return the precision that the user chose last, or the default."""
+    rows = (row.get("precision") for row in read_log(dataset, KIND))
+    valid = [float(value) for value in rows if isinstance(value, int | float) and LEAST <= value <= MOST]
+    return valid[-1] if valid else PRECISION
+
+
+def want_precision(dataset: Dataset, precision: float) -> None:
+    """Store the precision that a threshold should have.
+
+    Raises:
+        UserError: It is out of range, or the log cannot be written.
+    """
+    if not LEAST <= precision <= MOST:
+        raise UserError(f"The precision of a threshold must be between {LEAST:g} and {MOST:g}; got {precision:g}. "
+                        "Choose a share such as 0.95.")
+    if precision != wanted_precision(dataset):
+        append_to_log(dataset, KIND, {"precision": precision, "time": time.time()})

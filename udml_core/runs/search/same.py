@@ -1,0 +1,289 @@
+"""Where "the same" ends in an embedding of a run, by pairs that a user judged.
+
+A judgment belongs to the data set, a threshold to an embedding. The plan of an embedding draws pairs in an order that
+depends on the names of the images, so that a pair which another embedding's plan drew before often comes first here
+too; only such judgments count. The plan is computed once and kept in the cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from udml_core.base.arrays import Array, Integers, evenly_spaced
+from udml_core.base.errors import UserError, counted
+from udml_core.base.files import read_arrays, replace_arrays
+from udml_core.base.paths import dataset_cache
+from udml_core.data.dataset import Dataset
+from udml_core.data.given.judged_pairs import judged_pairs, wanted_precision
+from udml_core.data.given.pair_sets import Answer
+from udml_core.numerics.same_pairs import (
+    DIFFERENT,
+    NEIGHBORS,
+    OPEN,
+    SAME,
+    SKIPPED,
+    Estimate,
+    Plan,
+    estimate,
+    neighbor_pairs,
+    next_pair,
+    plan_pairs,
+)
+from udml_core.runs.search.frame import COSINE, DISTANCE, Frame
+from udml_core.runs.search.query import Hit
+from udml_core.runs.search.retrieval import Retrieval
+
+QUERIES = 5_000
+"""Largest number of images whose nearest images are the population; of more images, a random part."""
+FEWEST = 3
+"""Smallest number of images among which there are pairs to judge."""
+CHECKED = 64
+"""Number of rows that tell whether a stored plan belongs to an embedding."""
+MOST_BYTES = 64_000_000
+Value = TypeVar("Value", float, Array)
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """The end of "the same" in an embedding.
+
+    Attributes:
+        measure: What the embedding's results are compared by, in words.
+        distance: Largest distance of two images that count as the same.
+        target: The precision that was chosen.
+        precision: Estimated share of the results within it that show the same thing, and its 95 % interval.
+        recall: Estimated share of all same pairs that lie within it, and its 95 % interval.
+        judged: Number of judged pairs.
+        date: Day of the last judgment, such as 2026-11-25.
+        certain: Largest distance at which the whole interval has the chosen precision; None if there is none.
+    """
+
+    measure: str
+    distance: float
+    target: float
+    precision: tuple[float, float, float]
+    recall: tuple[float, float, float]
+    judged: int
+    date: str
+    certain: float | None
+
+    def holds(self, hit: Hit) -> bool:
+        """Return whether a result of a search counts as the same as the query."""
+        return hit.distance <= self.distance
+
+    @property
+    def similarity(self) -> float | None:
+        """The distance as a similarity; None if the embedding has distances alone."""
+        return None if self.measure == DISTANCE else similarity_at(self.distance)
+
+    @property
+    def place(self) -> str:
+        """The threshold in words, such as "above a similarity of 0.830"."""
+        return place_words(self.measure, self.distance)
+
+    @property
+    def short(self) -> str:
+        """The threshold and its precision in words, such as "above a similarity of 0.830, 95 % are (90 to 98 %)"."""
+        return f"{self.place}, {percent(self.precision[0])} are ({interval(self.precision)})"
+
+    @property
+    def sentence(self) -> str:
+        """Precision, recall and the number of judgments in words."""
+        certain = "" if self.certain is None else (f" With 95 % confidence, at least {percent(self.target)} do "
+                                                   f"{place_words(self.measure, self.certain)}.")
+        there = "within" if self.measure == DISTANCE else "above"
+        shares = "all pairs" if self.recall[1] == 1 else f"{percent(self.recall[0])} of all same pairs"
+        error = "" if self.recall[1] == 1 else f" ({interval(self.recall)})"
+        return (f"{self.place[0].upper()}{self.place[1:]}, {percent(self.precision[0])} of the results show the same "
+                f"thing ({interval(self.precision)}); {shares} are {there} it{error}.{certain} "
+                f"{counted(self.judged, 'pair')} judged.")
+
+    def describe(self) -> dict[str, Any]:
+        """Return the threshold as exports and `--json` write it."""
+        return {"distance": self.distance, "similarity": self.similarity, "measure": self.measure,
+                "target": self.target,
+                "precision": dict(zip(("value", "low", "high"), self.precision, strict=True)),
+                "recall": dict(zip(("value", "low", "high"), self.recall, strict=True)),
+                "judged": self.judged, "date": self.date, "certain_distance": self.certain}
+
+
+@dataclass(frozen=True, eq=False)
+class SamePairs:
+    """The pairs to judge for an embedding, with the answers so far.
+
+    Attributes:
+        dataset: The data set.
+        images: Number of images that are searched.
+        measure: What the embedding's results are compared by, in words.
+        plan: The drawn pairs.
+        given: The answers about pairs of the data set.
+        target: The precision that the threshold should have.
+    """
+
+    dataset: Dataset
+    images: int
+    measure: str
+    plan: Plan
+    given: dict[tuple[int, int], Answer]
+    target: float
+
+    @cached_property
+    def answers(self) -> Integers:
+        """The answer (p,) about each drawn pair, as `numerics.same_pairs` counts them."""
+        words = {True: SAME, False: DIFFERENT, None: SKIPPED}
+        return np.array([words[self.given[pair].same] if pair in self.given else OPEN
+                         for pair in map(tuple, self.plan.pairs.tolist())], np.int64)
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        return estimate(self.plan, self.answers, self.target)
+
+    @cached_property
+    def threshold(self) -> Threshold | None:
+        """The end of "the same"; None if the judgments do not tell it yet."""
+        known = self.estimate
+        if known.threshold is None:
+            return None
+        precision, recall = ((float(row[0]), float(row[1]), float(row[2]))
+                             for row in (known.precision[:, known.threshold], known.recall[:, known.threshold]))
+        latest = max((answer.time for answer in self.given.values()), default=0.0)
+        certain = None if known.certain is None else float(known.edges[known.certain])
+        return Threshold(self.measure, float(known.edges[known.threshold]), self.target, precision, recall,
+                         known.judged, datetime.fromtimestamp(latest, UTC).date().isoformat(), certain)
+
+    @property
+    def sentence(self) -> str:
+        """What the judgments tell, in words."""
+        known, target = self.estimate, percent(self.target)
+        if self.threshold is not None:
+            return self.threshold.sentence
+        judged = f"{counted(known.judged, 'pair')} judged."
+        if not known.judged:
+            return (f"No pair is judged yet. A threshold with a precision of {target} takes about {known.needed} "
+                    "judgments.")
+        if known.is_unreachable:
+            return (f"No threshold has a precision of {target}: even of the nearest pairs at most "
+                    f"{percent(known.reachable)} show the same thing. Choose a lower precision. "
+                    f"{judged}")
+        more = "" if known.needed is None else f": about {counted(known.needed, 'more judgment')}"
+        if self.next() is None:
+            more = ", and no pair is left to judge"
+        safest = int(np.argmax(known.precision[1]))
+        least = float(known.precision[1, safest])
+        certain = "" if least < 0.5 else (f" So far, at least {math.floor(100 * least)} % of the results show the same "
+                                          f"thing {place_words(self.measure, float(known.edges[safest]))}.")
+        return f"Cannot tell yet for a precision of {target}{more}.{certain} {judged}"
+
+    @property
+    def population(self) -> str:
+        """What the pairs stand for, in words."""
+        image = f"one of {QUERIES:,} random images" if self.images > QUERIES else "an image"
+        return (f"The {int(self.plan.sizes.sum()):,} pairs of {image} and one of its "
+                f"{min(NEIGHBORS, self.images - 1)} nearest images in this embedding, each once")
+
+    def next(self) -> tuple[int, int] | None:
+        """Return the pair to judge next; None if all are judged."""
+        position = next_pair(self.plan, self.answers, self.target)
+        if position is None:
+            return None
+        first, second = self.plan.pairs[position].tolist()
+        return first, second
+
+
+def open_same_pairs(retrieval: Retrieval, name: str = "final", target: float | None = None) -> SamePairs:
+    """Return the pairs to judge for an embedding; its plan is computed if it is not stored.
+
+    Args:
+        retrieval: The search of a run.
+        name: The embedding.
+        target: The precision that the threshold should have, 0.5 … 1; by default the user's last choice.
+
+    Raises:
+        UserError: The run does not have the embedding, or too few images are searched.
+    """
+    frame, dataset, searched = retrieval.frame(name), retrieval.dataset, retrieval.searched(name)
+    plan = _stored_plan(frame)
+    if plan is None:
+        plan = _compute_plan(frame, searched, dataset)
+        with suppress(OSError):  # without room in the cache the plan is computed again next time
+            path = _plan_path(frame)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_arrays(path, {field.name: getattr(plan, field.name) for field in fields(Plan)})
+    wanted = wanted_precision(dataset) if target is None else target
+    return SamePairs(dataset, int(searched.sum()), frame.index.measure, plan, judged_pairs(dataset).answers(), wanted)
+
+
+def same_threshold(retrieval: Retrieval, name: str = "final") -> Threshold | None:
+    """Return the end of "the same" in an embedding; None if no pair is judged or the judgments do not tell it.
+
+    Raises:
+        UserError: The run does not have the embedding.
+    """
+    if not judged_pairs(retrieval.dataset).answers() or retrieval.searched(name).sum() < FEWEST:
+        return None
+    return open_same_pairs(retrieval, name).threshold
+
+
+def has_plan(retrieval: Retrieval, name: str) -> bool:
+    """Return whether the plan of an embedding is stored, so that it takes no search of all images."""
+    return _plan_path(retrieval.frame(name)).exists()
+
+
+def similarity_at(distance: Value) -> Value:
+    """Return the cosine similarity of unit vectors at a distance, or at several."""
+    return 1 - distance**2 / 2
+
+
+def place_words(measure: str, distance: float) -> str:
+    """Say which results are within a distance, such as "above a similarity of 0.830"."""
+    if measure == DISTANCE:
+        return f"within a distance of {distance:.3f}"
+    return f"above a {'similarity' if measure == COSINE else 'score'} of {similarity_at(distance):.3f}"
+
+
+def percent(share: float) -> str:
+    """Return a share in whole percent; less than all is never 100 %."""
+    return f"{min(99, round(100 * share)) if share < 1 else 100} %"
+
+
+def interval(values: tuple[float, float, float]) -> str:
+    """Return the interval of a value in whole percent, rounded outward."""
+    return f"{math.floor(100 * values[1] + 1e-9)} to {math.ceil(100 * values[2] - 1e-9)} %"
+
+
+def _compute_plan(frame: Frame, searched: Array, dataset: Dataset) -> Plan:
+    images = np.flatnonzero(searched)
+    if len(images) < FEWEST:
+        raise UserError(f"Pairs can be judged among at least {FEWEST} images; the embedding {frame.words} has "
+                        f"{len(images)}. Choose an embedding of more images.")
+    keys = np.zeros(len(dataset), np.uint64)
+    keys[images] = [int.from_bytes(hashlib.blake2b(dataset.names[image].encode(), digest_size=8).digest())
+                    for image in images]
+    queries = np.sort(images[np.argsort(keys[images], kind="stable")[:QUERIES]])
+    return plan_pairs(*neighbor_pairs(queries, *frame.index.neighbors(queries, NEIGHBORS, searched)), keys)
+
+
+def _stored_plan(frame: Frame) -> Plan | None:
+    """Return the plan in the cache; None if it is missing or damaged."""
+    path = _plan_path(frame)
+    if path.exists():
+        with suppress(UserError, TypeError):
+            return Plan(**read_arrays(path, MOST_BYTES))
+    return None
+
+
+def _plan_path(frame: Frame) -> Path:
+    """Return the file of an embedding's plan; its name depends on the run, the embedding and some of its rows."""
+    rows = np.ascontiguousarray(frame.rows[evenly_spaced(len(frame.rows), CHECKED)])
+    content = f"{frame.run.id} {frame.name} {frame.rows.shape} {len(frame.indices)}".encode() + rows.tobytes()
+    name = hashlib.sha256(content).hexdigest()[:24]
+    return dataset_cache(frame.run.spec().fingerprint) / "same" / f"{name}.npz"
