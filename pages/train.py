@@ -196,7 +196,7 @@ try:
         example = offered_example(data)
         with columns[1]:
             chosen = choose_method(example.spec().method if example and begins_with_example(example)
-                                   else jobs.first_method(data), data)
+                                   else jobs.first_method(data, runs_folder()), data)
         example = offered_example(data, chosen.card.name)
         with columns[2]:
             wanted = choose_settings(example)

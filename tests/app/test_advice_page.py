@@ -22,6 +22,7 @@ from udml_core.runs.analyses import Analysis, create_analysis, list_analyses, pl
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.tasks import Status
+from udml_core.work.jobs import first_method
 from udml_core.work.jobs.advising import wanted_advice
 from udml_core.work.workers import analyse as worker
 
@@ -208,3 +209,18 @@ def test_the_table_and_the_results_of_a_race_name_verdicts(frozen: Run) -> None:
     frame = race_table(race)
     assert frame["Candidate"].tolist() == ["Views *bold*", "Whitening", "Averaging", "Diffusion"]
     assert frame["Verdict on groups"].tolist() == ["worse", "better", "cannot tell", "better"]
+
+
+def test_train_opens_with_the_method_that_won_the_race(frozen: Run) -> None:
+    dataset = frozen.dataset()
+    assert first_method(dataset, runs_folder()) == "whiten"
+    of = comparison("better", "better")
+    winner = Outcome(name="Distilled refinement", setup=Setup(backbone="pixels", method="distill"), kept=True,
+                     against_best=of, against_start=of, run=frozen.id)
+    finished(frozen, [*outcomes(frozen), winner])
+    assert first_method(dataset, runs_folder()) == "distill"
+
+
+def test_train_opens_with_the_supported_method_if_a_refinement_won_the_race(frozen: Run) -> None:
+    finished(frozen, outcomes(frozen))
+    assert first_method(frozen.dataset(), runs_folder()) == "whiten"

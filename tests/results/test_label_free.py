@@ -9,12 +9,10 @@ import pytest
 from udml_core.methods import METHODS
 from udml_core.results.label_free import SUPPORTED, UNHARMED, changes_of, record_words, supported_methods
 from udml_core.results.records import FOLDER
-from udml_core.work.jobs import first_method
 
 
 def test_the_method_that_train_opens_with_is_the_only_one_that_the_benchmark_supports() -> None:
     assert supported_methods() == [SUPPORTED]
-    assert first_method(None) == SUPPORTED  # type: ignore[arg-type]
     assert next(method for method in METHODS if method.card.name == SUPPORTED).card.supervision == "none"
 
 

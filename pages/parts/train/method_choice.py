@@ -8,6 +8,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.methods import METHODS, Method, find_method
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.results.label_free import record_words
+from udml_core.runs import runs_folder
 from udml_core.work import jobs
 
 from ..shell.label_graph import assigned_now
@@ -72,7 +73,7 @@ def explain_missing_labels(method: type[Method], dataset: Dataset) -> None:
             f"{method.card.title} learns from the class of every training image, and {title} {without}. Import the "
             "images with one subfolder for each class, or assign labels to a few images and choose a method that needs "
             "a few labels.", icon=":material/lightbulb:")
-    other = find_method(jobs.first_method(dataset))
+    other = find_method(jobs.first_method(dataset, runs_folder()))
     with st.container(horizontal=True, gap="small"):
         st.page_link("pages/labels.py", label="Assign labels", icon=":material/new_label:", width="content")
         st.page_link("pages/train.py", label=f"Use {other.card.title}, which needs no labels", width="content",

@@ -16,7 +16,14 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.race import FROZEN, Outcome, Race
 from udml_core.runs import Run, RunRequest, find_run, list_runs
-from udml_core.runs.analyses import Analysis, AnalysisSpec, analysis_at, list_analyses, plan_analysis
+from udml_core.runs.analyses import (
+    Analysis,
+    AnalysisSpec,
+    analysis_at,
+    finished_analyses,
+    list_analyses,
+    plan_analysis,
+)
 from udml_core.runs.analyses.kinds.advice import Advice, check_count
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.tasks import LIVE_STATES
@@ -153,6 +160,17 @@ def race_of(analysis: Analysis) -> Race:
         return analysis.result_of(Advice)
     run = analysis.run
     return _kind_of(analysis.spec()).begin(run.spec().backbone, run.id).with_lines(analysis.parts())
+
+
+def advised_method(dataset: Dataset, root: Path) -> str:
+    """Return the trained method that won the newest finished race of a data set; empty if none did."""
+    for run in list_runs(root):
+        spec = run.spec()
+        if (spec.method, spec.fingerprint) == (FROZEN, dataset.fingerprint):
+            for analysis in finished_analyses(run, Advice):
+                best = race_of(analysis).best
+                return "" if best is None or best.setup.method == FROZEN else best.setup.method
+    return ""
 
 
 def use_outcome(outcome: Outcome, root: Path) -> tuple[Run, Analysis | None]:

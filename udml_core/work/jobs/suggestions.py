@@ -13,6 +13,7 @@ from udml_core.data.given.pair_sets import PairSet
 from udml_core.methods import Method, find_method
 from udml_core.results.label_free import SUPPORTED
 from udml_core.runs import RunRequest
+from udml_core.work.jobs.advising import advised_method
 from udml_core.work.jobs.estimate import estimate
 from udml_core.work.jobs.planning import plan
 from udml_core.work.jobs.presets import ImageKind, image_kind, show
@@ -40,13 +41,17 @@ def favored_method(images: ImageKind) -> tuple[str, str]:
     return kind.get("method", ""), kind.get("says", "")
 
 
-def first_method(dataset: Dataset) -> str:  # noqa: ARG001 (the advice on a data set is read here)
+def first_method(dataset: Dataset, root: Path) -> str:
     """Return the name of the method that the page Train opens with, which needs no labels.
 
-    It is the only such method that the benchmark supports on every data set. An example on the data set or a link comes
-    first.
+    It is the method that won the newest race for the best search of the data set; otherwise the only one that the
+    benchmark supports on every data set. An example on the data set or a link comes first.
+
+    Args:
+        dataset: The data set.
+        root: The folder of runs.
     """
-    return SUPPORTED
+    return advised_method(dataset, root) or SUPPORTED
 
 
 def quick_settings(method: type[Method], seconds: Callable[[Mapping[str, Any]], float]) -> Settings:
