@@ -20,7 +20,7 @@ from experiments.second_opinion import (
     tracks,
     voted,
 )
-from udml_core.results.records import FOLDER
+from udml_core.results.records import FOLDER, findings
 
 
 def comparison(after: float, difference: float, first: float = 0.0, error: float = 0.1) -> dict[str, Any]:
@@ -108,3 +108,28 @@ def test_the_record_holds_what_allows_the_app_to_state_verdicts() -> None:
                   for question in ("first result", "whole group")):
         assert total["right"] >= 0.95 * total["decided"] > 0.6 * total["large"]
         assert total["false better"] <= 0.05 * total["better"]
+
+
+def test_the_text_states_the_figures_of_the_record() -> None:
+    record = json.loads((FOLDER / "second-opinion.json").read_text(encoding="utf-8"))
+    text = " ".join(next(finding.text for finding in findings() if finding.name == "second-opinion").split())
+    first, groups = (record["totals in the app"][question] for question in ("first result", "whole group"))
+    held_out = [record["totals"][question] for question in ("first result", "whole group")]
+    embeddings = sum(len(place["comparisons"]) for place in record["places"].values())
+    assert f"{embeddings} embeddings of {len({name.split(',')[0] for name in record['places']})} data sets" in (
+        text.replace("six", "6"))
+    assert (f"{first['right']} of {first['decided']} on first results (R@1) and {groups['right']} of "
+            f"{groups['decided']} on whole groups") in text
+    assert " and ".join(f"{of['right']} of {of['decided']}" for of in held_out) + " where these numbers" in text
+    assert f"{first['large'] - first['decided']} and {groups['large'] - groups['decided']} such differences" in text
+    assert f"of {first['better']} embeddings called better in first results and {groups['better']} in whole" in text
+    assert first["false better"] == groups["false better"] == 0
+    assert (f"loses up to {first['largest regret']:.1f} points of R@1 and {groups['largest regret']:.1f} of "
+            "MAP@R") in text
+    preferred = [place["preferred"] for place in record["summary"].values()]
+    assert f"gains 0 to {max(of['map@r'] for of in preferred):.1f} points of MAP@R" in text
+    assert f"loses at most {-min(of['recall@1'] for of in preferred):.1f} of R@1" in text
+    own = [values for place in record["summary"].values() for name, values in place["own measures"].items()
+           if name in ("reciprocity", "hubness", "effective rank")]
+    spread = [value for values in own for value in values.values()]
+    assert f"between {min(spread):.2f} and {max(spread):.2f}".replace("-", "−") in text
