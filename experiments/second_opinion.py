@@ -108,7 +108,8 @@ def main() -> None:
     in_app = {question: total([judged(place, APP[question], QUESTIONS[question]) for place in places.values()])
               for question in QUESTIONS}
     write_record(options.out, provenance("second_opinion") | {
-        "datasets": {question.capitalize(): {"rows": table(summary, question)} for question in QUESTIONS},
+        "datasets": {question.capitalize(): {"rows": table(summary, question)} for question in QUESTIONS} | {
+            "Verdicts of the app against the truth": {"rows": false_verdicts(places)}},
         "totals": totals, "totals in the app": in_app, "summary": summary, "places": places})
     print(json.dumps({"summary": summary, "totals": totals, "totals in the app": in_app}, indent=1))
 
@@ -398,6 +399,13 @@ def table(summary: dict[str, Any], question: str) -> dict[str, dict[str, float]]
         rows[name] = shown | {f"correlation of {measure}": values[QUESTIONS[question]]
                               for measure, values in place["own measures"].items()}
     return rows
+
+
+def false_verdicts(places: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Return every verdict of the app against the true sign, with the true difference in points."""
+    return {f"{name}: {embedding}, {question}": {"true difference": difference}
+            for name, place in places.items() for question, truth in QUESTIONS.items()
+            for embedding, difference in judged(place, APP[question], truth)["false"].items()}
 
 
 def total(of: list[dict[str, Any]]) -> dict[str, Any]:

@@ -123,7 +123,8 @@ def test_without_classes_the_texts_mention_none(unlabeled: Run) -> None:
     page = opened("runs", run=unlabeled.id)
     assert not page.exception
     assert "there are no classes" in texts(page)
-    assert any(title.startswith("All images: AUC") for title in charts(page))
+    assert "Do former neighbors stay near?" in texts(page)
+    assert not [title for title in charts(page) if "AUC" in title], "its positives would be the neighbors from before"
 
 
 def test_classes_of_one_image_have_no_positives(places: Path) -> None:

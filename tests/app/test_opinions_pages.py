@@ -144,7 +144,9 @@ def test_the_icon_shows_the_direction(verdicts: Any, icon: str) -> None:
     assert icon in verdict_icon(Verdicts(*verdicts))
 
 
-def test_assigned_labels_measure_a_run_at_once(root: Path) -> None:
+def test_assigned_labels_measure_a_run_at_once(root: Path, tmp_path: Path,
+                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))  # labels that other tests assigned to the digits stay away
     run = without_labels(worked(root))
     dataset = run.dataset()
     assert dataset.labels is not None

@@ -129,7 +129,14 @@ def test_the_text_states_the_figures_of_the_record() -> None:
     preferred = [place["preferred"] for place in record["summary"].values()]
     assert f"gains 0 to {max(of['map@r'] for of in preferred):.1f} points of MAP@R" in text
     assert f"loses at most {-min(of['recall@1'] for of in preferred):.1f} of R@1" in text
-    own = [values for place in record["summary"].values() for name, values in place["own measures"].items()
-           if name in ("reciprocity", "hubness", "effective rank")]
-    spread = [value for values in own for value in values.values()]
-    assert f"between {min(spread):.2f} and {max(spread):.2f}".replace("-", "−") in text
+    for name, measure, truth in (("reciprocity", "reciprocity", "recall@1"), ("hubness", "hubness", "recall@1"),
+                                 ("rank", "effective rank", "recall@1"), ("kept", "neighbor stability", "recall@1")):
+        values = [place["own measures"][measure][truth] for place in record["summary"].values()]
+        low, high = (f"{value:.2f}".replace("-", "−") for value in (min(values), max(values)))
+        assert f"{low} and {high}" in text or f"{low} to {high}" in text, name
+    gains = {question: {name: place for name, place in rows.items() if place["true difference"] > 0}
+             for question in ("first result", "whole group")
+             for rows in [{name: row for name, row in record["datasets"]["Verdicts of the app against the truth"][
+                 "rows"].items() if name.endswith(question)}]}
+    assert f"up to {max(row['true difference'] for row in gains['first result'].values()):.1f} points of R@1" in text
+    assert f"rises by up to {max(row['true difference'] for row in gains['whole group'].values()):.1f}" in text

@@ -110,3 +110,13 @@ def test_judgments_out_of_range_are_refused() -> None:
     for judgments, total in (([1, 2], 5), ([1, -0.1], 5), ([1, 1, 1], 2)):
         with pytest.raises(ValueError, match="Judgments must be"):
             share_of(judgments, total)
+
+
+@pytest.mark.parametrize("total", [7, 37])
+def test_the_ends_are_in_order_where_shares_lie_between_the_tested(total: int) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        truth = (rng.random(total) < 0.6).astype(float)
+        stops = [share_of(truth[:count], total) for count in range(total + 1)]
+        assert all(stop.low <= stop.high for stop in stops)
+        assert stops[-1].low - 0.001 <= truth.mean() <= stops[-1].high + 0.001

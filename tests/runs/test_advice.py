@@ -107,7 +107,7 @@ def test_each_outcome_is_stored_at_once_and_the_result_holds_the_same() -> None:
 def test_another_encoder_needs_a_judge_that_took_no_part() -> None:
     outcome = raced(material()).outcomes[-1]
     assert (outcome.name, outcome.state) == ("SqueezeNet 1.1", "not possible")
-    assert "took part in neither EfficientNet-Lite0 nor SqueezeNet 1.1. Install timm" in outcome.reason
+    assert "took part in EfficientNet-Lite0 or SqueezeNet 1.1, and none judges itself. Install timm" in outcome.reason
 
 
 def test_without_a_judge_the_result_says_what_to_install() -> None:

@@ -73,8 +73,8 @@ class Jury:
         """
         names = independent(self._judges, took_part)
         if not names:
-            raise UserError(f"No judge took part in neither search; got {', '.join(self._judges) or 'no judge'}. Name "
-                            "a further encoder as a judge.")
+            raise UserError("Every judge took part in one of the searches; got "
+                            f"{', '.join(self._judges) or 'no judge'}. Name a further encoder as a judge.")
         opinions = [judge_rankings(self._judges[name], self.queries, before, after) for name in names]
         weights = [self._judges[name].weight for name in names]
         return Comparison(first=combined([opinion.first_results for opinion in opinions], weights),

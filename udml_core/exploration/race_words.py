@@ -100,4 +100,4 @@ def no_judge_words(title: str, other: str = "") -> str:
     """
     if not other:
         return f"Cannot tell: {title} took part in every search, and no other encoder judges. {INSTALL}"
-    return f"No judge is left that took part in neither {title} nor {other}. {INSTALL}"
+    return f"Every judge took part in {title} or {other}, and none judges itself. {INSTALL}"

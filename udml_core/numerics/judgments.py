@@ -80,6 +80,7 @@ def share_of(judgments: Sequence[float], total: int, error: float = 0.05) -> Sha
     kept = SHARES[possible & (richest < np.log(1 / error))]
     if len(kept):
         low, high = max(low, float(kept[0])), min(high, float(kept[-1]))
+    low, high = min(low, high), max(low, high)  # the only possible share can lie between two that are tested
     return Share(len(values), float(values.mean()) if len(values) else 0.5, low, high)
 
 
