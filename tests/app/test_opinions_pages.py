@@ -146,7 +146,7 @@ def test_the_icon_shows_the_direction(verdicts: Any, icon: str) -> None:
 
 def test_assigned_labels_measure_a_run_at_once(root: Path, tmp_path: Path,
                                                monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))  # labels that other tests assigned to the digits stay away
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))  # other tests assign labels to the same digits
     run = without_labels(worked(root))
     dataset = run.dataset()
     assert dataset.labels is not None
