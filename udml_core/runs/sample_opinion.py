@@ -6,16 +6,18 @@ It only reads features that are stored already, so that no training waits for an
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from udml_core.base.arrays import Array, Integers
 from udml_core.data.dataset import Dataset
 from udml_core.numerics.neighbors import nearest
-from udml_core.numerics.refinement.linear import unit_rows
-from udml_core.numerics.second_opinion import LEAST, Judge, Opinion, is_same, judge_rankings
 from udml_core.runs.analyses.kinds.opinion import JUDGES, WEAK
 from udml_core.runs.opinions import stored_features
+
+if TYPE_CHECKING:
+    from udml_core.numerics.second_opinion import Judge
 
 CURVES = {"second opinion": "groups", "second opinion first result": "first_results"}
 """The attribute of an opinion by the name of its curve."""
@@ -46,6 +48,9 @@ class SampleJudge:
         Returns:
             The judge; None if the sample is too small, or no encoder that can judge has stored its features.
         """
+        from udml_core.numerics.refinement.linear import unit_rows  # slow imports, which no start of a run may wait for
+        from udml_core.numerics.second_opinion import LEAST, Judge, is_same
+
         features = judge_features(dataset, backbone) if len(images) >= LEAST else None
         if features is None:
             return None
@@ -60,8 +65,10 @@ class SampleJudge:
         Args:
             embedding: Embedding (s, l) of the sample.
         """
+        from udml_core.numerics.second_opinion import judge_rankings
+
         queries = np.arange(len(embedding))
-        opinion: Opinion = judge_rankings(self.judge, queries, self.reference,
+        opinion = judge_rankings(self.judge, queries, self.reference,
                                           nearest(embedding, self.judge.group, own=queries)[1])
         return {curve: getattr(opinion, question).difference for curve, question in CURVES.items()}
 

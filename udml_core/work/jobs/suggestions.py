@@ -11,7 +11,6 @@ from typing import Any, Literal
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.pair_sets import PairSet
 from udml_core.methods import Method, find_method
-from udml_core.results.label_free import SUPPORTED
 from udml_core.runs import RunRequest
 from udml_core.work.jobs.advising import advised_method
 from udml_core.work.jobs.estimate import estimate
@@ -51,6 +50,8 @@ def first_method(dataset: Dataset, root: Path) -> str:
         dataset: The data set.
         root: The folder of runs.
     """
+    from udml_core.results.label_free import SUPPORTED  # reads a record with scipy, which planning does not need
+
     return advised_method(dataset, root) or SUPPORTED
 
 
