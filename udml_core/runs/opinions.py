@@ -14,7 +14,8 @@ import numpy as np
 from udml_core.base.arrays import Array, evenly_spaced
 from udml_core.base.errors import UserError
 from udml_core.base.files import read_array
-from udml_core.data.encoders import BACKBONES, choose_spec
+from udml_core.data.encoders import choose_spec
+from udml_core.data.judging import encoder_title
 from udml_core.numerics.measures import measure_of
 from udml_core.runs.analyses import AnalysisSpec, analysis_at, plan_analysis
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, RECIPES, WEAK, Opinions, SecondOpinion, Verdicts
@@ -114,7 +115,7 @@ def stored_features(dataset: Dataset, backbone: str) -> Array | None:
 
 def judge_words(name: str) -> str:
     """Return the name of a judge in a sentence, such as SqueezeNet 1.1."""
-    return JUDGE_WORDS.get(name) or (BACKBONES[name].title.split(",")[0] if name in BACKBONES else name)
+    return JUDGE_WORDS.get(name) or encoder_title(name)
 
 
 def opinion_words(opinions: Opinions, compared: str = "final", reference: str = "the frozen features") -> str:
