@@ -198,12 +198,12 @@ def test_sentences_state_the_verdict_the_interval_and_the_decision() -> None:
                                           "0.030); kept."
     assert words(comparison("worse", "better"), recipe="rerank") == (
         "Step (refines the images at hand): worse first results (−0.020, −0.030 to −0.010); not kept.")
-    assert "no clear difference in groups (+0.000, −0.010 to 0.010); not kept" in words(
+    assert "no clear difference in whole groups (+0.000, −0.010 to 0.010); not kept" in words(
         comparison("better"), "groups")
     assert words(comparison("better", "worse", 0.01)).endswith(
-        "better first results (+0.020, 0.010 to 0.030), and groups lose less (−0.010, −0.015 to −0.005); kept.")
+        "better first results (+0.020, 0.010 to 0.030), and whole groups lose less (−0.010, −0.015 to −0.005); kept.")
     assert words(comparison("better", "worse", 0.03)).endswith(
-        "but groups lose more (−0.030, −0.045 to −0.015); not kept.")
+        "but whole groups lose more (−0.030, −0.045 to −0.015); not kept.")
     split = comparison("cannot tell").model_copy(update={"first": measured("better").model_copy(
         update={"verdict": "cannot tell"})})
     assert "the judges disagree on first results (+0.020, 0.010 to 0.030)" in words(split)
@@ -224,6 +224,7 @@ def test_the_advice_names_the_winner_or_says_that_nothing_wins() -> None:
     won = race.model_copy(update={"outcomes": (kept, lost)})
     assert won.best == kept
     assert setup_words(won, kept.setup) == "Other, then PLM, then test-time views, then k-reciprocal re-ranking"
-    assert advice_words(won).endswith("Compared with the frozen features: better groups (+0.020, 0.010 to 0.030).")
+    assert advice_words(won).endswith(
+        "Compared with the frozen features: better whole groups (+0.020, 0.010 to 0.030).")
     lines = [outcome.model_dump(mode="json") for outcome in (lost, kept, lost)]
     assert race.with_lines(lines).outcomes == (lost, kept), "a repeated search counts once"

@@ -56,6 +56,15 @@ def test_the_sentence_states_both_verdicts_and_the_judges() -> None:
         "SqueezeNet 1.1 and raw pixels, which took no part in this run.")
 
 
+def test_the_sentence_names_no_judge_that_hardly_counts() -> None:
+    judges = {name: Opinion(BETTER, BETTER) for name in ("pixels", "squeezenet")}
+    said = [opinion_words(Opinions("frozen", {"final": judges}, {"squeezenet": 0.5, "pixels": weight}, 30))
+            for weight in (0.05, 0.06, 0.0)]
+    assert ["raw pixels" in words for words in said] == [False, True, False]
+    alone = Opinions("frozen", {"final": {"pixels": Opinion(BETTER, BETTER)}}, {"pixels": 0.0}, 30)
+    assert "by raw pixels, which" in opinion_words(alone)
+
+
 @pytest.mark.parametrize(("verdict", "difference", "expected"), [
     ("better", 1.0, "agree"), ("better", -1.0, "disagree"), ("worse", -1.0, "agree"), ("worse", 1.0, "disagree"),
     ("cannot tell", 1.0, "undecided"), ("better", 0.0, "undecided")])

@@ -6,12 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
+from udml_core.data.judging import WEAK
 from udml_core.exploration.race import Comparison, Measured
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.second_opinion import Interval, Judge, is_same, judge_rankings, vote
-
-WEAK = "pixels"
-"""A judge that sees no meaning, and so never judges alone."""
 
 
 def independent(judges: Collection[str], took_part: Collection[str]) -> tuple[str, ...]:
@@ -22,7 +20,7 @@ def independent(judges: Collection[str], took_part: Collection[str]) -> tuple[st
         took_part: Names of the encoders whose embeddings are compared.
     """
     left = tuple(judge for judge in judges if judge not in took_part)
-    return () if set(left) <= {WEAK} else left
+    return () if set(left) <= set(WEAK) else left
 
 
 class Jury:

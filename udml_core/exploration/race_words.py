@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from udml_core.base.errors import duration
 from udml_core.exploration.race import FROZEN, Comparison, Measured, Outcome, Race, Serves, Setup, step_title
 
-MEASURES: Mapping[Serves, str] = {"first": "first results", "groups": "groups"}
+MEASURES: Mapping[Serves, str] = {"first": "first results", "groups": "whole groups"}
 EXAMPLE = "timm:resnet50.a1_in1k"
 """A model that can judge after `pip install timm`."""
 INSTALL = (f"Install timm (pip install timm) and name one of its models as a judge, as in udml advise DATASET --judges "

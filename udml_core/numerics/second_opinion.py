@@ -40,7 +40,9 @@ STEADY, VIEWED = 10, 500
 QUORUM = 0.75
 """Share of the judges' weight that must agree."""
 LEAST = 20
-"""Smallest number of images on which an interval is meaningful."""
+"""Smallest number of images on which an interval is meaningful; on fewer, nothing can be told."""
+WIDEST = 2.0
+"""The largest difference of two cosines."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class Judge:
         """
         images = evenly_spaced(len(features), IMAGES)
         rows = unit_rows(features[images])
+        if len(rows) < LEAST:
+            return cls(len(features), images, rows, rows, rows, typical_group(rows))
         whitening = Refiner(WHITENED).fit(rows)
         whitened = np.asarray(whitening.transform(rows), np.float32)
         refined = np.asarray(Refiner(AVERAGED).fit(whitened).transform(whitened), np.float32)
@@ -93,7 +97,8 @@ class Interval:
     Attributes:
         before: Mean cosine between a query and its results in the first embedding.
         after: The same in the second embedding.
-        error: Standard error of the difference over images: each counts as a query and as a result of others.
+        error: Standard error of the difference over images: each counts as a query and as a result of others. On fewer
+            than `LEAST` images it is so large that the interval holds every difference.
     """
 
     before: float
@@ -151,14 +156,11 @@ def second_opinion(judge: Judge, before: Array, after: Array, group: int | None 
         The opinion on `after`.
 
     Raises:
-        UserError: The judge has the cosines of one of the embeddings, the numbers of images differ, or there are too
-            few images.
+        UserError: The judge has the cosines of one of the embeddings, or the numbers of images differ.
     """
     if not judge.count == len(before) == len(after):
         raise UserError(f"A second opinion compares the same images; got {judge.count:,} of the judge, "
                         f"{len(before):,} and {len(after):,}.")
-    if judge.count < LEAST:
-        raise UserError(f"A second opinion needs at least {LEAST} images, got {judge.count}.")
     embeddings = [embedding[judge.images] for embedding in (before, after)]
     for rows in embeddings:
         check_judge(judge.features, rows)
@@ -253,7 +255,7 @@ def cosine_difference(count: int, queries: Integers, before: tuple[Integers, Arr
         influence += np.bincount(results.ravel(), (sign / results.shape[1] * (cosines - per_query[:, None])).ravel(),
                                  count)
         means.append(float(per_query.mean()))
-    error = float(np.sqrt((influence**2).sum())) / len(queries)
+    error = float(np.sqrt((influence**2).sum())) / len(queries) if count >= LEAST else WIDEST / ERRORS
     return Interval(means[0], means[1], error)
 
 

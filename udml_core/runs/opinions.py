@@ -15,10 +15,10 @@ from udml_core.base.arrays import Array, evenly_spaced
 from udml_core.base.errors import UserError
 from udml_core.base.files import read_array
 from udml_core.data.encoders import choose_spec
-from udml_core.data.judging import encoder_title
+from udml_core.data.judging import WEAK, encoder_title
 from udml_core.numerics.measures import measure_of
 from udml_core.runs.analyses import AnalysisSpec, analysis_at, plan_analysis
-from udml_core.runs.analyses.kinds.opinion import QUESTIONS, RECIPES, WEAK, Opinions, SecondOpinion, Verdicts
+from udml_core.runs.analyses.kinds.opinion import QUESTIONS, RECIPES, Opinions, SecondOpinion, Verdicts
 from udml_core.runs.search import FROZEN
 from udml_core.runs.verdict import standing
 
@@ -39,6 +39,8 @@ MEASURED = ("recall@1", "map@r")
 INSTALL = ("No encoder that took no part can judge. Name one with `udml opinion RUN --judges timm:MODEL` after "
            "`pip install timm`.")
 
+NAMED = 0.1
+"""Least share of all weight with which a judge is named in a sentence."""
 MOST_COMPARED = 5_000
 """Largest number of test images on which two runs are compared while a page waits."""
 Agreement = Literal["agree", "disagree", "undecided"]
@@ -128,7 +130,9 @@ def opinion_words(opinions: Opinions, compared: str = "final", reference: str = 
     """
     verdicts = opinions.verdicts(compared)
     said = ". ".join(f"{question}: {verdict}" for question, verdict in zip(QUESTION_WORDS, verdicts, strict=True))
-    *most, last = [judge_words(judge) for judge in opinions.judges]
+    total = sum(opinions.weights.values()) or 1.0
+    *most, last = [judge_words(judge) for judge in opinions.judges
+                   if opinions.weights[judge] >= NAMED * total] or [judge_words(opinions.judges[0])]
     names = f"{', '.join(most)} and {last}" if most else last
     return f"{said}. Compared with {reference}, without labels, by {names}, which took no part in this run."
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from udml_core.base.errors import UserError
+from udml_core.data.judging import WEAK
 from udml_core.numerics.refinement.recipe import Recipe
 from udml_core.runs.analyses import AnalysisSpec, plan_analysis
-from udml_core.runs.analyses.kinds.opinion import JUDGES, RECIPES, WEAK, Opinions, SecondOpinion
+from udml_core.runs.analyses.kinds.opinion import JUDGES, RECIPES, Opinions, SecondOpinion
 from udml_core.runs.opinions import OF_REFINEMENTS, OF_RUN, judge_words, opinion_of
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from udml_core.base.arrays import Integers, evenly_spaced
 from udml_core.base.errors import UserError
+from udml_core.data.judging import WEAK
 from udml_core.numerics.refinement.recipe import Recipe
 from udml_core.runs.analyses.fields import REFINED, Frames, Images, Judges
 from udml_core.runs.analyses.kind import AnalysisKind, Arrays, Material
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 JUDGES = ("efficientnet-lite0", "squeezenet", "pixels")
 """The encoders that judge by default; the run's own does not."""
-WEAK = ("pixels",)
-"""Judges that need another one beside them: they see color and place, hardly content."""
 QUESTIONS = {"first result": "first_results", "whole group": "groups"}
 """The attribute of an opinion by its name in words."""
 SHOWN = ("difference", "low", "high")
