@@ -1,10 +1,11 @@
-// Keys of the whole app, and one history entry a page.
+// Keys of the whole app, and one history entry a view of a page.
 // header: {runs: [{id, title}], pages: [{title, help}], dataset}; answers: trigger "chosen" {run}, {page} or {image}
 
 // Streamlit adds an entry to the history for every parameter that a page writes to the address. Replacing the entry of
-// the same page lets Back return to the page before with one press. The first parameters of a new page can arrive before
+// the same view lets Back return to the view before with one press. The first parameters of a new page can arrive before
 // its path does; the entry of the page before then gets its own address back.
 const FOREIGN_MS = 2000;
+const viewOf = (url) => `${url.pathname}?${url.searchParams.get("tool") ?? ""}`;
 if (!window.udmlHistory) {
   const push = history.pushState.bind(history);
   const own = { url: location.href, search: location.search, time: -FOREIGN_MS };
@@ -12,7 +13,7 @@ if (!window.udmlHistory) {
   history.pushState = (state, title, url) => {
     const target = new URL(url ?? location.href, location.href);
     const isRecent = performance.now() - own.time < FOREIGN_MS;
-    if (target.pathname === location.pathname) {
+    if (viewOf(target) === viewOf(new URL(location.href))) {
       if (!isRecent) own.url = location.href;
       Object.assign(own, { search: target.search, time: performance.now() });
       history.replaceState(state, title, url);

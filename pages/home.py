@@ -9,6 +9,7 @@ from pages.parts.shell.cached import load_dataset
 from pages.parts.shell.run_picker import app_run, open_search
 from pages.parts.shell.run_status import ICONS, escaped, live_panel, run_title, state_line
 from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.views import view_link
 from udml_core.base.errors import UserError
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run, list_runs, runs_folder
@@ -26,7 +27,7 @@ def start_here() -> None:
     with left:
         st.subheader("Start here")
         show_first_run()
-        st.page_link("pages/data.py", label="Import your own images", icon=":material/drive_folder_upload:",
+        view_link("data", label="Import your own images", icon=":material/drive_folder_upload:",
                      query_params={"import": "1"})
     with right, show_user_errors():
         dataset = load_dataset(jobs.FIRST_RUN.dataset)
@@ -88,7 +89,8 @@ def show_ended_run(run: Run) -> None:
         text.markdown(f"{ICONS[status.state]} **{escaped(run_title(run))}**  \n"
                       f"{measures or state_line(run, status)[:300]}")
         page, label = ("retrieval", "Search") if status.state == "done" else ("runs", "Details")
-        link.page_link(f"pages/{page}.py", label=label, query_params={"run": run.id})
+        with link:
+            view_link(page, label=label, query_params={"run": run.id})
 
 
 st.title("UDML Explorer")

@@ -29,10 +29,19 @@ PagesManager.__init__ = _make_navigating_manager  # type: ignore[method-assign]
 
 
 def opened(page: str, **query: str) -> AppTest:
-    """Open a page directly, as a link with these address parameters does."""
+    """Open a view, or a page without views, as a link with these address parameters does."""
     test = AppTest.from_file(str(ROOT / "app.py"), default_timeout=240)
     test.query_params.update(query)
-    return (test if page == "home" else test.switch_page(f"pages/{page}.py")).run()
+    return test.run() if page == "home" else switched(test, page)
+
+
+def switched(test: AppTest, page: str) -> AppTest:
+    """Open another view or page; the address keeps its other parameters."""
+    from pages.parts.shell.views import PARAMETER, address_of, page_of  # not above: app.py finds the right package
+
+    test.query_params.pop(PARAMETER, None)
+    test.query_params.update(address_of(page))
+    return test.switch_page(f"pages/{page_of(page)}.py").run()
 
 
 def texts(test: AppTest) -> str:

@@ -163,7 +163,7 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
     button(test, "Use this").click().run()
     (refinement,) = list_analyses(frozen, Refinement)
     assert refinement.spec().recipe == "whiten"
-    assert test.title[0].value == "Retrieval"
+    assert test.session_state["page"] == "retrieval"
     assert refinement.id in str(test.query_params)
 
 

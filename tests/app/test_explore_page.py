@@ -20,7 +20,7 @@ from pages.parts.maps.layouts import EPOCHS, MOVING, MapLayout
 from pages.parts.shell.epoch_images import EpochImages
 from pages.parts.shell.interesting import MOST, MOST_TEST, current_image, recorded_images
 from pages.parts.shell.selection import Selection
-from tests.app.opening import opened, texts
+from tests.app.opening import opened, switched, texts
 from tests.app.test_refine_page import components, tiles
 from tests.running import worked
 from udml_core.data.selections import store_selection
@@ -201,7 +201,8 @@ def test_cluster_shows_size_and_purity_of_the_images_own_cluster(rpml: Run) -> N
     purity = 100 * float(cluster_purity(record, bench.dataset.labels[train])[1][cluster])
     assert f"**{(record.labels == cluster).sum():,} images** in this cluster" in texts(test)
     assert f"purity **{purity:.1f} %**" in texts(test)
-    assert deep_link(test)[1] == {"run": rpml.id, "picked": str(train[row]), "cluster": str(train[row])}
+    assert deep_link(test) == ("explore", {"tool": "clusters", "run": rpml.id, "picked": str(train[row]),
+                                       "cluster": str(train[row])})
 
 
 def test_a_test_image_is_represented_by_the_nearest_training_image(rpml: Run) -> None:
@@ -218,7 +219,7 @@ def test_neighborhood_counts_members_and_rejected(rpml: Run) -> None:
     test = explored(rpml, panel="neighborhood", picked=7)
     counts = re.findall(r"\*\*(?:Members|Rejected): (\d+)\*\* of (\d+)", texts(test))
     assert sum(int(count) for count, _ in counts) == int(counts[0][1]) == run_geometry(rpml).candidates
-    assert deep_link(test)[1] == {"run": rpml.id, "picked": "7"}
+    assert deep_link(test)[1] == {"tool": "neighborhoods", "run": rpml.id, "picked": "7"}
 
 
 def test_triplets_shows_one_of_the_anchors_own_triplets(rpml: Run) -> None:
@@ -287,7 +288,7 @@ def test_instance_counts_competitors(isif: Run) -> None:
     half = bench_of(isif, 3).split
     count = len(half.train if 3 in half.train else half.test) - 1
     assert texts(test).count(f"effective competitors of {count:,}") == 2
-    assert deep_link(test)[1] == {"run": isif.id, "picked": "3"}
+    assert deep_link(test)[1] == {"tool": "instances", "run": isif.id, "picked": "3"}
 
 
 def test_next_walks_through_the_interesting_images(rpml: Run) -> None:
@@ -321,10 +322,10 @@ def test_the_panel_in_the_address_stays_when_the_selection_changed_on_another_pa
     dataset = rpml.dataset()
     test = explored(rpml, panel="cluster")
     test.query_params.clear()
-    test.switch_page("pages/home.py").run()
+    switched(test, "home")
     test.session_state["selection"] = Selection(dataset.fingerprint, np.array([3, 5, 9]), 9)
     test.query_params.update(run=rpml.id, panel="cluster")
-    test.switch_page("pages/explore.py").run()
+    switched(test, "explore")
     assert panels(test)[-1] == "Selection (3)"
     assert chosen_panel(test) == "cluster"
 

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.draw.transport import Message
 from pages.parts.home import instrument
 from pages.parts.home.story import tell_story
-from tests.app.opening import opened, texts
+from tests.app.opening import opened, switched, texts
 from tests.app.test_refine_page import components
 from tests.app.test_run_picker import go
 from tests.running import worked, write_digits
@@ -87,7 +87,7 @@ def test_home_plays_the_chosen_run(done: Run) -> None:
         assert sent(opened("home"))[0]["token"].startswith(done.id)
         test = opened("runs", run=copy.id)
         test.query_params.clear()
-        test.switch_page("pages/home.py").run()
+        switched(test, "home")
         assert sent(test)[0]["token"].startswith(copy.id)
     finally:
         shutil.rmtree(copy.folder)
@@ -203,7 +203,7 @@ def test_the_query_and_the_epoch_of_home_are_those_of_explore_and_map(done: Run,
     assert "epoch 1" in shown_frame(test), "the page Map shows the epoch as well"
     assert "**Epoch 1** ·" in texts(go(test, "explore")), "and leads back to it"
     view["epoch"] = None
-    test.switch_page("pages/home.py").run()
+    switched(test, "home")
     assert sent(test)[0]["query"] == 7, "Home shows the current image, too"
     assert "**After training** ·" in texts(go(test, "explore")), "a training that plays stands at no epoch"
 
@@ -212,7 +212,7 @@ def test_the_query_and_the_epoch_of_home_are_those_of_explore_and_map(done: Run,
 def test_home_ignores_a_current_image_that_is_no_image(picked: str, done: Run) -> None:
     test = opened("explore", run=done.id, picked=picked)
     test.query_params.clear()
-    test.switch_page("pages/home.py").run()
+    switched(test, "home")
     assert not test.exception
     assert sent(test)[0]["count"] == len(done.sample_indices())
 

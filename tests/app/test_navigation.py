@@ -1,4 +1,4 @@
-"""The sidebar: what a newcomer reads, and that every page stays reachable."""
+"""The nine pages, their views, and former addresses."""
 
 from __future__ import annotations
 
@@ -15,55 +15,85 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.navigation.page import Page
 from streamlit.proto.RootContainer_pb2 import RootContainer
+from streamlit.testing.v1 import AppTest
 
+from pages.parts.shell.views import PAGES, PARAMETER, VIEWS, former_address, views_of
 from tests.app.opening import ROOT, opened
 
 navigate = st.navigation
-Call = tuple[Mapping[str, Sequence[Page]], bool | int]
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
-    """The sections and the number of entries that the page asked the sidebar to show, in order."""
-    noted: list[Call] = []
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[Page]]:
+    """The pages that the app registers, at every run of its script."""
+    noted: list[Sequence[Page]] = []
 
-    def note(sections: Any, *, expanded: bool | int) -> Page:
-        noted.append((sections, expanded))
-        return navigate(sections, expanded=expanded)
+    def note(pages: Sequence[Page], **options: Any) -> Page:
+        noted.append(pages)
+        return navigate(pages, **options)
 
     monkeypatch.setattr(st, "navigation", note)
     return noted
 
 
-def titles(sections: Mapping[str, Sequence[Page]]) -> list[str]:
-    return [page.title for section in sections.values() for page in section if page.visibility == "visible"]
+def titles(pages: Sequence[Page]) -> list[str]:
+    return [page.title for page in pages if page.visibility == "visible"]
 
 
-@pytest.mark.parametrize("page", ["learn", "train", "compare"])
-def test_a_newcomer_reads_nine_entries(page: str, calls: list[Call]) -> None:
-    assert not opened(page).exception
-    (sections, expanded), = calls
-    assert titles(sections)[:expanded] == ["Home", "Learn", "Data", "Train", "Runs", "Explore", "Map", "Retrieval",
-                                           "Compare"]
+def test_the_sidebar_has_nine_pages_and_each_file_is_one(calls: list[Sequence[Page]]) -> None:
+    assert not opened("results").exception
+    assert titles(calls[-1]) == ["Home", "Lab", "Explore", "Search", "Label", "Runs", "Data", "Learn", "Results"]
+    shown = [page.url_path or "home" for page in calls[-1] if page.visibility == "visible"]
+    assert sorted(shown) == sorted(path.stem for path in (ROOT / "pages").glob("*.py") if path.stem != "__init__")
 
 
-def test_the_page_of_a_link_is_in_the_sidebar_although_newcomers_do_not_read_it(calls: list[Call]) -> None:
-    assert not opened("pairs").exception
-    assert calls[-1][1] is True
+def test_every_view_has_a_module_and_every_module_is_a_view() -> None:
+    assert sorted(VIEWS) == sorted(path.stem for path in (ROOT / "pages" / "views").glob("[!_]*.py"))
+    assert {view.page for view in VIEWS.values()} == set(PAGES) - {"home", "data", "learn"}
 
 
-def test_every_page_has_one_entry(calls: list[Call]) -> None:
-    opened("results")
-    listed = titles(calls[-1][0])
-    pages = [page.url_path or "home" for section in calls[-1][0].values() for page in section]
-    assert sorted(pages) == sorted(path.stem for path in (ROOT / "pages").glob("*.py") if path.stem != "__init__")
-    assert len(set(listed)) == len(listed) == len(pages) - 1, "a former page is not listed"
+@pytest.mark.parametrize("page", [page for page in PAGES if views_of(page)])
+def test_a_page_opens_each_of_its_views_by_its_control(page: str) -> None:
+    first, *others = views_of(page)
+    test = opened(first)
+    for name in (*others, first):
+        control, = (control for control in test.segmented_control if control.label == "View")
+        assert control.value == view_in_session(test)
+        control.set_value(name).run()
+        assert not test.exception, name
+        assert view_in_session(test) == name
+        assert test.query_params.get(PARAMETER, [first]) in ([name], name)
 
 
-def test_the_search_lists_every_page_of_the_sidebar_and_opens_it(calls: list[Call],
-                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+def view_in_session(test: AppTest) -> str:
+    return str(test.session_state["page"])
+
+
+def test_a_view_that_its_page_lacks_opens_the_first_one() -> None:
+    assert view_in_session(opened("explore", tool="refine")) == "explore"
+
+
+@pytest.mark.parametrize(("former", "parameters", "view", "kept"), [
+    ("map", {"run": ["a"], "color": ["class"]}, "map", {"run": ["a"], "color": ["class"]}),
+    ("pairs", {"show": ["give"], "asked": ["1.2"]}, "pair_labels", {"asked": ["1.2"]}),
+    ("pairs", {"show": ["prototypes"]}, "pairs", {"show": ["prototypes"]}),
+    ("lesson_epsilon", {"epsilon": ["0.5"], "more": ["1"]}, "learn",
+     {"lesson": "epsilon", "images": "digits", "epsilon": ["0.5"]})])
+def test_a_former_address_names_the_view_that_shows_the_same(
+        former: str, parameters: dict[str, Any], view: str, kept: dict[str, Any]) -> None:
+    assert former_address(former, parameters) == (view, kept)
+
+
+def test_former_addresses_are_those_of_version_0_3(calls: list[Sequence[Page]]) -> None:
+    opened("learn")
+    hidden = {page.url_path for page in calls[-1] if page.visibility == "hidden"}
+    assert hidden == {"train", "sweeps", "map", "grid", "clusters", "neighborhoods", "triplets", "instances",
+                      "affinity", "pairs", "retrieval", "refine", "labels", "compare", "benchmark", "lesson_epsilon"}
+
+
+def test_the_search_lists_every_page_and_view_and_opens_it(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Mapping[str, Any]] = []
-    answers = [{"page": "Pairs"}]
+    answers = [{"page": "Explore: Pairs"}]
 
     def component(_name: str, _html: str) -> Any:
         def show(data: Mapping[str, Any], **_options: Any) -> SimpleNamespace:
@@ -73,9 +103,10 @@ def test_the_search_lists_every_page_of_the_sidebar_and_opens_it(calls: list[Cal
 
     monkeypatch.setattr("pages.parts.draw.keys.component", component)
     test = opened("results")
-    assert [page["title"] for page in sent[0]["pages"]] == titles(calls[0][0])
+    listed = [page["title"] for page in sent[0]["pages"]]
+    assert len(listed) == len(set(listed)) == len({"home", "data", "learn", *VIEWS})
     assert all(page["help"] for page in sent[0]["pages"])
-    assert test.title[0].value == "Pairs"
+    assert view_in_session(test) == "pairs"
 
 
 def test_the_sidebar_has_an_element_before_the_links(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +134,7 @@ def test_the_app_opens_beside_a_foreign_package_pages(tmp_path: Path, script: st
     foreign.mkdir()
     (foreign / "__init__.py").write_text("from pages import names\n", encoding="utf-8")
     (foreign / "names.py").write_text("", encoding="utf-8")
-    entry = "opened('learn').exception" if script == "app.py" else f"not runpy.run_path({str(ROOT / script)!r})"
+    entry = "opened('home').exception" if script == "app.py" else f"not runpy.run_path({str(ROOT / script)!r})"
     code = ("import pages, runpy, sys\nfrom tests.app.opening import opened\nassert 'pages.names' in sys.modules\n"
             f"assert not {entry}\nassert 'pages.names' not in sys.modules\nprint(sys.modules['pages'].__file__)")
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, text=True, capture_output=True,

@@ -12,18 +12,16 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.curves import precision
 from pages.parts.shell import cached
-from tests.app.opening import ROOT, opened, texts
+from pages.parts.shell.views import PAGES, VIEWS, page_of
+from tests.app.opening import ROOT, opened, switched, texts
 from tests.running import worked, write_digits
 from udml_core.data import catalog
 from udml_core.runs import Run
 
-TITLES = {"home": "UDML Explorer", "data": "Data", "labels": "Labels", "train": "Train", "runs": "Runs",
-          "compare": "Compare", "explore": "Explore", "map": "Map", "grid": "Grid", "clusters": "Clusters",
-          "neighborhoods": "Neighborhoods",
-          "instances": "Instances", "triplets": "Triplets", "affinity": "", "pairs": "Pairs", "retrieval": "Retrieval",
-          "refine": "Refine", "results": "Results", "benchmark": "Benchmark", "learn": "Learn"}
-"""The title of every page, as far as it is one word."""
+SHOWN = ("home", *VIEWS, "data", "learn")
+"""All views, and the pages without views."""
 ADVICE = {"home": "Train RPML now", "data": "Browse these images", "train": "Start training", "runs": "Start a run",
+          "sweeps": "Try several values",
           "learn": "Every lesson", "results": "the same protocol",
           "benchmark": "the same encoder"}
 """Part of the advice on a page without runs; the other pages need a finished run."""
@@ -75,13 +73,13 @@ def test_a_page_script_has_no_bare_string_that_streamlit_would_show(script: Path
 @pytest.mark.usefixtures("_without_runs")
 def test_the_app_navigates_from_home_to_every_page() -> None:
     test = opened("home")
-    for page, title in TITLES.items():
-        test.switch_page(f"pages/{page}.py").run()
-        assert not test.exception, page
-        assert title in test.title[0].value
+    for name in SHOWN:
+        switched(test, name)
+        assert not test.exception, name
+        assert test.title[0].value == ("UDML Explorer" if name == "home" else PAGES[page_of(name)].title)
 
 
-@pytest.mark.parametrize("page", TITLES)
+@pytest.mark.parametrize("page", SHOWN)
 @pytest.mark.usefixtures("_without_runs")
 def test_a_page_without_runs_says_what_to_do_next(page: str) -> None:
     test = opened(page)
@@ -90,13 +88,13 @@ def test_a_page_without_runs_says_what_to_do_next(page: str) -> None:
     assert ADVICE.get(page, "Train a run") in f"{texts(test)}\n{labels}"
 
 
-@pytest.mark.parametrize("page", TITLES)
+@pytest.mark.parametrize("page", SHOWN)
 def test_a_page_opens_with_a_finished_and_a_failed_run(page: str, done: Run, failed: Run) -> None:
     assert done.status().state == "done", done.status().message
     assert not opened(page).exception
 
 
-@pytest.mark.parametrize("page", TITLES)
+@pytest.mark.parametrize("page", SHOWN)
 def test_a_page_ignores_a_nonsense_link(page: str, done: Run) -> None:
     assert not opened(page, **NONSENSE).exception
 

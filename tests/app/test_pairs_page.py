@@ -142,12 +142,14 @@ def test_a_run_without_pairs_names_methods_with_pairs_and_lets_users_label_pairs
         patch.setenv("UDML_RUNS", str(places / "others"))
         assert "did not learn from pairs; NML" in texts(opened("pairs", run=other.id, show="learnt"))
         assert "no prototypes; NML" in texts(opened("pairs", run=other.id, show="prototypes"))
-        test = opened("pairs", run=other.id)
+        links = [link.proto.label for link in opened("pairs", run=other.id).get("page_link")]
+        test = opened("pair_labels", run=other.id)
+    assert "Mark pairs" in links
     assert not test.exception
     assert "Are these two images of the same class?" in texts(test)
 
 
-@pytest.mark.parametrize("show", ["learnt", "prototypes", "give"])
+@pytest.mark.parametrize("show", ["learnt", "prototypes"])
 def test_a_data_set_that_changed_since_the_run_is_an_error(
         show: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = Run(shutil.copytree(run.folder, tmp_path / "runs" / run.id))
@@ -158,7 +160,7 @@ def test_a_data_set_that_changed_since_the_run_is_an_error(
 
 
 def test_pairs_are_labeled_skipped_and_undone(run: Run, log: PairLog) -> None:
-    test = opened("pairs", run=run.id, show="give")
+    test = opened("pair_labels", run=run.id)
     assert not test.exception
     first = current_pair(test)
     train = make_split(run.dataset(), "seen").train
@@ -182,21 +184,18 @@ def test_pairs_are_labeled_skipped_and_undone(run: Run, log: PairLog) -> None:
     assert current_pair(test) == first
     press(test, "Undo")
     assert "There is nothing left to undo" in texts(test)
-    assert current_pair(opened("pairs", run=run.id, show="give", asked="12.3")) == (12, 3), "a link may name a pair"
-    assert list(current_pair(opened("pairs", run=run.id, show="give", asked="nonsense"))) == queue[0]
+    assert current_pair(opened("pair_labels", run=run.id, asked="12.3")) == (12, 3), "a link may name a pair"
+    assert list(current_pair(opened("pair_labels", run=run.id, asked="nonsense"))) == queue[0]
 
 
 def test_the_selected_pair_can_be_labeled_at_any_b(run: Run, log: PairLog) -> None:
-    test = opened("pairs", run=run.id, show="give")
-    pair = load_record(run, 2).pairs[5]
     train = make_split(run.dataset(), "seen").train
-    test.segmented_control(key="pairs-show-learnt").set_value("learnt").run()
-    test.query_params["pair"], test.query_params["bias"] = ".".join(map(str, train[pair].tolist())), "0.2"
-    test.run()
+    pair = train[load_record(run, 2).pairs[5]].tolist()
+    test = opened("pairs", run=run.id, pair=".".join(map(str, pair)), bias="0.2")
     press(test, "Label this pair")
+    assert test.session_state["page"] == "pair_labels"
     assert "Are these two images of the same class?" in texts(test)
-    assert test.query_params["bias"] in ("0.2", ["0.2"])
-    assert current_pair(test) == tuple(train[pair].tolist())
+    assert current_pair(test) == tuple(pair)
 
 
 def test_the_last_answer_can_be_undone_when_all_pairs_are_labeled(
@@ -204,7 +203,7 @@ def test_the_last_answer_can_be_undone_when_all_pairs_are_labeled(
     folder = str(write_digits(tmp_path / "four", 4, by_class=False))
     own = worked(places / "four", method="frozen", dataset=folder, split=None)
     monkeypatch.setenv("UDML_RUNS", str(places / "four"))
-    test = opened("pairs", run=own.id, show="give")
+    test = opened("pair_labels", run=own.id)
     for _ in range(6):
         press(test, "Same")
     assert "All candidate pairs are labeled or skipped" in texts(test)
@@ -214,10 +213,10 @@ def test_the_last_answer_can_be_undone_when_all_pairs_are_labeled(
 
 
 def test_a_labeled_pair_is_not_selected_again_in_another_session(run: Run, log: PairLog) -> None:
-    first = current_pair(opened("pairs", run=run.id, show="give"))
+    first = current_pair(opened("pair_labels", run=run.id))
     log.add(*first, True)
-    assert current_pair(opened("pairs", run=run.id, show="give")) != first
-    again = opened("pairs", run=run.id, show="give", asked=".".join(map(str, first)))
+    assert current_pair(opened("pair_labels", run=run.id)) != first
+    again = opened("pair_labels", run=run.id, asked=".".join(map(str, first)))
     assert "This pair is currently labeled same" in texts(again)
     press(again, "Different")
     assert labeled(log) == [(*first, False)]
@@ -226,7 +225,7 @@ def test_a_labeled_pair_is_not_selected_again_in_another_session(run: Run, log: 
 def test_contradictory_labels_are_shown_as_a_chain(run: Run, log: PairLog) -> None:
     for first, second, same in ((3, 8, True), (8, 20, True), (20, 3, False), (50, 51, False)):
         log.add(first, second, same)
-    text = texts(opened("pairs", run=run.id, show="give", given="others"))
+    text = texts(opened("pair_labels", run=run.id, given="others"))
     assert "At least one of these 3 labels is wrong" in text
     assert "3 = 8 = 20, but 3 ≠ 20" in text
 
@@ -254,9 +253,9 @@ def test_a_run_can_train_on_labeled_pairs(run: Run, log: PairLog, monkeypatch: p
 def test_new_pairs_continue_the_run(run: Run, log: PairLog, monkeypatch: pytest.MonkeyPatch) -> None:
     train = make_split(run.dataset(), "seen").train.tolist()
     log.add(train[0], train[1], True)
-    assert "New pairs: 1 similar, 0 dissimilar" in texts(opened("pairs", run=run.id, show="give"))
+    assert "New pairs: 1 similar, 0 dissimilar" in texts(opened("pair_labels", run=run.id))
     log.add(train[0], train[2], False)
-    test = opened("pairs", run=run.id, show="give")
+    test = opened("pair_labels", run=run.id)
     test.number_input(key="giving-epochs").set_value(2).run()
     monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
     press(test, "Continue this run with 2 new pairs")

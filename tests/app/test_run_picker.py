@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.shell import run_picker
 from pages.parts.shell.interesting import interesting_queries
 from pages.parts.shell.run_status import escaped, run_title, run_titles
-from tests.app.opening import opened, texts
+from tests.app.opening import opened, switched, texts
 from tests.running import worked
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
 from udml_core.runs.tasks import Status
@@ -41,7 +41,7 @@ def shown(test: AppTest) -> str:
 def go(test: AppTest, page: str) -> AppTest:
     """Open a page as a click in the sidebar does, which forgets the address."""
     test.query_params.clear()
-    test.switch_page(f"pages/{page}.py").run()
+    switched(test, page)
     assert not test.exception, page
     return test
 
@@ -140,7 +140,7 @@ def test_a_run_that_does_not_fit_a_page_is_kept_and_another_is_shown(newer: Run,
 def test_a_link_to_a_removed_run_warns_once_and_keeps_the_choice(newer: Run, older: Run) -> None:
     test = opened("map", run=older.id)
     test.query_params["run"] = "nonsense"
-    test.switch_page("pages/retrieval.py").run()
+    switched(test, "retrieval")
     assert "The link names a run that cannot be shown here: nonsense" in texts(test)
     assert shown(test) == older.id
     assert "The link names" not in texts(test.run())

@@ -22,7 +22,7 @@ from pages.parts.runs.leaderboard import VERDICT, leaderboard
 from pages.parts.runs.trash import loss_words, size_words
 from pages.parts.shell.run_status import run_titles, title_of
 from pages.parts.shell.setting_words import setting_title, setting_words, with_titles
-from tests.app.opening import opened, texts
+from tests.app.opening import opened, switched, texts
 from tests.exploration.test_comparison import atlas
 from tests.running import spec, worked
 from udml_core.runs import Run, create_run, list_runs
@@ -152,12 +152,12 @@ def test_a_run_is_linked_to_the_example_on_its_test_images(
     monkeypatch.setenv("UDML_EXAMPLES", "1")
     example = jobs.examples_on(pair[0].spec().fingerprint, pair[0].folder.parent)[0]
     links = {link.proto.label: link.proto.query_string for link in opened("runs", run=pair[0].id).get("page_link")}
-    assert links["Compare with the example"] == f"runs={pair[0].id}.{example.id}"
+    assert links["Compare with the example"] == f"tool=compare&runs={pair[0].id}.{example.id}"
     repeated = Run(shutil.copytree(example.folder, pair[0].folder.parent / "20250101-000000-rpml-0000aa"))
     links = {link.proto.label: link.proto.query_string for link in opened("runs", run=repeated.id).get("page_link")}
     best = max(jobs.examples_on(repeated.spec().fingerprint, repeated.folder.parent),
                key=lambda run: (run.evaluation() or {})["final"]["map@r"])
-    assert links["Compare with the example"] == f"runs={repeated.id}.{best.id}", "a repetition of an example"
+    assert links["Compare with the example"] == f"tool=compare&runs={repeated.id}.{best.id}", "a repetition of an example"
     assert best.spec().method != example.spec().method
 
 
@@ -374,7 +374,7 @@ def test_compare_starts_with_the_run_in_the_sidebar_and_follows_it(pair: list[Ru
     alone = worked(root, split="zero-shot")
     test = opened("runs", run=pair[1].id)
     test.query_params.clear()
-    test.switch_page("pages/compare.py").run()
+    switched(test, "compare")
     box = test.multiselect(key="compare-runs")
     assert box.value == [pair[1].id, pair[0].id], "the run itself, and a run that differs from it"
     assert box.value != [pair[1].id, repeated.id]

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.train.method_choice import method_title
 from pages.parts.train.preview import FIELDS as COVERED
-from tests.app.opening import opened, texts
+from tests.app.opening import opened, switched, texts
 from tests.running import trained, write_digits
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
@@ -169,7 +169,7 @@ def test_every_further_declared_option_appears_on_the_page(monkeypatch: pytest.M
     def reject(*_request: object) -> None:
         raise UserError("No run is planned.")
 
-    monkeypatch.setattr("udml_core.runs.RunRequest", PatientRequest)
+    monkeypatch.setattr("pages.views.train.RunRequest", PatientRequest)
     monkeypatch.setattr(jobs, "plan", reject)
     test = opened("train", dataset="digits", method="pca", backbone="pixels", patience="7")
     assert not test.exception
@@ -271,8 +271,8 @@ def test_the_choices_are_kept_after_a_start(submitted: list[Spec]) -> None:
     assert len(submitted) == 1
     for name in list(test.query_params):
         del test.query_params[name]
-    test.switch_page("pages/home.py").run()
-    test.switch_page("pages/train.py").run()
+    switched(test, "home")
+    switched(test, "train")
     assert not test.exception
     start(test)
     assert len(submitted) == 2
@@ -475,7 +475,7 @@ def test_a_method_without_its_labels_says_what_to_do(method: str, words: str, un
     assert words in texts(test)
     assert "Start training" not in [button.label for button in test.button]
     labels = [link.proto.label for link in test.get("page_link")]
-    assert ("Label pairs" if method == "nml" else "Assign labels") in labels
+    assert ("Mark pairs" if method == "nml" else "Assign labels") in labels
 
 
 def test_assigned_labels_of_two_classes_suffice_for_methods_with_few_labels(unlabeled: str) -> None:
@@ -538,11 +538,11 @@ def test_one_click_takes_the_default_values_and_a_second_visit_keeps_them(submit
     test.selectbox(key="pooling").select("rmac").run()
     for name in list(test.query_params):
         del test.query_params[name]
-    test.switch_page("pages/sweeps.py").run()
-    test.switch_page("pages/train.py").run()
+    switched(test, "sweeps")
+    switched(test, "train")
     start(test)
     assert (submitted[0].split, submitted[0].pooling, submitted[0].fields["alpha"]) == ("zero-shot", "rmac", 45.0)
-    test.switch_page("pages/train.py").run()
+    switched(test, "train")
     test.selectbox(key="preset").select("example").run()
     assert not test.exception
     start(test)

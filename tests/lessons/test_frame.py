@@ -10,6 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from pages.parts.learn.lesson import OPENED
+from pages.parts.shell.views import page_of
 from tests.project.test_language import ROOT, phrases_in
 from tests.tiers import fast_first
 from udml_core.results.lessons import Lesson, course, right_choices
@@ -34,7 +35,7 @@ def test_a_lesson_works_from_disk_and_is_accessible(open_lesson: Open, lesson: L
     parts = described(page)
     assert parts["id"] == lesson.id
     assert parts["open"]["page"] in OPENED
-    assert (ROOT / "pages" / f"{parts['open']['page']}.py").is_file()
+    assert (ROOT / "pages" / f"{page_of(parts['open']['page'])}.py").is_file()
     for question, right in zip(parts["questions"], (right_choices(lesson)[name] for name in ("before", "after")),
                                strict=True):
         assert question["right"] == right

@@ -147,7 +147,7 @@ def test_the_page_shows_a_run(clone: Path, run: str) -> None:
             f"page = opened('counts', run={run!r})\n"
             "assert not page.exception and not page.error, page\n"
             "print(page.title[0].value, len(page.get('plotly_chart')))")
-    assert python(clone, "-c", code).split() == ["Counts", "1"]
+    assert python(clone, "-c", code).split() == ["Explore", "1"]
 
 
 @pytest.mark.slow

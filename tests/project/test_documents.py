@@ -28,7 +28,7 @@ from udml_core.methods import METHODS, find_method
 from udml_core.results import records
 
 every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-FLOORS = (ROOT, ROOT / "udml_core", ROOT / "pages", ROOT / "pages" / "parts")
+FLOORS = (ROOT, ROOT / "udml_core", ROOT / "pages", ROOT / "pages" / "parts", ROOT / "pages" / "views")
 """Folders from which a document may name a path."""
 PATH = re.compile(r"[\w.*{},-]*(?:/[\w.*-]*)*")
 SUFFIXES = (".py", ".md", ".toml", ".js", ".sh", ".conf", ".css", ".html", ".yaml", ".txt")

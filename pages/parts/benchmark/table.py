@@ -14,6 +14,7 @@ from udml_core.results.benchmark import NOT_RANKED, Benchmark, DataSet, Entry, r
 from udml_core.runs import Run, runs_folder
 
 from ..results.table import spread_text
+from ..shell.views import view_link
 
 GROUP_WORDS = {"none": "no labels", "test images": "no labels, test images seen", "few": "few labels",
                "pairs": "pairs", "all": "all labels"}
@@ -113,7 +114,7 @@ def show_cell(entry: Entry, dataset: DataSet) -> None:
     with st.container(horizontal=True, gap="small"):
         for number, run in enumerate(runs):
             if run in present:
-                st.page_link("pages/refine.py" if entry.recipe else "pages/runs.py",
+                view_link("refine" if entry.recipe else "runs",
                              label=f"Open the run of seed {entry.runs[number].seed}", icon=":material/monitoring:",
                              width="content", query_params={"run": run.id})
     if len(present) < len(runs):

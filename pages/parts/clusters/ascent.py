@@ -9,6 +9,7 @@ from udml_core.base.errors import counted
 from udml_core.exploration import clusters as views
 
 from ..draw.gallery import gallery, tile_of
+from ..shell.views import view_link
 from .clustering import Clustering
 
 MOST_MOVED = 60
@@ -37,7 +38,7 @@ def show_path(clustering: Clustering, current: int) -> int | None:
     tiles = [tile_of(dataset, indices[point], "query" if step == 0 else "",
                      f"ω {len(indices) * clustering.graph.authority[point]:.2f}") for step, point in enumerate(path)]
     clicked = gallery(dataset, tiles, "The ascent path, from the image to its mode", "clusters-path", 88)
-    st.page_link("pages/retrieval.py", label="Search with this image", icon=":material/image_search:",
+    view_link("retrieval", label="Search with this image", icon=":material/image_search:",
                  query_params={"run": clustering.run.id, "add": str(current)})
     return clicked
 

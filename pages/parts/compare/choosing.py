@@ -14,6 +14,7 @@ from udml_core.runs.verdict import standing
 from ..shell.address import write_address
 from ..shell.run_picker import app_run, run_just_chosen
 from ..shell.run_status import escaped, run_title, run_titles
+from ..shell.views import view_link
 
 FEWEST, MOST = 2, 6
 PARAMETER = "runs"
@@ -81,7 +82,7 @@ def _say_alone(run: Run) -> None:
     """Say that the app's run has no rival, and offer to train one."""
     st.info(f"**{escaped(run_title(run))}** is the only finished run on its test images. Other runs are compared.",
             icon=":material/swap_horiz:")
-    st.page_link("pages/train.py", label="Train another run like it", icon=":material/model_training:",
+    view_link("train", label="Train another run like it", icon=":material/model_training:",
                  query_params={"like": run.id})
 
 

@@ -29,6 +29,7 @@ from udml_core.work.jobs.advising import (
 from ..shell.address import choose_segment
 from ..shell.run_status import ICONS, UNSEEN, escaped
 from ..shell.user_errors import keep_user_errors, show_user_errors
+from ..shell.views import open_view, view_link
 from .computed import choose_backbone, chosen_encoder
 from .race import show_race
 
@@ -172,7 +173,7 @@ def _show_actions(race: Race, is_done: bool) -> None:
             _use_button(f"Confirm with {JUDGMENTS} judgments", ":material/thumbs_up_down:", race, race.best, "compare",
                         "You see a query and the results in which both searches differ, without their names.")
         elif is_done and race.is_judged:
-            st.page_link("pages/retrieval.py", label="Search with the frozen features", icon=":material/image_search:",
+            view_link("retrieval", label="Search with the frozen features", icon=":material/image_search:",
                          query_params={"run": race.run})
         others = {outcome.name: outcome for outcome in race.outcomes
                   if outcome.state == "judged" and outcome != race.best}
@@ -210,7 +211,7 @@ def _open_used() -> bool:
             st.error(f"The refinement is {refinement.status().state}. {refinement.status().message}",
                      icon=":material/error:")
             return False
-        st.switch_page(f"pages/{page}.py", query_params=judge_link(start, run_id, refinement_id) if page == "compare"
+        open_view(page, query_params=judge_link(start, run_id, refinement_id) if page == "compare"
                        else search_link(run_id, refinement_id))
     st.session_state.pop(USED, None)  # the run was removed
     return False

@@ -23,6 +23,7 @@ from ..shell.analyses import load_projection
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import UNSEEN
 from ..shell.user_errors import show_user_errors
+from ..shell.views import view_link
 
 PAGES = (("explore", "Explore", ":material/explore:"),
          ("map", "Map", ":material/scatter_plot:"), ("grid", "Grid", ":material/grid_view:"),
@@ -143,8 +144,8 @@ def _show_links(run: Run) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         st.markdown("**Look at them as**", width="content")
         for page, label, icon in PAGES:
-            st.page_link(f"pages/{page}.py", label=label, icon=icon, query_params={"run": run.id}, width="content")
-        st.page_link("pages/train.py", label="Train on them", icon=":material/model_training:", width="content",
+            view_link(page, label=label, icon=icon, query_params={"run": run.id}, width="content")
+        view_link("train", label="Train on them", icon=":material/model_training:", width="content",
                      query_params={"dataset": run.spec().dataset})
 
 

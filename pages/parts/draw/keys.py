@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 
 import streamlit as st
-from streamlit.navigation.page import Page
 
 from udml_core.exploration.browsing import find_image
 from udml_core.runs import Run, list_runs, runs_folder
@@ -15,6 +14,7 @@ from ..shell.cached import dataset_of
 from ..shell.run_picker import app_run
 from ..shell.run_status import run_titles
 from ..shell.user_errors import show_user_errors
+from ..shell.views import PAGES, VIEWS, open_view, views_of
 from .transport import component
 
 MOST_RUNS = 200
@@ -41,28 +41,32 @@ HTML = f"""<div class="keys">
 """
 
 
-def listen_to_keys(sections: Mapping[str, Sequence[Page]]) -> None:
-    """Listen to the keys of the whole app; open what the user searched for.
-
-    Args:
-        sections: The app's pages by section.
-    """
-    pages = {page.title: page for section in sections.values() for page in section if page.visibility == "visible"}
+def listen_to_keys() -> None:
+    """Listen to the keys of the whole app; open what the user searched for."""
+    pages = dict(searched_pages())
     runs = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"][:MOST_RUNS]
     current = next((run for run in runs if run.id == app_run()), next(iter(runs), None))
     data = {"runs": [{"id": run_id, "title": title} for run_id, title in run_titles(runs).items()],
-            "pages": [{"title": title, "help": page.help} for title, page in pages.items()],
+            "pages": [{"title": title, "help": text} for title, (_, text) in pages.items()],
             "dataset": current.spec().dataset_title if current else ""}
     with st.container(key="app-keys", height=1, border=False):  # Its style, which takes no room, may arrive late.
         result = component("keys", HTML)(data=data, key="app-keys-listener", on_chosen_change=lambda: None)
     chosen = result.chosen
     if chosen and chosen.get("page") in pages:
-        st.switch_page(pages[chosen["page"]])
+        open_view(pages[chosen["page"]][0])
     if chosen and "run" in chosen:
-        st.switch_page("pages/retrieval.py", query_params={"run": str(chosen["run"])})
+        open_view("retrieval", query_params={"run": str(chosen["run"])})
     if chosen and current and "image" in chosen:
         with show_user_errors():
             _open_image(current, str(chosen["image"]))
+
+
+def searched_pages() -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield the title of each page and view, with its name and a sentence on its use."""
+    for page, card in PAGES.items():
+        yield card.title, ((views_of(page) or [page])[0], card.help)
+        for name in views_of(page)[1:]:
+            yield f"{card.title}: {VIEWS[name].title}", (name, VIEWS[name].help)
 
 
 def _open_image(run: Run, text: str) -> None:
@@ -71,4 +75,4 @@ def _open_image(run: Run, text: str) -> None:
         st.toast(f"No image of {run.spec().dataset_title} has the number, file name or class '{text[:60]}'.",
                  icon=":material/search_off:")
         return
-    st.switch_page("pages/retrieval.py", query_params={"run": run.id, "add": str(index)})
+    open_view("retrieval", query_params={"run": run.id, "add": str(index)})

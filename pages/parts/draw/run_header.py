@@ -1,4 +1,4 @@
-"""The compact line that says which run a page shows and what training gained."""
+"""The menu that says which run a view shows and what training gained."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run_header(run: Run, embedding: str | None = None, place: DeltaGenerator | N
     parts = [_part("Data set", spec.dataset_title, spec.dataset_title),
              _part("Method", method_title(run), title_of(spec)), *_measures(run),
              _part("Embedding", embedding or frame_words("final", run))]
-    with place or header_place():
+    with place or header_place(), st.popover("About this run", icon=":material/info:", type="tertiary"):
         st.html(f'<div class="run-header">{"".join(parts)}</div>')
 
 

@@ -16,6 +16,7 @@ from ..maps.excluding import exclude_button
 from ..retrieval.query import MOST as MOST_QUERY
 from ..shell.address import address_decides, join_indices, note_address, note_click, write_address
 from ..shell.selection import Selection, select, selection
+from ..shell.views import view_link
 from .cluster import show_cluster
 from .constraints import show_pairs, show_triplets
 from .instance import discriminates_instances, show_instance
@@ -64,10 +65,10 @@ def show_selected(bench: Workbench) -> None:
     st.markdown(f"**{len(ids):,} images selected**"
                 + (f", the first {MOST} are shown" if len(ids) > MOST else "") + _classes(bench))
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.page_link("pages/labels.py", label="Label", icon=":material/new_label:",
+        view_link("labels", label="Label", icon=":material/new_label:",
                      help="Assign a class to the selected images.",
                      query_params={"run": run.id, "selected": st.query_params.get("selected", "")})
-        st.page_link("pages/retrieval.py", label="Search", icon=":material/image_search:",
+        view_link("retrieval", label="Search", icon=":material/image_search:",
                      help=f"Search with the mean of the selected images, at most {MOST_QUERY}.",
                      query_params={"run": run.id, "gallery": "all", "add": join_indices(ids[:MOST_QUERY].tolist())})
         exclude_button(dataset, ids, "explore-exclude")

@@ -24,6 +24,7 @@ from ..shell.cached import load_split
 from ..shell.epochs import Record, epochs_with, load_record
 from ..shell.interesting import interesting_queries
 from ..shell.run_hash import RUN_HASH
+from ..shell.views import view_link
 
 PARAMETER = "picked"
 SIDE = 70
@@ -184,5 +185,5 @@ def link(page: str, bench: Workbench, **parameters: Any) -> DeepLink:
 
 def show_link(target: DeepLink) -> None:
     """Show the link to a deep page."""
-    st.page_link(f"pages/{target.page}.py", label="Open in depth", icon=":material/open_in_new:",
+    view_link(target.page, label="Open in depth", icon=":material/open_in_new:",
                  query_params=dict(target.query), width="content")

@@ -18,6 +18,7 @@ from udml_core.work.jobs.auditing import audit_import
 from ..data.importing import choose_level
 from ..shell.cached import load_dataset
 from ..shell.user_errors import show_user_errors
+from ..shell.views import open_view, view_link
 
 
 def show_doors(run: Run) -> None:
@@ -25,15 +26,15 @@ def show_doors(run: Run) -> None:
     browse, tune, teach = st.container(key="home-doors").columns(3)
     parameters = {"run": run.id}
     with browse.container(border=True):
-        st.page_link("pages/retrieval.py", label="**Browse**: search with any image", icon=":material/image_search:",
+        view_link("retrieval", label="**Browse**: search with any image", icon=":material/image_search:",
                      query_params=parameters, help="See the nearest images before and after training.")
     with tune.container(border=True, horizontal=True):
-        st.page_link("pages/triplets.py", label="**Tune** α: angles", icon=":material/change_history:",
+        view_link("triplets", label="**Tune** α: angles", icon=":material/change_history:",
                      query_params=parameters, help="Move α, the largest allowed angle, and see what violates it.")
-        st.page_link("pages/clusters.py", label="**Tune** ε: clusters", icon=":material/workspaces:",
+        view_link("clusters", label="**Tune** ε: clusters", icon=":material/workspaces:",
                      query_params=parameters, help="Move ε, and see clusters merge and shatter.")
     with teach.container(border=True):
-        st.page_link("pages/learn.py", label="**Teach**: twelve lessons", icon=":material/school:",
+        view_link("learn", label="**Teach**: twelve lessons", icon=":material/school:",
                      help="Short lessons that work alone and in front of a class.")
 
 
@@ -44,7 +45,7 @@ def show_starts() -> None:
         st.subheader("Find the best search for your images")
         st.caption("Without labels: candidates race for a few minutes, and encoders that took no part judge them.")
         _import_files()
-        st.page_link("pages/data.py", label="Import a folder of images",
+        view_link("data", label="Import a folder of images",
                      icon=":material/drive_folder_upload:", query_params={"import": "1"})
     with first:
         st.subheader("Or start here")
@@ -58,7 +59,7 @@ def show_first_run() -> None:
     if st.button("Train RPML now", type="primary", icon=":material/play_arrow:", width="stretch"):
         with show_user_errors():
             run = jobs.submit(jobs.plan(jobs.FIRST_RUN, load_dataset(jobs.FIRST_RUN.dataset)), runs_folder())
-            st.switch_page("pages/runs.py", query_params={"run": run.id})
+            open_view("runs", query_params={"run": run.id})
 
 
 def _import_files() -> None:
@@ -77,7 +78,7 @@ def _import_files() -> None:
     dataset = load_dataset(name)
     catalog.remember(name)
     audit_import(dataset, runs_folder())
-    st.switch_page("pages/data.py", query_params={"dataset": name, "view": "advice"})
+    open_view("data", query_params={"dataset": name, "view": "advice"})
 
 
 def _imported(files: Sequence[UploadedFile]) -> str:

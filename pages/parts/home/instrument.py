@@ -28,6 +28,7 @@ from ..shell.pools import among_sample
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_picker import app_run
 from ..shell.run_status import run_title
+from ..shell.views import open_view
 from .story import in_dimensions, lines_to_beat, tell_story
 
 MOST_PLAYED = JUDGED
@@ -116,10 +117,10 @@ def _draw(run: Run, indices: Array, message: bytes) -> None:
     if result.view:
         _remember_view(run, indices, result.view)
     if result.searched is not None:
-        st.switch_page("pages/retrieval.py", query_params={"run": run.id, "add": str(indices[int(result.searched)])})
+        open_view("retrieval", query_params={"run": run.id, "add": str(indices[int(result.searched)])})
     if result.opened:
         _remember_view(run, indices, result.opened)
-        st.switch_page("pages/explore.py", query_params={"run": run.id})
+        open_view("explore", query_params={"run": run.id})
 
 
 def _token(run: Run, indices: Array) -> str:

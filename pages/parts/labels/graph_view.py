@@ -27,6 +27,7 @@ from ..shell.empty_state import offer_example
 from ..shell.epochs import epochs_with, load_record, pick_epoch
 from ..shell.interesting import current_image
 from ..shell.label_graph import assigned_now, graph_of_run, training_labels
+from ..shell.views import view_link
 
 SOURCES = {"training": "Training graph, training labels", "told": "Final embedding, training labels",
            "given": "Final embedding, assigned labels"}
@@ -114,7 +115,7 @@ def offer_labeling(run: Run) -> None:
     """Show that a run's graph has no labels, a link to assign some, and an example with labels."""
     st.info("This run did not learn from few labels, and no labels are assigned to its images. Assign a few to see "
             "them spread.", icon=":material/lightbulb:")
-    st.page_link("pages/labels.py", label="Assign labels", icon=":material/new_label:", query_params={"run": run.id})
+    view_link("labels", label="Assign labels", icon=":material/new_label:", query_params={"run": run.id})
     offer_example()
 
 

@@ -14,6 +14,7 @@ from udml_core.runs.analyses import Projection, finished_maps
 
 from ..shell.analyses import load_projection
 from ..shell.cached import dataset_of
+from ..shell.views import view_link
 from .content import Layout
 
 UNITS = ("Distances on a map are not distances in the embedding: areas, gaps and axes carry no units. "
@@ -105,7 +106,7 @@ def covering_map(run: Run, indices: Array, map_id: str = "") -> MapFrame | None:
 
 def link_to_map(run: Run, label: str) -> None:
     """Show a link to the page that computes a map of a run."""
-    st.page_link("pages/map.py", label=label, icon=":material/scatter_plot:", query_params={"run": run.id})
+    view_link("map", label=label, icon=":material/scatter_plot:", query_params={"run": run.id})
 
 
 def distortion_words(shown: MapFrame) -> str:

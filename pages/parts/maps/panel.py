@@ -14,6 +14,7 @@ from ..shell.address import join_indices
 from ..shell.cached import load_retrieval
 from ..shell.selection import PARAMETER, Selection, select
 from ..shell.undo import undo_buttons
+from ..shell.views import view_link
 from .excluding import PARAMETER as EXCLUDED
 from .excluding import exclude_button, show_excluded
 from .frame import MapFrame
@@ -76,11 +77,11 @@ def selected_images(shown: MapFrame, selected: Selection, key: str) -> int | Non
 def _show_actions(run: Run, shown: MapFrame, selected: Selection, key: str) -> None:
     dataset, ids = shown.dataset, selected.ids
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        st.page_link("pages/labels.py", label="Label", icon=":material/new_label:", width="content",
+        view_link("labels", label="Label", icon=":material/new_label:", width="content",
                      help="Assign a class to the selected images.",
                      query_params={"run": run.id, PARAMETER: st.query_params.get(PARAMETER, "")})
         first = "" if len(ids) <= MOST_SEARCHED else f" The first {MOST_SEARCHED} are used."
-        st.page_link("pages/retrieval.py", label="Search", icon=":material/image_search:", width="content",
+        view_link("retrieval", label="Search", icon=":material/image_search:", width="content",
                      help=f"Search with the mean of the selected images.{first}",
                      query_params={"run": run.id, "add": join_indices(ids[:MOST_SEARCHED].tolist())})
         exclude_button(dataset, ids, f"{key}-exclude")
@@ -115,7 +116,7 @@ def nearest_images(shown: MapFrame, current: int, where: str, key: str) -> int |
                 ("retrieval", "Search", "image_search", "add", "Search all images with this image."),
                 ("neighborhoods", "Neighborhood", "hub", "picked", "Show its linear neighborhood."),
                 ("instances", "Instance", "fingerprint", "picked", "Show instance discrimination.")):
-            st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", width="content", help=words,
+            view_link(page, label=label, icon=f":material/{icon}:", width="content", help=words,
                          query_params={"run": shown.run.id, parameter: str(current)})
     clicked = gallery(dataset, tiles, f"The current image and its nearest neighbors in the embedding, {where}", key, 68)
     color_legend("current image", *(CLASSES if dataset.labels is not None else ()))

@@ -27,6 +27,7 @@ from ..shell.cached import dataset_of, load_split
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import UNSEEN
 from ..shell.user_errors import fragment
+from ..shell.views import open_view, view_link
 from .hinge import Hinge, hinge_sliders
 from .labeled import show_labeled_pairs
 from .session import Pair, answer, answer_word, labeling_session, skip, undo
@@ -135,7 +136,7 @@ def link_to_training(run: Run, labeled: PairSet) -> None:
         st.caption("Training needs at least one similar and one dissimilar pair in the training half.")
         return
     method = find_method(spec.method) if find_method(spec.method).card.supervision == "pairs" else NML
-    st.page_link("pages/train.py", label=f"Train {method.card.title} with these pairs",
+    view_link("train", label=f"Train {method.card.title} with these pairs",
                  icon=":material/model_training:",
                  query_params={"dataset": spec.dataset, "method": method.card.name, "pairs": "given",
                                "backbone": spec.encoder.backbone, "split": spec.split})
@@ -165,4 +166,4 @@ def link_to_continuing(run: Run, dataset: Dataset, labeled: PairSet) -> None:
     if pressed:
         spec = jobs.plan_continuation(run, dataset, unused, {"epochs": epochs})
         continuation = jobs.submit(spec, run.root, unused)
-        st.switch_page("pages/runs.py", query_params={"run": continuation.id})
+        open_view("runs", query_params={"run": continuation.id})

@@ -10,6 +10,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.given.pair_sets import PairLog, PairSet, parse_pairs
 
 from ..shell.address import choose_segment
+from ..shell.views import view_link
 
 LABELS, GIVEN, FILE = "labels", "given", "file"
 WORDS = {LABELS: "Drawn from labels", GIVEN: "Labeled in the app", FILE: "From a CSV file"}
@@ -48,9 +49,9 @@ def pick_pairs(dataset: Dataset) -> PairChoice | None:
 def _labeled_pairs(dataset: Dataset) -> PairSet | None:
     pairs = PairLog(dataset).read()
     if not len(pairs):
-        st.info("There are no labeled pairs of these images yet. Open a finished run on the page Pairs and label some.",
+        st.info("There are no labeled pairs of these images yet. Mark some on the page Label.",
                 icon=":material/lightbulb:")
-        st.page_link("pages/pairs.py", label="Label pairs", icon=":material/link:", query_params={"show": "give"})
+        view_link("pair_labels", label="Mark pairs", icon=":material/link:")
         return None
     return pairs
 

@@ -19,6 +19,7 @@ from ..draw.palette import change_style, percent, points
 from ..draw.two_images import two_images
 from ..shell.address import choose_segment, join_indices, write_address
 from ..shell.cached import load_split
+from ..shell.views import view_link
 from .hinge import Hinge
 from .session import answer_word
 
@@ -137,8 +138,8 @@ def pair_detail(stored: StoredPairs, row: int, hinge: Hinge, argument: float) ->
     if row in stored.contradictory:
         st.warning("This pair contradicts the classes or other pairs.", icon=":material/call_split:")
     with st.container(horizontal=True):
-        st.page_link("pages/neighborhoods.py", label="See why these images are similar", icon=":material/hub:",
+        view_link("neighborhoods", label="See why these images are similar", icon=":material/hub:",
                      query_params={"run": stored.run.id, "picked": str(first), "second": str(second)})
         for word, index in (("first", first), ("second", second)):
-            st.page_link("pages/retrieval.py", label=f"Search with the {word} image", icon=":material/image_search:",
+            view_link("retrieval", label=f"Search with the {word} image", icon=":material/image_search:",
                          query_params={"run": stored.run.id, "add": str(index)})

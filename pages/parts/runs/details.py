@@ -17,6 +17,7 @@ from ..draw.tables import evaluation_table
 from ..shell.cached import dataset_of
 from ..shell.run_status import ICONS, escaped, method_title, run_title, since, state_line, title_of
 from ..shell.user_errors import show_user_errors
+from ..shell.views import view_link
 from .assigned import show_assigned
 from .opinion import show_opinion
 from .trash import delete_menu
@@ -50,12 +51,12 @@ def show_actions(run: Run, known_tags: list[str]) -> None:
                     jobs.resume(run)
                     st.rerun()
         elif status.state == "done":
-            st.page_link("pages/retrieval.py", label="Search", icon=":material/image_search:",
+            view_link("retrieval", label="Search", icon=":material/image_search:",
                          query_params={"run": run.id})
-            st.page_link("pages/explore.py", label="Explore", icon=":material/explore:", query_params={"run": run.id})
-            st.page_link("pages/map.py", label="Map", icon=":material/scatter_plot:", query_params={"run": run.id})
+            view_link("explore", label="Explore", icon=":material/explore:", query_params={"run": run.id})
+            view_link("map", label="Map", icon=":material/scatter_plot:", query_params={"run": run.id})
             _compare_with_example(run)
-        st.page_link("pages/train.py", label="Duplicate with changes", icon=":material/content_copy:",
+        view_link("train", label="Duplicate with changes", icon=":material/content_copy:",
                      query_params={"like": run.id}, help="Opens Train with every field of this run filled in.")
         _command_menu(run)
         if not run.is_example:
@@ -85,7 +86,7 @@ def _compare_with_example(run: Run) -> None:
     example = max(examples, key=lambda example: (example.spec().method == spec.method,
                                                  standing(example.evaluation()).after or 0.0), default=None)
     if example is not None:
-        st.page_link("pages/compare.py", label="Compare with the example", icon=":material/compare:",
+        view_link("compare", label="Compare with the example", icon=":material/compare:",
                      query_params={"runs": f"{run.id}.{example.id}"})
 
 

@@ -15,7 +15,7 @@ IMPROVING, CLOTHES, DRAWINGS = ("20261122-120000-rpml-digits", "20261122-120100-
 LABELED, PAIRED = "20261122-120300-ssdml-digits", "20261122-120400-nml-digits"
 BEST = {"map": IMPROVING, "clusters": IMPROVING, "triplets": IMPROVING, "grid": DRAWINGS, "retrieval": DRAWINGS,
         "instances": DRAWINGS, "refine": CLOTHES, "neighborhoods": CLOTHES, "labels": LABELED, "affinity": LABELED,
-        "pairs": PAIRED}
+        "pairs": PAIRED, "pair_labels": PAIRED}
 # The examples by page. Pages that show a method's records need an example that has them: clusters and triplets of
 # RPML, proxies of PLM, affinities of SSDML, prototypes and pairs of NML.
 

@@ -19,6 +19,7 @@ from .address import write_address
 from .empty_state import offer_example
 from .focus import carry_image, note_page
 from .run_status import escaped, run_title, run_titles
+from .views import open_view, view_link
 
 ADVICE = "Train a run, then come back."
 IMAGE_PARAMETERS = ("add", "subtract", "classes", "clusters", "pair", "picked", "selected", "cluster", "triplet",
@@ -59,7 +60,7 @@ def pick_run(label: str = "Run", parameter: str = PARAMETER, fits: Callable[[Run
     if not finished + begun:
         if not optional:
             st.info(f"{missing} {ADVICE}", icon=":material/lightbulb:")
-            st.page_link("pages/train.py", label="Train", icon=":material/model_training:")
+            view_link("train", label="Train", icon=":material/model_training:")
             offer_example(fits)
         return None
     titles = _titles_with_states(finished + begun)
@@ -231,4 +232,4 @@ def open_search(dataset: Dataset, index: int) -> None:
                  icon=":material/image_search:")
         return
     run = next((run for run in searchable if run.id == app_run()), searchable[0])
-    st.switch_page("pages/retrieval.py", query_params={"run": run.id, "add": str(index)})
+    open_view("retrieval", query_params={"run": run.id, "add": str(index)})

@@ -10,6 +10,7 @@ import time
 
 from .. import __name__ as parts
 from .. import __path__ as folders
+from .views import VIEWS, module_of
 
 HEAVY = ("numpy", "torch", "pandas", "scipy.stats", "sklearn.datasets", "numba", "faiss", "plotly.graph_objects",
          "streamlit.dataframe_util")
@@ -55,7 +56,8 @@ def _import_all() -> None:
 def _names() -> list[str]:
     """Return the modules to import in order."""
     names = [module.name for module in pkgutil.walk_packages(folders, f"{parts}.")]
-    return [*HEAVY, *sorted(names, key=lambda name: not name.startswith(FIRST))]
+    views = [module_of(name) for name in VIEWS]
+    return [*HEAVY, *sorted(names, key=lambda name: not name.startswith(FIRST)), *views]
 
 
 def _import(name: str) -> bool:

@@ -12,6 +12,7 @@ from udml_core.work.sweeps import GroupProgress, GroupState, Sweep
 
 from ..shell.run_status import UNSEEN
 from ..shell.user_errors import show_user_errors
+from ..shell.views import view_link
 
 # A long sweep is read less often, because each reading looks at every run.
 LEAST_SECONDS, RUNS_A_SECOND = 2.0, 100
@@ -63,7 +64,7 @@ def show_actions(sweep: Sweep, progress: GroupProgress) -> None:
             with show_user_errors(), st.spinner("Queueing …"):
                 sweeps.resume_sweep(sweep, failed=True)
                 st.rerun()
-        st.page_link("pages/runs.py", label="Runs", icon=":material/monitoring:")
+        view_link("runs", label="Runs", icon=":material/monitoring:")
         if st.button("Forget the group", icon=":material/delete:", key="sweep-forget", type="tertiary",
                      help="Removes the group from this list. Its runs stay on the page Runs."):
             sweeps.forget_sweep(sweep)

@@ -13,6 +13,7 @@ from udml_core.work import jobs
 
 from ..shell.label_graph import assigned_now
 from ..shell.run_status import escaped
+from ..shell.views import view_link
 from .settings import forget_fields
 
 # What the summaries of these methods leave out.
@@ -75,6 +76,6 @@ def explain_missing_labels(method: type[Method], dataset: Dataset) -> None:
             "a few labels.", icon=":material/lightbulb:")
     other = find_method(jobs.first_method(dataset, runs_folder()))
     with st.container(horizontal=True, gap="small"):
-        st.page_link("pages/labels.py", label="Assign labels", icon=":material/new_label:", width="content")
-        st.page_link("pages/train.py", label=f"Use {other.card.title}, which needs no labels", width="content",
+        view_link("labels", label="Assign labels", icon=":material/new_label:", width="content")
+        view_link("train", label=f"Use {other.card.title}, which needs no labels", width="content",
                      icon=":material/swap_horiz:", query_params={"dataset": dataset.name, "method": other.card.name})

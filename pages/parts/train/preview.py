@@ -22,6 +22,7 @@ from udml_core.runs import Spec
 
 from ..draw.figures import histogram
 from ..draw.gallery import gallery, tile_of
+from ..shell.views import view_link
 from ..shell.warming import SCRIPT_THREAD
 
 FIELDS = ("alpha", "epsilon", "gamma", "n_neighbors")
@@ -100,7 +101,7 @@ def _warn_of_alpha(result: Preview, method: str) -> None:
         st.markdown(f":material/warning: Less than {100 * FEW:g} % of the sample triplets exceed α, so the bound "
                     f"corrects nothing: the objective reduces to PCA. The median angle is {angle:g}°, but in "
                     f"the record smaller bounds {LOST} on unseen classes of birds and clothes.", width="stretch")
-        st.page_link("pages/results.py", label="What was measured", icon=":material/table_chart:", width="content",
+        view_link("results", label="What was measured", icon=":material/table_chart:", width="content",
                      query_params={"record": RECORD})
 
 

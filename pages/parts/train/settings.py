@@ -19,6 +19,7 @@ from ..shell.address import choice_from_address, write_address
 from ..shell.cached import load_dataset
 from ..shell.run_status import escaped
 from ..shell.setting_words import setting_words
+from ..shell.views import view_link
 
 SETTINGS = {"example": "As in the example", "default": "Default values", "quick": "Quick, about a minute",
             "best": "Best in the records", "paper": "As printed in the paper"}
@@ -160,7 +161,7 @@ def _best(method: type[Method], dataset: Dataset) -> jobs.Settings:
     favored, evidence = jobs.favored_method(images)
     st.caption(f"{_listed(settings, method)} {evidence}".rstrip())
     if favored and favored != method.card.name:
-        st.page_link("pages/train.py", label=f"Use {find_method(favored).card.title}",
+        view_link("train", label=f"Use {find_method(favored).card.title}",
                      icon=":material/swap_horiz:", query_params={"dataset": dataset.name, "method": favored,
                                                                  "preset": "best"})
     return settings

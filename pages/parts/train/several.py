@@ -19,6 +19,7 @@ from udml_core.work.jobs.presets import show
 from ..shell.cached import load_dataset
 from ..shell.setting_words import setting_title, value_text
 from ..shell.user_errors import show_user_errors
+from ..shell.views import open_view
 
 NOT_VARIED = ("seed", "device", "precision", "compile", "weights", "exclusions", "labels", "select")
 """Options that change the machine or the images rather than the result, or that decide how the best is chosen."""
@@ -58,7 +59,7 @@ def show_several(request: RunRequest, spec: Spec, dataset: Dataset) -> None:
                 with st.spinner("Planning and queueing …"):
                     planned = sweeps.make_sweep(content, name.strip() or _title(request, chosen))
                     begun = sweeps.start_sweep(planned, runs_folder(), load_dataset)
-                st.switch_page("pages/sweeps.py", query_params={"sweep": begun.sweep.id})
+                open_view("sweeps", query_params={"sweep": begun.sweep.id})
 
 
 def _variable(request: RunRequest, dataset: Dataset) -> dict[str, Described]:

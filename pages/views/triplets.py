@@ -120,9 +120,10 @@ def draw_on_map(stored: StoredTriplets, choice: Choice) -> None:
         st.toast(f"No stored triplet has {stored.dataset.caption(clicked)} as its anchor.")
 
 
-st.title("Triplets")
-with show_user_errors():
-    run = pick_run(fits=lambda run: has_record(run, Triplets),
-                   missing="No finished run has triplets; a method that trains with triplets stores them.")
-    if run is not None:
-        explore(run)
+def draw() -> None:
+    """Draw the view."""
+    with show_user_errors():
+        run = pick_run(fits=lambda run: has_record(run, Triplets),
+                       missing="No finished run has triplets; a method that trains with triplets stores them.")
+        if run is not None:
+            explore(run)

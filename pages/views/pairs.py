@@ -1,4 +1,4 @@
-"""Pairs: a run's similar and dissimilar pairs, NML's prototypes, and labeling."""
+"""Pairs: a run's similar and dissimilar pairs, and NML's prototypes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from pages.parts.draw.downloads import Download, share, table_file
 from pages.parts.draw.run_header import header_place, run_header
 from pages.parts.draw.sections import slot
 from pages.parts.pairs.hinge import default_hinge, distance_charts, hinge_sliders
-from pages.parts.pairs.labeling import explore_labeling
 from pages.parts.pairs.prototypes import explore_prototypes
-from pages.parts.pairs.session import Pair, ask_about
+from pages.parts.pairs.session import ask_about
 from pages.parts.pairs.stored import StoredPairs, pair_detail, pair_list, pick_rows, violations
 from pages.parts.shell.address import choose_segment, indices_from_address
 from pages.parts.shell.cached import dataset_of
@@ -18,7 +17,7 @@ from pages.parts.shell.empty_state import offer_example
 from pages.parts.shell.epochs import has_record, load_record, pick_epoch
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import fragment, show_user_errors
-from udml_core.data.dataset import Dataset
+from pages.parts.shell.views import open_view, view_link
 from udml_core.exploration import pairs as views
 from udml_core.methods import METHODS
 from udml_core.methods.nml import NML
@@ -26,8 +25,8 @@ from udml_core.numerics.explanations import Pairs, Prototypes
 from udml_core.runs import Run
 from udml_core.runs.search import epoch_words
 
-STORED, PROTOTYPES, LABELING = "learnt", "prototypes", "give"
-VIEWS = {STORED: "Training pairs", PROTOTYPES: "Prototypes", LABELING: "Label pairs"}
+STORED, PROTOTYPES = "learnt", "prototypes"
+SHOWN = {STORED: "Training pairs", PROTOTYPES: "Prototypes"}
 
 
 @fragment
@@ -59,53 +58,41 @@ def explore(run: Run) -> None:
         first, second = stored.pairs[current].tolist()
         with current_pair:
             pair_detail(stored, current, hinge, float(arguments[current]))
-            st.button("Label this pair", icon=":material/edit:", key="pairs-answer", on_click=label_pair,
-                      args=(stored.dataset, (first, second)))
+            if st.button("Label this pair", icon=":material/edit:", key="pairs-answer"):
+                ask_about(stored.dataset, (first, second))
+                open_view("pair_labels", {"run": run.id})
     share([Download("Pairs as a table", "pairs.csv", "text/csv", lambda: table_file(
         stored.dataset, stored.pairs[:, 0], {
             "second": stored.pairs[:, 1], "same": record.same, "d2 before": record.before, "d2 after": record.after,
             "loss": arguments.clip(0)}))], "pairs")
 
 
-def label_pair(dataset: Dataset, pair: Pair) -> None:
-    """Show a pair in the view that labels pairs."""
-    ask_about(dataset, pair)
-    st.session_state[f"pairs-show-{STORED}"] = LABELING
-
-
-def pick_view(run: Run) -> str:
-    """Choose the view; the address holds the choice."""
-    default = STORED if has_record(run, Pairs) else LABELING
-    return choose_segment("View", "show", VIEWS, default, key=f"pairs-show-{default}", label_visibility="collapsed")
-
-
 def explain_missing(run: Run, view: str) -> None:
     """Show why a view has nothing to show, a link to train a method that fills it, and an example."""
     *others, last = (method.card.title for method in METHODS if method.card.supervision == "pairs")
     st.info(f"This run did not learn from pairs; {', '.join(others)} and {last} do. Choose another run or train one. "
-            "You can label pairs of these images under 'Label pairs'." if view == STORED else
+            "You can also mark pairs of these images yourself." if view == STORED else
             f"This run has no prototypes; {NML.card.title} learns them. Choose another run or train one.",
             icon=":material/lightbulb:")
-    st.page_link("pages/train.py", label=f"Train {NML.card.title}", icon=":material/model_training:",
+    if view == STORED:
+        view_link("pair_labels", {"run": run.id}, label="Mark pairs", icon=":material/link:")
+    view_link("train", label=f"Train {NML.card.title}", icon=":material/model_training:",
                  query_params={"dataset": run.spec().dataset, "method": NML.card.name})
     offer_example()
 
 
-st.title("Pairs")
-with show_user_errors():
-    run = pick_run()
-    if run is not None:
-        view = pick_view(run)
-        if view != STORED or not has_record(run, Pairs):
-            run_header(run)
-        if view == LABELING:
-            if not has_record(run, Pairs):
-                st.caption("This run did not learn from pairs. Label some below, or see what a run with pairs learned:")
-                offer_example()
-            explore_labeling(run)
-        elif not has_record(run, Pairs if view == STORED else Prototypes):
-            explain_missing(run, view)
-        elif view == PROTOTYPES:
+def draw() -> None:
+    """Draw the view."""
+    with show_user_errors():
+        run = pick_run()
+        if run is None:
+            return
+        shown = choose_segment("Shown", "show", SHOWN, STORED, key="pairs-show", label_visibility="collapsed")
+        if shown == STORED and has_record(run, Pairs):
+            explore(run)
+            return
+        run_header(run)
+        if has_record(run, Pairs if shown == STORED else Prototypes):
             explore_prototypes(run)
         else:
-            explore(run)
+            explain_missing(run, shown)

@@ -17,6 +17,7 @@ from pages.parts.shell.epochs import has_record
 from pages.parts.shell.interesting import current_image
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import fragment, show_user_errors
+from pages.parts.shell.views import view_link
 from udml_core.base.arrays import rows_of
 from udml_core.data.splits import Split
 from udml_core.exploration import instances as views
@@ -75,7 +76,7 @@ def show_links(current: ChosenImage) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Show a random image", icon=":material/shuffle:", key="instance-another", on_click=pick_random_image,
                   args=(current.split,))
-        st.page_link("pages/map.py", label="Map", icon=":material/scatter_plot:",
+        view_link("map", label="Map", icon=":material/scatter_plot:",
                      query_params={"run": current.run.id, "picked": str(current.index)})
 
 
@@ -92,7 +93,7 @@ def show_uncertainty(current: ChosenImage) -> None:
         own = sigma[row]
         st.markdown(f"**Uncertainty σ = {own:.4g}**, lower than that of {100 * (sigma > own).mean():.1f} % of the "
                     "training images.")
-        st.page_link("pages/map.py", label="Show σ of all images on the map", icon=":material/scatter_plot:",
+        view_link("map", label="Show σ of all images on the map", icon=":material/scatter_plot:",
                      query_params={"run": current.run.id, "color": "uncertainty"})
 
 
@@ -130,12 +131,11 @@ def explore(run: Run) -> None:
     show_competitors(current, competitions)
 
 
-st.title("Instances", help="Instance discrimination trains without labels: two random views of an image should be more "
-                           "similar to each other than to any other image, its competitors. Other methods' runs are "
-                           "shown in the same way, although they were not trained so.")
-with show_user_errors():
-    run = pick_run(fits=lambda run: run.spec().encoder.reads_images,
-                   missing="This page compares random views of an image, and there is no finished run on images yet.")
-    if run is not None:
-        run_header(run, "before and after training")
-        explore(run)
+def draw() -> None:
+    """Draw the view."""
+    with show_user_errors():
+        run = pick_run(fits=lambda run: run.spec().encoder.reads_images,
+                       missing="This view compares random views of an image; no run on images has finished yet.")
+        if run is not None:
+            run_header(run, "before and after training")
+            explore(run)

@@ -32,6 +32,7 @@ from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.run_status import escaped
 from pages.parts.shell.undo import undo_buttons
 from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.views import view_link
 from udml_core.runs import Run
 from udml_core.runs.search import Gallery, Retrieval
 
@@ -90,9 +91,9 @@ def show_single_query(retrieval: Retrieval, index: int, rankings: list[SearchRes
     final = next((ranking.hits for ranking in rankings if ranking.column.name == "final" and ranking.hits), [])
     with st.container(horizontal=True):
         if final:
-            st.page_link("pages/neighborhoods.py", label="Why is the first result similar?", icon=":material/hub:",
+            view_link("neighborhoods", label="Why is the first result similar?", icon=":material/hub:",
                          query_params={"run": retrieval.run.id, "picked": str(index), "second": str(final[0].index)})
-        st.page_link("pages/refine.py", label="Refine this embedding without labels", icon=":material/auto_fix_high:",
+        view_link("refine", label="Refine this embedding without labels", icon=":material/auto_fix_high:",
                      query_params={"run": retrieval.run.id})
         link_to_judging([(column.retrieval.run, column.frame.name)
                          for column in (ranking.column for ranking in rankings)])
@@ -126,9 +127,10 @@ def search_with(index: int) -> None:
     set_query(PageQuery((index,)))
 
 
-st.title("Retrieval")
-with show_user_errors():
-    run = pick_run()
-    if run is not None:
-        run_header(run)
-        explore(run)
+def draw() -> None:
+    """Draw the view."""
+    with show_user_errors():
+        run = pick_run()
+        if run is not None:
+            run_header(run)
+            explore(run)

@@ -86,9 +86,10 @@ def explore(run: Run) -> None:
     announce_maps(run, source)
 
 
-st.title("Grid")
-with show_user_errors():
-    run = pick_run()
-    if run is not None:
-        explore(run)
-        show_analysis_progress(run)
+def draw() -> None:
+    """Draw the view."""
+    with show_user_errors():
+        run = pick_run()
+        if run is not None:
+            explore(run)
+            show_analysis_progress(run)

@@ -121,13 +121,14 @@ def show_graph(run: Run) -> bool:
     return True
 
 
-st.title("Labels & affinity")
-with show_user_errors():
-    run = pick_run(unfinished=True)
-    if run is not None:
-        is_shown = False
-        with show_user_errors():
-            is_shown = show_graph(run)
-        if not is_shown:
-            st.subheader(COLLAPSE)
-            show_spectrum(run)
+def draw() -> None:
+    """Draw the view."""
+    with show_user_errors():
+        run = pick_run(unfinished=True)
+        if run is not None:
+            is_shown = False
+            with show_user_errors():
+                is_shown = show_graph(run)
+            if not is_shown:
+                st.subheader(COLLAPSE)
+                show_spectrum(run)

@@ -16,6 +16,7 @@ from pages.parts.shell.empty_state import offer_example
 from pages.parts.shell.focus import carry_image
 from pages.parts.shell.run_status import run_titles
 from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.views import view_link
 from udml_core.runs import Run, list_runs, runs_folder
 
 QUERY, WINS, JUDGE, CLASSES = "Same query", "Where they differ", "Judge", "Classes"
@@ -88,21 +89,22 @@ def compare(runs: Sequence[Run]) -> None:
         show_curves(runs, "compare")
 
 
-st.title("Compare")
-with show_user_errors():
-    finished = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"]
-    if decide_part() == JUDGE and finished:
-        choose_part(QUERY)
-        show_judging(finished)
-    elif len(finished) < FEWEST:
-        if finished:
+def draw() -> None:
+    """Draw the view."""
+    with show_user_errors():
+        finished = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"]
+        if decide_part() == JUDGE and finished:
             choose_part(QUERY)
-        st.info("Comparing needs two finished runs. Train a run, then come back.", icon=":material/lightbulb:")
-        st.page_link("pages/train.py", label="Train", icon=":material/model_training:")
-        offer_example()
-    else:
-        compared = choose_compared(finished)
-        if len(compared) < FEWEST:
-            st.info("Choose two to six runs above.", icon=":material/lightbulb:")
+            show_judging(finished)
+        elif len(finished) < FEWEST:
+            if finished:
+                choose_part(QUERY)
+            st.info("Comparing needs two finished runs. Train a run, then come back.", icon=":material/lightbulb:")
+            view_link("train", label="Train", icon=":material/model_training:")
+            offer_example()
         else:
-            compare(compared)
+            compared = choose_compared(finished)
+            if len(compared) < FEWEST:
+                st.info("Choose two to six runs above.", icon=":material/lightbulb:")
+            else:
+                compare(compared)

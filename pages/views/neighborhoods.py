@@ -141,8 +141,9 @@ def follow_click(center: Center, clicked_point: int | None, clicked_image: int |
         st.rerun(scope="fragment")
 
 
-st.title("Neighborhoods")
-with show_user_errors():
-    run = pick_run()
-    if run is not None:
-        explore(run)
+def draw() -> None:
+    """Draw the view."""
+    with show_user_errors():
+        run = pick_run()
+        if run is not None:
+            explore(run)

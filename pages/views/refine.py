@@ -13,6 +13,7 @@ from pages.parts.shell.analyses import load_result, request_analysis, show_analy
 from pages.parts.shell.confirming import link_to_judging
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import fragment, show_user_errors
+from pages.parts.shell.views import view_link
 from udml_core.methods.distill import Distill
 from udml_core.numerics.measures import measure_of
 from udml_core.numerics.refinement import Recipe
@@ -39,7 +40,7 @@ def show_actions(run: Run, recipe: Recipe) -> None:
                              "Compute this refinement exactly for all test images, and keep it with the run.",
                              primary=True)
         if is_done:
-            st.page_link("pages/retrieval.py", label="Search the refined embedding", icon=":material/image_search:",
+            view_link("retrieval", label="Search the refined embedding", icon=":material/image_search:",
                          query_params={"run": run.id, "refined": analysis.id})
             link_to_judging([(run, "final"), (run, analysis.id)])
         with st.popover("Copy recipe", icon=":material/content_copy:"):
@@ -82,9 +83,9 @@ def show_distillation(run: Run) -> None:
                "record on the page Results says what was measured. Check your own data against the frozen features.")
     with st.container(horizontal=True, gap="small"):
         spec = run.spec()
-        st.page_link("pages/train.py", label=f"Train it on {spec.dataset_title}", icon=":material/model_training:",
+        view_link("train", label=f"Train it on {spec.dataset_title}", icon=":material/model_training:",
                      width="content", query_params={"dataset": spec.dataset, "method": Distill.card.name})
-        st.page_link("pages/results.py", label="What was measured", icon=":material/table_chart:", width="content",
+        view_link("results", label="What was measured", icon=":material/table_chart:", width="content",
                      query_params={"record": RECORD})
 
 
@@ -114,11 +115,11 @@ def explore(run: Run) -> None:
         show_sections(sections, "refine-section")
 
 
-st.title("Refine", help="A refinement improves the embedding of a finished run without training and without labels: "
-                        "images that share neighbors move closer together.")
-with show_user_errors():
-    run = pick_run()
-    if run is not None:
-        run_header(run, frame_words(REFINED))
-        show_analysis_progress(run)
-        explore(run)
+def draw() -> None:
+    """Draw the view."""
+    with show_user_errors():
+        run = pick_run()
+        if run is not None:
+            run_header(run, frame_words(REFINED))
+            show_analysis_progress(run)
+            explore(run)

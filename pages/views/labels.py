@@ -24,6 +24,7 @@ from pages.parts.shell.cached import dataset_of
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.selection import select, selection
 from pages.parts.shell.user_errors import fragment, show_user_errors
+from pages.parts.shell.views import view_link
 from udml_core.base.arrays import rows_of
 from udml_core.exploration import label_spread as views
 from udml_core.runs import Run
@@ -140,7 +141,7 @@ def next_steps(board: Board) -> None:
     spec = board.run.spec()
     with st.container(horizontal=True, vertical_alignment="center"):
         if board.labels:
-            st.page_link("pages/train.py", label=f"Train SSDML with the assigned labels ({len(board.labels):,})",
+            view_link("train", label=f"Train SSDML with the assigned labels ({len(board.labels):,})",
                          icon=":material/model_training:", query_params={
                              "dataset": spec.dataset, "method": "ssdml", "labels": "given",
                              "backbone": spec.encoder.backbone, "split": spec.split})
@@ -167,10 +168,10 @@ def explore(run: Run) -> None:
     next_steps(board)
 
 
-st.title("Labels", help="Assign classes to a few images. The labels spread along the neighbor graph of an embedding, "
-                        "and methods that learn from few labels can train on them. Each label is saved immediately.")
-with show_user_errors():
-    run = pick_run("Run whose embedding defines the neighbors")
-    if run is not None:
-        run_header(run)
-        explore(run)
+def draw() -> None:
+    """Draw the view."""
+    with show_user_errors():
+        run = pick_run("Run whose embedding defines the neighbors")
+        if run is not None:
+            run_header(run)
+            explore(run)

@@ -86,18 +86,19 @@ def show_sizes(clustering: Clustering) -> None:
                                        {"cluster": clustering.clusters.labels}))], "clusters")
 
 
-st.title("Clusters")
-with show_user_errors():
-    run = pick_run()
-    if run is not None:
-        show_analysis_progress(run)
-        if has_graph(run):
-            explore(run)
-        else:
-            run_header(run)
-            st.info("This run has no neighbor graph yet. The graph is computed once in the background and kept with "
-                    "the run; it takes seconds for a few thousand images.", icon=":material/lightbulb:")
-            neighbors = run.spec().build_method().graph_neighbors(len(load_split(run).train))
-            request_analysis(run, plan_analysis(NeighborGraph, scope="train", n_neighbors=neighbors), "Build graph",
-                             "clusters-graph", primary=True)
-            offer_example()
+def draw() -> None:
+    """Draw the view."""
+    with show_user_errors():
+        run = pick_run()
+        if run is not None:
+            show_analysis_progress(run)
+            if has_graph(run):
+                explore(run)
+            else:
+                run_header(run)
+                st.info("This run has no neighbor graph yet. The graph is computed once in the background and kept "
+                        "with the run; it takes seconds for a few thousand images.", icon=":material/lightbulb:")
+                neighbors = run.spec().build_method().graph_neighbors(len(load_split(run).train))
+                request_analysis(run, plan_analysis(NeighborGraph, scope="train", n_neighbors=neighbors), "Build graph",
+                                 "clusters-graph", primary=True)
+                offer_example()

@@ -217,9 +217,10 @@ def explore(run: Run) -> None:
     pick_clicked(clicks)
 
 
-st.title("Map")
-with show_user_errors():
-    run = pick_run()
-    if run is not None:
-        explore(run)
-        show_analysis_progress(run)
+def draw() -> None:
+    """Draw the view."""
+    with show_user_errors():
+        run = pick_run()
+        if run is not None:
+            explore(run)
+            show_analysis_progress(run)

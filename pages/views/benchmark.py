@@ -137,7 +137,7 @@ def cannot_tell(benchmark: Benchmark) -> str:
             f"set{'s' if count > 1 else ''} here, and no learning rate was tuned.")
 
 
-def show(benchmark: Benchmark) -> None:
+def show_benchmark(benchmark: Benchmark) -> None:
     """Show the benchmark."""
     chosen, measure = choose(benchmark)
     table = ranked_table(chosen, measure)
@@ -159,16 +159,17 @@ def show(benchmark: Benchmark) -> None:
                     (FOLDER / f"{record.NAME}.json").read_bytes)], "benchmark")
 
 
-st.title("Benchmark")
-st.caption("Every method on the same images, with the same encoder, about the same number of passes or steps and at "
-           "most four kept views of an image, beside baselines that learn nothing: frozen features, PCA and a learning "
-           "rate of 0. Methods without a field for the dimension (Deep-LRML, Deep-SERAPH and others) keep all "
-           "dimensions.")
-with show_user_errors():
-    measured = record.read()
-    if measured is None or not measured.datasets:
-        st.info("Nothing has been measured yet. This command measures all methods on the digits in about 20 minutes; "
-                "it resumes where it stopped:", icon=":material/lightbulb:")
-        st.code(COMMAND, language="bash")
-    else:
-        show(measured)
+def draw() -> None:
+    """Draw the view."""
+    st.caption("Every method on the same images, with the same encoder, about the same number of passes or steps and "
+               "at most four kept views of an image, beside baselines that learn nothing: frozen features, PCA and a "
+               "learning rate of 0. Methods without a field for the dimension (Deep-LRML, Deep-SERAPH and others) keep "
+               "all dimensions.")
+    with show_user_errors():
+        measured = record.read()
+        if measured is None or not measured.datasets:
+            st.info("Nothing has been measured yet. This command measures all methods on the digits in about 20 "
+                    "minutes; it resumes where it stopped:", icon=":material/lightbulb:")
+            st.code(COMMAND, language="bash")
+        else:
+            show_benchmark(measured)

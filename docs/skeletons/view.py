@@ -1,4 +1,4 @@
-"""Counts: the training images of each class, as an example of a page."""
+"""Counts: the training images of each class, as an example of a view."""
 
 import numpy as np
 import streamlit as st
@@ -21,9 +21,10 @@ def show_counts(run: Run) -> None:
     bars(dataset.class_names, counts.tolist(), "Training images of each class", "counts-bars")
 
 
-st.title("Counts")
-with show_user_errors():
-    run = pick_run()
-    if run is not None:
-        run_header(run)
-        show_counts(run)
+def draw() -> None:
+    """Draw the view."""
+    with show_user_errors():
+        run = pick_run()
+        if run is not None:
+            run_header(run)
+            show_counts(run)

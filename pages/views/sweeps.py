@@ -12,6 +12,7 @@ from pages.parts.shell.address import choice_from_address, choose_in_box, choose
 from pages.parts.shell.run_status import METHOD_TITLES
 from pages.parts.shell.setting_words import setting_title
 from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.views import view_link
 from pages.parts.sweeps.charts import show_multiples, show_parallel
 from pages.parts.sweeps.progress import show_actions, show_progress
 from pages.parts.sweeps.words import combination_words, criterion_text, measured
@@ -77,7 +78,7 @@ def show_how() -> None:
     """Explain how a sweep starts."""
     st.info("No sweeps yet. On the page **Train**, open **Try several values**, or start one in the terminal.",
             icon=":material/lightbulb:")
-    st.page_link("pages/train.py", label="Train", icon=":material/model_training:")
+    view_link("train", label="Train", icon=":material/model_training:")
     st.caption("A file sweep.yaml such as this one plans 18 runs; `python -m udml_core sweep sweep.yaml` starts them.")
     st.code(EXAMPLE, language=None)  # the colors of highlighted words are too pale
 
@@ -99,9 +100,9 @@ def show_best(combinations: Sequence[Combination], criterion: Measure) -> None:
     st.caption(f"{test}{criterion.help}")
     run = sweeps.best_run(best, criterion.key)
     with st.container(horizontal=True, gap="small"):
-        st.page_link("pages/runs.py", label="Its run" if len(best.runs) == 1 else "Its median run",
+        view_link("runs", label="Its run" if len(best.runs) == 1 else "Its median run",
                      icon=":material/monitoring:", query_params={"run": run.id})
-        st.page_link("pages/train.py", label="Train with its values", icon=":material/content_copy:",
+        view_link("train", label="Train with its values", icon=":material/content_copy:",
                      query_params={"like": run.id}, help="Opens Train with every field of this run filled in.")
 
 
@@ -150,10 +151,11 @@ def show_sweep(groups: Sequence[sweeps.Sweep]) -> None:
     show_table(combinations, criterion)
 
 
-st.title("Sweeps")
-with show_user_errors():
-    groups = sweeps.list_sweeps(runs_folder())
-    if groups:
-        show_sweep(groups)
-    else:
-        show_how()
+def draw() -> None:
+    """Draw the view."""
+    with show_user_errors():
+        groups = sweeps.list_sweeps(runs_folder())
+        if groups:
+            show_sweep(groups)
+        else:
+            show_how()

@@ -15,6 +15,7 @@ from pages.parts.shell.run_picker import app_dataset
 from pages.parts.shell.run_status import escaped
 from pages.parts.shell.setting_words import with_titles
 from pages.parts.shell.user_errors import show_user_errors
+from pages.parts.shell.views import open_view, view_link
 from pages.parts.train.method_choice import choose_method, explain, explain_missing_labels, lacks_labels
 from pages.parts.train.preview import show_preview
 from pages.parts.train.settings import (
@@ -134,7 +135,7 @@ def choose_supervision(method: type[Method], dataset: Dataset, first: Mapping[st
             st.caption(f"{len(assigned)} images have an assigned label, in {len(set(assigned.values()))} classes. The "
                        "assigned labels of the training half train the method and select the epoch to keep; no other "
                        "label is used.")
-            st.page_link("pages/labels.py", label="Assign labels", icon=":material/new_label:")
+            view_link("labels", label="Assign labels", icon=":material/new_label:")
     return values, pairs
 
 
@@ -165,7 +166,7 @@ def start(spec: Spec, dataset: Dataset, pairs: PairChoice) -> None:
     if st.button("Start training", type="primary", icon=":material/play_arrow:", width="stretch"):
         with show_user_errors():
             run = jobs.submit(spec, runs_folder(), pairs.given)
-            st.switch_page("pages/runs.py", query_params={"run": run.id})
+            open_view("runs", query_params={"run": run.id})
 
 
 def form_key(method: type[Method], settings: jobs.Settings) -> str:
@@ -183,56 +184,57 @@ def main_form(method: type[Method], settings: jobs.Settings) -> dict[str, Any]:
     return fields
 
 
-st.title("Train")
-try:
-    restore_choices()
-    failure = st.session_state.pop("train-like-failure", "")
-    if failure:
-        st.warning(failure, icon=":material/link_off:")
-    columns = st.columns(3, gap="medium")
-    with columns[0]:
-        data = choose_dataset()
-    if data is not None:
-        example = offered_example(data)
-        with columns[1]:
-            chosen = choose_method(example.spec().method if example and begins_with_example(example)
-                                   else jobs.first_method(data, runs_folder()), data)
-        example = offered_example(data, chosen.card.name)
-        with columns[2]:
-            wanted = choose_settings(example)
-        settings = explain_settings(wanted, chosen, data, example)
-        left, right = st.columns([5, 2], gap="medium")
-        with left:
-            top = st.container()
-            fields = main_form(chosen, settings)
-            preview_slot = st.container()
-            with top if lacks_labels(chosen, data) else st.container():  # what to do first comes first
-                supervised, pair_choice = choose_supervision(chosen, data, settings.options)
-        with right, st.container(border=True):
-            slot = st.container()
-            explain(chosen, data)
-        if pair_choice is not None:
+def draw() -> None:
+    """Draw the view."""
+    try:
+        restore_choices()
+        failure = st.session_state.pop("train-like-failure", "")
+        if failure:
+            st.warning(failure, icon=":material/link_off:")
+        columns = st.columns(3, gap="medium")
+        with columns[0]:
+            data = choose_dataset()
+        if data is not None:
+            example = offered_example(data)
+            with columns[1]:
+                chosen = choose_method(example.spec().method if example and begins_with_example(example)
+                                       else jobs.first_method(data, runs_folder()), data)
+            example = offered_example(data, chosen.card.name)
+            with columns[2]:
+                wanted = choose_settings(example)
+            settings = explain_settings(wanted, chosen, data, example)
+            left, right = st.columns([5, 2], gap="medium")
             with left:
-                with st.expander("Backbone, split, seed and device", icon=":material/tune:"):
-                    values = option_form(RunRequest, options_for(data), first=settings.options)
-                notes = st.container()
-            with slot, show_user_errors():
-                request = RunRequest.make({"dataset": data.name, "method": chosen.card.name, "fields": fields,
-                                           "preset": "paper" if settings.source == "paper" else "default"}
-                                          | values | supervised)
-                if settings.source != "paper":  # `plan` fills in the paper's values
-                    request = settings.fill(request)
-                spec = jobs.plan(request, data, pair_choice.given)
-                if settings.source == "paper":
-                    with notes:
-                        show_departures(spec, data)
-                start(spec, data, pair_choice)
-                show_measured(spec, data, settings, example)
-                with preview_slot:
-                    show_preview(spec, data)
-                if pair_choice.given is None:
-                    with left:
-                        show_several(request, spec, data)
-        keep_choices()
-except UserError as error:
-    st.error(with_titles(str(error)), icon=":material/error:")
+                top = st.container()
+                fields = main_form(chosen, settings)
+                preview_slot = st.container()
+                with top if lacks_labels(chosen, data) else st.container():  # what to do first comes first
+                    supervised, pair_choice = choose_supervision(chosen, data, settings.options)
+            with right, st.container(border=True):
+                slot = st.container()
+                explain(chosen, data)
+            if pair_choice is not None:
+                with left:
+                    with st.expander("Backbone, split, seed and device", icon=":material/tune:"):
+                        values = option_form(RunRequest, options_for(data), first=settings.options)
+                    notes = st.container()
+                with slot, show_user_errors():
+                    request = RunRequest.make({"dataset": data.name, "method": chosen.card.name, "fields": fields,
+                                               "preset": "paper" if settings.source == "paper" else "default"}
+                                              | values | supervised)
+                    if settings.source != "paper":  # `plan` fills in the paper's values
+                        request = settings.fill(request)
+                    spec = jobs.plan(request, data, pair_choice.given)
+                    if settings.source == "paper":
+                        with notes:
+                            show_departures(spec, data)
+                    start(spec, data, pair_choice)
+                    show_measured(spec, data, settings, example)
+                    with preview_slot:
+                        show_preview(spec, data)
+                    if pair_choice.given is None:
+                        with left:
+                            show_several(request, spec, data)
+            keep_choices()
+    except UserError as error:
+        st.error(with_titles(str(error)), icon=":material/error:")

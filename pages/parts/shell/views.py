@@ -1,0 +1,195 @@
+"""The app's pages and their views: which page shows a view, links to it, and former addresses.
+
+A view has a name, such as `clusters`, by which links, keys and tests know it. The address of its page names it in the
+parameter `tool`, unless it is the page's first view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import streamlit as st
+from streamlit.navigation.page import Page
+
+PARAMETER = "tool"
+
+
+@dataclass(frozen=True)
+class View:
+    """A view of a page.
+
+    Attributes:
+        page: The page's name in the address.
+        title: Title on the page's control.
+        help: What the user can do with it, in one sentence.
+    """
+
+    page: str
+    title: str
+    help: str
+
+
+@dataclass(frozen=True)
+class PageCard:
+    """A page in the sidebar.
+
+    Attributes:
+        title: Its title.
+        icon: Its icon.
+        help: What it is for, in one sentence.
+    """
+
+    title: str
+    icon: str
+    help: str
+
+
+PAGES: Mapping[str, PageCard] = {
+    "home": PageCard("Home", "home", "Watch an example train itself, and find a way in."),
+    "lab": PageCard("Lab", "science", "Choose images and a method, and watch a run train."),
+    "explore": PageCard("Explore", "explore", "One run: its map, and what the method learned about each image."),
+    "search": PageCard("Search", "image_search", "Search with an image, and improve the results without training."),
+    "label": PageCard("Label", "new_label", "Assign a few classes or mark pairs, and see how far they reach."),
+    "runs": PageCard("Runs", "monitoring", "Queue, curves and evaluation of all runs, side by side."),
+    "data": PageCard("Data", "photo_library", "Look at a data set, or import your own images."),
+    "learn": PageCard("Learn", "school", "Twelve short lessons on metric learning."),
+    "results": PageCard("Results", "table_chart", "Measurements of this project beside the papers' figures."),
+}
+"""The pages by their names in the address, in the order of the sidebar."""
+
+VIEWS: Mapping[str, View] = {
+    "train": View("lab", "One run", "Choose images and a method, and start a run."),
+    "sweeps": View("lab", "Several values", "Groups of runs that try several values, and the best of them."),
+    "explore": View("explore", "Overview", "The map of a run, and the neighbors, cluster or triplets of an image."),
+    "map": View("explore", "Map", "All images in two dimensions, before and after training."),
+    "grid": View("explore", "Grid", "All images in a grid, with similar images side by side."),
+    "clusters": View("explore", "Clusters", "Which images share a pseudo-label, and how ε changes it."),
+    "neighborhoods": View("explore", "Neighborhoods", "The linear neighborhood of an image, and why PLM finds two "
+                                                      "images similar."),
+    "triplets": View("explore", "Triplets", "Which anchors, positives and negatives the method compares, and the angle "
+                                            "α."),
+    "instances": View("explore", "Instances", "Which images an image is pushed away from: two random views of an image "
+                                              "should be more similar to each other than to these competitors."),
+    "affinity": View("explore", "Affinity", "How a few labels spread to similar images."),
+    "pairs": View("explore", "Pairs", "Pairs marked as similar or dissimilar, and the loss of each."),
+    "retrieval": View("search", "Search", "Search with an image, and see what training changed."),
+    "refine": View("search", "Refine", "Improve the embedding of a finished run without training and without labels: "
+                                       "images that share neighbors move closer together."),
+    "labels": View("label", "Images", "Assign classes to a few images. They spread along the neighbor graph of an "
+                                      "embedding, and methods that learn from few labels can train on them."),
+    "pair_labels": View("label", "Pairs", "Mark pairs of images as similar or dissimilar, for methods that learn from "
+                                          "pairs."),
+    "runs": View("runs", "All runs", "Queue, curves and evaluation of all runs."),
+    "compare": View("runs", "Compare", "Two to six runs in one view, and the queries on which they differ."),
+    "results": View("results", "Records", "Measurements of this project beside the values that papers report."),
+    "benchmark": View("results", "Benchmark", "All methods with one encoder and one budget, ranked by any measure."),
+}
+"""The views by name, in the order of their page's control. Pages without views show themselves."""
+
+FORMER = (*(name for name in VIEWS if name not in PAGES and name != "pair_labels"), "lesson_epsilon")
+"""Addresses of earlier versions, which open the view that shows the same now."""
+
+
+def page_of(name: str) -> str:
+    """Return the name of the page that shows a view; a page without views is its own."""
+    return VIEWS[name].page if name in VIEWS else name
+
+
+def views_of(page: str) -> list[str]:
+    """Return the names of a page's views in order; none if it has no views."""
+    return [name for name, view in VIEWS.items() if view.page == page]
+
+
+def module_of(name: str) -> str:
+    """Return the name of the module that draws a view."""
+    return f"pages.views.{name}"
+
+
+def view_in_address(page: str) -> str:
+    """Return the view that the address names on a page: its first view without a parameter, or the page itself."""
+    names = views_of(page) or [page]
+    wanted = st.query_params.get(PARAMETER)
+    return wanted if wanted in names else names[0]
+
+
+def address_of(name: str, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the parameters of a view's address on its page.
+
+    Args:
+        name: The view, or a page without views.
+        parameters: Further parameters.
+    """
+    names = views_of(page_of(name))
+    return ({PARAMETER: name} if name in names[1:] else {}) | dict(parameters or {})
+
+
+def view_link(name: str, query_params: Mapping[str, Any] | None = None, **options: Any) -> None:
+    """Show a link to a view.
+
+    Args:
+        name: The view, or a page without views.
+        query_params: Parameters of its address.
+        options: Further options of `st.page_link`.
+    """
+    st.page_link(f"pages/{page_of(name)}.py", query_params=address_of(name, query_params), **options)
+
+
+def open_view(name: str, query_params: Mapping[str, Any] | None = None) -> None:
+    """Open a view; the script ends here.
+
+    Args:
+        name: The view, or a page without views.
+        query_params: Parameters of its address.
+    """
+    st.switch_page(f"pages/{page_of(name)}.py", query_params=address_of(name, query_params))
+
+
+def show_view(page: str) -> None:
+    """Show a page: its title, the control that chooses a view, and the view.
+
+    Args:
+        page: The page's name.
+    """
+    current = view_in_address(page)
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="page-top"):
+        st.title(PAGES[page].title, help=VIEWS[current].help, width="content")
+        names = views_of(page)
+        # A key of each view, because the address decides after Back and Forward.
+        chosen = st.segmented_control("View", names, default=current, required=True, key=f"view-of-{current}",
+                                      format_func=lambda name: VIEWS[name].title, label_visibility="collapsed")
+    if chosen and chosen != current:
+        run = st.query_params.get("run")
+        open_view(chosen, {"run": run} if run else {})
+    import_module(module_of(current)).draw()
+
+
+def former_address(name: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the view that shows what a former address showed, and its parameters.
+
+    Args:
+        name: The former page, one of `FORMER`.
+        parameters: Its parameters.
+    """
+    if name == "lesson_epsilon":
+        kept = {"epsilon": parameters["epsilon"]} if "epsilon" in parameters else {}
+        return "learn", {"lesson": "epsilon", "images": "digits", **kept}
+    if name == "pairs" and parameters.get("show") in ("give", ["give"]):
+        return "pair_labels", {key: value for key, value in parameters.items() if key != "show"}
+    return name, dict(parameters)
+
+
+def former_pages() -> Iterator[Page]:
+    """Yield pages that no link shows, which open the new address of each former one."""
+    for name in FORMER:
+        yield st.Page(_redirect(name), title=name.capitalize(), url_path=name, visibility="hidden")
+
+
+def _redirect(name: str) -> Callable[[], None]:
+    def redirect() -> None:
+        parameters = {key: st.query_params.get_all(key) for key in st.query_params}
+        open_view(*former_address(name, parameters))
+
+    return redirect

@@ -1,0 +1,5 @@
+"""Search: find similar images, and improve the results without training."""
+
+from pages.parts.shell.views import show_view
+
+show_view("search")

@@ -1,0 +1,90 @@
+"""Results: measurements of this project beside the values that papers report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import streamlit as st
+
+from pages.parts.draw.downloads import Download, share
+from pages.parts.draw.figures import curve, curve_names
+from pages.parts.results.charts import chart_by_row, chart_by_width, has_widths
+from pages.parts.results.table import show_provenance, table_frame
+from pages.parts.shell.address import choose_in_box
+from pages.parts.shell.user_errors import show_user_errors
+from udml_core.numerics.measures import curve_of, measure_of
+from udml_core.results import records
+from udml_core.results.records import Experiment, Table
+
+# The chart shows the first of these that was measured.
+SHOWN_FIRST = ("knn@200", "map@r", "recall@1", "mprec@10", "purity")
+NOT_CHARTED = ("seconds", "width")
+CURVES_SHOWN_FIRST = ("sample knn@200", "sample map@r")
+FEWEST_EPOCHS = 3  # Shorter curves are not drawn.
+
+
+def choose_experiment() -> Experiment:
+    """Choose a record; the address holds its name."""
+    findings = {finding.name: finding for finding in records.findings()}
+    name = choose_in_box("Experiment", "record", findings, next(iter(findings)), key="results-record",
+                         format_func=lambda name: findings[name].title)
+    return records.read(findings[name])
+
+
+def show_table(table: Table, key: str) -> None:
+    """Show one data set's rows as a chart, as a table and as curves over the epochs."""
+    st.subheader(table.title)
+    measures = [measure for measure in table.measures() if measure not in NOT_CHARTED] or table.measures()
+    measure = measures[0]
+    if len(measures) > 1:
+        first = next((measure for measure in SHOWN_FIRST if measure in measures), measures[0])
+        measure = st.selectbox("Measure", measures, measures.index(first), key=f"{key}-measure", width=260,
+                               format_func=lambda name: measure_of(name).name)
+    if has_widths(table):
+        chart_by_width(table, measure, f"{key}-width")
+    else:
+        chart_by_row(table, measure, f"{key}-dots")
+    st.dataframe(table_frame(table), width="stretch", height="content")
+    if table.printed:
+        mark = "" if table.comparable else ("**\\* Not comparable with the measurements here**: fewer images or a "
+                                            "smaller budget. ")
+        st.caption(f"{mark}Papers report results of their own networks, splits and budgets. Compare a method's gain "
+                   "over its own start, and the order of the methods.")
+    if table.curves:
+        show_curves(table, key)
+
+
+def show_curves(table: Table, key: str) -> None:
+    """Show a curve over the epochs for each row, averaged over its seeds."""
+    names = curve_names([row for rows in table.curves.values() for row in rows])
+    if not names or max(map(len, table.curves.values())) < FEWEST_EPOCHS:
+        return
+    default = next((name for name in CURVES_SHOWN_FIRST if name in names), names[0])
+    name = st.selectbox("Curve over the epochs", names, names.index(default), key=f"{key}-curve", width=420,
+                        format_func=lambda name: curve_of(name).name)
+    curve(name, table.curves, f"{key}-over-epochs", height=260 + 20 * len(table.curves))
+
+
+def downloads(experiment: Experiment) -> Iterator[Download]:
+    """Yield the tables as CSV and the record as JSON."""
+    name = experiment.finding.name
+    for number, table in enumerate(experiment.tables):
+        yield Download(f"{table.title} (CSV)", f"{name}-{number}.csv", "text/csv",
+                       lambda table=table: table_frame(table).to_csv().encode())  # type: ignore[misc]
+    yield Download("Complete record (JSON)", f"{name}.json", "application/json",
+                   (records.FOLDER / f"{name}.json").read_bytes)
+
+
+def draw() -> None:
+    """Draw the view."""
+    st.caption("Measurements of this project, beside the values that papers report. Each record has its command, "
+               "versions and all seeds. The evaluation of your own runs follows the same protocol.")
+    with show_user_errors():
+        with st.expander("Which methods improve retrieval of unseen classes?", icon=":material/summarize:"):
+            st.markdown(records.summary())
+        experiment = choose_experiment()
+        st.markdown(f"*{experiment.finding.source}.* {experiment.finding.text}")
+        for number, measured in enumerate(experiment.tables):
+            show_table(measured, f"results-{experiment.finding.name}-{number}")
+        show_provenance(experiment.provenance)
+        share(list(downloads(experiment)), "results")
