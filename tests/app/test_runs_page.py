@@ -157,7 +157,7 @@ def test_a_run_is_linked_to_the_example_on_its_test_images(
     links = {link.proto.label: link.proto.query_string for link in opened("runs", run=repeated.id).get("page_link")}
     best = max(jobs.examples_on(repeated.spec().fingerprint, repeated.folder.parent),
                key=lambda run: (run.evaluation() or {})["final"]["map@r"])
-    assert links["Compare with the example"] == f"tool=compare&runs={repeated.id}.{best.id}", "a repetition of an example"
+    assert links["Compare with the example"] == f"tool=compare&runs={repeated.id}.{best.id}", "it repeats an example"
     assert best.spec().method != example.spec().method
 
 
