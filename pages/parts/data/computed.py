@@ -25,9 +25,7 @@ from ..shell.run_status import UNSEEN
 from ..shell.user_errors import show_user_errors
 from ..shell.views import view_link
 
-PAGES = (("explore", "Explore", ":material/explore:"),
-         ("map", "Map", ":material/scatter_plot:"), ("grid", "Grid", ":material/grid_view:"),
-         ("retrieval", "Search", ":material/image_search:"))
+PAGES = (("explore", "Map", ":material/explore:"), ("retrieval", "Search", ":material/image_search:"))
 
 MAP_SECONDS = 10
 """Roughly the time to start the two steps and to compute a small map."""
