@@ -52,15 +52,18 @@ def show_focus(bench: Workbench) -> None:
 @fragment
 def explore(run: Run) -> None:
     """Show the map and the panel, which share the current image, the selection and the epoch."""
+    # The places come first: reading from a cache leaves an empty element, which must not move what follows.
+    header, tools, body, below = header_place(), st.container(), st.container(), st.container()
     dataset = dataset_of(run)
-    choice = choose_map(run, header_place())
+    with tools:
+        choice = choose_map(run, header)
+        clustering = pick_clustering(run) if shows_clusters() else None
     clicked_map = follow_clicks(choice)
-    clustering = pick_clustering(run) if shows_clusters() else None
     if clustering is not None:
         choice = replace(choice, color=cluster_color(clustering, choice.shown.projection.indices))
     bench = Workbench(run, dataset, current_image(run, dataset), choice.frame, clustering)
     selected = selection(dataset)
-    left, right = st.columns([62, 38], gap="small")
+    left, right = body.columns([62, 38], gap="small")
     with left:
         draw_maps(bench, choice)
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -72,10 +75,11 @@ def explore(run: Run) -> None:
         panel = pick_panel(bench, selected, clicked_map)
         with st.container(height=PANEL_HEIGHT, border=True, gap="xsmall", key="explore-details"), show_user_errors():
             panel.draw(bench)
-    announce_maps(run, choice.layout.id, f"explore-map-{run.id}")
-    clicks = show_below(choice)
-    with st.container(horizontal=True, gap="small"):
-        show_menus(choice, selected)
+    with below:
+        announce_maps(run, choice.layout.id, f"explore-map-{run.id}")
+        clicks = show_below(choice)
+        with st.container(horizontal=True, gap="small"):
+            show_menus(choice, selected)
     pick_clicked(clicks)
 
 
