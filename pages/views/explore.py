@@ -18,6 +18,7 @@ from pages.parts.explore.workbench import Workbench, interesting_images, show_an
 from pages.parts.maps.choosing import announce_maps
 from pages.parts.maps.excluding import PARAMETER as EXCLUDED
 from pages.parts.maps.images import announce_missing, pick_clicked
+from pages.parts.maps.second_map import changed_neighborhoods
 from pages.parts.shell.analyses import show_analysis_progress
 from pages.parts.shell.cached import dataset_of, load_retrieval
 from pages.parts.shell.interesting import current_image
@@ -63,13 +64,14 @@ def explore(run: Run) -> None:
         choice = replace(choice, color=cluster_color(clustering, choice.shown.projection.indices))
     bench = Workbench(run, dataset, current_image(run, dataset), choice.frame, clustering)
     selected = selection(dataset)
-    left, right = body.columns([62, 38], gap="small")
+    left, right = body.columns([62, 38] if choice.other is None else [70, 30], gap="small")
     with left:
         draw_maps(bench, choice)
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             show_facts(choice)
             undo_buttons(dataset, "explore", parameters=(EXCLUDED,))
         announce_missing(dataset, bench.focus, shown_images(choice))
+        clicks = [] if choice.other is None else [changed_neighborhoods(choice.shown, choice.other)]
     with right:
         show_focus(bench)
         panel = pick_panel(bench, selected, clicked_map)
@@ -77,7 +79,7 @@ def explore(run: Run) -> None:
             panel.draw(bench)
     with below:
         announce_maps(run, choice.layout.id, f"explore-map-{run.id}")
-        clicks = show_below(choice)
+        clicks += show_below(choice)
         with st.container(horizontal=True, gap="small"):
             show_menus(choice, selected)
     pick_clicked(clicks)

@@ -147,7 +147,7 @@ def test_umap_appears_by_itself_and_the_lasso_lists_its_images_beside_the_map(pa
     assert beside is not None
     assert images is not None
     assert window is not None
-    assert top["y"] <= beside["y"] <= top["y"] + 200, "the panel is beside the map"
+    assert top["y"] <= beside["y"] <= top["y"] + 260, "the panel is beside the map"
     assert beside["x"] > top["x"] + top["width"] - 5
     assert images["y"] + images["height"] <= beside["y"] + beside["height"]
     assert images["y"] < window["height"]

@@ -93,7 +93,8 @@ def test_a_former_map_and_grid_keep_their_embedding(tmp_path: Path, monkeypatch:
     assert first.spec().frames == ("initial", "final")
     own = {"run": [run.id]}
     assert former_address("map", own | {"frame": ["0"]}) == ("explore", own | {"frame": ["0"], "map": first.id})
-    assert former_address("map", own) == ("explore", own | {"map": first.id})
+    assert former_address("map", own | {"picked": ["3"]}) == ("explore", own | {"picked": ["3"]})
+    assert former_address("map", own | {"color": ["half"]})[1]["map"] == first.id
     assert former_address("map", own | {"map": ["x"]}) == ("explore", own | {"map": ["x"]})
     assert former_address("grid", own | {"moment": ["initial"]}) == (
         "explore", own | {"map": f"grid-of-{first.id}", "frame": "0"})

@@ -1,4 +1,4 @@
-"""What stands below the map: menus, curves at its epoch, and what a second map changes."""
+"""What stands below the map: curves at its epoch, and menus."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from ..maps.coloring import sample_clusters
 from ..maps.columns import upload_columns
 from ..maps.frame import UNITS, MapFrame
 from ..maps.scatter import map_file
-from ..maps.second_map import changed_neighborhoods
 from ..maps.uncertainty import LABEL, certain_and_uncertain
 from ..shell.selection import Selection
 from ..shell.user_errors import show_user_errors
@@ -42,7 +41,7 @@ def show_menus(choice: MapChoice, selected: Selection) -> None:
 
 
 def show_below(choice: MapChoice) -> list[int | None]:
-    """Show the curves at the map's epoch, and what a second map or the color brings.
+    """Show the curves at the map's epoch, and what its color means.
 
     Returns:
         The data set indices of the images that were clicked just now.
@@ -52,8 +51,6 @@ def show_below(choice: MapChoice) -> list[int | None]:
     _pair_similarities(choice)
     if choice.color.label == LABEL:
         clicks.append(certain_and_uncertain(shown.run, shown.dataset, shown.projection.indices, choice.color))
-    if choice.other is not None:
-        clicks.append(changed_neighborhoods(shown, choice.other))
     return clicks
 
 

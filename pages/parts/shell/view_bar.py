@@ -49,7 +49,7 @@ def fits(name: str, run: Run) -> bool:
 def _show_others(names: list[str], run: Run | None) -> None:
     """Show a menu of the views for which the run's method keeps no records."""
     if names:
-        with st.popover("More", type="tertiary", key="more-views"):
+        with st.popover("Other views", type="tertiary", key="more-views"):
             st.caption("Made for other methods:")
             for name in names:
                 view_link(name, {} if run is None else {"run": run.id}, label=VIEWS[name].title,

@@ -17,6 +17,8 @@ from udml_core.runs import list_runs, runs_folder
 from udml_core.runs.analyses import finished_maps
 
 PARAMETER = "tool"
+OF_ANY_MAP = {"run", "picked", "selected", "excluded"}
+"""Parameters of a former map that mean the same on every map."""
 GRID = "grid-of-"
 """How the id of a layout begins that is the grid of a map."""
 
@@ -180,7 +182,8 @@ def _layout_address(is_grid: bool, parameters: dict[str, Any]) -> dict[str, Any]
         frames, moment = maps.get(wanted, ()), "".join(parameters.pop("moment", []))
         return parameters | {"map": f"{GRID}{wanted}"} | (
             {"frame": str(frames.index(moment))} if moment in frames else {})
-    return parameters | ({"map": wanted} if wanted in maps else {})
+    is_pinned = wanted in maps and not parameters.keys() <= OF_ANY_MAP
+    return parameters | ({"map": wanted} if is_pinned else {})
 
 
 def former_pages() -> Iterator[Page]:
