@@ -78,7 +78,7 @@ def show_selected(bench: Workbench) -> None:
         st.button("Clear", icon=":material/close:", key="explore-clear", type="tertiary", on_click=select,
                   args=(dataset.fingerprint, ids[:0]))
     pick_clicked([selectable_gallery(dataset, [tile_of(dataset, index) for index in ids[:MOST].tolist()],
-                                     "Selected images", "explore-tiles-selected", selected, SIDE)])
+                                     "Selected images", "explore-tiles-selected", selected, SIDE, height=300)])
 
 
 def _classes(bench: Workbench) -> str:
