@@ -27,6 +27,7 @@ from tests.running import worked
 from udml_core.data.selections import store_selection
 from udml_core.data.splits import fixed_sample
 from udml_core.exploration.clusters import cluster_purity
+from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.numerics.explanations import Affinities, Clusters, Pairs, Triplets
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis, plan_analysis
@@ -392,6 +393,31 @@ def test_epsilon_colors_the_map_while_the_panel_of_clusters_is_open(rpml: Run) -
         assert deep_link(test)[1].get("epsilon") == (None if epsilon == "0.65" else epsilon)
     assert counts == sorted(counts)
     assert counts[0] < counts[2], "a higher ε splits clusters"
+
+
+def test_k_and_t_choose_the_members_that_the_map_joins_with_the_image(rpml: Run) -> None:
+    def lines(**query: Any) -> list[int]:
+        (mark,) = next(iter(components(explored(rpml, panel="neighborhood", picked=5, **query), "scatter")))["marks"]
+        return sorted(mark["lines"])
+
+    shown = MapLayout("pca-now", "PCA", ("initial", "final")).load(rpml, "final").projection.indices
+    every = {threshold: lines(map="pca-now", frame=1, candidates=30, threshold=threshold) for threshold in (0.01, 1)}
+    nearest = nearest_rows(rpml.embeddings("final"), 5, 30)
+    assert shown[every[0.01]].tolist() == sorted(nearest.tolist()), "a low T admits all k candidates"
+    assert len(every[1]) < 30
+    assert len(lines(map="pca-now", frame=1, candidates=12, threshold=0.01)) == 12
+    assert deep_link(explored(rpml, panel="neighborhood", picked=5, candidates=12))[1]["candidates"] == "12"
+
+
+def test_gamma_says_how_far_labels_reach_on_the_map(ssdml: Run) -> None:
+    def reached(gamma: str) -> tuple[str, bytes]:
+        color = next(iter(components(explored(ssdml, panel="labels", gamma=gamma), "scatter")))["color"]
+        return color["label"], color["token"]
+
+    values = {gamma: reached(gamma) for gamma in ("0.1", "0.99")}
+    assert {label for label, _ in values.values()} == {"spread labels"}
+    assert "γ = 0.1" in texts(explored(ssdml, panel="labels", gamma="0.1"))
+    assert values["0.1"] != values["0.99"], "another γ assigns other classes"
 
 
 def test_pca_is_shown_at_once_and_a_finished_map_comes_first(rpml: Run, places: Path) -> None:
