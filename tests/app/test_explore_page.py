@@ -17,6 +17,7 @@ from pages.parts.explore.panels import PANELS
 from pages.parts.explore.toolbar import MapChoice
 from pages.parts.explore.workbench import Workbench, interesting_images
 from pages.parts.maps.content import Color
+from pages.parts.maps.frame import load_map
 from pages.parts.maps.layouts import EPOCHS, MOVING, MapLayout
 from pages.parts.shell.epoch_images import EpochImages
 from pages.parts.shell.interesting import MOST, MOST_TEST, current_image, recorded_images
@@ -30,7 +31,7 @@ from udml_core.exploration.clusters import cluster_purity
 from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.numerics.explanations import Affinities, Clusters, Pairs, Triplets
 from udml_core.runs import Run
-from udml_core.runs.analyses import Analysis, plan_analysis
+from udml_core.runs.analyses import Analysis, finished_maps, plan_analysis
 from udml_core.runs.search import Retrieval
 from udml_core.work.workers import analyse
 
@@ -396,16 +397,17 @@ def test_epsilon_colors_the_map_while_the_panel_of_clusters_is_open(rpml: Run) -
 
 
 def test_k_and_t_choose_the_members_that_the_map_joins_with_the_image(rpml: Run) -> None:
-    def lines(**query: Any) -> list[int]:
-        (mark,) = next(iter(components(explored(rpml, panel="neighborhood", picked=5, **query), "scatter")))["marks"]
-        return sorted(mark["lines"])
+    pca = finished_maps(rpml)[0]
 
-    shown = MapLayout("pca-now", "PCA", ("initial", "final")).load(rpml, "final").projection.indices
-    every = {threshold: lines(map="pca-now", frame=1, candidates=30, threshold=threshold) for threshold in (0.01, 1)}
+    def joined(**query: Any) -> list[int]:
+        test = explored(rpml, panel="neighborhood", picked=5, map=pca.id, frame=1, **query)
+        (mark,) = next(iter(components(test, "scatter")))["marks"]
+        return sorted(load_map(rpml, pca.id).projection.indices[mark["lines"]].tolist())
+
     nearest = nearest_rows(rpml.embeddings("final"), 5, 30)
-    assert shown[every[0.01]].tolist() == sorted(nearest.tolist()), "a low T admits all k candidates"
-    assert len(every[1]) < 30
-    assert len(lines(map="pca-now", frame=1, candidates=12, threshold=0.01)) == 12
+    assert joined(candidates=30, threshold=0.01) == sorted(nearest.tolist()), "a low T admits all k candidates"
+    assert len(joined(candidates=30, threshold=1)) < 30
+    assert len(joined(candidates=12, threshold=0.01)) == 12
     assert deep_link(explored(rpml, panel="neighborhood", picked=5, candidates=12))[1]["candidates"] == "12"
 
 
