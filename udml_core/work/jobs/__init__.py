@@ -2,7 +2,7 @@
 
 from udml_core.work.jobs.advising import start_wanted, wake
 from udml_core.work.jobs.analysis_request import analyse, place_images
-from udml_core.work.jobs.estimate import estimate
+from udml_core.work.jobs.estimate import estimate, training_left
 from udml_core.work.jobs.example_settings import (
     example_settings,
     example_title,
@@ -45,6 +45,6 @@ __all__ = ["FIELDS", "FIRST_RUN", "IMAGE_OPTIONS", "OPTIONS", "QUICK_SECONDS", "
            "example_title", "examples_on", "expected_seconds", "favored_method", "find_example", "find_preset",
            "first_method", "image_kind", "link_of", "move", "other_free_gpus", "place_images", "place_in_queue", "plan",
            "plan_continuation", "queue_position", "queue_positions", "quick_settings", "read_fields", "read_options",
-           "resolve_device", "resume", "shares_test_images", "start_maps", "start_wanted", "stop", "submit",
+           "resolve_device", "resume", "shares_test_images", "start_maps", "start_wanted", "stop", "submit", "training_left",
            "waiting_analyses", "waiting_runs", "wake", "wants_maps", "why_not_comparable", "withdraw_maps",
            "write_fields", "write_option"]

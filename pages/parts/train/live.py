@@ -1,0 +1,215 @@
+"""A run that trains on the page where it was started: its map, a query's neighbors and its curves by epoch."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from udml_core.base.arrays import Array, Integers, evenly_spaced, rows_of
+from udml_core.base.errors import UserError
+from udml_core.data.dataset import Dataset
+from udml_core.data.splits import fixed_sample
+from udml_core.exploration.live import LiveMap, clusters_of, first_query, nearest_rows
+from udml_core.numerics.explanations import Clusters
+from udml_core.runs import Run, find_run, runs_folder
+from udml_core.runs.baselines import JUDGED
+from udml_core.runs.search import epoch_words
+from udml_core.runs.tasks import LIVE_STATES, Status
+
+from ..draw.gallery import gallery, mark_of, tile_of
+from ..maps.content import Color, Layout
+from ..maps.scatter import Ring, draw_map
+from ..shell.cached import dataset_of, load_split
+from ..shell.run_hash import RUN_HASH
+from ..shell.user_errors import show_user_errors
+from .measures import show_measures
+from .preview import HEIGHT, THUMBNAILS
+
+PARAMETER = "live"
+STARTED = "lab-live"
+"""Key of the run that this session started on the page, which a later visit shows while it trains."""
+STEP = 0.8
+"""Seconds between two looks at a run that trains; points travel for 0.7 s."""
+NEIGHBORS = 8
+WIDTHS = [6, 3]
+"""Widths of the middle and the right part of the page."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The images whose embedding is stored after every epoch, as the page shows them.
+
+    Attributes:
+        run: The run.
+        dataset: Its data set.
+        images: Data set indices (s,), ascending.
+        rows: Their rows in the stored sample, (s,).
+        trained: Whether they are images of the training half, which have clusters; else of the test half.
+    """
+
+    run: Run
+    dataset: Dataset
+    images: Integers
+    rows: Integers
+    trained: bool
+
+    @property
+    def labels(self) -> Array | None:
+        """Classes (s,); None without classes."""
+        return None if self.dataset.labels is None else self.dataset.labels[self.images]
+
+    def sample(self, epoch: int) -> Array:
+        """Read the embedding (s, d) after an epoch."""
+        stored = self.run.epoch_trained(epoch) if self.trained else self.run.epoch_sample(epoch)
+        if stored is None:
+            raise UserError(f"The embedding of the training images after epoch {epoch} is missing. Start a new run.")
+        return stored[self.rows]
+
+
+def watched_run() -> Run | None:
+    """Return the run that the page shows: the address names it, or this session started it and it still trains."""
+    wanted = st.query_params.get(PARAMETER, "")
+    run_id = wanted or st.session_state.get(STARTED, "")
+    if run_id:
+        with suppress(UserError):
+            run = find_run(run_id, runs_folder())
+            if wanted or run.status().state in LIVE_STATES:
+                st.query_params[PARAMETER] = run.id
+                return run
+    leave_run()
+    return None
+
+
+def watch(run: Run) -> None:
+    """Show a run from now on."""
+    st.query_params[PARAMETER] = st.session_state[STARTED] = run.id
+
+
+def leave_run() -> None:
+    """Show the preview again; the run goes on."""
+    st.query_params.pop(PARAMETER, None)
+    st.session_state.pop(STARTED, None)
+
+
+def show_run(run: Run) -> None:
+    """Show a run; while it trains, the page looks at it again and again."""
+    is_live = run.status().state in LIVE_STATES
+    st.fragment(_follow, run_every=STEP if is_live else None)(run, is_live)
+
+
+def _follow(run: Run, was_live: bool) -> None:
+    """Draw the run; the page runs again when the training has ended."""
+    status = run.status()
+    if was_live and status.state not in LIVE_STATES:
+        st.rerun(scope="app")
+    center, right = st.columns(WIDTHS, gap="medium")
+    with center, show_user_errors():
+        _show_training(run, status)
+    with right, show_user_errors():
+        show_measures(run, status, leave_run)
+
+
+def _show_training(run: Run, status: Status) -> None:
+    """Show the map and the query's neighbors after the last epoch, or after the epoch that the user chose."""
+    epochs = run.epoch_numbers()
+    if not epochs:
+        dataset = dataset_of(run)
+        train = load_split(run).train
+        gallery(dataset, [tile_of(dataset, int(index)) for index in train[evenly_spaced(len(train), THUMBNAILS)]],
+                "Images of the training half", "lab-images", 56, height=HEIGHT)
+        if status.state in LIVE_STATES:
+            st.caption(":material/hourglass_top: The map appears when the start has been measured.")
+        return
+    watched = _watched(run)
+    epoch = epochs[-1]
+    if status.state not in LIVE_STATES and len(epochs) > 1:
+        epoch = st.select_slider("Epoch", epochs, run.kept_epoch() if status.state == "done" else epochs[-1],
+                                 key=f"lab-epoch-{run.id}", label_visibility="collapsed",
+                                 format_func=lambda number: epoch_words(run, number))
+    query = _query(watched)
+    _draw_epoch(watched, epoch, epochs, query)
+    for moment in dict.fromkeys((epochs[0], epoch)):
+        _show_neighbors(watched, moment, query, "now" if moment == epoch and epoch != epochs[0] else "before")
+
+
+def _draw_epoch(watched: Watched, epoch: int, epochs: list[int], query: int) -> None:
+    """Draw the map after an epoch, with a ring around the query and lines to its neighbors."""
+    run, live = watched.run, _live_map(watched.run.id)
+    positions = live.frame(epoch, epochs, watched.sample)
+    x, y = live.reach()
+    images = watched.images
+    near = images[nearest_rows(watched.sample(epoch), query, NEIGHBORS)]
+    layout = Layout(images, positions, f"live {run.id} {x:g} {y:g}", (-x, -y, x, y))
+    words = epoch_words(run, epoch)
+    color = _color(watched, epoch)
+    draw_map(watched.dataset, layout, color, f"{words}, {len(images):,} images", "lab-map", height=HEIGHT,
+             marks=[Ring(int(images[query]), "query", near)], legend_below=True)
+    half = "training" if watched.trained else "test"
+    st.caption(f"**{words[0].upper()}{words[1:]}:** {len(images):,} images of the {half} half. Choose an image to make "
+               "it the query.")
+
+
+def _show_neighbors(watched: Watched, epoch: int, query: int, place: str) -> None:
+    """Show the images nearest to the query after an epoch in one row, the query first."""
+    dataset, images = watched.dataset, watched.images
+    asked = int(images[query])
+    near = images[nearest_rows(watched.sample(epoch), query, NEIGHBORS)].tolist()
+    words = "before training" if epoch == 0 else epoch_words(watched.run, epoch)
+    hits = sum(mark_of(dataset, index, asked) == "hit" for index in near)
+    counted = "" if dataset.labels is None else f": {hits} of {len(near)} have its class"
+    st.caption(f"Nearest images {words}{counted}")
+    gallery(dataset, [tile_of(dataset, asked, "query"), *(tile_of(dataset, index, mark_of(dataset, index, asked))
+                                                         for index in near)],
+            f"The query and its nearest images {words}", f"lab-{place}", 44, columns=NEIGHBORS + 1)
+
+
+def _query(watched: Watched) -> int:
+    """Return the row of the query: the image that was clicked on the map or in a row, else one that can improve."""
+    key = f"lab-query-{watched.run.id}"
+    clicked = getattr(st.session_state.get("lab-map"), "picked", None)
+    if clicked is not None and int(clicked) < len(watched.images):
+        st.session_state[key] = int(clicked)
+    for place in ("lab-before", "lab-now"):
+        index = getattr(st.session_state.get(place), "picked", None)
+        row = -1 if index is None else int(rows_of(watched.images, int(index)))
+        if row >= 0:
+            st.session_state[key] = row
+    if key not in st.session_state:
+        st.session_state[key] = first_query(watched.sample(watched.run.epoch_numbers()[0]), watched.labels, NEIGHBORS)
+    return int(st.session_state[key])
+
+
+def _color(watched: Watched, epoch: int) -> Color:
+    """Return the classes, or without classes the clusters of the method after the epoch."""
+    if watched.labels is not None:
+        return Color("class", watched.labels, watched.dataset.class_names)
+    clusters = next((record for record in watched.run.explanations(epoch) if isinstance(record, Clusters)), None)
+    if clusters is None:
+        return Color("image", np.zeros(len(watched.images), dtype=np.int64), ("image",))
+    train = load_split(watched.run).train
+    names = tuple(f"cluster {number + 1}" for number in range(len(clusters.modes)))
+    return Color("cluster", clusters_of(np.asarray(clusters.labels), train, watched.images), names, none="alone")
+
+
+@st.cache_data(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)
+def _placed(run: Run) -> tuple[Integers, Integers, bool]:
+    """Return the images, their rows in the stored sample, and whether they are images of the training half."""
+    split, first = load_split(run), run.epoch_numbers()[0]
+    trained = run.epoch_trained(first)
+    if dataset_of(run).labels is None and "epsilon" in run.spec().fields and trained is not None:
+        return fixed_sample(split.train, len(trained)), np.arange(len(trained)), True
+    sample = run.sample_indices()
+    rows = np.flatnonzero(np.isin(sample, fixed_sample(split.test, JUDGED)))
+    return sample[rows], rows, False
+
+
+def _watched(run: Run) -> Watched:
+    return Watched(run, dataset_of(run), *_placed(run))
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _live_map(run_id: str) -> LiveMap:  # noqa: ARG001 (the key)
+    return LiveMap()
