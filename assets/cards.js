@@ -26,8 +26,8 @@ class Cards {
 
   // Scrolls the list alone, not the page.
   show(card) {
-    const high = this.root.clientHeight - card.offsetHeight;
-    this.root.scrollTop = Math.max(0, card.offsetTop - this.root.offsetTop - high / 2);
+    const below = card.offsetTop + card.offsetHeight - this.root.clientHeight;
+    this.root.scrollTop = below > 0 ? below + card.offsetHeight : 0;
   }
 
   build({ label, groups }) {

@@ -47,15 +47,14 @@ class LiveMap:
                 self._frames[epoch] = next_frame(sample(epoch), None if before is None else self._frames[before])
             return self._frames[epoch]
 
-    def reach(self) -> tuple[float, float]:
-        """Return half the width and half the height of a view around 0 that holds every layout so far.
 
-        They grow by halves only, so that the view moves rarely while points move with every epoch.
-        """
-        with self._lock:
-            farthest = [np.abs(frame).max(axis=0) for frame in self._frames.values()]
-        x, y = np.ceil(2 * ROOM * np.maximum(np.max(farthest, axis=0) if farthest else np.ones(2), 0.1)) / 2
-        return float(x), float(y)
+def view_of(frame: Array) -> tuple[float, float]:
+    """Return half the width and half the height of a view around 0 that holds a layout (s, 2).
+
+    They are multiples of a half, so that the view rests while points move from epoch to epoch.
+    """
+    x, y = np.ceil(2 * ROOM * np.maximum(np.abs(frame).max(axis=0), 0.1)) / 2
+    return float(x), float(y)
 
 
 def nearest_rows(sample: Array, query: int, k: int = NEIGHBORS) -> Integers:

@@ -7,26 +7,27 @@ from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.base.arrays import Array, Integers, evenly_spaced, rows_of
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.data.splits import fixed_sample
-from udml_core.exploration.live import LiveMap, clusters_of, first_query, nearest_rows
+from udml_core.exploration.live import LiveMap, clusters_of, first_query, nearest_rows, view_of
 from udml_core.numerics.explanations import Clusters
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.baselines import JUDGED
 from udml_core.runs.search import epoch_words
 from udml_core.runs.tasks import LIVE_STATES, Status
 
-from ..draw.gallery import gallery, mark_of, tile_of
+from ..draw.gallery import gallery, mark_of
 from ..maps.content import Color, Layout
 from ..maps.scatter import Ring, draw_map
 from ..shell.cached import dataset_of, load_split
 from ..shell.run_hash import RUN_HASH
 from ..shell.user_errors import show_user_errors
 from .measures import show_measures
-from .preview import HEIGHT, THUMBNAILS
+from .preview import GALLERY_HEIGHT, HEIGHT, THUMBNAILS, small_tile
 
 PARAMETER = "live"
 STARTED = "lab-live"
@@ -94,6 +95,12 @@ def leave_run() -> None:
     st.session_state.pop(STARTED, None)
 
 
+def middle_and_right() -> tuple[DeltaGenerator, DeltaGenerator]:
+    """Return the places of the picture and of the measures beside it."""
+    center, right = st.columns(WIDTHS, gap="medium")
+    return center.container(key="lab-center"), right.container(key="lab-right")
+
+
 def show_run(run: Run) -> None:
     """Show a run; while it trains, the page looks at it again and again."""
     is_live = run.status().state in LIVE_STATES
@@ -105,7 +112,7 @@ def _follow(run: Run, was_live: bool) -> None:
     status = run.status()
     if was_live and status.state not in LIVE_STATES:
         st.rerun(scope="app")
-    center, right = st.columns(WIDTHS, gap="medium")
+    center, right = middle_and_right()
     with center, show_user_errors():
         _show_training(run, status)
     with right, show_user_errors():
@@ -118,50 +125,61 @@ def _show_training(run: Run, status: Status) -> None:
     if not epochs:
         dataset = dataset_of(run)
         train = load_split(run).train
-        gallery(dataset, [tile_of(dataset, int(index)) for index in train[evenly_spaced(len(train), THUMBNAILS)]],
-                "Images of the training half", "lab-images", 56, height=HEIGHT)
+        gallery(dataset, [small_tile(dataset, int(index)) for index in train[evenly_spaced(len(train), THUMBNAILS)]],
+                "Images of the training half", "lab-images", 56, height=GALLERY_HEIGHT)
         if status.state in LIVE_STATES:
             st.caption(":material/hourglass_top: The map appears when the start has been measured.")
         return
     watched = _watched(run)
-    epoch = epochs[-1]
-    if status.state not in LIVE_STATES and len(epochs) > 1:
-        epoch = st.select_slider("Epoch", epochs, run.kept_epoch() if status.state == "done" else epochs[-1],
-                                 key=f"lab-epoch-{run.id}", label_visibility="collapsed",
-                                 format_func=lambda number: epoch_words(run, number))
+    map_place = st.container()
+    epoch = epochs[-1] if status.state in LIVE_STATES else _choose_epoch(run, epochs, status)
     query = _query(watched)
-    _draw_epoch(watched, epoch, epochs, query)
-    for moment in dict.fromkeys((epochs[0], epoch)):
-        _show_neighbors(watched, moment, query, "now" if moment == epoch and epoch != epochs[0] else "before")
+    words = _words(run, epoch, status)
+    with map_place:
+        _draw_epoch(watched, epoch, epochs, query, words)
+    if status.state in LIVE_STATES:
+        half = "training" if watched.trained else "test"
+        st.caption(f"**{words[0].upper()}{words[1:]}:** {len(watched.images):,} images of the {half} half. Choose an "
+                   "image to make it the query.")
+    _show_neighbors(watched, epochs[0], query, _words(run, epochs[0], status), "before")
+    if epoch != epochs[0]:
+        _show_neighbors(watched, epoch, query, words, "now")
 
 
-def _draw_epoch(watched: Watched, epoch: int, epochs: list[int], query: int) -> None:
+def _choose_epoch(run: Run, epochs: list[int], status: Status) -> int:
+    """Choose an epoch of a run that has ended; at first the epoch that the run keeps."""
+    if len(epochs) < 2:
+        return epochs[-1]
+    return int(st.select_slider("Epoch", epochs, run.kept_epoch() if status.state == "done" else epochs[-1],
+                                key=f"lab-epoch-{run.id}", label_visibility="collapsed",
+                                format_func=lambda number: _words(run, number, status)))
+
+
+def _words(run: Run, epoch: int, status: Status) -> str:
+    """Return the name of an epoch; the newest epoch is not the last while a run trains."""
+    return f"after epoch {epoch}" if epoch and status.state != "done" else epoch_words(run, epoch)
+
+
+def _draw_epoch(watched: Watched, epoch: int, epochs: list[int], query: int, words: str) -> None:
     """Draw the map after an epoch, with a ring around the query and lines to its neighbors."""
-    run, live = watched.run, _live_map(watched.run.id)
-    positions = live.frame(epoch, epochs, watched.sample)
-    x, y = live.reach()
-    images = watched.images
+    run, images = watched.run, watched.images
+    positions = _live_map(run.id).frame(epoch, epochs, watched.sample)
+    x, y = view_of(positions)
     near = images[nearest_rows(watched.sample(epoch), query, NEIGHBORS)]
     layout = Layout(images, positions, f"live {run.id} {x:g} {y:g}", (-x, -y, x, y))
-    words = epoch_words(run, epoch)
-    color = _color(watched, epoch)
-    draw_map(watched.dataset, layout, color, f"{words}, {len(images):,} images", "lab-map", height=HEIGHT,
-             marks=[Ring(int(images[query]), "query", near)], legend_below=True)
-    half = "training" if watched.trained else "test"
-    st.caption(f"**{words[0].upper()}{words[1:]}:** {len(images):,} images of the {half} half. Choose an image to make "
-               "it the query.")
+    draw_map(watched.dataset, layout, _color(watched, epoch), f"{words}, {len(images):,} images", "lab-map",
+             marks=[Ring(int(images[query]), "query", near)], height=HEIGHT, legend_below=True)
 
 
-def _show_neighbors(watched: Watched, epoch: int, query: int, place: str) -> None:
+def _show_neighbors(watched: Watched, epoch: int, query: int, words: str, place: str) -> None:
     """Show the images nearest to the query after an epoch in one row, the query first."""
     dataset, images = watched.dataset, watched.images
     asked = int(images[query])
     near = images[nearest_rows(watched.sample(epoch), query, NEIGHBORS)].tolist()
-    words = "before training" if epoch == 0 else epoch_words(watched.run, epoch)
     hits = sum(mark_of(dataset, index, asked) == "hit" for index in near)
-    counted = "" if dataset.labels is None else f": {hits} of {len(near)} have its class"
+    counted = "" if dataset.labels is None else f": {hits} of {len(near)} have the query's class"
     st.caption(f"Nearest images {words}{counted}")
-    gallery(dataset, [tile_of(dataset, asked, "query"), *(tile_of(dataset, index, mark_of(dataset, index, asked))
+    gallery(dataset, [small_tile(dataset, asked, "query"), *(small_tile(dataset, index, mark_of(dataset, index, asked))
                                                          for index in near)],
             f"The query and its nearest images {words}", f"lab-{place}", 44, columns=NEIGHBORS + 1)
 

@@ -78,14 +78,14 @@ def progress_line(run: Run, status: Status) -> str:
 
 
 def _show_result(run: Run) -> None:
-    """Show the main measures before and after, the verdict, and the ways on."""
+    """Show the main measures against the raw features, the verdict, and the ways on."""
     evaluation = run.evaluation() or {}
-    before, final = evaluation.get("initial") or {}, evaluation.get("final") or {}
+    raw, final = evaluation.get("frozen") or {}, evaluation.get("final") or {}
     measured = [measure for measure in MAIN_MEASURES if final.get(measure.key) is not None]
     for measure, column in zip(measured, st.columns(len(measured)) if measured else [], strict=True):
-        start = before.get(measure.key)
-        column.metric(measure.name, measure.text(final[measure.key]), help=measure.help,
-                      delta=None if start is None else f"{final[measure.key] - start:+.1f} points")
+        start = raw.get(measure.key)
+        column.metric(measure.name, measure.text(final[measure.key]), help=f"{measure.help} Below: against the raw "
+                      "features.", delta=None if start is None else f"{final[measure.key] - start:+.1f} points")
     if measured:
         st.caption(verdict(method_title(run), evaluation, run.spec().method == "frozen").sentence)
     _compare_with_example(run, final)

@@ -25,7 +25,7 @@ from udml_core.methods import find_method
 from udml_core.runs import Spec
 
 from ..draw.figures import histogram
-from ..draw.gallery import gallery, tile_of
+from ..draw.gallery import Mark, Tile, gallery, tile_of
 from ..maps.content import Color, Layout
 from ..maps.excluding import NONE
 from ..maps.scatter import draw_map
@@ -37,8 +37,12 @@ NEIGHBORS = 10
 """k of the graph of a method without clusters, whose map needs none."""
 SHOWN = 8
 THUMBNAILS = 48
-HEIGHT = 470
-"""Pixels of the map in the middle of the page, before and during training."""
+HEIGHT = "max(420px, calc(100vh - 432px))"
+"""Height of the map in the middle of the page, before and during training."""
+GALLERY_HEIGHT = 470
+"""Pixels of the images in place of the map."""
+SHORT, NO_NAME = 2, "\u00a0"
+"""Letters of a class name that a small tile shows, and what it shows in place of a longer name."""
 LONGEST_WAIT = 10.0
 """Seconds that missing features of the sample may take to be computed without a click."""
 FEW = 0.01
@@ -96,7 +100,7 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
         _show_map(shown, result, spec, dataset)
     if result is not None:
         with right, st.container(key="train-meaning"):
-            _show_meaning(result, spec, dataset)
+            _show_meaning(result, spec)
 
 
 def _show_map(shown: Drawn, result: Preview | None, spec: Spec, dataset: Dataset) -> None:
@@ -112,21 +116,29 @@ def _show_map(shown: Drawn, result: Preview | None, spec: Spec, dataset: Dataset
     layout = Layout(images, shown.positions, f"lab {spec.fingerprint[:8]} {spec.encoder.key} {spec.split} {spec.seed}")
     draw_map(dataset, layout, color, f"Before training, {len(images):,} images", "lab-map", hidden=NONE, height=HEIGHT,
              legend_below=True)
-    st.caption(f"**Before training:** {len(images):,} images of the training half, near each other where the "
-               "pretrained features agree. " + ("Colors: clusters at ε." if result is not None else
-                                                "Colors: classes." if dataset.labels is not None else ""))
+    st.caption(f"**Before training:** {len(images):,} images of the training half, laid out by "
+               f"{'their pixels' if spec.backbone == 'pixels' else 'the features of the backbone'}.")
+    if result is not None and len(result.example):
+        _show_cluster(result.example, dataset)
+
+
+def small_tile(dataset: Dataset, index: int, mark: Mark = "") -> Tile:
+    """Return a tile without a long name below it, which a small tile would cut."""
+    names = dataset.class_names if dataset.labels is not None else ("",)
+    is_short = dataset.labels is not None and max(map(len, names)) <= SHORT
+    return tile_of(dataset, int(index), mark, "" if is_short else NO_NAME)
 
 
 def _show_thumbnails(dataset: Dataset, spec: Spec) -> None:
     """Show some images of the training half in place of the map."""
     train = spec.halves(dataset, "last").train
     chosen = train[evenly_spaced(len(train), THUMBNAILS)]
-    gallery(dataset, [tile_of(dataset, int(index)) for index in chosen], "Images of the training half", "lab-images",
-            56, height=HEIGHT)
+    gallery(dataset, [small_tile(dataset, int(index)) for index in chosen], "Images of the training half", "lab-images",
+            56, height=GALLERY_HEIGHT)
 
 
-def _show_meaning(result: Preview, spec: Spec, dataset: Dataset) -> None:
-    """Show the angles of sample triplets against α, and a cluster at ε."""
+def _show_meaning(result: Preview, spec: Spec) -> None:
+    """Show the angles of sample triplets against α, and how many clusters there are at ε."""
     alpha, epsilon = float(spec.fields["alpha"]), spec.fields["epsilon"]
     if result.shape is None:
         st.info(f"At ε = {epsilon:g} there are no triplets, so this run would stop. "
@@ -144,11 +156,14 @@ def _show_meaning(result: Preview, spec: Spec, dataset: Dataset) -> None:
                 f"{counted(statistics.singletons, 'image')} alone, {largest:,} images in the largest",
                 help="ε decides which images share a cluster. A triplet is an anchor, a positive of the same cluster "
                      "and a negative of another cluster; training corrects triplets beyond α.")
-    if len(result.example):
-        gallery(dataset, [tile_of(dataset, int(index)) for index in result.example[:SHOWN]],
-                "Images of one cluster", "train-cluster", 52, columns=4)
-        below = "" if dataset.labels is None else ", with the class below each image"
-        st.caption(f"A cluster of median size: {_shown_of(len(result.example))}{below}.")
+
+
+def _show_cluster(example: Integers, dataset: Dataset) -> None:
+    """Show images of a cluster of median size in one row."""
+    tiles = [small_tile(dataset, int(index)) for index in example[:SHOWN]]
+    below = "" if tiles[0].badge == NO_NAME else ", each with its class below"
+    st.caption(f"A cluster of median size without the images alone: {_shown_of(len(example))}{below}")
+    gallery(dataset, tiles, "Images of one cluster", "train-cluster", 44, columns=SHOWN + 1)
 
 
 def _shown_of(count: int) -> str:

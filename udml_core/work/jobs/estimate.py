@@ -28,7 +28,7 @@ class Estimate:
         training_seconds: Time of all epochs.
         memory: Bytes.
         disk: Bytes of the features and activations that are not cached.
-        measured: Whether every time rests on earlier runs on this machine, from the start of the process to the results.
+        measured: Whether every time from the start of the process to the results rests on earlier runs on this machine.
         evaluation_seconds: Time to embed and evaluate all images after the last epoch; 0 until an evaluation of the
             data set was measured.
         start_seconds: Time to start the process, read the data set and measure it before training; 0 until measured.
@@ -79,7 +79,7 @@ def estimate(spec: Spec, dataset: Dataset) -> Estimate:
     epoch = _expected_epoch(spec, len(train)) * (epoch_speed or 1.0)
     gradients = 120 * 600 * late * spec.encoder.size**2 if method.trains_encoder else 0
     start, evaluation = measured_speed(start_kind(spec)), measured_speed(evaluation_kind(spec))
-    needed = [epoch_speed, start, evaluation, *([image_speed] if whole + early else []), *([view_speed] if views else [])]
+    needed = [epoch_speed, start, evaluation] + [image_speed] * (whole + early > 0) + [view_speed] * (views > 0)
     return Estimate((whole + (1 - late) * early) * per_image + views * per_view, epoch * method.epochs_planned,
                     600e6 + method.expected_bytes(len(train), width) + gradients,
                     4.0 * (whole + views) * width + activation_bytes(spec.encoder) * early,
