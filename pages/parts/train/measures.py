@@ -71,7 +71,7 @@ def _show_progress(run: Run, status: Status) -> None:
 
 
 def progress_line(run: Run, status: Status) -> str:
-    """Describe the state in a line; the time until the results is told where all of it was measured here."""
+    """Describe the state in a line, with the time until the results if all of it was measured on this machine."""
     if status.phase != "training" or status.state != "running":
         return state_line(run, status)
     line = f"Epoch {min(status.epoch + 1, status.epochs)} of {status.epochs}"

@@ -131,7 +131,7 @@ def start_kind(spec: Spec) -> str:
 
 def follow_kind(spec: Spec) -> str:
     """Return the kind of speed of the map and the graph that follow the evaluation."""
-    return f"follow {spec.fingerprint[:12]} {spec.device}"
+    return f"follow {spec.fingerprint[:12]} {spec.encoder.key} {spec.device}"
 
 
 def record_epoch(spec: Spec, images: int, seconds: float) -> None:
