@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from udml_core.base.arrays import Array, Integers, evenly_spaced, rows_of
+from udml_core.base.arrays import Array, Integers, rows_of
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.data.splits import fixed_sample
@@ -27,7 +27,7 @@ from ..shell.cached import dataset_of, load_split
 from ..shell.run_hash import RUN_HASH
 from ..shell.user_errors import show_user_errors
 from .measures import show_measures
-from .preview import GALLERY_HEIGHT, HEIGHT, THUMBNAILS, small_tile
+from .preview import HEIGHT, show_before, small_tile
 
 PARAMETER = "live"
 STARTED = "lab-live"
@@ -123,12 +123,9 @@ def _show_training(run: Run, status: Status) -> None:
     """Show the map and the query's neighbors after the last epoch, or after the epoch that the user chose."""
     epochs = run.epoch_numbers()
     if not epochs:
-        dataset = dataset_of(run)
-        train = load_split(run).train
-        gallery(dataset, [small_tile(dataset, int(index)) for index in train[evenly_spaced(len(train), THUMBNAILS)]],
-                "Images of the training half", "lab-images", 56, height=GALLERY_HEIGHT)
+        show_before(run.spec(), dataset_of(run))
         if status.state in LIVE_STATES:
-            st.caption(":material/hourglass_top: The map appears when the start has been measured.")
+            st.caption(":material/hourglass_top: The map of the run appears when its start has been measured.")
         return
     watched = _watched(run)
     map_place = st.container()

@@ -82,25 +82,44 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
     """
     with center:
         if not _may_compute(spec, dataset):
-            _show_thumbnails(dataset, spec)
+            show_thumbnails(dataset, spec)
             return
-        k = int(spec.fields["n_neighbors"]) if has_clusters(spec) else NEIGHBORS
-        key = (spec.fingerprint, spec.encoder.key, spec.split, spec.seed, k, spec.excluded.digest)
+        key = _key(spec)
         drawn = _draw(*key, spec, dataset)
         if not wait([drawn], PATIENCE).done:
-            _show_thumbnails(dataset, spec)
+            show_thumbnails(dataset, spec)
             _show_progress(drawn)
             return
         if drawn.exception():
             _draw.clear(*key, spec, dataset)  # the next run of the page tries again
         shown = drawn.result()
-        result = None
-        if has_clusters(spec):
-            result = preview(shown.sample, float(spec.fields["epsilon"]), float(spec.fields["gamma"]), spec.seed)
+        result = _clusters(shown, spec)
         _show_map(shown, result, spec, dataset)
     if result is not None:
         with right, st.container(key="train-meaning"):
             _show_meaning(result, spec)
+
+
+def show_before(spec: Spec, dataset: Dataset) -> None:
+    """Show the preview's map of a run that has begun, until its own map is there; images in place of a missing map."""
+    if features_path(dataset, spec.encoder).exists():
+        drawn = _draw(*_key(spec), spec, dataset)
+        if drawn.done() and not drawn.exception():
+            _show_map(drawn.result(), _clusters(drawn.result(), spec), spec, dataset)
+            return
+    show_thumbnails(dataset, spec)
+
+
+def _key(spec: Spec) -> tuple[str, str, SplitName, int, int, str]:
+    k = int(spec.fields["n_neighbors"]) if has_clusters(spec) else NEIGHBORS
+    return spec.fingerprint, spec.encoder.key, spec.split, spec.seed, k, spec.excluded.digest
+
+
+def _clusters(shown: Drawn, spec: Spec) -> Preview | None:
+    """Return the clusters and triplets at the planned ε; None for methods without them."""
+    if not has_clusters(spec):
+        return None
+    return preview(shown.sample, float(spec.fields["epsilon"]), float(spec.fields["gamma"]), spec.seed)
 
 
 def _show_map(shown: Drawn, result: Preview | None, spec: Spec, dataset: Dataset) -> None:
@@ -129,7 +148,7 @@ def small_tile(dataset: Dataset, index: int, mark: Mark = "") -> Tile:
     return tile_of(dataset, int(index), mark, "" if is_short else NO_NAME)
 
 
-def _show_thumbnails(dataset: Dataset, spec: Spec) -> None:
+def show_thumbnails(dataset: Dataset, spec: Spec) -> None:
     """Show some images of the training half in place of the map."""
     train = spec.halves(dataset, "last").train
     chosen = train[evenly_spaced(len(train), THUMBNAILS)]
