@@ -287,20 +287,20 @@ def test_the_expected_time_says_whether_it_was_measured_here(submitted: list[Spe
             "size": "9"}
     test = opened("train", **link)
     words = texts(test)
-    assert "The first run measures the time on this machine." in words
-    assert " s," not in words.split("The first run measures")[1][:80], "no number that was not measured"
+    assert "has not been measured on this machine yet" in words
+    assert " s," not in words.split("The time of such a run")[1][:90], "no number that was not measured"
     start(test)
     (spec,) = submitted
     record_speed(encoding_kind(spec), 0.01)
     record_epoch(spec, 1438, 40.0)
     record_speed(evaluation_kind(spec), 5.0)
-    assert "The first run measures" in texts(opened("train", **link)), "the start of the process was never measured"
+    assert "has not been measured" in texts(opened("train", **link)), "the start of the process was never measured"
     record_speed(start_kind(spec), 4.0)
     record_speed(follow_kind(spec), 3.0)
     words = texts(opened("train", **link))
     assert "**About 70 s**, as measured on this machine" in words
     assert "start 4 s, features 18 s, training 40 s, evaluation 5 s, first map 3 s" in words
-    assert "The first run measures" not in words
+    assert "has not been measured" not in words
 
 
 def test_a_finished_run_has_measured_its_start_its_evaluation_and_its_map(root: Path) -> None:

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 
-import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from udml_core.base.arrays import Array, Integers, rows_of
+from udml_core.base.arrays import rows_of
 from udml_core.base.errors import UserError
-from udml_core.data.dataset import Dataset
-from udml_core.data.splits import fixed_sample
-from udml_core.exploration.live import LiveMap, clusters_of, first_query, nearest_rows, view_of
-from udml_core.numerics.explanations import Clusters
+from udml_core.exploration.live import first_query, nearest_rows, view_of
 from udml_core.runs import Run, find_run, runs_folder
-from udml_core.runs.baselines import JUDGED
 from udml_core.runs.search import epoch_words
 from udml_core.runs.tasks import LIVE_STATES, Status
 
 from ..draw.gallery import gallery, mark_of
-from ..maps.content import Color, Layout
+from ..maps.content import Layout
 from ..maps.scatter import Ring, draw_map
-from ..shell.cached import dataset_of, load_split
-from ..shell.run_hash import RUN_HASH
+from ..shell.cached import dataset_of
 from ..shell.user_errors import show_user_errors
 from .measures import show_measures
 from .preview import HEIGHT, show_before, small_tile
+from .watched import Watched, color_of, live_map, watch_images
 
 PARAMETER = "live"
 STARTED = "lab-live"
@@ -37,37 +31,6 @@ STEP = 0.8
 NEIGHBORS = 8
 WIDTHS = [6, 3]
 """Widths of the middle and the right part of the page."""
-
-
-@dataclass(frozen=True)
-class Watched:
-    """The images whose embedding is stored after every epoch, as the page shows them.
-
-    Attributes:
-        run: The run.
-        dataset: Its data set.
-        images: Data set indices (s,), ascending.
-        rows: Their rows in the stored sample, (s,).
-        trained: Whether they are images of the training half, which have clusters; else of the test half.
-    """
-
-    run: Run
-    dataset: Dataset
-    images: Integers
-    rows: Integers
-    trained: bool
-
-    @property
-    def labels(self) -> Array | None:
-        """Classes (s,); None without classes."""
-        return None if self.dataset.labels is None else self.dataset.labels[self.images]
-
-    def sample(self, epoch: int) -> Array:
-        """Read the embedding (s, d) after an epoch."""
-        stored = self.run.epoch_trained(epoch) if self.trained else self.run.epoch_sample(epoch)
-        if stored is None:
-            raise UserError(f"The embedding of the training images after epoch {epoch} is missing. Start a new run.")
-        return stored[self.rows]
 
 
 def watched_run() -> Run | None:
@@ -127,7 +90,7 @@ def _show_training(run: Run, status: Status) -> None:
         if status.state in LIVE_STATES:
             st.caption(":material/hourglass_top: The map of the run appears when its start has been measured.")
         return
-    watched = _watched(run)
+    watched = watch_images(run)
     map_place = st.container()
     epoch = epochs[-1] if status.state in LIVE_STATES else _choose_epoch(run, epochs, status)
     query = _query(watched)
@@ -160,11 +123,11 @@ def _words(run: Run, epoch: int, status: Status) -> str:
 def _draw_epoch(watched: Watched, epoch: int, epochs: list[int], query: int, words: str) -> None:
     """Draw the map after an epoch, with a ring around the query and lines to its neighbors."""
     run, images = watched.run, watched.images
-    positions = _live_map(run.id).frame(epoch, epochs, watched.sample)
+    positions = live_map(run.id).frame(epoch, epochs, watched.sample)
     x, y = view_of(positions)
     near = images[nearest_rows(watched.sample(epoch), query, NEIGHBORS)]
     layout = Layout(images, positions, f"live {run.id} {x:g} {y:g}", (-x, -y, x, y))
-    draw_map(watched.dataset, layout, _color(watched, epoch), f"{words}, {len(images):,} images", "lab-map",
+    draw_map(watched.dataset, layout, color_of(watched, epoch), f"{words}, {len(images):,} images", "lab-map",
              marks=[Ring(int(images[query]), "query", near)], height=HEIGHT, legend_below=True)
 
 
@@ -195,36 +158,3 @@ def _query(watched: Watched) -> int:
     if key not in st.session_state:
         st.session_state[key] = first_query(watched.sample(watched.run.epoch_numbers()[0]), watched.labels, NEIGHBORS)
     return int(st.session_state[key])
-
-
-def _color(watched: Watched, epoch: int) -> Color:
-    """Return the classes, or without classes the clusters of the method after the epoch."""
-    if watched.labels is not None:
-        return Color("class", watched.labels, watched.dataset.class_names)
-    clusters = next((record for record in watched.run.explanations(epoch) if isinstance(record, Clusters)), None)
-    if clusters is None:
-        return Color("image", np.zeros(len(watched.images), dtype=np.int64), ("image",))
-    train = load_split(watched.run).train
-    names = tuple(f"cluster {number + 1}" for number in range(len(clusters.modes)))
-    return Color("cluster", clusters_of(np.asarray(clusters.labels), train, watched.images), names, none="alone")
-
-
-@st.cache_data(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)
-def _placed(run: Run) -> tuple[Integers, Integers, bool]:
-    """Return the images, their rows in the stored sample, and whether they are images of the training half."""
-    split, first = load_split(run), run.epoch_numbers()[0]
-    trained = run.epoch_trained(first)
-    if dataset_of(run).labels is None and "epsilon" in run.spec().fields and trained is not None:
-        return fixed_sample(split.train, len(trained)), np.arange(len(trained)), True
-    sample = run.sample_indices()
-    rows = np.flatnonzero(np.isin(sample, fixed_sample(split.test, JUDGED)))
-    return sample[rows], rows, False
-
-
-def _watched(run: Run) -> Watched:
-    return Watched(run, dataset_of(run), *_placed(run))
-
-
-@st.cache_resource(max_entries=8, show_spinner=False)
-def _live_map(run_id: str) -> LiveMap:  # noqa: ARG001 (the key)
-    return LiveMap()

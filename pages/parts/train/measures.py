@@ -88,8 +88,8 @@ def _show_result(run: Run) -> None:
         start = raw.get(measure.key)
         column.metric(measure.name, measure.text(final[measure.key]), help=f"{measure.help} Below: against the raw "
                       "features.", delta=None if start is None else f"{final[measure.key] - start:+.1f} points")
-    if measured:
-        st.caption(verdict(method_title(run), evaluation, run.spec().method == "frozen").sentence)
+    st.caption(verdict(method_title(run), evaluation, run.spec().method == "frozen").sentence if measured else
+               "These images have no classes, so there is no MAP@R. Runs shows a second opinion without labels.")
     _compare_with_example(run, final)
     with st.container(horizontal=True, gap="small", key="lab-ways"):
         for view, label, icon in (("retrieval", "Search", "image_search"), ("explore", "Explore", "explore"),
