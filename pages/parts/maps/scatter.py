@@ -80,7 +80,7 @@ def current_ring(layout: Layout, image: int | None, most: int | None = None, end
 
 def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: str, *, marks: Sequence[Ring] = (),
              hidden: Array = NONE, segments: Array | None = None, placed: Sequence[Mapping[str, Any]] = (),
-             height: int = 560, linked: bool = False, images: bool = True, grid: ImageGrid | None = None,
+             height: int | str = 560, linked: bool = False, images: bool = True, grid: ImageGrid | None = None,
              legend_below: bool = False) -> int | None:
     """Draw a map or an image grid with the data set's selection.
 
@@ -97,7 +97,7 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
         hidden: Data set indices of the images that are not drawn.
         segments: Pairs of rows to join by a line, (s, 2), such as an ascent forest.
         placed: {at: [x, y], word} for new images, which are not points.
-        height: Height in pixels.
+        height: Height in pixels, or a CSS length.
         linked: Whether another map on the page shows the same selection.
         images: Whether the points have images to show.
         grid: The image grid to draw; `layout` must then come from `grid_layout`.
