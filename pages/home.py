@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.parts.draw.gallery import gallery, tile_of
-from pages.parts.home.doors import show_doors, show_first_run
+from pages.parts.home.doors import show_doors
 from pages.parts.home.instrument import run_to_play, show_about, show_instrument
 from pages.parts.home.listing import show_examples_with_points, show_newest_runs
 from pages.parts.shell.cached import load_dataset
@@ -25,7 +25,6 @@ def show_sample() -> None:
                           "Sample images of the default data set", "home-gallery", side=64)
         if clicked is not None:
             open_search(dataset, clicked)
-    show_first_run()
 
 
 def show_training(run: Run | None) -> bool:
@@ -48,12 +47,13 @@ with st.container(key="home"):
         about = st.container(width="content")
     with st.container(key="home-intro"):
         st.markdown("Find similar images **with few labels or none**, and see what a model learned and why.")
-    if show_training(played) and played is not None:
+    is_shown = show_training(played)
+    if played is not None and is_shown:
         with about:
             show_about(played)
     else:
         show_sample()
     show_doors()
     with st.container(key="home-newest"):
-        show_newest_runs([run for run in all_runs if not run.is_example])
+        show_newest_runs([run for run in all_runs if not run.is_example], offers_first=not is_shown)
         show_examples_with_points([run for run in all_runs if run.is_example])

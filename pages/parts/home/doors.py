@@ -37,8 +37,7 @@ def show_doors() -> None:
 
 def show_first_run() -> None:
     """Show the button that trains the default run."""
-    st.write("No run of your own yet. The first one trains RPML on 1,797 handwritten digits that come with the app, "
-             "without labels.")
+    st.write("Start with 1,797 handwritten digits that come with the app: RPML trains on them without labels.")
     if st.button("Train RPML now", icon=":material/play_arrow:"):
         with show_user_errors():
             run = jobs.submit(jobs.plan(jobs.FIRST_RUN, load_dataset(jobs.FIRST_RUN.dataset)), runs_folder())
