@@ -47,13 +47,12 @@ with st.container(key="home"):
         about = st.container(width="content")
     with st.container(key="home-intro"):
         st.markdown("Find similar images **with few labels or none**, and see what a model learned and why.")
-    is_shown = show_training(played)
-    if played is not None and is_shown:
+    if show_training(played) and played is not None:
         with about:
             show_about(played)
     else:
         show_sample()
     show_doors()
     with st.container(key="home-newest"):
-        show_newest_runs([run for run in all_runs if not run.is_example], offers_first=not is_shown)
+        show_newest_runs([run for run in all_runs if not run.is_example])
         show_examples_with_points([run for run in all_runs if run.is_example])

@@ -15,6 +15,7 @@ from udml_core.runs import runs_folder
 from udml_core.work import jobs
 from udml_core.work.jobs.auditing import audit_import
 
+from ..data.computed import begin_browsing
 from ..data.importing import choose_level
 from ..shell.cached import load_dataset
 from ..shell.user_errors import show_user_errors
@@ -37,15 +38,17 @@ def show_doors() -> None:
 
 def show_first_run() -> None:
     """Show the button that trains the default run."""
-    st.write("Start with 1,797 handwritten digits that come with the app: RPML trains on them without labels.")
-    if st.button("Train RPML now", icon=":material/play_arrow:"):
+    with st.container(horizontal=True, vertical_alignment="center"):
+        clicked = st.button("Train RPML now", icon=":material/play_arrow:")
+        st.caption("on 1,797 handwritten digits that come with the app, without labels", width="content")
+    if clicked:
         with show_user_errors():
             run = jobs.submit(jobs.plan(jobs.FIRST_RUN, load_dataset(jobs.FIRST_RUN.dataset)), runs_folder())
             open_view("runs", query_params={"run": run.id})
 
 
 def _import_files() -> None:
-    """Import dropped images, choose the folders that are the classes, and offer to find the best search of them."""
+    """Import dropped images, choose the folders that are the classes, and open the images, where search begins."""
     files = st.file_uploader("Drop a folder with images", type=sorted(ending[1:] for ending in ENDINGS),
                              accept_multiple_files="directory", key="home-upload")
     if not files:
@@ -54,20 +57,21 @@ def _import_files() -> None:
     level = None
     if _has_levels(folder):
         level = choose_level(folder)
-        if not st.button("Find the best search", type="primary", icon=":material/trophy:", key="home-advice"):
+        if not st.button("Search these images", type="primary", icon=":material/image_search:", key="home-search"):
             return
     name = name_with_level(folder, level)
     dataset = load_dataset(name)
     catalog.remember(name)
     audit_import(dataset, runs_folder())
-    open_view("data", query_params={"dataset": name, "view": "advice"})
+    begin_browsing(dataset)
+    open_view("data", query_params={"dataset": name})
 
 
 def _imported(files: Sequence[UploadedFile]) -> str:
     """Return the name of the data set of dropped files, which are stored once."""
     dropped = tuple(file.file_id for file in files)
     if st.session_state.get("home-dropped", ((), ""))[0] != dropped:
-        name = PurePosixPath(files[0].name).parts[0] if "/" in files[0].name else "My images"
+        name = catalog.free_name(PurePosixPath(files[0].name).parts[0] if "/" in files[0].name else "My images")
         with st.spinner(f"Importing {len(files):,} files …"):
             folder = catalog.import_files(name, ((file.name, file.getvalue()) for file in files))
             st.session_state["home-dropped"] = (dropped, catalog.find(str(folder)).name)

@@ -28,21 +28,19 @@ def show_live_runs() -> None:
         live_panel(run, "home")
 
 
-def show_newest_runs(runs: list[Run], offers_first: bool = False) -> None:
-    """Show the newest runs of the user, those in progress first.
+def show_newest_runs(runs: list[Run]) -> None:
+    """Show the newest runs of the user, those in progress first, and the button that trains the default run.
 
     Args:
-        runs: The user's runs, the newest first; without any, the button that trains the first one is shown.
-        offers_first: Whether that button is shown in any case.
+        runs: The user's runs, the newest first.
     """
     st.subheader("Newest runs")
-    if not runs or offers_first:
-        show_first_run()
     if any(run.status().state in LIVE_STATES for run in runs):
         show_live_runs()
     ended = [run for run in runs[:MOST_SHOWN * 4] if run.status().state not in LIVE_STATES]
     for run in ended[:MOST_SHOWN]:
         _show_ended_run(run)
+    show_first_run()
 
 
 def show_examples_with_points(examples: list[Run]) -> None:
