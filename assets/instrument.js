@@ -218,6 +218,7 @@ class Instrument {
     const side = fits < LEAST_THUMB ? 0 : Math.min(MOST_THUMB, fits, (this.sideOfAll(width, height) || 34) * this.camera.zoom);
     if (Boolean(side) !== Boolean(this.thumb)) { this.thumb = side; this.drawLegend(); }
     this.thumb = side;
+    this.root.dataset.marks = side ? "images" : "points";
     for (const row of visible) {
       const [x, y] = this.spots[row];
       if (!side || !this.drawInk(pen, row, x, y, side)) {

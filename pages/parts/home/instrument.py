@@ -53,7 +53,7 @@ HTML = """<div class="instrument" role="group">
 <div class="actions"><button type="button" class="other">Another</button>
 <button type="button" class="search">Search</button><button type="button" class="open">Explore</button></div></div>
 <div class="rows"><div class="earlier"><small></small><div class="tiles" role="group"
-  aria-label="The nearest images of the query before training"></div></div>
+  aria-label="The nearest images before training"></div></div>
 <div class="later"><small></small><div class="tiles" role="group" aria-label="The nearest images of the query"></div>
 </div><div class="meanings"><span class="hit">hit: same class</span>
 <span class="miss">miss: other class</span><i class="pool"></i></div></div>

@@ -70,6 +70,7 @@ def _row(run: Run, words: str) -> None:
     with st.container(border=True):
         text, link = st.columns([5, 1], vertical_alignment="center")
         text.markdown(f"{ICONS[state]} **{escaped(run_title(run))}**  \n{words}")
-        page, label = ("retrieval", "Search") if state == "done" else ("runs", "Details")
+        page, label, icon = (("retrieval", "Search", ":material/image_search:") if state == "done"
+                             else ("runs", "Details", ":material/monitoring:"))
         with link:
-            view_link(page, label=label, query_params={"run": run.id})
+            view_link(page, label=label, icon=icon, query_params={"run": run.id})
