@@ -104,7 +104,7 @@ def test_the_button_on_home_trains_the_default_and_the_run_can_be_searched(app: 
     expect(page.get_by_text("Mean weight of a triplet").first).to_be_visible(timeout=6 * MINUTE)
     assert until(run, "done", "failed") == "done", run.status().message
     page.get_by_test_id("stPageLink").get_by_text("Search", exact=True).first.click()
-    page.wait_for_url(re.compile(r"/retrieval"))
+    page.wait_for_url(re.compile(r"/search"))
     gallery = page.get_by_role("group", name="Sample queries")
     gallery.get_by_role("button").nth(4).click()
     page.wait_for_url(re.compile(r"add=\d+"))
