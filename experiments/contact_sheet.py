@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from experiments.latency import ISIF, NML, PLM, RPML, SSDML
 from experiments.real_server import FLAGS, find_browser, serving
 
-RUNS = {"home": RPML, "explore": RPML, "map": RPML, "grid": ISIF, "retrieval": ISIF, "refine": ISIF, "clusters": RPML,
+RUNS = {"home": RPML, "explore": RPML, "retrieval": ISIF, "refine": ISIF, "clusters": RPML,
         "neighborhoods": PLM, "triplets": RPML, "instances": ISIF, "affinity": SSDML, "labels": SSDML, "pairs": NML,
         "runs": RPML, "compare": RPML, "data": "", "train": "", "results": "", "learn": ""}
 """Page: the example that shows it best."""

@@ -25,6 +25,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from experiments.real_server import FLAGS, find_browser, serving
 from experiments.recording import provenance, record_parser
+from pages.parts.shell.views import VIEWS, page_of, views_of
 from udml_core.data import catalog
 from udml_core.runs import create_run
 from udml_core.work import jobs, sweeps
@@ -144,8 +145,6 @@ INTERACTIONS: dict[str, tuple[str, str, Act]] = {
     "train": (RPML, "move α", press_slider),
     "runs": (RPML, "open the settings and the log", click("summary:has-text('Settings and log')")),
     "explore": (PLM, "click an image on the map", click_map),
-    "map": (RPML, "click an image", click_map),
-    "grid": (RPML, "click an image", click_map),
     "retrieval": (PLM, "next query", click(".st-key-query-next button")),
     "refine": (RPML, "move the first slider", press_slider),
     "compare": (RPML, "change the part", choose_next(".st-key-compare-part")),
@@ -169,8 +168,11 @@ SWEEP: dict[str, Any] = {"data": "digits", "methods": {"pca": {"dimension": [4, 
 
 
 def follow_link(page: Page, name: str) -> None:
-    """Click a page's link in the sidebar."""
-    page.locator(f"[data-testid=stSidebarNavLink][href$='/{name}']").first.click()
+    """Click a page's link in the sidebar, which opens its first view, or another view in the control of its page."""
+    if name in views_of(page_of(name))[1:]:
+        page.locator("[class*=st-key-view-of-]").get_by_text(VIEWS[name].title, exact=True).first.click()
+    else:
+        page.locator(f"[data-testid=stSidebarNavLink][href$='/{page_of(name)}']").first.click()
 
 
 def timed(page: Page, act: Callable[[], None]) -> tuple[float, float] | None:
@@ -189,7 +191,9 @@ def timed(page: Page, act: Callable[[], None]) -> tuple[float, float] | None:
 def measure(page: Page, name: str) -> dict[str, float]:
     """Return the medians of visits and of the interaction of a page."""
     run, _, act = INTERACTIONS[name]
-    page.goto(f"/{'map' if name == 'results' else 'results'}?run={run}")
+    first, *others = views_of(page_of(name)) or [name]
+    other = first if name in others else "explore" if name == "results" else "results"
+    page.goto(f"/{page_of(other)}?run={run}")
     page.wait_for_selector("h1")
     page.wait_for_timeout(2000)
     page.evaluate(WATCH)
@@ -198,7 +202,7 @@ def measure(page: Page, name: str) -> dict[str, float]:
         if took := timed(page, lambda: follow_link(page, name)):
             visits.append(took[1])
         if visit < VISITS - 1:
-            timed(page, lambda: follow_link(page, "map" if name == "results" else "results"))
+            timed(page, lambda: follow_link(page, other))
     page.wait_for_timeout(1500)  # background work of the visit, such as a warm-up, is over
     answers = []
     for turn in range(ROUNDS):

@@ -90,7 +90,7 @@ def walk(recorder: Recorder, page: Page, url: str) -> None:
     recorder.keep("after training")
     page.get_by_role("link", name="Browse: search with any image").click()
     page.get_by_role("group", name="The 10 nearest images, after training").wait_for()
-    recorder.keep("Retrieval: the query that training changed most, before and after")
+    recorder.keep("Search: the query that training changed most, before and after")
 
 
 def main(out: Path) -> None:

@@ -1,5 +1,5 @@
 """Explore: what a run learned, and why."""
 
-from pages.parts.shell.views import show_view
+from pages.parts.shell.view_bar import show_view
 
 show_view("explore")

@@ -1,5 +1,5 @@
 """Label: assign classes to images, and mark pairs."""
 
-from pages.parts.shell.views import show_view
+from pages.parts.shell.view_bar import show_view
 
 show_view("label")

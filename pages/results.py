@@ -1,5 +1,5 @@
 """Results: this project's measurements, beside the papers'."""
 
-from pages.parts.shell.views import show_view
+from pages.parts.shell.view_bar import show_view
 
 show_view("results")

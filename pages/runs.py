@@ -1,5 +1,5 @@
 """Runs: all runs, and two to six of them side by side."""
 
-from pages.parts.shell.views import show_view
+from pages.parts.shell.view_bar import show_view
 
 show_view("runs")

@@ -152,7 +152,7 @@ const LESSON = {
     <b>Continuity</b> exchanges the roles: a lost true neighbor costs its rank on the map minus k.</p>`,
   fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. Small groups appear, but the pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a third here, and more than half on every map of the digits.",
   takeaway: "Believe a group on a map only if its members are true neighbors, and if the group stays when you change the setting.",
-  open: { page: "map", label: "the maps of a run and their distortion", query: () => ({ color: "trustworthiness" }) },
+  open: { page: "explore", label: "the maps of a run and their distortion", query: () => ({ color: "trustworthiness" }) },
   after: {
     text: "A UMAP map of customers shows two islands, far apart. What follows?",
     choices: ["The two groups are very different, because the gap is wide", "Nothing yet: check true neighbors and other settings", "UMAP is wrong, because t-SNE would show one island"],

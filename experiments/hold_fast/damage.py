@@ -37,7 +37,7 @@ from udml_core.work.workers import analyse as analysis_worker
 KINDS = ("empty", "half", "zeros", "text", "pickle", "folder", "pipe", "huge", "missing")
 FURTHER_KINDS = (*KINDS, "link", "noise", "list", "object", "nested", "dtype", "rows", "columns", "flat")
 METHODS = ("rpml", "plm", "ssdml", "pslr", "lrml")
-PAGES = ("home", "runs", "compare", "explore", "map", "grid", "clusters", "neighborhoods", "instances", "triplets",
+PAGES = ("home", "runs", "compare", "explore", "clusters", "neighborhoods", "instances", "triplets",
          "affinity", "retrieval", "refine", "labels", "pairs")
 
 

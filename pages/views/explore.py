@@ -1,19 +1,24 @@
-"""Explore: one run on one page, with a map and panels linked by one image."""
+"""The map of a run, and panels on the current image beside it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
+from pages.parts.clusters.picture import cluster_color
 from pages.parts.draw.pictures import picture
-from pages.parts.draw.run_header import header_place, run_header
-from pages.parts.explore.map_view import KEY, draw_layout, show_facts, shown_images
-from pages.parts.explore.panels import pick_panel
+from pages.parts.draw.run_header import header_place
+from pages.parts.explore.around import show_below, show_menus
+from pages.parts.explore.cluster import pick_clustering
+from pages.parts.explore.map_view import draw_maps, follow_clicks, show_facts, shown_images
+from pages.parts.explore.panels import pick_panel, shows_clusters
+from pages.parts.explore.toolbar import choose_map
 from pages.parts.explore.workbench import Workbench, interesting_images, show_another
-from pages.parts.maps.choosing import pick_frame
-from pages.parts.maps.coloring import pick_color
+from pages.parts.maps.choosing import announce_maps
 from pages.parts.maps.excluding import PARAMETER as EXCLUDED
-from pages.parts.maps.images import announce_missing, follow_click
-from pages.parts.maps.layouts import pick_any_layout
+from pages.parts.maps.images import announce_missing, pick_clicked
+from pages.parts.maps.second_map import changed_neighborhoods
 from pages.parts.shell.analyses import show_analysis_progress
 from pages.parts.shell.cached import dataset_of, load_retrieval
 from pages.parts.shell.interesting import current_image
@@ -22,9 +27,8 @@ from pages.parts.shell.selection import selection
 from pages.parts.shell.undo import undo_buttons
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.runs import Run
-from udml_core.runs.search import frame_words
 
-PANEL_HEIGHT = 650
+PANEL_HEIGHT = 510
 
 
 def show_focus(bench: Workbench) -> None:
@@ -49,33 +53,36 @@ def show_focus(bench: Workbench) -> None:
 @fragment
 def explore(run: Run) -> None:
     """Show the map and the panel, which share the current image, the selection and the epoch."""
+    # The places come first: reading from a cache leaves an empty element, which must not move what follows.
+    header, tools, body, below = header_place(), st.container(), st.container(), st.container()
     dataset = dataset_of(run)
-    header = header_place()
-    left, right = st.columns([57, 43], gap="small")
+    with tools:
+        choice = choose_map(run, header)
+        clustering = pick_clustering(run) if shows_clusters() else None
+    clicked_map = follow_clicks(choice)
+    if clustering is not None:
+        choice = replace(choice, color=cluster_color(clustering, choice.shown.projection.indices))
+    bench = Workbench(run, dataset, current_image(run, dataset), choice.frame, clustering)
+    selected = selection(dataset)
+    left, right = body.columns([62, 38] if choice.other is None else [70, 30], gap="small")
     with left:
-        with st.container(horizontal=True, vertical_alignment="center", gap="small", key="explore-toolbar"):
-            layout = pick_any_layout(run)
-            color_place = st.container(width="content")
-        with st.container(key="explore-cursor"):  # a line of its own right above the map, whose main control it is
-            frame = layout.frames[pick_frame(run, layout.frames, layout.start(run), "Epoch",
-                                             f"explore-epoch-{layout.id}", buttons="explore-frame")]
-        run_header(run, frame_words(frame, run), header)  # before the map is loaded, so that nothing moves later
-        shown = layout.load(run, frame)
-        with color_place:
-            color = pick_color(shown, "Color", 180, "explore-color")
-        clicked_map = follow_click(KEY, shown_images(layout, shown, frame))
-        bench = Workbench(run, dataset, current_image(run, dataset), frame)
-        selected = selection(dataset)
-        draw_layout(bench, layout, shown, color)
+        draw_maps(bench, choice)
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            show_facts(layout, shown)
+            show_facts(choice)
             undo_buttons(dataset, "explore", parameters=(EXCLUDED,))
-        announce_missing(dataset, bench.focus, shown_images(layout, shown, frame))
+        announce_missing(dataset, bench.focus, shown_images(choice))
+        clicks = [] if choice.other is None else [changed_neighborhoods(choice.shown, choice.other)]
     with right:
         show_focus(bench)
         panel = pick_panel(bench, selected, clicked_map)
         with st.container(height=PANEL_HEIGHT, border=True, gap="xsmall", key="explore-details"), show_user_errors():
             panel.draw(bench)
+    with below:
+        announce_maps(run, choice.layout.id, f"explore-map-{run.id}")
+        clicks += show_below(choice)
+        with st.container(horizontal=True, gap="small"):
+            show_menus(choice, selected)
+    pick_clicked(clicks)
 
 
 def draw() -> None:

@@ -76,7 +76,7 @@ def show_links(current: ChosenImage) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Show a random image", icon=":material/shuffle:", key="instance-another", on_click=pick_random_image,
                   args=(current.split,))
-        view_link("map", label="Map", icon=":material/scatter_plot:",
+        view_link("explore", label="Map", icon=":material/scatter_plot:",
                      query_params={"run": current.run.id, "picked": str(current.index)})
 
 
@@ -93,7 +93,7 @@ def show_uncertainty(current: ChosenImage) -> None:
         own = sigma[row]
         st.markdown(f"**Uncertainty σ = {own:.4g}**, lower than that of {100 * (sigma > own).mean():.1f} % of the "
                     "training images.")
-        view_link("map", label="Show σ of all images on the map", icon=":material/scatter_plot:",
+        view_link("explore", label="Show σ of all images on the map", icon=":material/scatter_plot:",
                      query_params={"run": current.run.id, "color": "uncertainty"})
 
 

@@ -90,7 +90,7 @@ def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_first_link_to_a_page_is_answered_by_the_app(app: App, page: Page) -> None:
     page.goto("/train")
     settle(page)
-    expect(page.get_by_role("link", name="Retrieval")).to_be_visible()
+    expect(page.get_by_role("link", name="Search")).to_be_visible()
     expect(page.get_by_role("link", name="app")).to_have_count(0)
 
 
@@ -188,12 +188,12 @@ def test_back_needs_one_press_a_page_and_keys_search(page: Page, finished: Run) 
     page.goto("/")
     page.wait_for_function("Boolean(window.udmlHistory)")
     settle(page)
-    for name in ("Retrieval", "Data"):
+    for name in ("Search", "Data"):
         page.get_by_test_id("stSidebarNav").get_by_role("link", name=name, exact=True).click()
         page.wait_for_url(re.compile(f"/{name.lower()}.*(run|dataset)="))
         settle(page)
     page.go_back()
-    page.wait_for_url(re.compile("/retrieval"))
+    page.wait_for_url(re.compile("/search"))
     settle(page)
     assert "dataset=" not in page.url, "the parameters of Data stay on Data"
     page.go_back()
@@ -206,7 +206,7 @@ def test_back_needs_one_press_a_page_and_keys_search(page: Page, finished: Run) 
     page.keyboard.press("/")
     page.get_by_role("combobox", name="Search for a page, a run or an image").fill(number := finished.id[6:8])
     page.keyboard.press("Enter")  # A short number means an image, although the run's id has these digits too.
-    page.wait_for_url(re.compile(rf"/retrieval.*add={int(number)}\b"))
+    page.wait_for_url(re.compile(rf"/search.*add={int(number)}\b"))
     settle(page)
 
 

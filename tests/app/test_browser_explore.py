@@ -122,7 +122,7 @@ def _keep_the_image_on_reload_and_in_depth(page: Page) -> None:
     expect(current).to_have_attribute("alt", shown or "")
     picked = parameter(page, "picked")
     page.get_by_role("link", name="Open in depth").click()
-    page.wait_for_url("**/neighborhoods?**")
+    page.wait_for_url("**/explore?tool=neighborhoods**")
     assert parameter(page, "picked") == picked
     expect(page.get_by_text((shown or "").removeprefix("Current image: ")).first).to_be_visible()
     page.go_back()
@@ -137,7 +137,7 @@ def _fill_the_panel_with_a_lasso(page: Page) -> None:
     for action in ("Label", "Search", "CSV"):
         expect(page.get_by_text(action, exact=True).first).to_be_visible()
     before = parameter(page, "picked")
-    tiles.nth(1).click()
+    tiles.nth(1).dblclick()
     page.wait_for_url(lambda url: f"picked={before}&" not in f"{url}&")
     page.get_by_role("button", name="Clear", exact=True).first.click()
     expect(tiles).to_have_count(0)

@@ -33,7 +33,7 @@ def test_a_reader_walks_from_the_path_through_a_lesson_to_the_page_on_clusters(p
     page.reload()
     expect(page.get_by_role("slider")).to_have_attribute("aria-valuetext", "0.35")
     page.get_by_role("button", name="Try it on your data").click()
-    page.wait_for_url(re.compile(r"/clusters\?.*epsilon=0\.35"))
+    page.wait_for_url(re.compile(r"tool=clusters.*epsilon=0\.35"))
     settle(page)
 
 

@@ -29,7 +29,7 @@ def changed(places: Path) -> dict[str, Run]:
 
 
 @pytest.mark.parametrize(("page", "method"), [
-    ("labels", "rpml"), ("affinity", "rpml"), ("clusters", "rpml"), ("triplets", "rpml"), ("map", "rpml"),
+    ("labels", "rpml"), ("affinity", "rpml"), ("clusters", "rpml"), ("triplets", "rpml"), ("explore", "rpml"),
     ("instances", "rpml"), ("neighborhoods", "plm")])
 def test_pages_show_an_error_and_no_image_when_the_images_changed(page: str, method: str,
                                                                  changed: dict[str, Run]) -> None:

@@ -43,17 +43,17 @@ def test_a_run_that_finishes_replaces_neither_a_linked_comparison_nor_the_run_in
         test.run()
         assert compared(test) == [pair[1].id, pair[0].id]
         assert shown(test) == pair[0].id
-    for page in ("retrieval", "home", "map", "compare"):
+    for page in ("retrieval", "home", "explore", "compare"):
         assert shown(go(test, page)) == pair[0].id, page
     test.sidebar.selectbox(key="choose-run").set_value(newer.id).run()
     assert compared(test)[0] == newer.id, "the user's own choice starts a new comparison"
 
 
-@pytest.mark.parametrize("page", ["home", "retrieval", "grid"])
+@pytest.mark.parametrize("page", ["home", "retrieval", "explore"])
 def test_the_first_run_that_a_page_shows_is_kept(page: str, pair: list[Run]) -> None:
     test = opened(page)
     finish_another(pair[0])
-    assert shown(go(test, "map")) == pair[0].id
+    assert shown(go(test, "explore")) == pair[0].id
 
 
 def test_the_current_image_is_the_query(pair: list[Run]) -> None:

@@ -37,7 +37,7 @@ from udml_core.work.exporting import export
 from udml_core.work.workers import analyse as analyse_worker
 from udml_core.work.workers import train as worker
 
-PAGES = ("home", "data", "labels", "train", "runs", "compare", "explore", "map", "grid", "clusters", "neighborhoods",
+PAGES = ("home", "data", "labels", "train", "runs", "compare", "explore", "clusters", "neighborhoods",
          "instances", "triplets", "affinity", "pairs", "retrieval", "refine")
 pytestmark = pytest.mark.usefixtures("own_places")
 
@@ -101,8 +101,8 @@ def test_a_page_opens_with_a_run_on_embeddings(page: str, run: Run, digits_run: 
 
 
 def test_a_map_is_colored_by_a_column_of_the_table(run: Run) -> None:
-    test = opened("map", run=run.id, color="column: ink")
-    box = test.selectbox(key="choose-color")
+    test = opened("explore", run=run.id, color="column: ink")
+    box = test.selectbox(key="explore-color")
     assert (box.value, "column: label" in box.options) == ("column: ink", False)
     shown = load_map(run, list_analyses(run, PCA)[0].id, 0)
     color = colorings(shown)["column: ink"]()
@@ -113,12 +113,12 @@ def test_a_map_is_colored_by_a_column_of_the_table(run: Run) -> None:
 def test_a_column_filters_the_map_and_the_search(run: Run) -> None:
     ink = load_digits().images.sum(axis=(1, 2))
     few = int(((ink >= 300) & (ink <= 350)).sum())
-    for page in ("map", "retrieval"):
-        test = opened(page, run=run.id)
+    for page in ("explore", "retrieval"):
+        test = opened(page, run=run.id, map=list_analyses(run, PCA)[0].id)
         next(box for box in test.selectbox if box.label == "Column").select("ink").run()
         next(slider for slider in test.slider if slider.label == "Values").set_range(300.0, 350.0).run()
         assert not test.exception
-        if page == "map":
+        if page == "explore":
             assert the_map(test)["count"] == few
         else:
             assert re.search(rf"\b({few - 1:,}|{few:,}) of 1,797 images searched .*filtered", texts(test))
@@ -129,9 +129,10 @@ def popovers(test: AppTest) -> set[str]:
 
 
 def test_pages_offer_nothing_that_needs_images(run: Run, digits_run: Run) -> None:
-    for page, label in (("neighborhoods", "Own image"), ("map", "Place new images")):
-        assert label in popovers(opened(page, run=digits_run.id))
-        assert label not in popovers(opened(page, run=run.id))
+    for page, label in (("neighborhoods", "Own image"), ("explore", "Place new images")):
+        for shown, is_offered in ((digits_run, True), (run, False)):
+            test = opened(page, run=shown.id, map=list_analyses(shown, PCA)[0].id)
+            assert (label in popovers(test)) == is_offered
     steps, all_steps = ({toggle.label for toggle in opened("refine", run=shown.id).toggle}
                         for shown in (run, digits_run))
     assert all_steps - steps == {"Test-time views"}

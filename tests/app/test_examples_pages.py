@@ -38,7 +38,7 @@ def _with_examples_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(("run_id", "page"), [
-    pytest.param(run_id, page, marks=() if BEST.get(page, BEST["map"]) == run_id else pytest.mark.slow)
+    pytest.param(run_id, page, marks=() if BEST.get(page, BEST["explore"]) == run_id else pytest.mark.slow)
     for run_id in EXAMPLES for page in PAGES])
 def test_an_example_opens_in_a_page(run_id: str, page: str) -> None:
     if page == "triplets" and not any(isinstance(record, Triplets) for record in EXAMPLES[run_id].explanations(1)):
@@ -66,31 +66,30 @@ def test_the_best_example_is_the_pages_own_if_it_fits() -> None:
     other = best_example("pairs", runs, lambda run: run.id != BEST["pairs"])
     assert other is not None
     assert other.id != BEST["pairs"]
-    assert best_example("map", runs, lambda _run: False) is None
-    assert best_example("map", []) is None
+    assert best_example("explore", runs, lambda _run: False) is None
+    assert best_example("explore", []) is None
 
 
 def test_a_page_without_runs_offers_an_example_and_opens_it() -> None:
     hide_examples(runs_folder())
-    test = opened("map")
+    test = opened("explore")
     assert "Train a run" in texts(test)
-    assert BEST["map"] in opened_example(test)
+    assert BEST["explore"] in opened_example(test)
     assert list_runs(runs_folder()) == example_runs()
 
 
 @pytest.mark.parametrize("page", ["affinity", "pairs"])
 def test_a_run_without_what_the_page_shows_leads_to_the_example_that_has_it(page: str) -> None:
-    test = opened(page, run=BEST["map"])
+    test = opened(page, run=BEST["explore"])
     assert BEST[page] in opened_example(test)
     assert "did not learn" not in texts(test)
     assert "open-example" not in [button.key for button in test.button]
 
 
-@pytest.mark.parametrize("page", ["map", "grid", "clusters"])
-def test_a_run_without_an_analysis_offers_to_compute_it_and_an_example(page: str, tmp_path: Path) -> None:
+def test_a_run_without_a_graph_offers_to_compute_it_and_an_example(tmp_path: Path) -> None:
     fresh = shutil.copytree(EXAMPLES[BEST["labels"]].folder, tmp_path / "runs" / "20250101-000000-ssdml-0000aa")
     shutil.rmtree(fresh / "analyses")
-    assert BEST[page] in opened_example(opened(page, run=fresh.name))
+    assert BEST["clusters"] in opened_example(opened("clusters", run=fresh.name))
 
 
 def test_compare_offers_the_examples_if_there_is_nothing_to_compare() -> None:
@@ -111,6 +110,6 @@ def opened_example(test: AppTest) -> str:
 
 def test_without_examples_a_page_says_only_how_to_train(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_EXAMPLES", "0")
-    test = opened("map")
+    test = opened("explore")
     assert "Train a run" in texts(test)
     assert "open-example" not in [button.key for button in test.button]

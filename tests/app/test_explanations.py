@@ -341,12 +341,12 @@ def test_a_triplet_is_drawn_to_scale_within_its_picture(numbers: list[float], al
 
 
 def test_a_selection_of_another_data_set_is_ignored_with_a_message(run: Run) -> None:
-    test = opened("map", run=run.id, selected="000000:1.2.3")
+    test = opened("explore", run=run.id, selected="000000:1.2.3")
     assert not test.exception
     assert "another data set" in texts(test)
     assert "3 images selected" not in texts(test)
     own = run.spec().fingerprint[:6]
-    assert "3 images selected" in texts(opened("map", run=run.id, selected=f"{own}:1.2.3"))
+    assert "3 images selected" in texts(opened("explore", run=run.id, selected=f"{own}:1.2.3", panel="selected"))
 
 
 def test_a_link_to_a_missing_run_shows_a_message(run: Run) -> None:

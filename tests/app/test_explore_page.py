@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.explore import map_view
 from pages.parts.explore.map_view import shown_images
 from pages.parts.explore.neighborhood import run_geometry
 from pages.parts.explore.panels import PANELS
+from pages.parts.explore.toolbar import MapChoice
 from pages.parts.explore.workbench import Workbench, interesting_images
+from pages.parts.maps.content import Color
 from pages.parts.maps.layouts import EPOCHS, MOVING, MapLayout
 from pages.parts.shell.epoch_images import EpochImages
 from pages.parts.shell.interesting import MOST, MOST_TEST, current_image, recorded_images
@@ -363,13 +364,34 @@ def test_selected_images_are_excluded_from_the_map_or_grid_until_all_are_shown(l
     assert components(test, "scatter")[0]["count"] == whole
 
 
-def test_a_click_on_a_map_without_excluded_images_names_the_drawn_image(
-        rpml: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_click_on_a_map_without_hidden_images_names_the_drawn_image(rpml: Run) -> None:
     layout = MapLayout("pca-now", "PCA", ("initial", "final"))
     shown = layout.load(rpml, "final")
-    every = shown_images(layout, shown, "final")
-    monkeypatch.setattr(map_view, "excluded_images", lambda _dataset: np.array([0, 4]))
-    np.testing.assert_array_equal(shown_images(layout, shown, "final"), np.setdiff1d(every, [0, 4]))
+    none = np.zeros(0, np.int64)
+    every, rest = (shown_images(MapChoice(layout, "final", shown, Color("c", none), hidden, None))
+                   for hidden in (none, np.array([0, 4])))
+    np.testing.assert_array_equal(rest, np.setdiff1d(every, [0, 4]))
+    assert len(rest) == len(every) - 2
+
+
+def test_epsilon_colors_the_map_while_the_panel_of_clusters_is_open(rpml: Run) -> None:
+    analyse.keep(rpml, plan_analysis(kind="graph"), lambda *_: None)
+
+    def colors(test: AppTest) -> dict[str, Any]:
+        return next(iter(components(test, "scatter")))["color"]
+
+    assert colors(explored(rpml))["label"] == "class"
+    counts = []
+    for epsilon in ("0.4", "0.65", "0.9"):
+        test = explored(rpml, panel="cluster", epsilon=epsilon)
+        assert not test.exception
+        assert colors(test)["label"] == "cluster"
+        words, = re.findall(r"in this cluster, of ([\d,]+) at ε = ([\d.]+)", texts(test))
+        assert words[1] == epsilon
+        counts.append(int(words[0].replace(",", "")))
+        assert deep_link(test)[1].get("epsilon") == (None if epsilon == "0.65" else epsilon)
+    assert counts == sorted(counts)
+    assert counts[0] < counts[2], "a higher ε splits clusters"
 
 
 def test_pca_is_shown_at_once_and_a_finished_map_comes_first(rpml: Run, places: Path) -> None:

@@ -233,7 +233,7 @@ def test_the_query_and_the_epoch_of_home_are_those_of_explore_and_map(done: Run,
     go(test, "explore")
     assert test.query_params["picked"] in (str(done.sample_indices()[7]), [str(done.sample_indices()[7])])
     assert "**Epoch 1** ·" in texts(test), "the neighbors belong to the epoch"
-    go(test, "map")
+    go(test, "explore")
     assert "epoch 1" in shown_frame(test), "the page Map shows the epoch as well"
     assert "**Epoch 1** ·" in texts(go(test, "explore")), "and leads back to it"
     view["epoch"] = None

@@ -218,7 +218,7 @@ def test_a_finished_run_is_shown_while_another_run_is_running(run: Run, tmp_path
 
 def test_sigma_colors_the_training_half_at_the_epoch_in_the_address(run: Run) -> None:
     (plane,) = list_analyses(run, PCA)
-    test = opened("map", run=run.id, color="uncertainty", sigma="1")
+    test = opened("explore", run=run.id, color="uncertainty", sigma="1")
     assert not test.exception
     sigma = next(record for record in run.explanations(1) if isinstance(record, Uncertainty)).sigma
     assert f"{sigma.min():.4g} to {sigma.max():.4g}" in texts(test)
@@ -233,13 +233,13 @@ def test_sigma_colors_the_training_half_at_the_epoch_in_the_address(run: Run) ->
 def test_only_runs_with_sigma_offer_it_as_a_color(unlabeled: Run) -> None:
     (plane,) = list_analyses(unlabeled, PCA)
     assert "uncertainty" not in colorings(load_map(unlabeled, plane.id, 1))
-    test = opened("map", run=unlabeled.id, color="uncertainty")
+    test = opened("explore", run=unlabeled.id, color="uncertainty")
     assert not test.exception
     assert "Most and least certain" not in texts(test)
 
 
 def test_the_map_explains_the_blur_of_sigma(neighbors: Run) -> None:
-    text = texts(opened("map", run=neighbors.id, color="uncertainty"))
+    text = texts(opened("explore", run=neighbors.id, color="uncertainty"))
     assert "no latent z" in text
     assert "neighbors" in text
 

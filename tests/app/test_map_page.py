@@ -1,4 +1,4 @@
-"""The pages Map and Grid through Streamlit's AppTest: what is shown first, the panel, and maps that finish."""
+"""The map and grid of Explore through Streamlit's AppTest: what is shown first, and maps that finish."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from pages.parts.maps.coloring import _distances, colorings
 from pages.parts.maps.content import Color, Layout
 from pages.parts.maps.excluding import without_excluded
 from pages.parts.maps.frame import load_map
-from pages.parts.maps.panel import _neighbors
 from pages.parts.maps.spreading import SPREAD
 from pages.parts.shell.cached import load_split
 from tests.app.opening import opened, texts
@@ -26,7 +25,6 @@ from udml_core.exploration import density
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis, AnalysisSpec, create_analysis, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.pca import PCA
-from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.analyses.kinds.tsne import TSNE
 from udml_core.runs.search import Frames
 from udml_core.work.jobs import follow_ups
@@ -77,7 +75,7 @@ def cursors(test: AppTest) -> list[dict[str, Any]]:
 
 def chosen(test: AppTest) -> str:
     """Return the title of the chosen map."""
-    box = test.selectbox(key="choose-map")
+    box, = (box for box in test.selectbox if box.label == "Layout")
     return box.options[box.index]
 
 
@@ -90,24 +88,24 @@ def epochs_map(run: Run) -> str:
 
 
 def test_a_better_map_is_shown_when_it_finishes_unless_the_user_chose_another(run: Run) -> None:
-    test = opened("map", run=run.id)
+    test = opened("explore", run=run.id)
     assert not test.exception
     assert chosen(test).startswith("PCA")
     finish_map(run, plan_analysis(kind="tsne"))
-    assert chosen(test.run()) == "t-SNE"
+    assert chosen(test.run()) == "t-SNE · every epoch"
     finish_map(run, plan_analysis(kind="umap"))
-    assert chosen(test.run()) == "UMAP"
+    assert chosen(test.run()) == "UMAP · every epoch"
     assert "map" not in test.query_params
-    assert chosen(opened("map", run=run.id)) == "UMAP"
+    assert chosen(opened("explore", run=run.id)) == "UMAP · every epoch"
 
 
 def test_a_map_that_the_user_did_not_start_is_announced_with_a_button(run: Run) -> None:
     finish_map(run, plan_analysis(kind="umap"))
-    test = opened("map", run=run.id)
+    test = opened("explore", run=run.id)
     assert "is ready" not in texts(test)
     finish_map(run, plan_analysis(kind="tsne"))
     test.run()
-    assert chosen(test) == "UMAP"
+    assert chosen(test) == "UMAP · every epoch"
     assert "t-SNE is ready." in texts(test)
     next(button for button in test.button if button.label == "Show it").click().run()
     assert chosen(test) == "t-SNE"
@@ -117,7 +115,7 @@ def test_a_map_that_the_user_did_not_start_is_announced_with_a_button(run: Run) 
 def test_the_menu_closes_after_starting_and_the_started_map_is_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     finish_map(run, plan_analysis(kind="umap"))
     monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
-    test = opened("map", run=run.id)
+    test = opened("explore", run=run.id)
     test.session_state["new-map"] = True
     test.button(key="new-compute").click().run()
     assert not test.exception
@@ -134,7 +132,7 @@ def test_two_layouts_of_one_map_start_at_different_embeddings(run: Run) -> None:
     for address, expected in (({}, (2, 0)), ({"frame": "0"}, (0, 2)), ({"frame": "1"}, (1, 0)),
                               ({"frame": "0.6"}, (1, 0)), ({"frame": "1.5"}, (2, 0)),
                               ({"frame": "1", "frame2": "1"}, (1, 1))):
-        test = opened("map", run=run.id, map=epochs_map(run), compare="frame", **address)
+        test = opened("explore", run=run.id, map=epochs_map(run), compare="frame", **address)
         assert not test.exception
         assert tuple(cursor["value"] for cursor in cursors(test)) == expected
         assert cursors(test)[0]["words"] == ["before training", "epoch 1", "after training"]
@@ -142,43 +140,22 @@ def test_two_layouts_of_one_map_start_at_different_embeddings(run: Run) -> None:
 
 def test_a_map_of_one_embedding_offers_no_other_of_it(run: Run) -> None:
     one = finish_map(run, plan_analysis(kind="umap", frames=("final",)))
-    test = opened("map", run=run.id, map=one.id, compare="frame")
+    test = opened("explore", run=run.id, map=one.id, compare="frame")
     assert not test.exception
     assert len(components(test, "scatter")) == 1
     assert "Another embedding" not in test.selectbox(key="choose-compare").options
 
 
-def test_the_panel_offers_actions_for_the_selection_and_the_neighbors_of_the_image(run: Run) -> None:
+def test_the_panel_of_the_selection_offers_actions(run: Run) -> None:
     token = f"{run.dataset().fingerprint[:6]}:3.7.11"
-    test = opened("map", run=run.id, map=whole_map(run), selected=token, picked="7")
+    test = opened("explore", run=run.id, map=whole_map(run), selected=token, picked="7", panel="selected")
     assert "**3 images selected**" in texts(test)
     links = {(link.label, link.proto.query_string) for link in test.get("page_link")}
-    assert ("Search", f"run={run.id}&add=3.7.11") in links
-    assert ("Search", f"run={run.id}&add=7") in links
+    assert ("Search", f"run={run.id}&gallery=all&add=3.7.11") in links
     query = next(query for label, query in links if label == "Label")
     assert f"run={run.id}" in query
     assert "3.7.11" in query
     assert [tile["id"] for tile in components(test, "gallery")[0]["tiles"]["list"]] == [3, 7, 11]
-    assert "its 10 nearest neighbors, after training" in texts(test)
-
-
-def test_the_panel_of_a_large_map_searches_the_embedding_that_the_map_shows(
-        run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    refinement = keep(run, plan_analysis(kind="refine", recipe="whiten:k=4+average:k=4"), _no_report)
-    spec = plan_analysis(kind="pca", scope="test", frames=("final", refinement.id))
-    shown = [load_map(run, keep(run, spec, _no_report).id, frame) for frame in (0, 1)]
-    images, current = shown[0].projection.indices, int(shown[0].projection.indices[9])
-    monkeypatch.setattr("pages.parts.maps.frame.LARGE", 100)
-    found = [_neighbors(each, current) for each in shown]
-    refined = refinement.result_of(Refinement).embedding
-    for neighbors, rows in zip(found, (run.embeddings("final")[images], refined), strict=True):
-        distances = np.linalg.norm(rows - rows[9], axis=1)  # in a refined embedding some images are equally far
-        half = [image for image in neighbors if image in images and image != current]
-        np.testing.assert_allclose(distances[np.searchsorted(images, half)], np.sort(distances)[1:len(half) + 1],
-                                   atol=1e-5)
-        assert len(half) > 1
-    assert found[0] != found[1]
-    assert np.isin(found[1], images).all(), "the refinement has the test half only"
 
 
 @pytest.mark.parametrize("name", ["frozen", "initial", "refined"])
@@ -194,35 +171,35 @@ def test_density_is_measured_in_the_embedding_that_the_map_shows(name: str, run:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["map", "grid"])
-def test_excluded_images_leave_the_view_until_all_are_shown_again(page: str, run: Run) -> None:
+@pytest.mark.parametrize("layout", ["", "grid-of-"])
+def test_excluded_images_leave_the_view_until_all_are_shown_again(layout: str, run: Run) -> None:
     pca = whole_map(run)
     keep(run, plan_analysis(kind="grid", source=pca, frame="final"), _no_report)
     prefix = run.dataset().fingerprint[:6]
-    test = opened(page, run=run.id, map=pca, selected=f"{prefix}:3.7.11")
+    test = opened("explore", run=run.id, map=f"{layout}{pca}", selected=f"{prefix}:3.7.11", panel="selected")
     assert the_map(test)["count"] == 1797
-    test.button(key=f"{page}-selected-exclude").click().run()
+    test.button(key="explore-exclude").click().run()
     assert not test.exception
     assert the_map(test)["count"] == 1794
     assert test.query_params["excluded"] == f"{prefix}:3.7.11"
     assert "3 images excluded from view" in texts(test)
     assert "images selected" not in texts(test)
-    test.button(key=f"{page}-undo").click().run()
+    test.button(key="explore-undo").click().run()
     assert the_map(test)["count"] == 1797
     assert "3 images selected" in texts(test)
     assert "excluded" not in test.query_params
-    assert test.button(key=f"{page}-undo").disabled
-    test.button(key=f"{page}-redo").click().run()
+    assert test.button(key="explore-undo").disabled
+    test.button(key="explore-redo").click().run()
     assert the_map(test)["count"] == 1794
-    test.button(key=f"{page}-all").click().run()
+    test.button(key="explore-map-all").click().run()
     assert the_map(test)["count"] == 1797
-    test.button(key=f"{page}-undo").click().run()
+    test.button(key="explore-undo").click().run()
     assert the_map(test)["count"] == 1794
 
 
 def test_a_link_with_exclusions_of_another_data_set_shows_all_images(run: Run) -> None:
     for token in ("000000:1.2", "nonsense", f"{run.dataset().fingerprint[:6]}:99999"):
-        assert the_map(opened("map", run=run.id, map=whole_map(run), excluded=token))["count"] == 1797
+        assert the_map(opened("explore", run=run.id, map=whole_map(run), excluded=token))["count"] == 1797
 
 
 def test_a_map_without_some_images_keeps_positions_colors_and_neighbors_together() -> None:
@@ -237,11 +214,15 @@ def test_a_map_without_some_images_keeps_positions_colors_and_neighbors_together
     assert without_excluded(layout, color, layout.indices)[0] is layout
 
 
-def test_the_grid_offers_frozen_features_once(unlabeled: Run, finished: Run) -> None:
-    for shown, choices in ((unlabeled, []), (finished, ["before training", "after training"])):
-        (pca,) = [analysis for analysis in list_analyses(shown, PCA) if analysis.spec().scope == "all"]
-        boxes = [box for box in opened("grid", run=shown.id, map=pca.id).selectbox if box.key == "grid-moment"]
-        assert [option for box in boxes for option in box.options] == choices
+def test_a_grid_that_is_not_computed_yet_is_offered(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[AnalysisSpec] = []
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
+    monkeypatch.setattr("udml_core.work.jobs.analyse", lambda _run, spec, **_: started.append(spec))
+    test = opened("explore", run=run.id, map=f"grid-of-{whole_map(run)}", frame="0")
+    assert not test.exception
+    assert "This map has no grid yet" in texts(test)
+    test.button(key="grid-compute").click().run()
+    assert [(spec.kind, spec.source, spec.frame) for spec in started] == [("grid", whole_map(run), "initial")]
 
 
 def test_unlabeled_images_are_colored_by_their_density(unlabeled: Run) -> None:
@@ -251,7 +232,7 @@ def test_unlabeled_images_are_colored_by_their_density(unlabeled: Run) -> None:
     distances = density.neighbor_distances(unlabeled.embeddings("final"), shown.neighbors)
     np.testing.assert_allclose(choices["density"]().values, density.density(distances))
     np.testing.assert_allclose(choices["outlier score"]().values, density.outlier_score(distances, shown.neighbors))
-    color = the_map(opened("map", run=unlabeled.id))["color"]
+    color = the_map(opened("explore", run=unlabeled.id))["color"]
     assert (color["label"], color["kind"]) == ("density", "number")
     assert color["low"] < color["high"]
 
@@ -260,7 +241,7 @@ def test_labeled_images_are_colored_by_class_and_pseudo_labels_are_offered(run: 
     choices = list(colorings(load_map(run, list_analyses(run, PCA)[0].id)))
     assert choices[0] == "class"
     assert {"cluster", "density", "outlier score"} <= set(choices)
-    assert the_map(opened("map", run=run.id, color="density"))["color"]["label"] == "density"
+    assert the_map(opened("explore", run=run.id, map=whole_map(run), color="density"))["color"]["label"] == "density"
 
 
 def test_assigned_labels_spread_on_the_map_and_color_unlabeled_images_first(unlabeled: Run) -> None:
@@ -283,7 +264,7 @@ def test_assigned_labels_spread_on_the_map_and_color_unlabeled_images_first(unla
 
 
 def test_curves_are_drawn_when_their_part_is_opened(run: Run) -> None:
-    test = opened("map", run=run.id, map=epochs_map(run), frame="1")
+    test = opened("explore", run=run.id, map=epochs_map(run), frame="1")
     assert not test.get("plotly_chart")
     test.session_state["map-curves"] = True
     test.run()
@@ -295,7 +276,7 @@ def test_interrupted_maps_are_offered_again(run: Run, monkeypatch: pytest.Monkey
     started: list[Path] = []
     monkeypatch.setattr("udml_core.work.jobs.start_maps", started.append)
     follow_ups.want_maps(run)
-    test = opened("map", run=run.id)
+    test = opened("explore", run=run.id)
     assert "were interrupted" in texts(test)
     test.button(key=f"maps-{run.id}").click().run()
     assert started == [run.folder.parent]
@@ -307,4 +288,4 @@ def test_interrupted_maps_are_offered_again(run: Run, monkeypatch: pytest.Monkey
 def test_maps_that_follow_are_announced_in_one_line(run: Run) -> None:
     follow_ups.want_maps(run)
     with follow_ups.mapper_lock(run.folder.parent).acquire():
-        assert "Maps and second opinions follow in the background" in texts(opened("map", run=run.id))
+        assert "Maps and second opinions follow in the background" in texts(opened("explore", run=run.id))

@@ -19,6 +19,8 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.shell.views import PAGES, PARAMETER, VIEWS, former_address, views_of
 from tests.app.opening import ROOT, opened
+from tests.running import worked
+from udml_core.runs.analyses import finished_maps
 
 navigate = st.navigation
 
@@ -74,7 +76,7 @@ def test_a_view_that_its_page_lacks_opens_the_first_one() -> None:
 
 
 @pytest.mark.parametrize(("former", "parameters", "view", "kept"), [
-    ("map", {"run": ["a"], "color": ["class"]}, "map", {"run": ["a"], "color": ["class"]}),
+    ("map", {"run": ["a"], "color": ["class"]}, "explore", {"run": ["a"], "color": ["class"]}),
     ("pairs", {"show": ["give"], "asked": ["1.2"]}, "pair_labels", {"asked": ["1.2"]}),
     ("pairs", {"show": ["prototypes"]}, "pairs", {"show": ["prototypes"]}),
     ("lesson_epsilon", {"epsilon": ["0.5"], "more": ["1"]}, "learn",
@@ -82,6 +84,22 @@ def test_a_view_that_its_page_lacks_opens_the_first_one() -> None:
 def test_a_former_address_names_the_view_that_shows_the_same(
         former: str, parameters: dict[str, Any], view: str, kept: dict[str, Any]) -> None:
     assert former_address(former, parameters) == (view, kept)
+
+
+def test_a_former_map_and_grid_keep_their_embedding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = worked(tmp_path / "runs", fields={"dimension": 4, "epochs": 1})
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
+    (first, *_) = finished_maps(run)
+    assert first.spec().frames == ("initial", "final")
+    own = {"run": [run.id]}
+    assert former_address("map", own | {"frame": ["0"]}) == ("explore", own | {"frame": ["0"], "map": first.id})
+    assert former_address("map", own | {"picked": ["3"]}) == ("explore", own | {"picked": ["3"]})
+    assert former_address("map", own | {"color": ["half"]})[1]["map"] == first.id
+    assert former_address("map", own | {"map": ["x"]}) == ("explore", own | {"map": ["x"]})
+    assert former_address("grid", own | {"moment": ["initial"]}) == (
+        "explore", own | {"map": f"grid-of-{first.id}", "frame": "0"})
+    assert former_address("grid", own | {"map": [first.id]}) == ("explore", own | {"map": f"grid-of-{first.id}"})
+    assert former_address("grid", {"run": ["../x"]})[1]["map"] == "grid-of-"
 
 
 def test_former_addresses_are_those_of_version_0_3(calls: list[Sequence[Page]]) -> None:

@@ -416,14 +416,14 @@ def test_an_own_image_is_expanded_and_finds_its_copy(run: Run) -> None:
 
 
 def test_a_refinement_can_be_chosen_for_a_new_map(run: Run) -> None:
-    test = opened("map", run=run.id)
+    test = opened("explore", run=run.id)
     test.selectbox(key="new-frames").set_value(f"after training and refined by {APPLIED}").run()
     assert test.selectbox(key="new-scope").options == ["test half"]
     analysis = analysis_at(run, plan_analysis(kind="refine", recipe=APPLIED))
     keep(run, plan_analysis(kind="pca", scope="test", frames=("final", analysis.id)), lambda _share, _step: None)
-    test = opened("map", run=run.id)
+    test = opened("explore", run=run.id)
     assert not test.exception
-    assert "PCA · test half · after training and refined" in test.selectbox(key="choose-map").options
+    assert "PCA · test half · after training and refined" in test.selectbox(key=f"explore-map-{run.id}").options
 
 
 def test_without_a_refinement_retrieval_links_to_the_page(plain_run: Run) -> None:

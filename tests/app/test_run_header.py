@@ -10,8 +10,8 @@ from tests.tiers import fast_first
 
 
 @pytest.mark.parametrize(("page", "query", "embedding"), fast_first([
-    ("map", {"frame": "0"}, "before training"), ("map", {}, "after training"),
-    ("grid", {"moment": "initial"}, "before training"), ("triplets", {"epoch": "3"}, "epoch 3"),
+    ("explore", {"frame": "0"}, "before training"), ("explore", {}, "after training"),
+    ("triplets", {"epoch": "3"}, "epoch 3"),
     ("clusters", {}, "frozen features"), ("retrieval", {}, "after training"),
     ("neighborhoods", {"embedding": "initial"}, "before training"), ("labels", {}, "after training"),
     ("affinity", {}, "after training"), ("pairs", {}, "after training"), ("refine", {}, "refined")], 4))

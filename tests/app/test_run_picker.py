@@ -52,7 +52,7 @@ def test_the_chosen_run_is_kept_from_page_to_page(newer: Run, older: Run) -> Non
     assert shown(test) == newer.id
     test.sidebar.selectbox(key="choose-run").set_value(older.id).run()
     assert test.query_params["run"] in (older.id, [older.id])
-    for page in ("map", "data", "grid", "home", "clusters"):
+    for page in ("explore", "data", "home", "clusters"):
         assert shown(go(test, page)) == older.id, page
     assert "run" not in go(test, "home").query_params, "Home needs no run in its address"
 
@@ -112,7 +112,7 @@ def test_a_link_chooses_the_run_of_the_following_pages(newer: Run, older: Run) -
     assert shown(test) == older.id
     assert shown(go(test, "retrieval")) == older.id
     test.sidebar.selectbox(key="choose-run").set_value(newer.id).run()
-    assert shown(go(test, "map")) == newer.id
+    assert shown(go(test, "explore")) == newer.id
 
 
 def test_the_sidebar_chooses_the_run_of_a_page_that_reads_the_address(newer: Run, older: Run) -> None:
@@ -138,7 +138,7 @@ def test_a_run_that_does_not_fit_a_page_is_kept_and_another_is_shown(newer: Run,
 
 
 def test_a_link_to_a_removed_run_warns_once_and_keeps_the_choice(newer: Run, older: Run) -> None:
-    test = opened("map", run=older.id)
+    test = opened("explore", run=older.id)
     test.query_params["run"] = "nonsense"
     switched(test, "retrieval")
     assert "The link names a run that cannot be shown here: nonsense" in texts(test)

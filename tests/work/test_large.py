@@ -207,7 +207,7 @@ def test_points_of_a_large_map_are_sent_in_few_bytes(run: Run, classes: int, kin
 
 
 def test_the_map_page_says_what_a_large_map_leaves_out(run: Run, own_runs: None) -> None:
-    page = opened("map", run=run.id, picked="17")
+    page = opened("explore", run=run.id, picked="17")
     assert not page.exception
     words = texts(page)
     assert "This map draws 20,000 images as points without thumbnails" in words

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from udml_core.base.arrays import rows_of
+from udml_core.base.arrays import Array, rows_of
 from udml_core.runs.analyses import find_analysis
 from udml_core.runs.search import SCOPE_WORDS, frame_words
 
@@ -40,6 +40,24 @@ def show_numbers(clustering: Clustering) -> None:
             st.metric(label, value, help=description, width="content")
 
 
+def cluster_color(clustering: Clustering, indices: Array) -> Color:
+    """Return the colors of images by cluster, the same color for the same cluster on every map.
+
+    Args:
+        clustering: The clusters.
+        indices: Data set indices (n,) of the images.
+    """
+    clusters, summary = clustering.clusters, clustering.summary
+    rows = rows_of(clustering.indices, indices)
+    named = np.sort(np.argsort(-summary.sizes, kind="stable")[:MOST_NAMED])
+    code_of = np.full(summary.count, -1)
+    code_of[named] = np.where(summary.sizes[named] == 1, -1, np.arange(len(named)))
+    codes = np.where(rows < 0, -1, code_of[clusters.labels][rows])
+    names = tuple(f"cluster {number}" for number in named.tolist())
+    rest = "" if len(named) == summary.count else f", outside the {MOST_NAMED:,} largest"
+    return Color("cluster", codes, names, none=f"single image{rest} or not in this graph")
+
+
 def _draw_clusters(clustering: Clustering, layout: Layout, current: int) -> None:
     """Draw the map, colored by cluster, with the edges that the ascents follow.
 
@@ -49,18 +67,10 @@ def _draw_clusters(clustering: Clustering, layout: Layout, current: int) -> None
         current: Data set index of the current image, which is marked; −1 for none.
     """
     clusters, summary = clustering.clusters, clustering.summary
-    rows = rows_of(clustering.indices, layout.indices)
-    named = np.sort(np.argsort(-summary.sizes, kind="stable")[:MOST_NAMED])
-    code_of = np.full(summary.count, -1)
-    code_of[named] = np.where(summary.sizes[named] == 1, -1, np.arange(len(named)))
-    codes = np.where(rows < 0, -1, code_of[clusters.labels][rows])
     points = rows_of(layout.indices, clustering.indices)
     ascending = np.flatnonzero(clusters.parents != np.arange(len(clustering.indices)))
     forest = np.stack([points[ascending], points[clusters.parents[ascending]]], axis=1)
-    names = tuple(f"cluster {number}" for number in named.tolist())
-    rest = "" if len(named) == summary.count else f", outside the {MOST_NAMED:,} largest"
-    color = Color("cluster", codes, names, none=f"singleton{rest} or not in this graph")
-    draw_map(clustering.dataset, layout, color,
+    draw_map(clustering.dataset, layout, cluster_color(clustering, layout.indices),
              f"Map colored by the {summary.count} clusters at ε {clustering.epsilon:g}", MAP_KEY,
              segments=forest, marks=[Ring(current, "current")], height=470)
 
@@ -82,10 +92,10 @@ def show_clusters(clustering: Clustering, shown: MapFrame | None, current: int, 
         if shown is not None:
             _draw_clusters(clustering, shown.layout, current)
             st.caption(_origin(clustering, shown, embedding) + " Lines are steps of the ascent; gray images are "
-                       "singletons or not in this graph.", help=f"{distortion_words(shown)} {UNITS}")
+                       "single images or not in this graph.", help=f"{distortion_words(shown)} {UNITS}")
             return
-        st.info("This run has no map of its training images yet. Compute one on the page Map to see the clusters on "
-                "it.", icon=":material/lightbulb:")
+        st.info("This run has no map of its training images yet. Compute one on the page Explore to see the clusters "
+                "on it.", icon=":material/lightbulb:")
         link_to_map(clustering.run, "Compute a map")
 
 

@@ -27,9 +27,7 @@ from ..shell.run_status import UNSEEN
 from ..shell.user_errors import show_user_errors
 from ..shell.views import view_link
 
-PAGES = (("explore", "Explore", ":material/explore:"),
-         ("map", "Map", ":material/scatter_plot:"), ("grid", "Grid", ":material/grid_view:"),
-         ("retrieval", "Search", ":material/image_search:"))
+PAGES = (("explore", "Map", ":material/explore:"), ("retrieval", "Search", ":material/image_search:"))
 
 LEAST_TRAINED = 100
 """Fewer images are not offered for training: half of them trains, and RPML's graph joins each image to 50 others."""

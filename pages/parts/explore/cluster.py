@@ -1,25 +1,52 @@
-"""The pseudo-label cluster of the current image."""
+"""The cluster of the current image: of the run's pseudo-labels, or at the ε of a slider."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from udml_core.base.arrays import rows_of
+from udml_core.base.declaration import describe_field
 from udml_core.exploration.clusters import cluster_purity, members
 from udml_core.numerics.explanations import Clusters
+from udml_core.runs import Run
+from udml_core.runs.analyses import finished_analyses
+from udml_core.runs.analyses.kinds.graph import NeighborGraph
 
+from ..clusters.clustering import Clustering
 from ..draw.gallery import tile_of
 from ..draw.palette import percent
+from ..draw.slider import field_slider
+from ..maps.coloring import ascent_settings
 from .workbench import DeepLink, Workbench, explain, link, say_stand_in
 
 MOST = 60
 
 
+def pick_clustering(run: Run) -> Clustering | None:
+    """Show the slider of ε, and return the clusters of the run's first neighbor graph at its value.
+
+    Returns:
+        The clusters; None if the run has no neighbor graph yet.
+    """
+    graph = next(iter(finished_analyses(run, NeighborGraph)), None)
+    if graph is None:
+        return None
+    settings = ascent_settings(run)
+    epsilon = field_slider(describe_field(type(settings), "epsilon"), "explore-epsilon", settings.epsilon,
+                           "lower merges groups, higher splits them", play=True)
+    return Clustering(run, graph.id, rescaled=False, epsilon=epsilon, gamma=settings.gamma)
+
+
 def show_cluster(bench: Workbench) -> DeepLink:
     """Show the images, the mode and the purity of the current image's cluster."""
-    clusters, epoch = bench.record(Clusters), bench.epoch_with(Clusters)
-    assert clusters is not None
-    train, dataset = bench.split.train, bench.dataset
+    if bench.clustering is None:
+        record = bench.record(Clusters)
+        assert record is not None
+        clusters, train, where = record, bench.split.train, f"epoch {bench.epoch_with(Clusters)}"
+    else:
+        clusters, train = bench.clustering.clusters, bench.clustering.indices
+        where = f"of {len(clusters.modes):,} at ε = {bench.clustering.epsilon:g}"
+    dataset = bench.dataset
     explain("Training images whose ascent ends at the same image share a pseudo-label.",
             "Each image i moves to the neighbor j with the largest P(i, j)(ω(j) − ω(i)) among the neighbors with "
             "d(i) P(i, j) exp(−γ(ω(j) − ω(i))²) > ε, until no neighbor has more authority ω (RPML eq. 3–4). P are the "
@@ -30,7 +57,7 @@ def show_cluster(bench: Workbench) -> DeepLink:
     cluster = int(clusters.labels[rows_of(train, shown)])
     rows = members(clusters, cluster, bench.run.embeddings("final")[train])
     mode = int(train[clusters.modes[cluster]])
-    facts = [f"**{len(rows):,} images** in this cluster, epoch {epoch}"]
+    facts = [f"**{len(rows):,} images** in this cluster, {where}"]
     if dataset.labels is not None:
         majority, shares = cluster_purity(clusters, dataset.labels[train])
         facts.append(f"purity **{percent(100 * float(shares[cluster]))}**, most frequent class "
@@ -44,4 +71,5 @@ def show_cluster(bench: Workbench) -> DeepLink:
                 if len(rows) <= MOST else
                 f"The mode, the image where the ascent ends, and the {MOST - 1} images nearest to the center.")
                + ("" if dataset.labels is None else " Purity is the share of the most frequent class."))
-    return link("clusters", bench, picked=shown, cluster=shown)
+    moved = {"epsilon": st.query_params["epsilon"]} if "epsilon" in st.query_params else {}
+    return link("clusters", bench, picked=shown, cluster=shown, **moved)

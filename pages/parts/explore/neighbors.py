@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import rows_of
@@ -26,20 +25,18 @@ class NearestImages:
     Attributes:
         embedding: The name of the embedding.
         images: Their data set indices, nearest first.
-        values: The number shown below each image.
         hits: Whether each has the class of the current image; None without classes.
-        number: What the numbers are.
+        number: By which number they are ordered.
     """
 
     embedding: str
     images: list[int]
-    values: list[float]
     hits: list[bool] | None
     number: str = "distance"
 
     @property
     def words(self) -> str:
-        """The embedding, the hits among the neighbors, and the number below each image."""
+        """The embedding, the hits among the neighbors, and the number that orders them."""
         hits = "" if self.hits is None else f" · {sum(self.hits)} of {len(self.hits)} hits"
         return f"**{self.embedding.capitalize()}**{hits} · by {self.number}"
 
@@ -56,7 +53,7 @@ def show_neighbors(bench: Workbench) -> DeepLink:
     explain("Similar images should be near each other." if bench.dataset.labels is None else
             "Images of the same class should be near each other.",
             "Neighbors have the smallest distance ‖xᵢ − xⱼ‖ to the current image in an embedding, or with unit length "
-            "the largest cosine similarity xᵢᵀxⱼ. The badge is the image's rank and that value.")
+            "the largest cosine similarity xᵢᵀxⱼ. The badge is the image's rank.")
     if is_epoch and not in_epochs:
         st.caption(f"The embedding of {bench.frame_words} is stored for {count:,} images, and the current image is not "
                    "among them. Click an image on the map to see its neighbors in that epoch.")
@@ -65,8 +62,7 @@ def show_neighbors(bench: Workbench) -> DeepLink:
     rankings = [_epoch_ranking(bench, int(name)) if in_epochs else _ranking(bench, name) for name in frames]
     for position, ranking in enumerate(rankings):
         st.markdown(ranking.words)
-        tiles = [bench.tile(index, f"{rank} · {value:.3f}")
-                 for rank, (index, value) in enumerate(zip(ranking.images, ranking.values, strict=True), 1)]
+        tiles = [bench.tile(index, str(rank)) for rank, index in enumerate(ranking.images, 1)]
         bench.tiles(tiles, f"The {len(tiles)} nearest images, {ranking.embedding}", f"neighbors-{position}")
     where = f"the {count:,} images stored for every epoch" if in_epochs else f"all {len(bench.dataset):,} images"
     if bench.frame.startswith(REFINED):
@@ -79,7 +75,7 @@ def show_neighbors(bench: Workbench) -> DeepLink:
 def _ranking(bench: Workbench, frame: str) -> NearestImages:
     """Search all images in an embedding, or the test half in a refined one."""
     hits = load_retrieval(bench.run).search_item(bench.focus, COUNT, frame)
-    return NearestImages(frame_words(frame, bench.run), [hit.index for hit in hits], [hit.shown for hit in hits],
+    return NearestImages(frame_words(frame, bench.run), [hit.index for hit in hits],
                          None if any(hit.correct is None for hit in hits) else [bool(hit.correct) for hit in hits],
                          "distance" if any(hit.similarity is None for hit in hits) else "cosine similarity")
 
@@ -92,5 +88,4 @@ def _epoch_ranking(bench: Workbench, epoch: int) -> NearestImages:
     rows = nearest_rows(points, row, COUNT)
     labels = bench.dataset.labels
     return NearestImages(frame_words(str(epoch), bench.run), indices[rows].tolist(),
-                         np.linalg.norm(points[rows] - points[row], axis=1).tolist(),
                          None if labels is None else (labels[indices[rows]] == labels[bench.focus]).tolist())

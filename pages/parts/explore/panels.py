@@ -10,9 +10,10 @@ import streamlit as st
 from udml_core.numerics.explanations import Clusters, Pairs, Triplets
 
 from ..draw.downloads import image_list
-from ..draw.gallery import tile_of
+from ..draw.gallery import selectable_gallery, tile_of
 from ..draw.palette import CLASSES, HITS, color_legend
 from ..maps.excluding import exclude_button
+from ..maps.images import pick_clicked
 from ..retrieval.query import MOST as MOST_QUERY
 from ..shell.address import address_decides, join_indices, note_address, note_click, write_address
 from ..shell.selection import Selection, select, selection
@@ -23,10 +24,10 @@ from .instance import discriminates_instances, show_instance
 from .labels import label_graphs, show_labels
 from .neighborhood import show_neighborhood
 from .neighbors import show_neighbors
-from .workbench import DeepLink, Workbench, show_link
+from .workbench import SIDE, DeepLink, Workbench, show_link
 
 KEY, SELECTED, FIRST = "explore-panel", "selected", "neighbors"
-MOST = 150
+MOST = 3000
 """Number of selected images that are shown; more are exported and labeled."""
 
 
@@ -76,7 +77,8 @@ def show_selected(bench: Workbench) -> None:
                            icon=":material/download:", on_click="ignore", key="explore-export", type="tertiary")
         st.button("Clear", icon=":material/close:", key="explore-clear", type="tertiary", on_click=select,
                   args=(dataset.fingerprint, ids[:0]))
-    bench.tiles([tile_of(dataset, index) for index in ids[:MOST].tolist()], "Selected images", "selected")
+    pick_clicked([selectable_gallery(dataset, [tile_of(dataset, index) for index in ids[:MOST].tolist()],
+                                     "Selected images", "explore-tiles-selected", selected, SIDE, height=300)])
 
 
 def _classes(bench: Workbench) -> str:
@@ -98,6 +100,11 @@ PANELS = {
                    ("similar", "dissimilar")),
     "instance": Panel("Instance", show_instance, discriminates_instances),
 }
+
+
+def shows_clusters() -> bool:
+    """Return whether the panel of clusters is open, whose ε colors the map."""
+    return st.session_state.get(KEY, st.query_params.get("panel", FIRST)) == "cluster"
 
 
 def pick_panel(bench: Workbench, selected: Selection, clicked_map: bool) -> Panel:

@@ -18,6 +18,7 @@ from udml_core.numerics.explanations import Explanation
 from udml_core.runs import Run
 from udml_core.runs.search import epoch_of, frame_words
 
+from ..clusters.clustering import Clustering
 from ..draw.gallery import Tile, gallery, mark_of, tile_of
 from ..shell.address import write_address
 from ..shell.cached import load_split
@@ -27,7 +28,7 @@ from ..shell.run_hash import RUN_HASH
 from ..shell.views import view_link
 
 PARAMETER = "picked"
-SIDE = 70
+SIDE = 58
 """Least width of a tile: five fit beside each other in the panel at 1400 pixels."""
 
 
@@ -40,12 +41,14 @@ class Workbench:
         dataset: Its data set.
         focus: Data set index of the current image.
         frame: The embedding that the map shows: "initial", "final", "frozen", a refinement or an epoch's number.
+        clustering: The clusters that color the map; None if it has other colors.
     """
 
     run: Run
     dataset: Dataset
     focus: int
     frame: str
+    clustering: Clustering | None = None
 
     @cached_property
     def split(self) -> Split:

@@ -11,7 +11,7 @@ from udml_core.runs import runs_folder
 
 from ..shell.views import open_view
 
-OPENED = {"clusters", "compare", "data", "explore", "instances", "labels", "map", "neighborhoods", "affinity", "pairs",
+OPENED = {"clusters", "compare", "data", "explore", "instances", "labels", "neighborhoods", "affinity", "pairs",
           "refine", "results", "retrieval", "runs", "train", "triplets"}
 """Pages that a lesson may open."""
 HTML = '<div class="lesson"></div>\n'
@@ -55,7 +55,7 @@ def go(lesson: str) -> None:
 def _open(wanted: dict[str, Any]) -> None:
     page, query = str(wanted.get("page")), wanted.get("query")
     if page in OPENED and isinstance(query, dict):
-        open_view(page, query_params={str(name): str(value) for name, value in query.items()})
+        open_view(page, {str(name): str(value) for name, value in query.items()})
 
 
 def _record(lesson: Lesson, answer: dict[str, Any]) -> None:

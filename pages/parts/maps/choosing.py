@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 import streamlit as st
@@ -41,25 +41,13 @@ def carry_frame(run: Run, default: str, frames_of: Mapping[str, Sequence[str]], 
         write_address("frame", str(position), str(starts[layout]))
 
 
-def carry_to_map(run: Run) -> None:
-    """Show the embedding of the page before on the first map that has it, the default map before others."""
-    frames_of = {map_id: spec.frames for map_id, spec in map_specs(run).items()}
-    if frames_of:
-        carry_frame(run, next(iter(frames_of)), frames_of,
-                    {map_id: len(frames) - 1 for map_id, frames in frames_of.items()})
-
-
-def pick_map(run: Run, parameter: str = "map", label: str = "Map", width: int | Literal["stretch"] = "stretch",
-             ) -> str | None:
+def pick_map(run: Run, parameter: str, label: str) -> str | None:
     """Choose one of the run's finished maps; the address holds its id.
-
-    A map that the user started, or a better default, is shown as soon as it is finished.
 
     Args:
         run: The run.
         parameter: Name in the address.
         label: The label, for screen readers.
-        width: Width in pixels.
 
     Returns:
         The id of the map; None, with instructions on the page, if there is no map yet.
@@ -69,17 +57,15 @@ def pick_map(run: Run, parameter: str = "map", label: str = "Map", width: int | 
         st.info("This run has no map yet. Compute one with New map: PCA takes seconds; t-SNE and UMAP take a minute or "
                 "two for a few thousand images.", icon=":material/lightbulb:")
         return None
-    key = f"choose-{parameter}"
-    if parameter == "map":
-        _show_requested(run, specs, key)
-    return pick_layout(run, {map_id: short_title(spec) for map_id, spec in specs.items()}, label, key, width, parameter)
+    return pick_layout(run, {map_id: short_title(spec) for map_id, spec in specs.items()}, label,
+                       f"choose-{parameter}", "stretch", parameter)
 
 
 def pick_layout(run: Run, titles: Mapping[str, str], label: str, key: str, width: int | Literal["stretch"],
                 parameter: str = "map", icon: str | None = None) -> str:
     """Choose a layout; the address holds its id.
 
-    Under the name `map`, a better default is shown as soon as it is finished.
+    Under the name `map`, a map that the user started, or a better default, is shown as soon as it is finished.
 
     Args:
         run: The run.
@@ -92,6 +78,7 @@ def pick_layout(run: Run, titles: Mapping[str, str], label: str, key: str, width
     """
     default = next(iter(titles))
     if parameter == "map":
+        _show_requested(run, titles, key)
         _follow_default(run, default, key)
     wanted = choice_from_address(parameter, list(titles), default)
     chosen = st.selectbox(label, list(titles), list(titles).index(wanted), key=key, width=width, icon=icon,
@@ -116,10 +103,10 @@ def _follow_default(run: Run, default: str, key: str) -> None:
     st.session_state[memory] = (run.id, default)
 
 
-def _show_requested(run: Run, specs: Mapping[str, AnalysisSpec], key: str) -> None:
+def _show_requested(run: Run, layouts: Collection[str], key: str) -> None:
     """Show the map that a user started as soon as it is finished."""
     requested = st.session_state.get(REQUESTED)
-    if requested and requested[0] == run.id and requested[1] in specs:
+    if requested and requested[0] == run.id and requested[1] in layouts:
         st.session_state[key] = requested[1]
         del st.session_state[REQUESTED]
 
@@ -175,14 +162,20 @@ def pick_map_frame(run: Run, map_id: str, parameter: str, label: str, apart_from
     return load_map(run, map_id, pick_frame(run, frames, start, label, f"{parameter}-{map_id}", parameter))
 
 
-def announce_maps(run: Run, shown: str) -> None:
-    """Offer maps that finished since the run was opened and that are not shown."""
+def announce_maps(run: Run, shown: str, key: str) -> None:
+    """Offer maps that finished since the run was opened and that are not shown.
+
+    Args:
+        run: The run.
+        shown: The id of the layout that is shown.
+        key: The key of the box that chooses the layout.
+    """
     specs = map_specs(run)
     seen: set[str] = st.session_state.setdefault(f"{SEEN}-{run.id}", set(specs))
     seen.add(shown)
     for map_id in [map_id for map_id in specs if map_id not in seen]:
         def show(map_id: str = map_id) -> None:
-            st.session_state["choose-map"] = map_id
+            st.session_state[key] = map_id
 
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.caption(f"{short_title(specs[map_id])} is ready.")

@@ -105,8 +105,8 @@ def covering_map(run: Run, indices: Array, map_id: str = "") -> MapFrame | None:
 
 
 def link_to_map(run: Run, label: str) -> None:
-    """Show a link to the page that computes a map of a run."""
-    view_link("map", label=label, icon=":material/scatter_plot:", query_params={"run": run.id})
+    """Show a link to the view that computes a map of a run."""
+    view_link("explore", label=label, icon=":material/scatter_plot:", query_params={"run": run.id})
 
 
 def distortion_words(shown: MapFrame) -> str:

@@ -19,13 +19,14 @@ from ..shell.analyses import load_projection, load_result, short_title
 from ..shell.cached import dataset_of
 from ..shell.epoch_images import epoch_images
 from ..shell.run_hash import RUN_HASH
+from ..shell.views import GRID
 from .choosing import carry_frame, map_specs, pick_layout
 from .content import Layout
 from .frame import MapFrame, load_map
 
-NOW, EPOCHS, GRID, MOVING = "pca-now", "pca-epochs", "grid-of-", "epochs-of-"
+NOW, EPOCHS, MOVING = "pca-now", "pca-epochs", "epochs-of-"
 FRAMES: tuple[str, ...] = ("initial", "final")
-WIDTH = 240
+WIDTH = 200
 """Pixels of the box."""
 
 
@@ -49,6 +50,16 @@ class MapLayout:
         """Whether every epoch is drawn on the map after training."""
         return self.id.startswith(MOVING)
 
+    @property
+    def is_grid(self) -> bool:
+        """Whether it is the grid of a map."""
+        return self.id.startswith(GRID)
+
+    @property
+    def source(self) -> str:
+        """The id of the map that a grid arranges."""
+        return self.id.removeprefix(GRID)
+
     def start(self, run: Run) -> int:
         """Return the position of the embedding that is shown at first: the one that the run keeps."""
         kept = str(run.kept_epoch())
@@ -60,8 +71,7 @@ class MapLayout:
             return _load_moving(run, self.id.removeprefix(MOVING), frame)
         if self.id in (NOW, EPOCHS):
             return MapFrame(run, dataset_of(run), self.id, _quick(run, self.id), self.frames.index(frame))
-        map_id = self.id.removeprefix(GRID)
-        return load_map(run, map_id, load_map(run, map_id).projection.frames.index(frame))
+        return load_map(run, self.source, load_map(run, self.source).projection.frames.index(frame))
 
     def draw(self, shown: MapFrame) -> Layout:
         """Return the points of a layout that was loaded; hover lines need neighbors.
@@ -77,10 +87,11 @@ class MapLayout:
         return replace(points, name=f"{shown.run.id} {self.id}", bounds=(left, bottom, right, top))
 
     def grid(self, run: Run, frame: str) -> ImageGrid | None:
-        """Return the grid of an embedding; None if this layout is a map."""
-        if not self.id.startswith(GRID):
+        """Return the grid of an embedding; None if this layout is a map, or the grid is not computed yet."""
+        spec = plan_analysis(Grid, source=self.source, frame=frame) if self.is_grid else None
+        if spec is None or not analysis_at(run, spec).is_done():
             return None
-        grid = load_result(run, plan_analysis(Grid, source=self.id.removeprefix(GRID), frame=frame).id)
+        grid = load_result(run, spec.id)
         assert isinstance(grid, ImageGrid)
         return grid
 
@@ -111,12 +122,7 @@ def _layouts(run: Run) -> list[MapLayout]:
                   MapLayout(MOVING + ground.id, f"{short_title(ground)} · every epoch", epochs)]
         if ground is not None and not any(layout.frames == epochs for layout in maps):
             quick.append(of_pca)
-    grids = []
-    for layout in maps:
-        frames = tuple(frame for frame in layout.frames if analysis_at(run, plan_analysis(
-            Grid, source=layout.id, frame=frame)).is_done())
-        if frames:
-            grids.append(MapLayout(GRID + layout.id, f"Grid of {layout.title}", frames))
+    grids = [MapLayout(GRID + layout.id, f"Grid of {layout.title}", layout.frames) for layout in maps]
     layouts = [*moving, *maps, *quick, *grids]
     if run.spec().method == FROZEN:  # nothing was trained
         return [replace(layout, frames=("final",)) for layout in layouts if "final" in layout.frames]

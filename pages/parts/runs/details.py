@@ -57,7 +57,6 @@ def show_actions(run: Run, known_tags: list[str]) -> None:
             view_link("retrieval", label="Search", icon=":material/image_search:",
                          query_params={"run": run.id})
             view_link("explore", label="Explore", icon=":material/explore:", query_params={"run": run.id})
-            view_link("map", label="Map", icon=":material/scatter_plot:", query_params={"run": run.id})
             _compare_with_example(run)
         view_link("train", label="Duplicate with changes", icon=":material/content_copy:",
                      query_params={"like": run.id}, help="Opens Train with every field of this run filled in.")

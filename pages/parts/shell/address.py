@@ -26,7 +26,7 @@ LONGEST_NUMBER = 10
 IMAGE = "app-image"
 """Session key of the image that the user made the current image on any page."""
 OF_IMAGE: Mapping[str, str] = {"retrieval": "add", "refine": "query", "compare": "query"} | dict.fromkeys(
-    ("explore", "map", "grid", "clusters", "neighborhoods", "triplets", "instances", "affinity"), "picked")
+    ("explore", "clusters", "neighborhoods", "triplets", "instances", "affinity"), "picked")
 """The parameter of the current image, by page."""
 Choice = TypeVar("Choice", bound=str)
 

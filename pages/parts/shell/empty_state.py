@@ -13,7 +13,7 @@ from .run_status import title_of
 IMPROVING, CLOTHES, DRAWINGS = ("20261122-120000-rpml-digits", "20261122-120100-plm-clothes",
                                 "20261122-120200-isif-emoji")
 LABELED, PAIRED = "20261122-120300-ssdml-digits", "20261122-120400-nml-digits"
-BEST = {"map": IMPROVING, "clusters": IMPROVING, "triplets": IMPROVING, "grid": DRAWINGS, "retrieval": DRAWINGS,
+BEST = {"explore": IMPROVING, "clusters": IMPROVING, "triplets": IMPROVING, "retrieval": DRAWINGS,
         "instances": DRAWINGS, "refine": CLOTHES, "neighborhoods": CLOTHES, "labels": LABELED, "affinity": LABELED,
         "pairs": PAIRED, "pair_labels": PAIRED}
 # The examples by page. Pages that show a method's records need an example that has them: clusters and triplets of

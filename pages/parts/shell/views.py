@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import streamlit as st
 from streamlit.navigation.page import Page
 
+from udml_core.runs import list_runs, runs_folder
+from udml_core.runs.analyses import finished_maps
+
 PARAMETER = "tool"
+OF_ANY_MAP = {"run", "picked", "selected", "excluded"}
+"""Parameters of a former map that mean the same on every map."""
+GRID = "grid-of-"
+"""How the id of a layout begins that is the grid of a map."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,7 @@ class PageCard:
     Attributes:
         title: Its title.
         icon: Its icon.
-        help: What it is for, in one sentence.
+        help: Its use, in one sentence.
     """
 
     title: str
@@ -63,9 +69,7 @@ PAGES: Mapping[str, PageCard] = {
 VIEWS: Mapping[str, View] = {
     "train": View("lab", "One run", "Choose images and a method, and start a run."),
     "sweeps": View("lab", "Several values", "Groups of runs that try several values, and the best of them."),
-    "explore": View("explore", "Overview", "The map of a run, and the neighbors, cluster or triplets of an image."),
-    "map": View("explore", "Map", "All images in two dimensions, before and after training."),
-    "grid": View("explore", "Grid", "All images in a grid, with similar images side by side."),
+    "explore": View("explore", "Map", "All images on a map or in a grid, and what the method learned about each."),
     "clusters": View("explore", "Clusters", "Which images share a pseudo-label, and how ε changes it."),
     "neighborhoods": View("explore", "Neighborhoods", "The linear neighborhood of an image, and why PLM finds two "
                                                       "images similar."),
@@ -89,7 +93,7 @@ VIEWS: Mapping[str, View] = {
 }
 """The views by name, in the order of their page's control. Pages without views show themselves."""
 
-FORMER = (*(name for name in VIEWS if name not in PAGES and name != "pair_labels"), "lesson_epsilon")
+FORMER = (*(name for name in VIEWS if name not in PAGES and name != "pair_labels"), "map", "grid", "lesson_epsilon")
 """Addresses of earlier versions, which open the view that shows the same now."""
 
 
@@ -147,25 +151,6 @@ def open_view(name: str, query_params: Mapping[str, Any] | None = None) -> None:
     st.switch_page(f"pages/{page_of(name)}.py", query_params=address_of(name, query_params))
 
 
-def show_view(page: str) -> None:
-    """Show a page: its title, the control that chooses a view, and the view.
-
-    Args:
-        page: The page's name.
-    """
-    current = view_in_address(page)
-    with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="page-top"):
-        st.title(PAGES[page].title, help=VIEWS[current].help, width="content")
-        names = views_of(page)
-        # A key of each view, because the address decides after Back and Forward.
-        chosen = st.segmented_control("View", names, default=current, required=True, key=f"view-of-{current}",
-                                      format_func=lambda name: VIEWS[name].title, label_visibility="collapsed")
-    if chosen and chosen != current:
-        run = st.query_params.get("run")
-        open_view(chosen, {"run": run} if run else {})
-    import_module(module_of(current)).draw()
-
-
 def former_address(name: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the view that shows what a former address showed, and its parameters.
 
@@ -176,9 +161,29 @@ def former_address(name: str, parameters: Mapping[str, Any]) -> tuple[str, dict[
     if name == "lesson_epsilon":
         kept = {"epsilon": parameters["epsilon"]} if "epsilon" in parameters else {}
         return "learn", {"lesson": "epsilon", "images": "digits", **kept}
+    if name in ("map", "grid"):
+        return "explore", _layout_address(name == "grid", dict(parameters))
     if name == "pairs" and parameters.get("show") in ("give", ["give"]):
         return "pair_labels", {key: value for key, value in parameters.items() if key != "show"}
     return name, dict(parameters)
+
+
+def _layout_address(is_grid: bool, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters that show a map or grid on the page Explore, where grids and epochs are layouts.
+
+    A former address left out the default map, and named the embedding of a grid.
+    """
+    run = next((run for run in list_runs(runs_folder()) if run.id == "".join(parameters.get("run", []))), None)
+    maps = {} if run is None else {analysis.id: analysis.spec().frames for analysis in finished_maps(run)}
+    wanted = "".join(parameters.get("map", [])) or next(iter(maps), "")
+    if camera := parameters.pop(f"camera-{'grid' if is_grid else 'map'}", None):
+        parameters["camera-explore-map"] = camera
+    if is_grid:
+        frames, moment = maps.get(wanted, ()), "".join(parameters.pop("moment", []))
+        return parameters | {"map": f"{GRID}{wanted}"} | (
+            {"frame": str(frames.index(moment))} if moment in frames else {})
+    is_pinned = wanted in maps and not parameters.keys() <= OF_ANY_MAP
+    return parameters | ({"map": wanted} if is_pinned else {})
 
 
 def former_pages() -> Iterator[Page]:
