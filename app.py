@@ -35,7 +35,8 @@ st.set_page_config(page_title="UDML Explorer", page_icon=str(ICON), layout="wide
 st.logo(str(ICON), size="large")
 st.html(ASSETS / "app.css")
 if st.context.theme.type == "dark":  # White text on the primary color is hard to read on a dark page.
-    st.html('<style>:is([data-testid=stBaseButton-primary], [data-baseweb="tag"]) * { color: #0b1220; }</style>')
+    st.html('<style>:is([data-testid=stBaseButton-primary], [data-testid=stPopoverButton][kind=primary], '
+            '[data-baseweb="tag"]) * { color: #0b1220; }</style>')
 st.set_option("client.showSidebarNavigation", True)  # false in the configuration, see there
 PAGES_SHOWN = [st.Page(f"pages/{name}.py", title=card.title, icon=f":material/{card.icon}:", help=card.help,
                        default=name == "home") for name, card in PAGES.items()]

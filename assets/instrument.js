@@ -1,15 +1,19 @@
 // The living instrument on Home: a training plays on a map of the fixed sample, beside a query and its neighbors.
 // Everything arrives once; playing, scrubbing, hovering and choosing the query never ask Python.
-// header: {label, token, epochs, count, width (k), positions (e, s, 2), neighbors (e, s, k),
-//          classes (s) | null, classNames, pool, recall (e) | null, lines [{name, note, value}], note, sheets, query, measure}
+// header: {label, name, token, epochs, count, width (k), positions (e, s, 2), neighbors (e, s, k), classes (s) | null,
+//          classNames, pool, recall (e) | null, measure, sheets, query,
+//          bars {point, own {name, note}, rivals [{name, note}], measures [{name, meaning, values (e), rivals}]} | null}
 // answers: trigger "searched" row; state "view" and trigger "opened" {token, query, epoch}, where the epoch is null
 //          while the training plays
 const PATH_MS = 7000; // of a whole training, within the bounds of an epoch
 const EPOCH_MS = [150, 800];
 const REST_MS = 1600; // at the last epoch, before the training plays again
 const SPRITE = 9;
-const THUMB = 34;
-const MARGIN = 26;
+const LEAST_THUMB = 12; // a smaller image shows nothing
+const MOST_THUMB = 72;
+const FILLED = 0.48; // share of the map that images may cover; beyond it they are points
+const MARGIN = 30;
+const STRETCH = 1.5; // of the longer axis against the other one
 const MOST_ZOOM = 40;
 const KEPT = 0.995; // share of the points that the first view must show
 const QUERY = "#e69f00";
@@ -17,16 +21,16 @@ const HIT = "#0072b2";
 const MISS = "#d55e00";
 const MOST_CLASSES = 12; // that the map names
 const TELL_MS = 300; // after the last change of the query or the epoch
-const CURVE = { left: 4, right: 196, top: 8, bottom: 110, names: 204, line: 13, gap: 27 };
 
 class Instrument {
   constructor(root) {
     this.root = root;
-    for (const name of ["stage", "map", "tip", "picture", "words", "curve", "play", "cursor", "epoch",
-      "now", "legend", "measured"]) {
+    for (const name of ["stage", "map", "tip", "picture", "words", "play", "cursor", "epoch",
+      "title", "legend", "measured", "bars", "earlier", "later"]) {
       this[name] = root.querySelector(`.${name}`);
     }
     this.sprites = new Map();
+    this.inks = new Map();
     this.images = new Map();
     this.hovered = -1;
     this.camera = { x: 0, y: 0, zoom: 1 };
@@ -61,7 +65,7 @@ class Instrument {
     }, { passive: false });
     this.seen = new IntersectionObserver(([entry]) => { this.isSeen = entry.isIntersecting; if (this.isSeen) this.wake(); });
     this.seen.observe(this.stage);
-    this.resized = new ResizeObserver(() => { this.stale = true; this.wake(); });
+    this.resized = new ResizeObserver(() => { this.layouts = []; this.stale = true; this.wake(); });
     this.resized.observe(this.stage);
   }
 
@@ -95,11 +99,10 @@ class Instrument {
     this.root.setAttribute("aria-label", header.label);
     this.last = header.epochs.length - 1;
     Object.assign(this.cursor, { min: 0, max: this.last, step: "any" });
-    this.reach = [0, 1].map((axis) => { // the farthest points may leave the picture for a while
-      const sizes = positions.filter((_, at) => at % 2 === axis).map(Math.abs).sort();
-      return Math.max(1e-6, sizes[Math.floor(KEPT * (sizes.length - 1))]);
-    });
-    this.drawCurve();
+    this.layouts = [];
+    this.inks.clear();
+    this.title.textContent = header.name;
+    this.buildBars();
     this.drawLegend();
     this.buildTiles();
     this.at = calm() ? this.last : 0;
@@ -148,21 +151,46 @@ class Instrument {
 
   // The map
 
+  // Without zoom the map has its size; the camera is in pixels from its middle.
   room() {
     const { clientWidth: width, clientHeight: height } = this.stage;
-    const unit = Math.min((width / 2 - MARGIN) / this.reach[0], (height / 2 - MARGIN) / this.reach[1]);
-    return { width, height, scale: Math.max(1, unit) * this.camera.zoom };
+    return { width, height, scale: this.camera.zoom };
   }
 
-  place(row) { // between two epochs the points travel on a line, slowly at both ends
+  // The side of the images if all of them fit, else 0.
+  sideOfAll(width, height) {
+    const side = Math.sqrt((FILLED * width * height) / this.header.count);
+    return side < LEAST_THUMB ? 0 : Math.min(MOST_THUMB, side);
+  }
+
+  // Offsets in pixels of all images at an epoch, where images that would hide each other are moved apart.
+  layout(epoch) {
+    if (this.layouts[epoch]) return this.layouts[epoch];
+    const { width, height } = this.size;
+    const side = this.sideOfAll(width, height);
+    const [wide, high] = [Math.max(1, width / 2 - MARGIN), Math.max(1, height / 2 - MARGIN)];
+    const from = 2 * epoch * this.header.count;
+    const bounds = [0, 1].map((axis) => boundsOf(this.positions.subarray(from, from + 2 * this.header.count), axis));
+    const units = [wide, high].map((room, axis) => room / Math.max(1e-6, bounds[axis].reach));
+    const unit = Math.min(...units); // a map's axes carry no units, so a wide window may stretch it a little
+    const scale = units.map((value) => Math.min(value, STRETCH * unit));
+    const spots = new Float32Array(2 * this.header.count);
+    for (let at = 0; at < spots.length; at += 1) {
+      spots[at] = (at % 2 ? -1 : 1) * (this.positions[from + at] - bounds[at % 2].middle) * scale[at % 2];
+    }
+    if (side) moveApart(spots, 0.82 * side, wide, high);
+    this.layouts[epoch] = spots;
+    return spots;
+  }
+
+  place(row) { // between two epochs the images travel on a line, slowly at both ends
     const epoch = Math.min(Math.floor(this.at), this.last);
     const part = this.at - epoch;
     const eased = part * part * (3 - 2 * part);
-    const from = 2 * (epoch * this.header.count + row);
-    const to = epoch < this.last ? from + 2 * this.header.count : from;
-    const mix = (axis) => this.positions[from + axis] * (1 - eased) + this.positions[to + axis] * eased;
+    const [from, to] = [this.layout(epoch), this.layout(Math.min(epoch + 1, this.last))];
+    const mix = (axis) => from[2 * row + axis] * (1 - eased) + to[2 * row + axis] * eased;
     const { width, height, scale } = this.size;
-    return [width / 2 + (mix(0) - this.camera.x) * scale, height / 2 - (mix(1) - this.camera.y) * scale];
+    return [width / 2 + (mix(0) - this.camera.x) * scale, height / 2 + (mix(1) - this.camera.y) * scale];
   }
 
   draw() {
@@ -176,18 +204,26 @@ class Instrument {
     const pen = this.map.getContext("2d");
     pen.setTransform(density, 0, 0, density, 0, 0);
     pen.clearRect(0, 0, width, height);
+    const theme = getComputedStyle(this.root).color;
+    if (theme !== this.theme) { this.theme = theme; this.sprites.clear(); this.inks.clear(); this.drawLegend(); }
     this.spots ??= [];
     const visible = [];
     for (let row = 0; row < this.header.count; row += 1) {
       const spot = this.place(row);
       this.spots[row] = spot;
-      if (spot[0] > -THUMB && spot[1] > -THUMB && spot[0] < width + THUMB && spot[1] < height + THUMB) visible.push(row);
+      const edge = MOST_THUMB;
+      if (spot[0] > -edge && spot[1] > -edge && spot[0] < width + edge && spot[1] < height + edge) visible.push(row);
     }
-    const thumbs = visible.length * THUMB * THUMB < 0.75 * width * height && this.camera.zoom > 1;
+    const fits = Math.sqrt((FILLED * width * height) / Math.max(1, visible.length));
+    const side = fits < LEAST_THUMB ? 0 : Math.min(MOST_THUMB, fits, (this.sideOfAll(width, height) || 34) * this.camera.zoom);
+    if (Boolean(side) !== Boolean(this.thumb)) { this.thumb = side; this.drawLegend(); }
+    this.thumb = side;
+    this.root.dataset.marks = side ? "images" : "points";
     for (const row of visible) {
       const [x, y] = this.spots[row];
-      if (thumbs) this.stamp(pen, row, x, y, THUMB, this.tint(row));
-      else pen.drawImage(this.sprite(row, density), x - SPRITE, y - SPRITE, 2 * SPRITE, 2 * SPRITE);
+      if (!side || !this.drawInk(pen, row, x, y, side)) {
+        pen.drawImage(this.sprite(row, density), x - SPRITE, y - SPRITE, 2 * SPRITE, 2 * SPRITE);
+      }
     }
     this.drawQuery(pen);
     if (this.hovered >= 0) this.ring(pen, this.hovered, getComputedStyle(this.root).color);
@@ -206,9 +242,9 @@ class Instrument {
       pen.lineTo(a, b);
       pen.stroke();
     }
-    for (const row of this.nearest()) this.stamp(pen, row, ...this.spots[row], 26, this.edge(row), this.isHit(row) ? [] : [5, 4]);
+    for (const row of this.nearest()) this.stamp(pen, row, ...this.spots[row], Math.max(26, this.thumb), this.edge(row), this.isHit(row) ? [] : [5, 4]);
     pen.setLineDash([]);
-    this.stamp(pen, this.query, x, y, 44, QUERY);
+    this.stamp(pen, this.query, x, y, Math.max(44, 1.4 * this.thumb), QUERY);
   }
 
   stamp(pen, row, x, y, side, frame, dash = []) {
@@ -221,6 +257,32 @@ class Instrument {
     pen.strokeStyle = frame;
     pen.strokeRect(x - side / 2, y - side / 2, side, side);
     pen.setLineDash([]);
+  }
+
+  // Draw an image of the map, gray images in the color of their class without their paper; false before it has arrived.
+  drawInk(pen, row, x, y, side) {
+    const ink = this.inks.get(row) ?? this.makeInk(row);
+    if (!ink) return false;
+    pen.drawImage(ink, x - side / 2, y - side / 2, side, side);
+    return true;
+  }
+
+  makeInk(row) {
+    const { cell } = this.header.sheets;
+    const where = positionOf(this.header.sheets, row);
+    const sheet = this.sheet(where.url);
+    if (!sheet) return null;
+    const canvas = document.createElement("canvas");
+    canvas.width = canvas.height = cell;
+    const pen = canvas.getContext("2d", { willReadFrequently: true });
+    pen.drawImage(sheet, where.column * cell, where.row * cell, cell, cell, 0, 0, cell, cell);
+    const picture = pen.getImageData(0, 0, cell, cell);
+    if (this.classes && isGray(picture.data)) {
+      colorInk(picture.data, cell, rgbOf(this.tint(row)));
+      pen.putImageData(picture, 0, 0);
+    }
+    this.inks.set(row, canvas);
+    return canvas;
   }
 
   sheet(url) {
@@ -263,7 +325,14 @@ class Instrument {
     pen.stroke();
   }
 
-  tint(row) { return PALETTE[(this.classes ? this.classes[row] : 0) % 8]; }
+  // Beyond the palette the colors begin again, paler; on a dark page all are lighter.
+  tint(row) {
+    const code = this.classes ? this.classes[row] : 0;
+    const isDark = lightness(rgbOf(this.theme ?? "rgb(0, 0, 0)")) > 0.5;
+    const paler = (isDark ? 0.2 : 0) + (code % 16 < 8 ? 0 : 0.4);
+    const end = isDark ? 255 : 90;
+    return `rgb(${rgbOf(PALETTE[code % 8]).map((value) => Math.round(value + (end - value) * paler)).join(", ")})`;
+  }
   shape(row) { return SHAPES[(this.classes ? this.classes[row] : 0) % SHAPES.length]; } // as on the maps: few classes all differ
   isHit(row) { return !this.classes || this.classes[row] === this.classes[this.query]; }
   edge(row) { return this.isHit(row) ? HIT : MISS; }
@@ -271,9 +340,9 @@ class Instrument {
   zoom(factor, x = this.stage.clientWidth / 2, y = this.stage.clientHeight / 2) {
     const before = this.room();
     const zoom = Math.max(1, Math.min(MOST_ZOOM, this.camera.zoom * factor));
-    const scale = (before.scale / this.camera.zoom) * zoom;
-    const keep = (middle, spot, sign) => sign * (spot - middle) * (1 / before.scale - 1 / scale);
-    this.camera = { zoom, x: this.camera.x + keep(before.width / 2, x, 1), y: this.camera.y + keep(before.height / 2, y, -1) };
+    const scale = zoom;
+    const keep = (middle, spot) => (spot - middle) * (1 / before.scale - 1 / scale);
+    this.camera = { zoom, x: this.camera.x + keep(before.width / 2, x), y: this.camera.y + keep(before.height / 2, y) };
     if (zoom === 1) this.camera = { x: 0, y: 0, zoom };
     this.stale = true;
     this.wake();
@@ -285,13 +354,13 @@ class Instrument {
       this.grip.moved ||= Math.hypot(dx, dy) > 4;
       const { scale } = this.room();
       if (this.grip.moved && this.camera.zoom > 1) {
-        this.camera = { zoom: this.camera.zoom, x: this.grip.camera.x - dx / scale, y: this.grip.camera.y + dy / scale };
+        this.camera = { zoom: this.camera.zoom, x: this.grip.camera.x - dx / scale, y: this.grip.camera.y - dy / scale };
       }
     }
     this.hovered = this.under(event.offsetX, event.offsetY);
     this.tip.hidden = this.hovered < 0 || Boolean(this.grip?.moved);
     if (!this.tip.hidden) {
-      this.tip.querySelector("div").textContent = this.name(this.hovered);
+      this.tip.querySelector("div").textContent = this.nameOf(this.hovered);
       this.paint(this.tip.querySelector("canvas"), this.hovered);
       this.tip.style.left = `${Math.min(event.offsetX + 14, this.stage.clientWidth - 120)}px`;
       this.tip.style.top = `${Math.max(4, Math.min(event.offsetY + 14, this.stage.clientHeight - 120))}px`;
@@ -344,7 +413,7 @@ class Instrument {
 
   hits(epoch) { return [...this.nearest(epoch)].filter((row) => this.isHit(row)).length; }
 
-  name(row) {
+  nameOf(row) {
     return this.classes ? this.header.classNames[this.classes[row]] : `image ${row + 1} of the sample`;
   }
 
@@ -358,45 +427,51 @@ class Instrument {
   }
 
   buildTiles() {
-    const box = this.root.querySelector(".tiles");
-    box.replaceChildren(...Array.from({ length: this.header.width }, (_, rank) => {
-      const tile = document.createElement("button");
-      const picture = document.createElement("canvas");
-      picture.width = picture.height = 64;
-      tile.type = "button";
-      tile.append(picture);
-      tile.onclick = () => this.ask(this.nearest()[rank]);
-      return tile;
-    }));
-    this.tiles = [...box.children];
+    this.tiles = ["earlier", "later"].map((time) => {
+      const box = this[time].querySelector(".tiles");
+      box.replaceChildren(...Array.from({ length: this.header.width }, (_, rank) => {
+        const tile = document.createElement("button");
+        const picture = document.createElement("canvas");
+        picture.width = picture.height = 64;
+        tile.type = "button";
+        tile.append(picture);
+        tile.onclick = () => this.ask(this.nearest(time === "earlier" ? 0 : this.step())[rank]);
+        return tile;
+      }));
+      return [...box.children];
+    });
   }
 
   showEpoch() {
     const step = this.step();
     const { epochs, recall, measure } = this.header;
     this.cursor.value = this.at;
-    if (this.shown === `${step} ${this.query}`) return this.moveDot();
+    if (this.shown === `${step} ${this.query}`) return this.moveBars();
     this.shown = `${step} ${this.query}`;
-    const value = recall ? `${measure} ${recall[step].toFixed(1)} %` : "";
-    this.epoch.textContent = [epochs[step], value].filter(Boolean).join(" · ");
+    const name = epochs[step].startsWith("epoch") ? `${epochs[step]} of ${this.last}` : epochs[step];
+    this.epoch.textContent = [name, recall ? `${measure} ${recall[step].toFixed(1)} %` : ""].filter(Boolean).join(" · ");
     this.cursor.setAttribute("aria-valuetext", this.epoch.textContent);
     this.root.dataset.epoch = step;
     this.root.dataset.query = this.query;
     this.paint(this.picture, this.query);
-    const rows = this.nearest();
-    const [first, second] = this.words.querySelectorAll("span");
-    this.words.querySelector("b").textContent = this.name(this.query);
-    first.textContent = this.classes ? `${this.hits(step)} of ${rows.length} hits ${this.header.pool}` : "";
-    second.textContent = this.classes && step ? `${epochs[0]}: ${this.hits(0)} of ${rows.length}` : "";
-    this.now.textContent = epochs[step].startsWith("epoch") ? `${epochs[step]} of ${this.last}` : epochs[step];
-    this.tiles.forEach((tile, rank) => {
+    this.words.querySelector("b").textContent = this.nameOf(this.query);
+    this.showRow(0, this.earlier, 0, epochs[0]);
+    this.showRow(1, this.later, step, name);
+    return this.moveBars();
+  }
+
+  // The nearest images at an epoch.
+  showRow(at, box, step, name) {
+    const rows = this.nearest(step);
+    const hits = this.classes ? `: ${this.hits(step)} of ${rows.length} hits` : "";
+    box.querySelector("small").textContent = `Nearest ${name.startsWith("epoch") ? "at " : ""}${name}${hits}`;
+    this.tiles[at].forEach((tile, rank) => {
       const row = rows[rank];
       this.paint(tile.firstChild, row);
       tile.className = this.classes ? (this.isHit(row) ? "hit" : "miss") : "";
-      tile.setAttribute("aria-label", `Neighbor ${rank + 1}: ${this.name(row)}${this.classes ? (this.isHit(row) ? ", hit" : ", miss") : ""}`);
-      tile.title = this.name(row);
+      tile.setAttribute("aria-label", `Neighbor ${rank + 1}: ${this.nameOf(row)}${this.classes ? (this.isHit(row) ? ", hit" : ", miss") : ""}`);
+      tile.title = this.nameOf(row);
     });
-    return this.moveDot();
   }
 
   // What the colors of the points mean, as far as the map has room for names.
@@ -407,60 +482,58 @@ class Instrument {
       const entry = document.createElement("span");
       const sign = document.createElement("i");
       sign.style.color = this.tint(row);
-      sign.textContent = this.shape(row);
-      entry.append(sign, this.name(row));
+      sign.textContent = this.thumb ? "●" : this.shape(row); // images show no shapes of points
+      entry.append(sign, this.nameOf(row));
       return entry;
     }));
-    if (codes.length > MOST_CLASSES) this.legend.textContent = `Color and shape: ${codes.length} classes`;
+    if (codes.length > MOST_CLASSES) this.legend.textContent = `${this.thumb ? "" : "Color and shape: "}${codes.length} classes`;
   }
 
-  height(value) { return CURVE.bottom - (value / 100) * (CURVE.bottom - CURVE.top); }
-  across(at) { return CURVE.left + (at / (this.last || 1)) * (CURVE.right - CURVE.left); }
-
-  // R@1 by epoch, with lines for what needs no training; each line's name stands beside it.
-  drawCurve() {
-    const { epochs, recall, measure, lines } = this.header;
-    this.measured.toggleAttribute("hidden", !recall);
-    if (!recall) return;
-    const make = (name, attributes, text = "") => {
-      const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-      for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-      element.textContent = text;
-      return element;
+  // Raw features, PCA and this run, in each measure; the run's bars follow the epoch.
+  buildBars() {
+    const { bars } = this.header;
+    this.measured.toggleAttribute("hidden", !bars);
+    for (const name of ["hit", "miss"]) this.root.querySelector(`.meanings .${name}`).toggleAttribute("hidden", !this.classes);
+    this.root.querySelector(".pool").textContent = this.header.pool;
+    this.own = [];
+    if (!bars) return;
+    this.measured.querySelector(".point").textContent = bars.point;
+    const make = (kind, name, text = "") => Object.assign(document.createElement(kind), { className: name, textContent: text });
+    const bar = (value, name) => {
+      const box = make("span", `bar ${name}`);
+      box.append(make("i", ""), make("b", "", shown(value)));
+      box.firstChild.style.width = `${value}%`;
+      return box;
     };
-    const end = { name: epochs[this.last], note: this.header.note, value: recall[this.last], trained: true };
-    const named = [...lines, end].sort((a, b) => b.value - a.value);
-    const { names, line, gap, top, bottom } = CURVE;
-    const lowest = bottom - gap * (named.length - 1) - line + 8;
-    named.forEach((entry, at) => { // names keep apart, from top to bottom
-      const least = at ? named[at - 1].y + gap : top + 3;
-      entry.y = Math.min(Math.max(this.height(entry.value) + 3, least), lowest + gap * at);
+    const heads = bars.measures.map(({ name, meaning }) => {
+      const head = make("small", "head", meaning);
+      head.prepend(make("b", "", `${name} `));
+      return head;
     });
-    const shown = (value) => `${value.toFixed(1)} %`;
-    this.curve.replaceChildren(
-      make("line", { class: "axis", x1: CURVE.left, x2: CURVE.right, y1: bottom, y2: bottom }),
-      ...lines.map(({ value }, at) => make("line", { class: `beat beat${at}`, x1: CURVE.left, x2: CURVE.right, y1: this.height(value), y2: this.height(value) })),
-      make("path", { d: `M ${recall.map((value, at) => `${this.across(at)} ${this.height(value)}`).join(" L ")}` }),
-      make("circle", { r: 4.5 }),
-      make("text", { x: CURVE.left + 2, y: Math.min(this.height(recall[0]) + 13, bottom - 3) }, shown(recall[0])),
-      ...named.flatMap(({ name, note, value, y, trained }) => [
-        make("line", { class: "lead", x1: CURVE.right + 1, x2: names - 2, y1: this.height(value), y2: y - 3 }),
-        make("text", { x: names, y, class: trained ? "trained" : "" }, `${name} ${shown(value)}`),
-        make("text", { x: names, y: y + 10, class: "note" }, note)]));
-    const verb = recall[this.last] >= recall[0] ? "rises" : "falls";
-    const others = lines.map(({ name, note, value }) => `; ${name} (${note}) ${shown(value)}`).join("");
-    this.curve.setAttribute("aria-label", `${measure} of the sample ${verb} from ${shown(recall[0])} to ${shown(recall[this.last])}${others}`);
+    const line = ({ name, note }, values, kind) => {
+      const label = make("span", `label ${kind}`, name);
+      label.append(make("small", "", note));
+      return [label, ...values.map((value) => bar(value, kind))];
+    };
+    const own = line(bars.own, bars.measures.map(({ values }) => values[this.last]), "own");
+    this.own = own.slice(1);
+    this.bars.style.setProperty("--measures", bars.measures.length);
+    this.bars.replaceChildren(make("span", ""), ...heads, ...own,
+      ...bars.rivals.flatMap((rival, at) => line(rival, bars.measures.map(({ rivals }) => rivals[at]), "rival")));
+    this.bars.setAttribute("aria-label", bars.measures.map(({ name, meaning, values, rivals }) => [
+      `${name}, ${meaning}: ${bars.own.name} ${shown(values[0])} before training, ${shown(values[this.last])} after training`,
+      ...rivals.map((value, at) => `${bars.rivals[at].name} ${shown(value)}`)].join("; ")).join(". "));
   }
 
-  moveDot() {
-    const { recall } = this.header;
-    if (!recall) return;
+  moveBars() {
     const epoch = Math.min(Math.floor(this.at), this.last);
     const next = Math.min(epoch + 1, this.last);
-    const value = recall[epoch] + (recall[next] - recall[epoch]) * (this.at - epoch);
-    const dot = this.curve.querySelector("circle");
-    dot.setAttribute("cx", this.across(this.at));
-    dot.setAttribute("cy", this.height(value));
+    this.own.forEach((box, at) => {
+      const { values } = this.header.bars.measures[at];
+      const value = values[epoch] + (values[next] - values[epoch]) * (this.at - epoch);
+      box.firstChild.style.width = `${value}%`;
+      box.lastChild.textContent = shown(values[this.step()]);
+    });
   }
 
   end() {
@@ -471,6 +544,15 @@ class Instrument {
     cancelAnimationFrame(this.waiting);
   }
 }
+
+// The middle and the half length of points along an axis, without the farthest, which may leave the picture.
+function boundsOf(points, axis) {
+  const values = points.filter((_, at) => at % 2 === axis).sort();
+  const [low, high] = [1 - KEPT, KEPT].map((share) => values[Math.round(share * (values.length - 1))]);
+  return { middle: (low + high) / 2, reach: (high - low) / 2 };
+}
+
+const shown = (value) => `${value.toFixed(1)} %`;
 
 export default function instrument({ data, parentElement, setStateValue, setTriggerValue }) {
   const root = parentElement.querySelector(".instrument");

@@ -147,6 +147,34 @@ def test_home_plays_a_training_and_its_query_changes_without_python(page: Page, 
     settle(page)
 
 
+@pytest.mark.parametrize("page", [
+    {"viewport": {"width": 1400, "height": 900}},
+    pytest.param({"viewport": {"width": 1024, "height": 768}}, marks=pytest.mark.slow),
+    pytest.param({"viewport": {"width": 390, "height": 844}}, marks=pytest.mark.slow)], indirect=True,
+    ids=["1400x900", "1024x768", "390x844"])
+def test_the_map_of_images_comes_first_and_the_three_ways_are_above_the_fold(page: Page, finished: Run) -> None:
+    page.goto(f"/?run={finished.id}")
+    training = page.locator(".instrument[data-marks]")
+    expect(training).to_have_attribute("data-marks", "images")
+    settle(page)
+    stage, size = page.locator(".stage").bounding_box(), page.viewport_size
+    assert stage is not None
+    assert size is not None
+    assert stage["y"] < 200, "only a title and a sentence above it"
+    assert stage["height"] >= 0.38 * size["height"]
+    doors = page.locator(".st-key-home-doors")
+    for door in (doors.get_by_role("button", name="Search my folder"), doors.get_by_role("link", name="Try it live"),
+                 doors.get_by_role("link", name="Learn")):
+        box = door.bounding_box()
+        assert box is not None
+        assert stage["y"] + stage["height"] <= box["y"]
+        assert box["y"] + box["height"] <= size["height"]
+        assert box["x"] + box["width"] <= size["width"]
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    page.get_by_role("button", name="Zoom in").click()
+    expect(training).to_have_attribute("data-marks", "images")
+
+
 @pytest.mark.parametrize("page", [{"reduced_motion": "reduce"}], indirect=True)
 def test_home_does_not_play_by_itself_when_motion_is_reduced(page: Page, finished: Run) -> None:
     page.goto(f"/?run={finished.id}")

@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.draw.transport import Message
 from pages.parts.home import instrument
 from pages.parts.home.story import tell_story
+from pages.parts.shell.run_status import escaped
 from tests.app.opening import opened, switched, texts
 from tests.app.test_refine_page import components
 from tests.app.test_run_picker import go
@@ -24,6 +25,7 @@ from udml_core.data.splits import fixed_sample, make_split
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
 from udml_core.runs.analyses import plan_analysis
 from udml_core.runs.baselines import baselines_of
+from udml_core.runs.examples import SHOWCASE, point_of
 from udml_core.runs.notes import Notes
 from udml_core.work.jobs.advising import TRIAL
 from udml_core.work.jobs.follow_ups import wants_audit
@@ -73,24 +75,41 @@ def test_home_sends_every_epoch_of_a_training_once(done: Run) -> None:
     assert array(header["classes"], parts, np.int32).tolist() == labels[done.sample_indices()].tolist()
 
 
-def test_home_offers_three_doors_and_two_starts(done: Run) -> None:
+def test_home_offers_three_ways_and_the_first_run(done: Run) -> None:
     test = opened("home")
     assert not test.exception
-    links = " ".join(link.proto.label for link in test.get("page_link"))
-    assert all(word in links for word in ("Browse", "Tune", "Teach", "Import a folder of images"))
+    links = [link.proto.label for link in test.get("page_link")]
+    assert {"Try it live", "Learn", "Or name a folder on this computer, or an archive"} <= set(links)
+    assert test.file_uploader(key="home-upload")
     assert "Train RPML now" in [button.label for button in test.button]
 
 
-def test_home_plays_the_chosen_run(done: Run) -> None:
-    copy = Run(shutil.copytree(done.folder, done.folder.with_name("20250101-000000-rpml-c1b2c3")))
-    try:
-        assert sent(opened("home"))[0]["token"].startswith(done.id)
-        test = opened("runs", run=copy.id)
-        test.query_params.clear()
-        switched(test, "home")
-        assert sent(test)[0]["token"].startswith(copy.id)
-    finally:
-        shutil.rmtree(copy.folder)
+def test_home_plays_the_showcase_whatever_was_trained_since(done: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("UDML_EXAMPLES")
+    test = opened("runs", run=done.id)
+    test.query_params.clear()
+    switched(test, "home")
+    assert sent(test)[0]["token"].startswith(SHOWCASE), "neither the newest run nor the run of the other pages"
+    assert sent(opened("home", run=done.id))[0]["token"].startswith(done.id), "a link names a run"
+    monkeypatch.setenv("UDML_EXAMPLES", "0")
+    assert sent(opened("home"))[0]["token"].startswith(done.id), "without examples the newest run"
+
+
+def test_a_run_chosen_in_the_sidebar_of_home_is_played(done: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("UDML_EXAMPLES")
+    test = opened("home")
+    assert sent(test)[0]["token"].startswith(SHOWCASE)
+    box = test.selectbox(key="choose-run")
+    other = next(run for run in example_runs() if run.spec().method == "nml")
+    box.set_value(other.id).run()
+    assert sent(test)[0]["token"].startswith(other.id)
+
+
+def test_every_example_says_what_it_shows(monkeypatch: pytest.MonkeyPatch, done: Run) -> None:
+    monkeypatch.delenv("UDML_EXAMPLES")
+    shown = texts(opened("home"))
+    for run in example_runs():
+        assert escaped(point_of(run)) in shown
 
 
 def drop(folders: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
@@ -107,16 +126,27 @@ def drop(folders: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.usefixtures("done")
-def test_dropped_images_in_one_level_of_folders_open_the_best_search(
+def test_dropped_images_in_one_level_of_folders_open_with_the_best_search_beside_them(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_MAPS", "1")
     monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
     test = drop(("zero", "one"), tmp_path, monkeypatch)
     assert test.title[0].value == "Data"
     assert "Find the best search" in [button.label for button in test.button]
-    assert "What must be right?" in [control.label for control in test.button_group]
+    assert components(test, "gallery")[0]["tiles"], "the images are there at once"
+    assert "data-browsing-" in repr(test.session_state), "the features are followed by the map"
     assert any(wants_audit(run) for run in list_runs(runs_folder())), "an import is audited"
     assert Path(str(test.query_params["dataset"])).name == "pets"
+
+
+@pytest.mark.usefixtures("done")
+def test_a_folder_that_is_dropped_again_gets_a_name_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
+    for _ in range(2):
+        test = drop(("zero", "one"), tmp_path, monkeypatch)
+        assert test.title[0].value == "Data"
+        shutil.rmtree(tmp_path / "written")
+    assert sorted(path.name for path in (tmp_path / "cache" / "imports").iterdir()) == ["pets", "pets 2"]
 
 
 @pytest.mark.usefixtures("done")
@@ -127,10 +157,9 @@ def test_a_dropped_tree_asks_which_folders_are_the_classes(tmp_path: Path, monke
     assert [option.split(" (")[0] for option in levels.options] == ["No classes", "Level 1: 2 classes: left",
                                                                    "Level 2: 2 classes: one"]
     levels.set_value(2).run()
-    test.button(key="home-advice").click().run()
+    test.button(key="home-search").click().run()
     assert not test.exception
     assert test.title[0].value == "Data"
-    assert str(test.query_params["view"]) in ("advice", "['advice']")
     assert str(test.query_params["dataset"]).endswith("/pets#level=2")
     assert not test.warning, "the data set is listed"
     assert len(list((tmp_path / "cache" / "imports").iterdir())) == 1, "the files are stored once"
@@ -149,10 +178,15 @@ def test_home_names_the_run_and_says_what_training_did_beside_what_needs_no_trai
     shares = {name: 100 * baselines[name]["sample recall@1"] for name in ("frozen", "centered pca")}
     assert (f"Without training, PCA with the same 16 dimensions reaches {shares['centered pca']:.1f} % and the pixels "
             f"themselves with all 64 dimensions reach {shares['frozen']:.1f} %.") in words
-    assert [(line["name"], line["note"]) for line in header["lines"]] == [
-        ("frozen features", "64 dimensions, no training"), ("PCA", "16 dimensions, no training")]
-    assert [line["value"] for line in header["lines"]] == pytest.approx(
-        list(shares.values()))
+    bars = header["bars"]
+    assert [(rival["name"], rival["note"]) for rival in bars["rivals"]] == [
+        ("raw pixels", "64 numbers"), ("PCA", "16 numbers")]
+    assert bars["own"] == {"name": "RPML", "note": "16 numbers"}
+    assert [measure["name"] for measure in bars["measures"]] == ["R@1", "MAP@R"]
+    for measure, key in zip(bars["measures"], ("sample recall@1", "sample map@r"), strict=True):
+        assert measure["values"] == pytest.approx([100 * row[key] for row in rows], abs=0.01)
+        assert measure["rivals"] == pytest.approx(
+            [100 * baselines[name][key] for name in ("frozen", "centered pca")])
 
 
 def test_the_story_says_what_a_run_did_and_that_frozen_features_learned_nothing(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udml_core.exploration.instrument import make_instrument, orient
+from udml_core.exploration.instrument import lie_down, make_instrument, orient
 
 
 @pytest.fixture
@@ -66,3 +66,16 @@ def test_equal_points_and_few_points_are_laid_out() -> None:
     played = make_instrument([np.ones((3, 4)), np.eye(3, 4)], np.array([0, 0, 1]))
     assert played.neighbors.shape == (2, 3, 2)
     assert np.isfinite(played.positions).all()
+
+
+def test_the_last_layout_is_longest_from_left_to_right_and_all_layouts_turn_together() -> None:
+    generator = np.random.default_rng(2)
+    first, last = generator.normal(size=(40, 2)), generator.normal(size=(40, 2)) * [1, 3]
+    last -= last.mean(axis=0)
+    turned = lie_down(np.stack([first, last]))
+    assert turned[1].std(axis=0)[0] > 2 * turned[1].std(axis=0)[1]
+    assert abs(np.corrcoef(turned[1].T)[0, 1]) < 1e-6, "the axes are the principal axes"
+    together = np.concatenate([first, last])
+    distances = np.linalg.norm(together[:, None] - together, axis=2)
+    after = turned.reshape(-1, 2)
+    assert np.allclose(np.linalg.norm(after[:, None] - after, axis=2), distances)

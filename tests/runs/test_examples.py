@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from udml_core.runs import (
 from udml_core.runs.analyses import Analysis, find_analysis, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.opinion import JUDGES
 from udml_core.runs.baselines import write_baselines
+from udml_core.runs.examples import POINTS, SHOWCASE, point_of
 from udml_core.runs.notes import Notes
 from udml_core.runs.opinions import opinion_of
 from udml_core.runs.recipe_choice import recipe_choice
@@ -140,6 +142,38 @@ def test_the_recipe_that_refine_opens_with_does_not_lower_both_measures(run: Run
     if choice.recipe:
         assert after["map@r"] > before["map@r"]
         assert after["recall@1"] > before["recall@1"] - 2.5, "the recipe of the earlier default lost 5.8"
+
+
+# What they show
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.id)
+def test_an_example_says_in_one_line_what_it_shows_with_the_figures_of_its_evaluation(run: Run) -> None:
+    point, evaluation = point_of(run), run.evaluation()
+    assert evaluation is not None
+    assert "–" not in point, "every figure is in the evaluation"
+    assert "{" not in point
+    assert len(point) <= 160
+    assert set(POINTS) == {run.id for run in RUNS}
+    figures = set(re.findall(r"\d+\.\d(?= %)", point))
+    assert f"{evaluation['final']['recall@1']:.1f}" in figures
+    assert figures <= {f"{row[measure]:.1f}" for row in evaluation.values() for measure in ("recall@1", "map@r")}
+
+
+def test_the_showcase_beats_pca_of_its_width_in_both_measures_and_changes_most() -> None:
+    showcase = Run(EXAMPLES / SHOWCASE)
+    evaluation = showcase.evaluation() or {}
+    for measure in ("recall@1", "map@r"):
+        assert evaluation["final"][measure] > evaluation["centered pca"][measure]
+    assert evaluation["final"]["map@r"] > evaluation["frozen"]["map@r"]
+    gains = {run.id: (run.evaluation() or {})["final"]["recall@1"] - (run.evaluation() or {})["initial"]["recall@1"]
+             for run in RUNS}
+    assert max(gains, key=lambda run_id: gains[run_id]) == SHOWCASE
+
+
+def test_other_runs_show_no_point(root: Path) -> None:
+    assert point_of(worked(root)) == ""
+    assert point_of(own_copy(RPML, root)) == point_of(RPML)
 
 
 # Listing, finding, hiding

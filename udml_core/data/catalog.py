@@ -9,6 +9,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
@@ -204,6 +205,17 @@ def import_files(name: str, files: Iterable[tuple[str, bytes]]) -> Path:
             raise UserError(f"None of the files is an image. Expected: {LAYOUT}.")
 
     return _import(name, write)
+
+
+def free_name(name: str) -> str:
+    """Return a name that no imported data set has: the name itself, or the name with a number.
+
+    Raises:
+        UserError: The name is empty or too long.
+    """
+    plain = _checked_name(name)
+    names = (plain if number == 1 else f"{plain[:LONGEST_NAME - 5]} {number}" for number in count(1))
+    return next(free for free in names if not (imports_folder() / free).exists())
 
 
 def import_archive(name: str, archive: BinaryIO, file: str, report: Report = lambda _share, _step: None) -> Path:

@@ -57,7 +57,7 @@ def make_instrument(samples: Sequence[Array], labels: Array | None, layouts: Seq
     neighbors = np.stack([nearest(sample, min(k, len(sample) - 1))[1] for sample in samples]).astype(np.int32)
     planes = [pca_layout(sample) for sample in samples] if layouts is None else layouts
     hits = None if labels is None else labels[neighbors] == labels[:, None]
-    return Instrument(orient(planes).astype(np.float32), neighbors, hits)
+    return Instrument(lie_down(orient(planes)).astype(np.float32), neighbors, hits)
 
 
 def orient(layouts: Sequence[Array]) -> Array:
@@ -75,3 +75,9 @@ def orient(layouts: Sequence[Array]) -> Array:
         scaled = centered / scale if scale > 0 else centered
         oriented.append(procrustes(scaled, oriented[-1])(scaled) if oriented else scaled)
     return np.stack(oriented[::-1])
+
+
+def lie_down(layouts: Array) -> Array:
+    """Turn all layouts (e, s, 2) together, so that the last one is longest from left to right, as a screen is."""
+    _, _, axes = np.linalg.svd(layouts[-1], full_matrices=False)
+    return layouts @ axes.T

@@ -7,6 +7,7 @@ turns them off everywhere; `hide_examples` leaves them out of the list of runs o
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -14,6 +15,28 @@ from udml_core.base import paths
 from udml_core.base.errors import UserError
 from udml_core.runs.folder import PRIVATE, Run
 
+SHOWCASE = "20261122-120000-rpml-digits"
+"""Id of the example that Home plays. Of all examples its training changes most, and its R@1 and MAP@R end above PCA of
+the same width, its MAP@R above all pixels as well."""
+POINTS = {
+    SHOWCASE: "Without labels, 4 numbers for each image beat PCA's 4: R@1 {final:recall@1} against "
+              "{centered pca:recall@1}. All 64 pixels reach {frozen:recall@1}, but MAP@R {frozen:map@r} against "
+              "{final:map@r}.",
+    "20261122-120100-plm-clothes": "Training does not repair a random start: R@1 rises from {initial:recall@1} to "
+                                   "{final:recall@1}, and PCA of the same width has {centered pca:recall@1}. So PLM "
+                                   "starts from PCA by default.",
+    "20261122-120200-isif-emoji": "Telling each image from all others brings classes together that nobody named: R@1 "
+                                  "{initial:recall@1} → {final:recall@1}. The backbone's features, 80 times as wide, "
+                                  "have {frozen:recall@1}.",
+    "20261122-120300-ssdml-digits": "10 labels a class spread to similar images: R@1 {initial:recall@1} → "
+                                    "{final:recall@1}. A small model from a random start stays below the pixels: "
+                                    "{frozen:recall@1}.",
+    "20261122-120400-nml-digits": "Pairs marked as similar or dissimilar bring whole classes together: MAP@R "
+                                  "{final:map@r} against {frozen:map@r} of the pixels. R@1 falls: {final:recall@1} "
+                                  "against {frozen:recall@1}.",
+}
+"""What each example shows, in one line; `{EMBEDDING:MEASURE}` stands for a figure of its evaluation."""
+FIGURE = re.compile(r"{([^:}]+):([^}]+)}")
 HIDDEN = ".examples-hidden"
 """File in a folder of runs that hides the examples."""
 
@@ -23,6 +46,17 @@ def example_runs() -> list[Run]:
     if os.environ.get("UDML_EXAMPLES") == "0":
         return []
     return [Run(file.parent) for file in sorted(paths.EXAMPLES.glob("*/spec.json"))]
+
+
+def point_of(run: Run) -> str:
+    """Return what an example, or the user's copy of it, shows; empty for other runs."""
+    evaluation = run.evaluation() or {}
+
+    def figure(name: re.Match[str]) -> str:
+        value = evaluation.get(name[1], {}).get(name[2])
+        return "–" if value is None else f"{value:.1f} %"
+
+    return FIGURE.sub(figure, POINTS.get(run.id, ""))
 
 
 def are_examples_shown(root: Path) -> bool:

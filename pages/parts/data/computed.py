@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import html
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Array
-from udml_core.base.errors import duration
+from udml_core.base.errors import UserError, duration
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import BACKBONES, DEFAULT_BACKBONE, EncoderSpec
 from udml_core.exploration.browsing import Order, neighbor_similarities, outlier_scores
@@ -18,6 +19,7 @@ from udml_core.runs.analyses import Analysis
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
 from udml_core.work.jobs.browse import DataAnalysis, continue_browsing, find_browsing
+from udml_core.work.jobs.follow_ups import MOST_MAPPED
 
 from ..shell.analyses import load_projection
 from ..shell.run_hash import RUN_HASH
@@ -27,6 +29,8 @@ from ..shell.views import view_link
 
 PAGES = (("explore", "Map", ":material/explore:"), ("retrieval", "Search", ":material/image_search:"))
 
+LEAST_TRAINED = 100
+"""Fewer images are not offered for training: half of them trains, and RPML's graph joins each image to 50 others."""
 MAP_SECONDS = 10
 """Roughly the time to start the two steps and to compute a small map."""
 
@@ -56,17 +60,31 @@ def browse_bar(dataset: Dataset) -> NearestByFeatures | None:
     """
     encoder = chosen_encoder(dataset)
     state = find_browsing(dataset, encoder, runs_folder())
-    begun = f"data-browsing-{dataset.fingerprint[:12]}-{encoder.key}"
+    begun = _begun(dataset, encoder)
     if state.run is not None and state.finished is None and begun in st.session_state:
         state = continue_browsing(dataset, encoder, runs_folder())
     if state.task is not None:
         show_progress(state.task, begun)
     elif state.run is not None and state.finished is not None:
-        _show_links(state.run)
+        _show_links(state.run, dataset)
         return None if dataset.is_large else load_nearest(state.run, state.finished)  # no stored neighbors
     else:
         _offer(dataset, encoder, begun, state)
     return None
+
+
+def begin_browsing(dataset: Dataset) -> None:
+    """Start browsing without a click, unless so many images would take long or too few cannot be browsed."""
+    encoder = chosen_encoder(dataset)
+    st.session_state[_begun(dataset, encoder)] = True
+    if len(dataset) <= MOST_MAPPED:
+        with suppress(UserError):  # the page Data then says what is missing
+            continue_browsing(dataset, encoder, runs_folder())
+
+
+def _begun(dataset: Dataset, encoder: EncoderSpec) -> str:
+    """Return the session key that says that the steps of browsing follow each other."""
+    return f"data-browsing-{dataset.fingerprint[:12]}-{encoder.key}"
 
 
 def chosen_encoder(dataset: Dataset) -> EncoderSpec:
@@ -138,13 +156,14 @@ def show_progress(task: Run | Analysis, begun: str, what: str = "Browsing") -> N
         st.rerun(scope="app")
 
 
-def _show_links(run: Run) -> None:
+def _show_links(run: Run, dataset: Dataset) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         st.markdown("**Look at them as**", width="content")
         for page, label, icon in PAGES:
             view_link(page, label=label, icon=icon, query_params={"run": run.id}, width="content")
-        view_link("train", label="Train on them", icon=":material/model_training:", width="content",
-                     query_params={"dataset": run.spec().dataset})
+        if len(dataset) >= LEAST_TRAINED:
+            view_link("train", label="Train on them", icon=":material/model_training:", width="content",
+                      query_params={"dataset": run.spec().dataset})
 
 
 def load_nearest(run: Run, projection: Analysis) -> NearestByFeatures:

@@ -1,4 +1,4 @@
-"""Home's ways into the app: browse, tune and learn, or find the best search of one's own images."""
+"""Home's ways into the app: search one's own images, train, and learn."""
 
 from __future__ import annotations
 
@@ -11,59 +11,44 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from udml_core.data import catalog
 from udml_core.data.sources.levels import name_with_level
 from udml_core.data.sources.listing import ENDINGS
-from udml_core.runs import Run, runs_folder
+from udml_core.runs import runs_folder
 from udml_core.work import jobs
 from udml_core.work.jobs.auditing import audit_import
 
+from ..data.computed import begin_browsing
 from ..data.importing import choose_level
 from ..shell.cached import load_dataset
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view, view_link
 
 
-def show_doors(run: Run) -> None:
-    """Show three links: search in a run, its sliders, and the lessons."""
-    browse, tune, teach = st.container(key="home-doors").columns(3)
-    parameters = {"run": run.id}
-    with browse.container(border=True):
-        view_link("retrieval", label="**Browse**: search with any image", icon=":material/image_search:",
-                     query_params=parameters, help="See the nearest images before and after training.")
-    with tune.container(border=True, horizontal=True):
-        view_link("triplets", label="**Tune** α: angles", icon=":material/change_history:",
-                     query_params=parameters, help="Move α, the largest allowed angle, and see what violates it.")
-        view_link("clusters", label="**Tune** ε: clusters", icon=":material/workspaces:",
-                     query_params=parameters, help="Move ε, and see clusters merge and shatter.")
-    with teach.container(border=True):
-        view_link("learn", label="**Teach**: twelve lessons", icon=":material/school:",
-                     help="Short lessons that work alone and in front of a class.")
-
-
-def show_starts() -> None:
-    """Show the two ways to a first result of one's own."""
-    own, first = st.columns([3, 2], gap="large")
-    with own, show_user_errors():
-        st.subheader("Find the best search for your images")
-        st.caption("Without labels: candidates race for a few minutes, and encoders that took no part judge them.")
-        _import_files()
-        view_link("data", label="Import a folder of images",
-                     icon=":material/drive_folder_upload:", query_params={"import": "1"})
-    with first:
-        st.subheader("Or start here")
-        show_first_run()
+def show_doors() -> None:
+    """Show the three ways into the app: search one's own images, train, and learn."""
+    with st.container(key="home-doors", horizontal=True, vertical_alignment="center"):
+        with st.popover("Search my folder", icon=":material/image_search:", type="primary", width="stretch"):
+            with show_user_errors():
+                _import_files()
+            view_link("data", label="Or name a folder on this computer, or an archive",
+                      icon=":material/drive_folder_upload:", query_params={"import": "1"})
+        view_link("train", label="Try it live", icon=":material/science:", width="stretch",
+                  help="Choose images and a method, and watch a model learn.")
+        view_link("learn", label="Learn", icon=":material/school:", width="stretch",
+                  help="Twelve short lessons that work alone and in front of a class.")
 
 
 def show_first_run() -> None:
     """Show the button that trains the default run."""
-    st.write("Train **RPML** on 1,797 handwritten digits that come with the app. Training uses no labels. It reduces "
-             "the pixels to 4 dimensions, from a random start, and takes less than half a minute on two CPU cores.")
-    if st.button("Train RPML now", type="primary", icon=":material/play_arrow:", width="stretch"):
+    with st.container(horizontal=True, vertical_alignment="center"):
+        clicked = st.button("Train RPML now", icon=":material/play_arrow:")
+        st.caption("on 1,797 handwritten digits that come with the app, without labels", width="content")
+    if clicked:
         with show_user_errors():
             run = jobs.submit(jobs.plan(jobs.FIRST_RUN, load_dataset(jobs.FIRST_RUN.dataset)), runs_folder())
             open_view("runs", query_params={"run": run.id})
 
 
 def _import_files() -> None:
-    """Import dropped images, choose the folders that are the classes, and offer to find the best search of them."""
+    """Import dropped images, choose the folders that are the classes, and open the images, where search begins."""
     files = st.file_uploader("Drop a folder with images", type=sorted(ending[1:] for ending in ENDINGS),
                              accept_multiple_files="directory", key="home-upload")
     if not files:
@@ -72,20 +57,21 @@ def _import_files() -> None:
     level = None
     if _has_levels(folder):
         level = choose_level(folder)
-        if not st.button("Find the best search", type="primary", icon=":material/trophy:", key="home-advice"):
+        if not st.button("Search these images", type="primary", icon=":material/image_search:", key="home-search"):
             return
     name = name_with_level(folder, level)
     dataset = load_dataset(name)
     catalog.remember(name)
     audit_import(dataset, runs_folder())
-    open_view("data", query_params={"dataset": name, "view": "advice"})
+    begin_browsing(dataset)
+    open_view("data", query_params={"dataset": name})
 
 
 def _imported(files: Sequence[UploadedFile]) -> str:
     """Return the name of the data set of dropped files, which are stored once."""
     dropped = tuple(file.file_id for file in files)
     if st.session_state.get("home-dropped", ((), ""))[0] != dropped:
-        name = PurePosixPath(files[0].name).parts[0] if "/" in files[0].name else "My images"
+        name = catalog.free_name(PurePosixPath(files[0].name).parts[0] if "/" in files[0].name else "My images")
         with st.spinner(f"Importing {len(files):,} files …"):
             folder = catalog.import_files(name, ((file.name, file.getvalue()) for file in files))
             st.session_state["home-dropped"] = (dropped, catalog.find(str(folder)).name)

@@ -1,4 +1,4 @@
-"""A training that plays in the browser: a map, a query with its neighbors, and recall by epoch."""
+"""A training that plays in the browser: a map, a query with its neighbors, and bars that compare the run."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from udml_core.exploration.instrument import Instrument, make_instrument
 from udml_core.runs import Run
 from udml_core.runs.analyses import finished_maps
 from udml_core.runs.baselines import JUDGED
+from udml_core.runs.examples import SHOWCASE
 from udml_core.runs.search import epoch_words
 
 from ..draw.thumbnails import own_sheet
@@ -26,37 +27,37 @@ from ..shell.focus import carry_image, choose_image, current_elsewhere, remember
 from ..shell.interesting import interesting_queries
 from ..shell.pools import among_sample
 from ..shell.run_hash import RUN_HASH
-from ..shell.run_picker import app_run
+from ..shell.run_picker import PARAMETER
 from ..shell.run_status import run_title
 from ..shell.views import open_view
-from .story import in_dimensions, lines_to_beat, tell_story
+from .story import bars_of, lines_to_beat, tell_story
 
 MOST_PLAYED = JUDGED
 """Images of the sample that are drawn."""
 KEY = "home-instrument"
 HTML = """<div class="instrument" role="group">
-<div class="frame">
 <div class="stage"><canvas class="map" tabindex="0" role="application" aria-roledescription="map"
   aria-label="Map of the sample. Left and right move the epoch, up and down choose another query, Space plays, plus and
   minus zoom, 0 shows all images, Enter searches with the query."></canvas>
+<div class="title"></div><output class="epoch"></output>
 <div class="zooms" role="toolbar" aria-label="Zoom"><button type="button" class="closer" aria-label="Zoom in">+</button>
 <button type="button" class="farther" aria-label="Zoom out">−</button>
 <button type="button" class="fit" aria-label="Show all images">⤢</button></div>
-<div class="now"></div><div class="legend" role="group" aria-label="Colors of the classes"></div>
+<div class="legend" role="group" aria-label="Colors of the classes"></div>
 <div class="tip" hidden><canvas width="72" height="72"></canvas><div></div></div></div>
-<div class="side">
-<div class="asked"><canvas class="picture" width="96" height="96" role="img" aria-label="The query"></canvas>
-<div class="words"><small>Query</small><b></b><span></span><span></span></div></div>
-<div class="tiles" role="group" aria-label="The nearest images of the query"></div>
-<div class="meanings"><span class="query">query</span><span class="hit">hit: same class</span>
-<span class="miss">miss: other class</span></div>
-<div class="actions"><button type="button" class="other">Another image</button>
-<button type="button" class="search">Search</button><button type="button" class="open">Explore</button></div>
-<div class="measured"><small>Nearest image has the same class (R@1)</small>
-<svg class="curve" viewBox="0 0 330 118" role="img"></svg></div>
-</div>
 <div class="controls"><button type="button" class="play" aria-label="Play">▶</button>
-<input type="range" class="cursor" aria-label="Epoch"><output class="epoch"></output></div>
+<input type="range" class="cursor" aria-label="Epoch"></div>
+<div class="strip">
+<div class="asked"><canvas class="picture" width="96" height="96" role="img" aria-label="The query"></canvas>
+<div class="words"><small>Query</small><b></b></div>
+<div class="actions"><button type="button" class="other">Another</button>
+<button type="button" class="search">Search</button><button type="button" class="open">Explore</button></div></div>
+<div class="rows"><div class="earlier"><small></small><div class="tiles" role="group"
+  aria-label="The nearest images before training"></div></div>
+<div class="later"><small></small><div class="tiles" role="group" aria-label="The nearest images of the query"></div>
+</div><div class="meanings"><span class="hit">hit: same class</span>
+<span class="miss">miss: other class</span><i class="pool"></i></div></div>
+<div class="measured"><p class="point"></p><div class="bars" role="img"></div></div>
 </div></div>
 """
 
@@ -67,10 +68,17 @@ def is_playable(run: Run) -> bool:
 
 
 def run_to_play(runs: list[Run]) -> Run | None:
-    """Return the app's run if one was chosen, else the newest run, as the sidebar does; None if none can be played."""
+    """Return the run in the address, else the showcase, else the newest run; None if none can be played.
+
+    The showcase stays the same whatever was trained since: the newest run is not the best first picture.
+
+    Args:
+        runs: The listed runs, the newest first.
+    """
     playable = [run for run in runs if is_playable(run)]
-    chosen = [run for run in playable if run.id == app_run()]
-    return next(iter([*chosen, *playable]), None)
+    linked = [run for run in playable if run.id == st.query_params.get(PARAMETER)]
+    pinned = [run for run in playable if run.id == SHOWCASE]
+    return next(iter([*linked, *pinned, *playable]), None)
 
 
 def show_instrument(run: Run) -> None:
@@ -84,28 +92,33 @@ def show_instrument(run: Run) -> None:
     indices = run.sample_indices()[_played_rows(run)]
     played = _load_instrument(run)
     recall = played.recall
-    lines = [] if recall is None else _load_lines(run)
     message = Message()
+    pool = among_sample(len(indices), load_split(run), len(dataset))
     header = {
-        "label": f"The training of {run_title(run)}",
+        "label": f"The training of {run_title(run)}", "name": f"{run_title(run)} · {len(indices):,} images",
         "token": _token(run, indices), "count": len(indices),
         "epochs": [epoch_words(run, epoch) for epoch in run.epoch_numbers()],
         "width": played.neighbors.shape[2], "query": _first_query(run, indices, played), "measure": "R@1",
         "positions": message.once(played.positions), "neighbors": message.once(played.neighbors),
         "classes": None if dataset.labels is None else message.once(dataset.labels[indices].astype(np.int32)),
         "classNames": list(dataset.class_names), "recall": None if recall is None else recall.tolist(),
-        "pool": among_sample(len(indices), load_split(run), len(dataset)),
-        "lines": lines, "note": in_dimensions(run.embeddings("final").shape[1]),
+        "pool": pool, "bars": _load_bars(run),
         "sheets": own_sheet(message, dataset, tuple(indices.tolist()), 64)}
-    _show_words(run_title(run), tell_story(run, recall, lines))
     _draw(run, indices, message.pack(header))
 
 
-def _show_words(title: str, story: str) -> None:
-    """Show what the picture is about; the words are there before the picture's script, so that nothing moves."""
+def show_about(run: Run) -> None:
+    """Show what the picture shows, how the method works and what training changed, in a menu.
+
+    Raises:
+        UserError: The run's data set or its sample cannot be read.
+    """
+    recall = _load_instrument(run).recall
+    story = tell_story(run, recall, [] if recall is None else _load_lines(run))
     parts = [f"<b>{html.escape(part)}</b>" if place % 2 else html.escape(part)
              for place, part in enumerate(story.split("**"))]
-    st.html(f'<div class="home-story"><b>{html.escape(title)}</b><p>{"".join(parts)}</p></div>')
+    with st.popover("What is this?", icon=":material/info:", type="tertiary"):
+        st.html(f'<div class="home-story"><b>{html.escape(run_title(run))}</b><p>{"".join(parts)}</p></div>')
 
 
 @st.fragment
@@ -158,6 +171,12 @@ def _played_rows(run: Run) -> Array:
 @st.cache_data(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)
 def _load_lines(run: Run) -> list[dict[str, Any]]:
     return lines_to_beat(run)
+
+
+@st.cache_data(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)
+def _load_bars(run: Run) -> dict[str, Any] | None:
+    recall = _load_instrument(run).recall
+    return bars_of(run, recall, [] if recall is None else _load_lines(run))
 
 
 @st.cache_data(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)

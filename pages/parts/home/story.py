@@ -1,4 +1,4 @@
-"""What the training on Home did and why, in plain words and in lines to beat."""
+"""What the training on Home did and why, in plain words and in bars."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from udml_core.numerics.explanations import Affinities, Clusters, Explanation, L
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run
 from udml_core.runs.baselines import baselines_of
+from udml_core.runs.examples import point_of
 from udml_core.runs.search import FROZEN
 
 from ..shell.cached import dataset_of, load_split
@@ -26,6 +27,8 @@ WAYS: dict[type[Explanation], str] = {
 """What training does, by the record that the run keeps of it."""
 BY_INSTANCES = "pulls two random variations of an image together, and pushes all other images away"
 BASELINES = {name: words_of(name).sentence for name in ("frozen", "centered pca")}
+RAW = {"pixels": "raw pixels"}
+"""Raw features by backbone, beside a bar."""
 LABELS = {"none": "no labels", "few": "a few labels", "pairs": "similar and dissimilar pairs",
           "all": "the labels of all training images"}
 """What training receives, by the supervision of the method."""
@@ -70,17 +73,44 @@ def _way(run: Run) -> str:
 
 
 def lines_to_beat(run: Run) -> list[dict[str, Any]]:
-    """Return R@1 of frozen features and of PCA to the run's width on the shown images, with names for the curve."""
+    """Return what frozen features and PCA of the run's width reach on the shown images, with names for the bars.
+
+    `value` is R@1 and `map@r` MAP@R, in percent.
+    """
     measured = baselines_of(run, dataset_of(run)) or {}
     widths = {"frozen": _feature_width(run), "centered pca": run.embeddings("final").shape[1]}
-    return [{"name": name, "dimensions": widths[key],
-             "note": ", ".join(filter(None, [in_dimensions(widths[key]), "no training"])),
-             "value": 100 * measured[key]["sample recall@1"]} for key, name in BASELINES.items() if key in measured]
+    return [{"name": name, "dimensions": widths[key], "note": in_numbers(widths[key]),
+             "value": 100 * measured[key]["sample recall@1"], "map@r": 100 * measured[key]["sample map@r"]}
+            for key, name in BASELINES.items() if key in measured]
 
 
-def in_dimensions(width: int | None) -> str:
-    """Return the width of an embedding in words; nothing if it is not known."""
-    return "" if width is None else f"{width} dimensions"
+def bars_of(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return the bars beside the query: raw features, PCA and the run by epoch, in each measure; None without classes.
+
+    Args:
+        run: The run.
+        recall: R@1 of the shown images by epoch in percent; None without classes.
+        lines: What `lines_to_beat` returns.
+    """
+    if recall is None:
+        return None
+    rows = run.metrics()[0]
+    whole = [100 * row["sample map@r"] for row in rows if row.get("sample map@r") is not None]
+    features = RAW.get(run.spec().backbone, "raw features")
+    names = {BASELINES["frozen"]: features}
+    measures = [{"name": "R@1", "meaning": "nearest image has the same class", "values": recall.tolist(),
+                 "rivals": [line["value"] for line in lines]}]
+    if len(whole) == len(recall):
+        measures.append({"name": "MAP@R", "meaning": "all images of the class come first", "values": whole,
+                         "rivals": [line["map@r"] for line in lines]})
+    return {"point": point_of(run), "measures": measures,
+            "rivals": [{"name": names.get(line["name"], line["name"]), "note": line["note"]} for line in lines],
+            "own": {"name": method_title(run), "note": in_numbers(run.embeddings("final").shape[1])}}
+
+
+def in_numbers(width: int | None) -> str:
+    """Return how many numbers an embedding has for each image; nothing if it is not known."""
+    return "" if width is None else f"{width:,} numbers"
 
 
 def _feature_width(run: Run) -> int | None:

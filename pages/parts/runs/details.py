@@ -6,6 +6,7 @@ import streamlit as st
 
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.command import command_limits, command_of
+from udml_core.runs.examples import point_of
 from udml_core.runs.notes import LONGEST_NAME, LONGEST_NOTE, MOST_TAGS, Notes
 from udml_core.runs.opinions import has_labels
 from udml_core.runs.run_comparison import settings_of
@@ -30,6 +31,8 @@ def show_header(run: Run) -> None:
     """Show a run's title, and its verdicts: from labels if it has them, and without labels."""
     status, spec = run.status(), run.spec()
     st.markdown(f"#### {ICONS[status.state]} {escaped(run_title(run))}")
+    if point := point_of(run):
+        st.caption(escaped(point))
     if status.state == "done":
         evaluation = run.evaluation()
         judged = verdict(method_title(run), evaluation, spec.method == "frozen")

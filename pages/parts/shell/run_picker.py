@@ -147,11 +147,14 @@ def _remember_choice() -> None:
 
 
 def _open_choice() -> None:
-    """Remember the run chosen in the sidebar, and show it on a page that reads the address itself."""
+    """Remember the run chosen in the sidebar, and show it on a page that reads the address itself.
+
+    Home plays its showcase unless the address names a run.
+    """
     if not _is_choice():
         return
     st.session_state[CHOSEN] = st.session_state[IN_BOX] = st.session_state[BOX]
-    if PARAMETER in st.query_params:
+    if PARAMETER in st.query_params or st.session_state.get("page") == "home":
         st.query_params[PARAMETER] = st.session_state[BOX]
 
 

@@ -1,0 +1,76 @@
+"""Home's lists: the newest runs, and the examples with what each shows."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from udml_core.numerics.measures import MAIN_MEASURES
+from udml_core.runs import Run, list_runs, runs_folder
+from udml_core.runs.examples import point_of
+from udml_core.runs.tasks import LIVE_STATES
+
+from ..shell.run_status import ICONS, escaped, live_panel, run_title, state_line
+from ..shell.views import view_link
+from .doors import show_first_run
+
+MOST_SHOWN = 5
+
+
+@st.fragment(run_every="2s")
+def show_live_runs() -> None:
+    """Show the waiting and running runs; run the page again when one starts or ends."""
+    live = [run for run in list_runs(runs_folder()) if run.status().state in LIVE_STATES]
+    if len(live) != st.session_state.get("home-live", len(live)):
+        st.session_state["home-live"] = len(live)
+        st.rerun(scope="app")
+    st.session_state["home-live"] = len(live)
+    for run in live[:MOST_SHOWN]:
+        live_panel(run, "home")
+
+
+def show_newest_runs(runs: list[Run]) -> None:
+    """Show the newest runs of the user, those in progress first, and the button that trains the default run.
+
+    Args:
+        runs: The user's runs, the newest first.
+    """
+    st.subheader("Newest runs")
+    if any(run.status().state in LIVE_STATES for run in runs):
+        show_live_runs()
+    ended = [run for run in runs[:MOST_SHOWN * 4] if run.status().state not in LIVE_STATES]
+    for run in ended[:MOST_SHOWN]:
+        _show_ended_run(run)
+    show_first_run()
+
+
+def show_examples_with_points(examples: list[Run]) -> None:
+    """Show each example with what it shows.
+
+    Args:
+        examples: The listed examples; without any nothing is drawn.
+    """
+    if not examples:
+        return
+    st.subheader("Examples")
+    for run in examples:
+        _row(run, escaped(point_of(run)))
+
+
+def _show_ended_run(run: Run) -> None:
+    """Show a run's main measures, or how it ended."""
+    final = (run.evaluation() or {}).get("final", {})
+    measures = "  ·  ".join(f"{measure.name} {measure.text(final[measure.key])}" for measure in MAIN_MEASURES[::-1]
+                            if final.get(measure.key) is not None)
+    _row(run, measures or state_line(run, run.status())[:300])
+
+
+def _row(run: Run, words: str) -> None:
+    """Show a run's title, a line about it, and links to it."""
+    state = run.status().state
+    with st.container(border=True):
+        text, link = st.columns([5, 1], vertical_alignment="center")
+        text.markdown(f"{ICONS[state]} **{escaped(run_title(run))}**  \n{words}")
+        page, label, icon = (("retrieval", "Search", ":material/image_search:") if state == "done"
+                             else ("runs", "Details", ":material/monitoring:"))
+        with link:
+            view_link(page, label=label, icon=icon, query_params={"run": run.id})
