@@ -126,16 +126,29 @@ def explore(run: Run) -> None:
     with show_user_errors():
         retrieval = load_retrieval(run)
         searched = search(retrieval) if current_view() == SEARCH else None
-        search_tab, failures_tab, same_tab = st.tabs([SEARCH, FAILURES, SAME], key="view", bind="query-params")
-        if search_tab.open and searched is not None:
-            with search_tab:
-                show_links(retrieval, *searched)
-        if failures_tab.open:
-            with failures_tab, show_user_errors():
-                show_failures(retrieval, search_with)
-        if same_tab.open:
-            with same_tab, show_user_errors():
-                show_same(retrieval)
+        # Without classes nothing is a failure; a link to the failures still says so.
+        has_failures = retrieval.dataset.labels is not None or current_view() == FAILURES
+        titles = [SEARCH, *([FAILURES] if has_failures else []), SAME]
+        for title, tab in zip(titles, st.tabs(titles, key="view", bind="query-params"), strict=True):
+            if tab.open:
+                with tab, show_user_errors():
+                    show_part(retrieval, title, searched)
+
+
+def show_part(retrieval: Retrieval, title: str, searched: tuple[PageQuery, list[SearchResult], Gallery] | None) -> None:
+    """Show what the open tab holds.
+
+    Args:
+        retrieval: The search of a run.
+        title: Title of the tab.
+        searched: What `search` returned; None if another tab takes the place of the search.
+    """
+    if title == FAILURES:
+        show_failures(retrieval, search_with)
+    elif title == SAME:
+        show_same(retrieval)
+    elif searched is not None:
+        show_links(retrieval, *searched)
 
 
 def search_with(index: int) -> None:

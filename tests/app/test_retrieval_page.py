@@ -316,7 +316,7 @@ def test_an_own_image_is_refined_and_its_first_result_is_explained(run: Run) -> 
     assert not test.exception
     shared = shared_neighbors(retrieval, Query((retrieval.embed(image),)), index, 20, gallery="test")
     assert f"share {len(shared)} images of the 20 nearest images of each" in texts(test)
-    assert [tile["id"] for tile in tiles(test, "Nearest images of both")] == [of.index for of in shared[:12]]
+    assert [tile["id"] for tile in tiles(test, "Nearest images of both")] == [of.image for of in shared[:12]]
 
 
 def test_only_failures_fill_the_strip_and_the_first_becomes_the_query(run: Run) -> None:
@@ -373,6 +373,7 @@ def test_images_without_classes_can_be_searched_but_have_no_failures(places: Pat
     assert "**Frozen features**" in texts(test)
     assert not [word for word in ("**After training**", "**Before training**", " hits", "R@1") if word in texts(test)]
     assert not [toggle for toggle in test.toggle if toggle.key == "only-failures"], "failures need classes"
+    assert "Failures" not in [tab.label for tab in test.tabs]
     test = opened("retrieval", run=unlabeled.id, view="Failures")
     assert "has none. Sort the images" in test.error[0].value
 

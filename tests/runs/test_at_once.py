@@ -63,7 +63,7 @@ def test_a_large_test_half_is_sampled_evenly(run: Run, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("name", ["recipe:", "recipe:views", "recipe:views+whiten", "recipe:nonsense"])
 def test_recipes_that_need_images_or_are_unknown_are_rejected(run: Run, name: str) -> None:
-    with pytest.raises(UserError, match="without views|nonsense"):
+    with pytest.raises(UserError, match=r"without views|nonsense"):
         Retrieval(run).frame(name)
 
 
@@ -73,9 +73,9 @@ def test_shared_neighbors_are_near_both_and_ordered_by_their_ranks(run: Run) -> 
     shared = shared_neighbors(retrieval, Query((query,)), result, 15)
     of_query = {hit.index: hit.rank for hit in retrieval.search_item(query, 15)}
     of_result = {hit.index: hit.rank for hit in retrieval.search_item(result, 15)}
-    assert {image.index for image in shared} == set(of_query) & set(of_result)
-    assert all((image.of_query, image.of_result) == (of_query[image.index], of_result[image.index]) for image in shared)
+    assert {image.image for image in shared} == set(of_query) & set(of_result)
+    assert all((image.of_query, image.of_result) == (of_query[image.image], of_result[image.image]) for image in shared)
     sums = [image.of_query + image.of_result for image in shared]
     assert sums == sorted(sums)
-    assert result not in {image.index for image in shared}
+    assert result not in {image.image for image in shared}
     assert shared

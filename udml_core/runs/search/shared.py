@@ -12,12 +12,12 @@ class Shared(NamedTuple):
     """An image among the nearest of both a query and one of its results.
 
     Attributes:
-        index: Index of the image.
+        image: Index of the image.
         of_query: Its rank for the query, from 1.
         of_result: Its rank for the result, from 1.
     """
 
-    index: int
+    image: int
     of_query: int
     of_result: int
 
