@@ -117,7 +117,6 @@ def show_runs(runs: list[Run]) -> None:
     show_waiting_analyses()
     with st.container(horizontal=True, vertical_alignment="center"):
         listed = choose_tags(choose_dataset(runs))
-        st.caption("Choose a run for its details, two to six to compare them.")
         toggle_examples()
     st.space("small")  # the table's tools appear above it
     chosen_runs = choose_runs(listed) if listed else []

@@ -8,11 +8,9 @@ from udml_core.numerics.measures import measure_of
 from udml_core.results.benchmark import Benchmark
 
 from ..draw.figures import draw, line_style
-from ..results.charts import LEGEND, MARGIN, shorten
+from ..results.charts import LEGEND, MARGIN
 
-HEIGHT = 420
-LONGEST = 24
-"""Characters of a slanted name; the table below has the whole name."""
+HEIGHT = 430
 
 
 def chart_ranked(benchmark: Benchmark, names: list[str], measure: str) -> None:
@@ -32,8 +30,9 @@ def chart_ranked(benchmark: Benchmark, names: list[str], measure: str) -> None:
                            marker={"color": color, "size": 8, "symbol": number},
                            error_y={"array": [deviation for _, deviation in values.values()], "color": color})
     figure.update_layout(height=HEIGHT, margin=MARGIN, showlegend=True, legend=LEGEND, hovermode="x unified")
-    figure.update_xaxes(type="category", categoryorder="array", categoryarray=names, tickvals=names, tickangle=-60,
-                        ticktext=[shorten(name, LONGEST) for name in names], tickfont={"size": 11}, title="")
+    # A narrow screen leaves out some of the names, which the points' tooltips and the table have.
+    figure.update_xaxes(type="category", categoryorder="array", categoryarray=names, tickangle=-60,
+                        tickfont={"size": 11}, title="")
     figure.update_yaxes(title=measure_of(measure).title)
     draw(figure, "benchmark-chart", f"{measure_of(measure).name} of {len(names)} methods on "
          f"{len(benchmark.datasets)} data sets. The first is {names[0]}. The table below lists all values.")

@@ -51,9 +51,9 @@ def chart_by_row(table: Table, measure: str, key: str) -> None:
          f"trained row is {best[1]} with {best[0]:.4g}. The table below lists all values.")
 
 
-def shorten(name: str, most: int = LONGEST_LABEL) -> str:
+def shorten(name: str) -> str:
     """Return a row's name cut to the length of a label; the point's tooltip and the table have the whole name."""
-    return name if len(name) <= most else f"{name[:most - 1].rstrip(' ,;')}…"
+    return name if len(name) <= LONGEST_LABEL else f"{name[:LONGEST_LABEL - 1].rstrip(' ,;')}…"
 
 
 def chart_by_width(table: Table, measure: str, key: str) -> None:

@@ -36,6 +36,7 @@ OPINION_WORDS = ("Encoders that took no part in a run compare what it finds with
 BAR, STATE, OPINION = "Against baseline", "State", "Without labels"
 OVER = {measure.name: f"{measure.name} − baseline" for measure in MAIN_MEASURES}
 """Column with the difference of a measure to the better baseline."""
+CHOOSE = "Choose a run for its details, two to six to compare them."
 SEEN = "runs-address"
 """Session key of the runs that the page last wrote to the address."""
 
@@ -124,11 +125,11 @@ def show_marks(runs: Sequence[Run], columns: Collection[str]) -> None:
     groups = by_group(runs)
     together = f"All runs: {group_words(runs[0])}." if len(groups) == 1 else ""
     if not {measure.name for measure in MAIN_MEASURES} & set(columns):
-        st.caption(f"{together} These runs have no labels.".strip(), help=OPINION_WORDS)
+        st.caption(f"{CHOOSE} {together} These runs have no labels.".replace("  ", " "), help=OPINION_WORDS)
         return
     second = (f" {OPINION}: {OPINION_WORDS[0].lower()}{OPINION_WORDS[1:]} {AGREES}: the labels agree; "
               f"{DIFFERS}: they do not." if OPINION in columns else "")
-    st.caption(f"{together} Bars: difference to the better baseline, MAP@R above R@1.".strip(),
+    st.caption(f"{CHOOSE} {together} Bars: difference to the better baseline, MAP@R above R@1.".replace("  ", " "),
                help="The baselines need no training: the features that training begins with (frozen), and PCA of "
                "them with the dimension of the run's embedding. Differences are in percentage points. ★ marks the "
                "highest MAP@R among runs with the same data set, split and backbone. "
