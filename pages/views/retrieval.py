@@ -122,7 +122,7 @@ def current_view() -> str:
 
 @st.fragment
 def explore(run: Run) -> None:
-    """Show the search; below it, or in its place, the failures and the pairs that tell where "the same" ends."""
+    """Show the search with its tabs below it, or another tab: failures, and pairs that tell where "the same" ends."""
     with show_user_errors():
         retrieval = load_retrieval(run)
         searched = search(retrieval) if current_view() == SEARCH else None

@@ -76,7 +76,7 @@ class Atlas:
 
 
 def failed_rows(atlas: Atlas, label: int | None = None) -> Array:
-    """Return the rows (m,) of failed queries, those of the most frequent pair of confused classes first.
+    """Return the rows (m,) of failed queries, the most frequent pair of confused classes first.
 
     Args:
         atlas: The nearest image of each query.

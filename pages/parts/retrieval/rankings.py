@@ -125,7 +125,7 @@ def _effect(ranking: SearchResult, rankings: Sequence[SearchResult]) -> str:
 
 
 def effect_words(before: Sequence[Hit], after: Sequence[Hit]) -> str:
-    """Say how results differ from those of the embedding after training, of the same query in the same images.
+    """Say how the results of a refinement differ from the results after training, for the same query and images.
 
     Args:
         before: The results after training.

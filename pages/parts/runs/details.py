@@ -105,7 +105,8 @@ def show_overview(run: Run) -> None:
     if not evaluation:
         st.caption("The measures on the test half appear here when the run ends.")
         return
-    st.dataframe(evaluation_table({"": evaluation}), width="stretch", height="content")
+    st.dataframe(evaluation_table({"": evaluation}), width="stretch", height="content",
+                 column_config={"_index": st.column_config.TextColumn("Measure", width=215)})
     hits = ("R@k: share of test images with a hit, an image of the same class, among the k nearest. "
             if any("recall@1" in measures for measures in evaluation.values()) else "")
     st.caption("All measures on the test half.", help=(

@@ -28,7 +28,7 @@ FEWEST = 3
 def refined_frame(name: str, run: Run, dataset: Callable[[], Dataset], start: Callable[[], Frame]) -> Frame:
     """Return the test half of an embedding, refined by a recipe for the queries that are asked.
 
-    The steps are those of `Refinement`. Of a larger test half an evenly spaced sample is searched, so that the answer
+    The steps are the same as in `Refinement`. Of a larger test half an evenly spaced sample is searched, so that the answer
     takes seconds at most.
 
     Args:
