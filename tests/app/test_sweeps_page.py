@@ -121,7 +121,7 @@ def test_several_values_on_train_start_a_sweep() -> None:
     test = test.multiselect(key="several-rpml-pooling").set_value(["mean"]).run()
     test = test.number_input(key="several-seeds").set_value(2).run()
     assert not test.error
-    assert "**12 runs** one after the other" in texts(test), "their time was never measured"
+    assert "**12 runs**" in texts(test)
     button(test, "Start 12 runs").click().run()
     (sweep,) = sweeps.list_sweeps(runs_folder())
     members = sweep.members()

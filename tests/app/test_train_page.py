@@ -28,7 +28,8 @@ from udml_core.data.speed import measured_speed, record_speed
 from udml_core.methods import METHODS, find_method
 from udml_core.results.label_free import record_words
 from udml_core.results.records import FOLDER
-from udml_core.runs import Run, RunRequest, Spec, create_run, example_runs, hide_examples, runs_folder
+from udml_core.runs import Run, RunRequest, Spec, create_run, example_runs, hide_examples, list_runs, runs_folder
+from udml_core.runs.tasks import Status
 from udml_core.work import jobs
 from udml_core.work.jobs.estimate import encoding_kind, evaluation_kind, follow_kind, record_epoch, start_kind
 
@@ -655,3 +656,39 @@ def test_another_data_set_drops_what_belonged_to_the_old_one(unlabeled: str) -> 
     assert not {"seed", "split", "size", "fields", "live"} & set(query)
     assert query["method"] not in ("nca", ["nca"]), "its labels are missing here"
     assert test.number_input(key="seed").value == 0
+
+
+def test_a_start_stays_on_the_page_and_shows_the_run_until_the_user_goes_on(submitted: list[Spec]) -> None:
+    link = {"dataset": "digits", "method": "pca", "backbone": "pixels", "split": "seen", "fields": "dimension:16"}
+    test = start(opened("train", **link))
+    (run,) = (run for run in list_runs(runs_folder()) if not run.is_example)
+    assert test.query_params["live"] in (run.id, [run.id])
+    assert "PCA on Digits" in texts(test)
+    assert "The map of the run appears when its start has been measured" in texts(test)
+    assert "Cancel" in [button.label for button in test.button]
+    assert [button.label for button in test.button if button.proto.type == "primary"] == [], "no second run by mistake"
+    run.write_status(Status(state="failed", message="The disk is full."))
+    test.run()
+    assert "The disk is full." in texts(test)
+    assert "Resume" in [button.label for button in test.button]
+    next(button for button in test.button if button.label == "Change a value and train again").click().run()
+    assert not test.exception
+    assert "live" not in test.query_params
+    assert "Cancel" not in [button.label for button in test.button]
+    assert opened("train", live="no-such-run", **link).query_params.get("live") is None
+
+
+def test_a_run_that_trains_is_shown_again_on_its_own_data_set_only(submitted: list[Spec]) -> None:
+    test = start(opened("train", dataset="digits", method="pca", backbone="pixels", split="seen",
+                        fields="dimension:16"))
+    run_id = test.query_params["live"]
+    switched(test, "home")
+    for name in list(test.query_params):
+        del test.query_params[name]
+    switched(test, "train")
+    assert test.query_params["live"] == run_id
+    for name in list(test.query_params):
+        del test.query_params[name]
+    test.query_params.update({"dataset": "fashion-mini", "method": "pca", "backbone": "pixels"})
+    switched(test, "train")
+    assert "live" not in test.query_params

@@ -34,15 +34,20 @@ WIDTHS = [6, 3]
 
 
 def watched_run() -> Run | None:
-    """Return the run that the page shows: the address names it, or this session started it and it still trains."""
+    """Return the run that the page shows.
+
+    The address names it, or this session started it, it still trains, and the page shows its data set.
+    """
     wanted = st.query_params.get(PARAMETER, "")
     run_id = wanted or st.session_state.get(STARTED, "")
-    if run_id:
-        with suppress(UserError):
-            run = find_run(run_id, runs_folder())
-            if wanted or run.status().state in LIVE_STATES:
-                st.query_params[PARAMETER] = run.id
-                return run
+    with suppress(UserError):
+        run = find_run(run_id, runs_folder()) if run_id else None
+        is_live = run is not None and run.status().state in LIVE_STATES
+        if run is not None and (wanted or is_live):
+            if not wanted and run.spec().dataset != st.query_params.get("dataset"):
+                return None
+            st.query_params[PARAMETER] = run.id
+            return run
     leave_run()
     return None
 

@@ -62,7 +62,8 @@ def color_of(watched: Watched, epoch: int) -> Color:
     if clusters is None:
         return Color("image", np.zeros(len(watched.images), dtype=np.int64), ("image",))
     names = tuple(f"cluster {number + 1}" for number in range(int(clusters.max()) + 1))
-    return Color("cluster", clusters_of(clusters, load_split(watched.run).train, watched.images), names, none="alone")
+    assignment = clusters_of(clusters, load_split(watched.run).train, watched.images)
+    return Color("cluster", assignment, names, none="singleton")
 
 
 @st.cache_data(max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
