@@ -1,5 +1,7 @@
 """Search with images in several embeddings side by side and refined at once; failures; where "the same" ends."""
 
+from contextlib import nullcontext
+
 import streamlit as st
 
 from pages.parts.draw.gallery import image_size
@@ -65,6 +67,7 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
             compose_query(retrieval, query)
         image_size("image-size", SIDE)
     show_undo(retrieval, below)
+    refined = None
     with (st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-switches"),
           show_user_errors()):
         refined = show_switches(retrieval, query.single)
@@ -73,7 +76,8 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
             search_filter = same_images(retrieval, search_filter)
     rankings: list[SearchResult] = []
     if query.images("add"):
-        rankings = rank_images(columns, query, search_filter)
+        with nullcontext() if refined is None else st.spinner("Refining …"):
+            rankings = rank_images(columns, query, search_filter)
     elif len(query):
         st.info("The query has only subtracted images. Add an image.", icon=":material/add_photo_alternate:")
     if rankings:

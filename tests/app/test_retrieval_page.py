@@ -349,6 +349,7 @@ def test_a_text_finds_images_by_their_file_names(run: Run) -> None:
     test.text_input(key="query-text").input("*no* such").run()
     assert not test.exception
     assert "No file name contains" in texts(test)
+    assert len(tiles(test, "Sample queries")) == MOST, "the samples stay"
     assert "\\*no\\*" in texts(test), "a text from outside is escaped"
 
 

@@ -37,8 +37,8 @@ def queries_of_class(retrieval: Retrieval) -> Strip:
 
 def chosen_queries(retrieval: Retrieval) -> Strip:
     """Return the queries of the strip: images that a text finds, else failures if they are wanted, else samples."""
-    if text := st.session_state.get(TEXT, "").strip():
-        return [(index, "") for index in found_images(retrieval, text)[:MOST]]
+    if (text := st.session_state.get(TEXT, "").strip()) and (found := found_images(retrieval, text)):
+        return [(index, "") for index in found[:MOST]]
     if are_failures_wanted(retrieval):
         if failures := failed_queries(retrieval):
             return failures

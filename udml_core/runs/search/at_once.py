@@ -28,8 +28,8 @@ FEWEST = 3
 def refined_frame(name: str, run: Run, dataset: Callable[[], Dataset], start: Callable[[], Frame]) -> Frame:
     """Return the test half of an embedding, refined by a recipe for the queries that are asked.
 
-    The steps are the same as in `Refinement`. Of a larger test half an evenly spaced sample is searched, so that the answer
-    takes seconds at most.
+    The steps are the same as in `Refinement`. Of a larger test half an evenly spaced sample is searched, so that the
+    answer takes seconds at most.
 
     Args:
         name: `recipe:` and the recipe, without views, whose features the images would be needed for.
