@@ -100,7 +100,7 @@ def _print_advice(analysis: Analysis, as_json: bool, must_be_done: bool) -> None
     summary |= {"commands": commands}
     print_answer(summary, as_json, lambda: [
         summary.get("advice") or f"{analysis.id}  {summary['state']}  {summary['message']}".rstrip(),
-        *(f"  {command}" for command in commands)])
+        *filter(None, [summary.get("caution")]), *(f"  {command}" for command in commands)])
     if must_be_done and summary["state"] != "done":
         exit_with(summary["message"] or f"The race ended as {summary['state']}.", 1)
 
