@@ -28,6 +28,7 @@ from pages.parts.retrieval.samples import (
 from pages.parts.shell.cached import load_retrieval
 from pages.parts.shell.confirming import link_to_judging
 from pages.parts.shell.interesting import Strip
+from pages.parts.shell.race_verdict import show_frame_verdict
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.run_status import escaped
 from pages.parts.shell.undo import undo_buttons
@@ -66,6 +67,7 @@ def search(retrieval: Retrieval) -> None:
     for column in columns:
         if column.frame.note:
             st.caption(f"{escaped(column.title)}: {column.frame.note}")
+        show_frame_verdict(column.retrieval.run, column.frame.name)
     if rankings and query.single is not None:
         show_single_query(retrieval, query.single, rankings, search_filter.gallery)
     share_results(retrieval, rankings)

@@ -143,13 +143,24 @@ def _rivals_words(race: Race) -> str:
     return f"{joined} cannot be told apart from it."
 
 
+def searched_words(race: Race, outcome: Outcome) -> str:
+    """Return what a race said of a judged candidate in both measures, for pages that show its run."""
+    of = outcome.against_start
+    assert of is not None, "the candidate was judged"
+    said = ", ".join(measured_words(measured, MEASURES[name]) for name, measured in
+                     (("first", of.first), ("groups", of.groups)))
+    return " ".join(filter(None, (
+        f"The race for the best search compared {setup_words(race, outcome.setup)} with the frozen features, without "
+        f"labels: {said}.", _changed_words(of, "first"))))
+
+
 def caution_words(race: Race) -> str:
     """Return what the benchmark measured with labels of the method that is advised; empty if none is trained."""
     if race.best is None or race.best.setup.method == FROZEN:
         return ""
     method = race.best.setup.method
     words = record_words(method, race.titles.get(method, method))
-    return words and f"Caution: {words[0].lower()}{words[1:]}"
+    return words and f"Caution, measured with labels: {words[0].lower()}{words[1:]}"
 
 
 def setup_words(race: Race, setup: Setup) -> str:

@@ -79,7 +79,8 @@ def record_words(method: str, subject: str = "it") -> str:
         return ""
     words = " and ".join(f"{COMPARED[name]} by {_signed(of.low)} to {_signed(of.high)} points"
                          for name, of in changes.items())
-    return f"On the benchmark's {changes['recall@1'].datasets} data sets {subject} changes {words} against frozen features."
+    count = changes["recall@1"].datasets
+    return f"On the benchmark's {count} data sets {subject} changes {words} against frozen features."
 
 
 def _signed(value: float) -> str:
