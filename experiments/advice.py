@@ -52,8 +52,8 @@ MEASURES: dict[Serves, str] = {"first": "recall@1", "groups": "map@r"}
 TITLES: dict[Serves, str] = {"first": "first results", "groups": "whole groups"}
 START = "Frozen features"
 PROTOCOL = ("images without class folders, in random order; all images are queries and gallery; percent; the classes "
-            "score the candidates only after the race; `kept` marks the steps on which later candidates build; advised: "
-            "the largest gain against the start that is certain among all candidates; regret: points that the "
+            "score the candidates only after the race; `kept` marks the steps on which later candidates build; "
+            "advised: the largest gain against the start that is certain among all candidates; regret: points that the "
             "advice loses against the best candidate that was judged; minutes of the race on a machine that is also "
             "used for other work, without the features of the start")
 

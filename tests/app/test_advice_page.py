@@ -23,7 +23,7 @@ from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs import first_method
-from udml_core.work.jobs.advising import wanted_advice
+from udml_core.work.jobs.advising import race_words_of, wanted_advice
 from udml_core.work.workers import analyse as worker
 
 SPEC = plan_analysis(Advice, budget=2.0, serves="groups")
@@ -225,3 +225,43 @@ def test_train_opens_with_the_method_that_won_the_race(frozen: Run) -> None:
 def test_train_opens_with_the_supported_method_if_a_refinement_won_the_race(frozen: Run) -> None:
     finished(frozen, outcomes(frozen))
     assert first_method(frozen.dataset(), runs_folder()) == "whiten"
+
+
+def test_a_small_change_and_a_race_without_a_clear_winner_have_no_trophy(frozen: Run) -> None:
+    of = comparison("better", "better").model_copy(update={"changed": 0.13})
+    small = Outcome(name="Whitening", setup=Setup(backbone="pixels", recipe="whiten"), against_best=of,
+                    against_start=of, run=frozen.id, kept=True)
+    race = Race(serves="first", budget=2, start=Setup(backbone="pixels"), run=frozen.id, outcomes=(small,))
+    create_analysis(frozen, plan_analysis(Advice, budget=2.0, serves="first"), state="done",
+                    result={"race": np.array(race.model_dump_json())})
+    test = opened("data", **LINK | {"serves": "first"})
+    assert not test.exception
+    assert not test.success
+    assert "13 % of first results differ, so confirm it by eye" in texts(test).replace("\\", "")
+    assert button(test, "Use this")
+
+
+def test_a_finished_race_can_be_run_again_with_another_time(frozen: Run, launched: list[Any]) -> None:
+    finished(frozen, outcomes(frozen))
+    test = opened("data", **LINK)
+    test.button(key="advice-again-5").click().run()
+    assert not test.exception
+    (task,) = launched
+    assert task.spec().budget == 5.0
+    assert test.query_params.get("budget", ["5"]) in ("5", ["5"])
+    again = opened("data", **LINK)
+    again.button(key="advice-again-2").click().run()
+    assert launched[-1].spec() == SPEC, "the race with the same time is computed anew"
+    assert not launched[-1].is_done()
+
+
+def test_runs_and_searches_show_what_the_race_said_of_them(frozen: Run) -> None:
+    finished(frozen, outcomes(frozen))
+    refined = create_analysis(frozen, plan_analysis(Refinement, recipe="whiten"))
+    said = "The race for the best search compared whitening with the frozen features"
+    assert said in texts(opened("runs", run=frozen.id))
+    assert said in texts(opened("refine", run=frozen.id, recipe="whiten"))
+    assert race_words_of(frozen, "whiten").startswith(said)
+    assert race_words_of(frozen, "diffuse") == ""
+    assert race_words_of(frozen, "") == ""
+    assert refined.spec().recipe == "whiten"

@@ -52,7 +52,6 @@ USED = "advice-used"
 """Session key of a search that is made usable: runs of start and search, refinement, and the page that opens it."""
 SHOWN = "advice-shown"
 """Session key that says that the choices were shown, so that they are the user's from now on."""
-JUDGMENTS = 20
 
 
 def show_advice(dataset: Dataset) -> None:
@@ -207,7 +206,7 @@ def _show_actions(race: Race, is_done: bool, again: Callable[[], None]) -> None:
         if race.best is not None:
             _use_button("Use this", ":material/image_search:", race, race.best, "retrieval",
                         "Search with it. A refinement of all images is computed first, in seconds.")
-            _use_button(f"Confirm with {JUDGMENTS} judgments", ":material/thumbs_up_down:", race, race.best, "compare",
+            _use_button("Confirm by judgments", ":material/thumbs_up_down:", race, race.best, "compare",
                         "You see a query and the results in which both searches differ, without their names.")
         elif is_done and race.is_judged:
             view_link("retrieval", label="Search with the frozen features", icon=":material/image_search:",
