@@ -133,7 +133,7 @@ def test_a_candidate_that_is_not_possible_says_why_and_the_race_goes_on() -> Non
     assert [outcome.state for outcome in outcomes] == ["not possible", "judged"]
     assert outcome_words(outcomes[0], "first") == "rerank: not possible. too few images"
     (late,) = raced(Stub({"": 0}, seconds=120, late="rerank"), "rerank", seconds=200)
-    assert outcome_words(late, "first") == "rerank: given up after 2 min, at the end of the time."
+    assert outcome_words(late, "first") == "rerank: given up after 2 min, because it took too long."
     refused = run_race(START, [Idea("Other", lambda _best: Setup(backbone="other"))],
                        Stub({}, refused="other"), "first", 10)
     assert [outcome.reason for outcome in refused] == ["No judge is left."]

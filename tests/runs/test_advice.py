@@ -227,3 +227,21 @@ def test_labels_change_nothing(digits: Run, monkeypatch: pytest.MonkeyPatch) -> 
     assert race.best is not None, "averages of neighbors improve the pixels of digits"
     refined: Any = analyse.keep(digits, refinement_of(race.best), lambda *_: None).result()
     assert len(refined.indices) == 200
+
+
+def test_views_that_take_most_of_the_time_are_given_up_so_that_others_are_tried(monkeypatch: pytest.MonkeyPatch
+                                                                               ) -> None:
+    of, clock = material(), [0.0]
+    monkeypatch.setattr(kind_module.time, "monotonic", lambda: clock[0])
+
+    def slow_views(self: Vectors, *_: Any) -> np.ndarray:
+        for _ in range(100):
+            clock[0] += 1.0
+            self.report(0.5, "views")
+        return self.known["views"]
+
+    monkeypatch.setattr(Vectors, "view_vectors", slow_views)
+    race = raced(of, budget=1.0)
+    assert (race.outcomes[0].name, race.outcomes[0].state) == ("Test-time views", "given up")
+    assert race.outcomes[0].seconds < 40
+    assert race.outcomes[1].state == "judged"

@@ -80,6 +80,11 @@ class Measured(BaseModel):
     low: float
     high: float
 
+    @property
+    def said(self) -> Verdict:
+        """The verdict, unless the mean interval of the judges holds 0."""
+        return "cannot tell" if self.low <= 0 <= self.high else self.verdict
+
     def is_certain(self, candidates: int) -> bool:
         """Return whether a gain is above 0 if it is one of several candidates' (Bonferroni's correction)."""
         errors = NormalDist().inv_cdf(1 - TAIL / candidates)

@@ -24,7 +24,7 @@ def outcome_words(outcome: Outcome, serves: Serves) -> str:
     if outcome.state == "not tried":
         return f"{outcome.name}: not tried, because it takes about {duration(outcome.seconds)}."
     if outcome.state == "given up":
-        return f"{outcome.name}: given up after {duration(outcome.seconds)}, at the end of the time."
+        return f"{outcome.name}: given up after {duration(outcome.seconds)}, because it took too long."
     if outcome.against_start is None or outcome.against_best is None:
         return f"{outcome.name}: not possible. {outcome.reason}"
     hint = scope_words(outcome.setup)
@@ -59,8 +59,8 @@ def comparison_words(comparison: Comparison, serves: Serves) -> str:
 
 def measured_words(measured: Measured, name: str) -> str:
     """Return the verdict on one measure with its difference and 95 % interval."""
-    if measured.verdict != "cannot tell":
-        return f"{measured.verdict} {name} ({interval_words(measured)})"
+    if measured.said != "cannot tell":
+        return f"{measured.said} {name} ({interval_words(measured)})"
     agree = measured.low <= 0 <= measured.high
     return f"{'no clear difference in' if agree else 'the judges disagree on'} {name} ({interval_words(measured)})"
 
@@ -147,8 +147,7 @@ def searched_words(race: Race, outcome: Outcome) -> str:
     """Return what a race said of a judged candidate in both measures, for pages that show its run."""
     of = outcome.against_start
     assert of is not None, "the candidate was judged"
-    said = ", ".join(measured_words(measured, MEASURES[name]) for name, measured in
-                     (("first", of.first), ("groups", of.groups)))
+    said = f"{measured_words(of.first, MEASURES['first'])}, {measured_words(of.groups, MEASURES['groups'])}"
     return " ".join(filter(None, (
         f"The race for the best search compared {setup_words(race, outcome.setup)} with the frozen features, without "
         f"labels: {said}.", _changed_words(of, "first"))))

@@ -25,6 +25,7 @@ from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped
 from .colors import swatch
 
+UNCLEAR = "no clear difference"
 CLAUSES = {"better": ("is better than", "are better than"), "worse": ("is worse than", "are worse than"),
            "cannot tell": ("is not clearly different from", "are not clearly different from")}
 """What a verdict says of one run and of several runs, before the words for the frozen features."""
@@ -78,7 +79,7 @@ def pair_words(opinions: Opinions, name: str, other: str) -> str:
         name: The run's name.
         other: The other run's name.
     """
-    said = [f"{question}: {verdict}" for question, verdict in
+    said = [f"{question}: {UNCLEAR if verdict == 'cannot tell' else verdict}" for question, verdict in
             zip(QUESTION_WORDS, opinions.verdicts("final"), strict=True)]
     judges = _listed([judge_words(judge) for judge in opinions.judges])
     return f"**{escaped(name)} against {escaped(other)}: {'. '.join(said)}.** Judged without labels by {judges}."
@@ -104,7 +105,7 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
         st.caption("Difference of each judge to the frozen features, in mean cosine between a query and the images "
                    "found, with its 95 % interval. First result: the nearest image; whole group: as many as a typical "
                    "group has. A verdict needs judges with three quarters of all weight. No labels are used.")
-    missing = {name: race_verdict(runs[0]) for name, runs in named.items() if name not in verdicts}
+    missing = {name: race_verdict(runs[0], "") for name, runs in named.items() if name not in verdicts}
     for name, words in missing.items():
         if words:
             st.caption(f"**{escaped(name)}** {words}")

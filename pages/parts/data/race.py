@@ -22,7 +22,7 @@ START = "Frozen features"
 MARKS = {"the advice": (HIT, "star"), "better": (HIT, "circle"), "no clear difference": (GRAY, "diamond-open"),
          "worse": (MISS, "x")}
 """Color and sign of each result, so that no result is marked by color alone."""
-ROW, LETTERS = 32, 28
+ROW, LETTERS = 38, 28
 """Height of a row of the chart in pixels, and letters in a line of its name, which a phone has room for."""
 
 
@@ -51,7 +51,7 @@ def result_of(outcome: Outcome, race: Race) -> str:
     """Return the result of a judged candidate against the frozen features, as the legend names it."""
     if outcome == race.best:
         return "the advice"
-    verdict = race.gain(outcome).verdict
+    verdict = race.gain(outcome).said
     return "no clear difference" if verdict == "cannot tell" else verdict
 
 
@@ -85,7 +85,7 @@ def _draw_race(race: Race, judged: Sequence[Outcome], key: str) -> None:
 def race_table(race: Race) -> pd.DataFrame:
     """Return the judged candidates with both measures, in comparison with the frozen features."""
     def said(measured: Measured) -> str:
-        return "no clear difference" if measured.verdict == "cannot tell" else measured.verdict
+        return "no clear difference" if measured.said == "cannot tell" else measured.said
 
     rows = []
     for outcome in race.outcomes:

@@ -55,7 +55,7 @@ def show_choice(run: Run, recipe: Recipe) -> None:
     choice = recipe_choice(run)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="refine-choice"):
         if choice.opinions is None:
-            reason, raced = why_not_judged(run), race_verdict(run, str(recipe))
+            reason, raced = why_not_judged(run), race_verdict(run, str(recipe)) or race_verdict(run)
             words = f"{choice.words} {reason or _pending_words(run, OF_REFINEMENTS)}".strip()
             st.caption(f":material/balance: {raced}" if raced else words, width="stretch")
             if not reason:

@@ -157,7 +157,7 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
     listed = [run for group in by_group(runs[:MOST_LISTED]) for run in group]
     ids = [run.id for run in listed]
     wanted = _in_address()
-    chosen = [run_id for run_id in wanted or [app_run()] if run_id in ids] or ids[:1]
+    chosen = [run_id for run_id in wanted or [app_run() or ""] if run_id in ids] or ids[:1]
     if st.session_state.get(SEEN) != wanted:  # a link, Back, or a choice in the sidebar
         st.session_state["runs-links"] = st.session_state.get("runs-links", 0) + 1
     frame = leaderboard(listed)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 ENCODERS = tuple(judge for judge in JUDGES if judge not in WEAK)
 """The backbones that a race tries."""
+MOST_OF_TIME = 0.6
+"""Share of the remaining time after which views are given up, so that other candidates are tried too."""
 LEAST = 20
 """Smallest number of images in a race."""
 
@@ -217,7 +219,9 @@ class _Embeddings:
         """Return the embeddings (m, d) that the steps of a recipe after its views refine."""
         material, views = self._of(setup), setup.parsed.find("views")
         if isinstance(views, Views):
-            telling = _telling(material, f"views for {self._race.titles[setup.backbone]}", self._deadline)
+            now = time.monotonic()
+            deadline = now + MOST_OF_TIME * (self._deadline - now)
+            telling = _telling(material, f"views for {self._race.titles[setup.backbone]}", deadline)
             return telling.view_vectors("final", views)[self._indices]
         return material.vectors("final", self._indices)
 
