@@ -108,7 +108,7 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
     test = opened("data", **LINK)
     assert not test.exception
     assert test.success[0].value.startswith("**Largest gain\\: whitening. Compared with the frozen features")
-    assert "Diffusion cannot be told apart from it." in test.success[0].value
+    assert "Diffusion cannot be distinguished from it." in test.success[0].value
     words = texts(test)
     assert "Views \\*bold\\*" in words, "names are escaped"
     assert "Diffusion (refines the images at hand)" in words.replace("\\", "")
@@ -251,7 +251,7 @@ def test_a_finished_race_can_be_run_again_with_another_time(frozen: Run, launche
     assert test.query_params.get("budget", ["5"]) in ("5", ["5"])
     again = opened("data", **LINK)
     again.button(key="advice-again-2").click().run()
-    assert launched[-1].spec() == SPEC, "the race with the same time is computed anew"
+    assert launched[-1].spec() == SPEC, "the race with the same time is computed again"
     assert not launched[-1].is_done()
 
 

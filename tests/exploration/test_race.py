@@ -268,6 +268,8 @@ def test_a_gain_must_be_certain_among_all_candidates() -> None:
     assert race.best is None, "of 11, 2.84 standard errors are needed"
     assert advice_words(race) == ("No clear winner: keep the frozen features. The largest gain, of whitening, may be "
                                   "chance among 11 candidates (+2.200, 0.240 to 4.160).")
+    assert advice_words(race_of(judged("Lucky", 2.2, 1.0, changed=0.13), *others)).endswith(
+        "(+2.200, 0.240 to 4.160; 13 % of first results differ).")
     assert race_of(judged("Sure", 2.9, 1.0), *others).best is not None
 
 
@@ -276,7 +278,7 @@ def test_an_advice_says_what_is_equally_good_how_much_changes_and_what_labels_sa
     race = race_of(plm, whiten)
     assert advice_words(race) == (
         "Largest gain: PLM. Compared with the frozen features: better first results (+0.020, 0.018 to 0.022). A small "
-        "change: 13 % of first results differ, so confirm it by eye. Whitening cannot be told apart from it.")
+        "change: 13 % of first results differ, so confirm it by eye. Whitening cannot be distinguished from it.")
     assert is_small(race)
     assert caution_words(race).startswith("Caution, measured with labels: on the benchmark's 4 data sets PLM changes")
     assert not caution_words(race_of(whiten)), "nothing is trained"

@@ -120,8 +120,10 @@ def _no_winner_words(race: Race, is_done: bool) -> str:
     if gain.is_certain(count):
         return f"No clear winner: keep the frozen features. {outcome_words(first, race.serves)}"
     among = f" among {count} candidates" if count > 1 else ""
+    changed = None if first.against_start is None else first.against_start.changed
+    few = "" if changed is None or race.serves != "first" else f"; {100 * changed:.0f} % of first results differ"
     return (f"No clear winner: keep the frozen features. The largest gain, of {setup_words(race, first.setup)}, may be "
-            f"chance{among} ({interval_words(gain)}).")
+            f"chance{among} ({interval_words(gain)}{few}).")
 
 
 def _changed_words(of: Comparison, serves: Serves) -> str:
@@ -140,7 +142,7 @@ def _rivals_words(race: Race) -> str:
     if len(names) > NAMED:
         names = [*names[:NAMED - 1], f"{len(names) - NAMED + 1} others"]
     joined = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    return f"{joined} cannot be told apart from it."
+    return f"{joined} cannot be distinguished from it."
 
 
 def searched_words(race: Race, outcome: Outcome) -> str:

@@ -47,7 +47,7 @@ QUERIES = 5_000
 FEWEST = 3
 """Smallest number of images among which there are pairs to judge."""
 ENOUGH = 10
-"""Number of judged pairs from which a curve, and what is out of reach, are told."""
+"""Number of judged pairs from which a curve is drawn and a precision can be called out of reach."""
 CHECKED = 64
 """Number of rows that tell whether a stored plan belongs to an embedding."""
 MOST_BYTES = 64_000_000

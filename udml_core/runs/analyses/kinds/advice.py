@@ -129,8 +129,9 @@ class Advice(AnalysisKind):
         seen, judges = evenly_spaced(len(indices), VIEWED), dict[str, Judge]()
         for name in self._sitting(material, race, seconds - spent):
             telling = _telling(material, f"judge: features of {race.titles[name]}", count=indices[-1] + 1)
-            views = material.judge_views(name, indices[seen])
-            judges[name] = Judge.of(telling.judge_features(name)[indices], None if views is None else (seen, views))
+            views, features = material.judge_views(name, indices[seen]), telling.judge_features(name)[indices]
+            material.report(0.0, f"preparing the judge {race.titles[name]}")
+            judges[name] = Judge.of(features, None if views is None else (seen, views))
         jury = Jury(judges, evenly_spaced(len(indices), QUERIES))
         jury.check_differs(material.vectors("final", indices))
         track = JudgedTrack(_Embeddings(material, race, indices, began + seconds - spent), jury, len(indices),
@@ -145,7 +146,7 @@ class Advice(AnalysisKind):
         return race.model_copy(update={"outcomes": tuple(outcomes)})
 
     def _rivals(self, race: Race, jury: Jury) -> list[str]:
-        """Return the other backbones to try: those that were named, and of the usual ones those that can be judged."""
+        """Return the other backbones to try; a usual backbone only if a judge is left that took no part."""
         return [encoder for encoder in self.encoders if encoder != race.start.backbone
                 and (encoder not in ENCODERS or not jury.refuses({race.start.backbone, encoder}))]
 
