@@ -52,7 +52,8 @@ MEASURES: dict[Serves, str] = {"first": "recall@1", "groups": "map@r"}
 TITLES: dict[Serves, str] = {"first": "first results", "groups": "whole groups"}
 START = "Frozen features"
 PROTOCOL = ("images without class folders, in random order; all images are queries and gallery; percent; the classes "
-            "score the candidates only after the race; `kept` marks the steps of the advice; regret: points that the "
+            "score the candidates only after the race; `kept` marks the steps on which later candidates build; "
+            "advised: the largest gain against the start that is certain among all candidates; regret: points that the "
             "advice loses against the best candidate that was judged; minutes of the race on a machine that is also "
             "used for other work, without the features of the start")
 
@@ -197,12 +198,14 @@ def scored(race: Race, dataset: Dataset, labels: Integers, folder: Path) -> dict
 
 
 def judged(outcome: Outcome) -> dict[str, Any]:
-    """Return what the judges said of a candidate, in comparison with the best search before it."""
-    of = outcome.against_best
-    assert of is not None, "the candidate was judged"
-    return {"kept": outcome.kept, "seconds": round(outcome.seconds, 1),
-            **{name: [measured.verdict, round(measured.difference, 5), round(measured.low, 5), round(measured.high, 5)]
-               for name, measured in (("first results", of.first), ("groups", of.groups))}}
+    """Return what the judges said of a candidate, in comparison with the best search before it and with the start."""
+    stored: dict[str, Any] = {"kept": outcome.kept, "seconds": round(outcome.seconds, 1)}
+    for of, words in ((outcome.against_best, ""), (outcome.against_start, " against the start")):
+        assert of is not None, "the candidate was judged"
+        for name, measured in (("first results", of.first), ("groups", of.groups)):
+            stored[f"{name}{words}"] = [measured.verdict, *(round(value, 5) for value in (
+                measured.difference, measured.low, measured.high))]
+    return stored
 
 
 def score(setup: Setup, run_id: str, dataset: Dataset, labels: Integers, folder: Path) -> dict[str, Any]:

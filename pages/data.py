@@ -72,7 +72,7 @@ def show_view(dataset: Dataset) -> None:
     write_address("view", view, "gallery")
     if view != "advice":
         toolbar.button(ACTION, type="primary", icon=ICON, key="advice-open", on_click=st.session_state.update,
-                       args=({VIEW: "advice"},), help="Tries refinements, methods and backbones for a few minutes, and "
+                       args=({VIEW: "advice"},), help="Tries refinements and short training for a few minutes, and "
                                                       "keeps what judges prefer. No label is needed.")
     match view:
         case "advice":

@@ -35,6 +35,7 @@ from pages.parts.retrieval.shared import explain_result
 from pages.parts.retrieval.switches import LIVE, show_switches
 from pages.parts.shell.cached import load_retrieval
 from pages.parts.shell.confirming import link_to_judging
+from pages.parts.shell.race_verdict import show_frame_verdict
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.run_status import escaped
 from pages.parts.shell.user_errors import show_user_errors
@@ -86,6 +87,7 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
     for column in columns:
         if column.frame.note:
             st.caption(f"{escaped(column.title)}: {column.frame.note}")
+        show_frame_verdict(column.retrieval.run, column.frame.name)
     return query, rankings, search_filter.gallery
 
 

@@ -23,7 +23,7 @@ from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs import first_method
-from udml_core.work.jobs.advising import wanted_advice
+from udml_core.work.jobs.advising import race_words_of, wanted_advice
 from udml_core.work.workers import analyse as worker
 
 SPEC = plan_analysis(Advice, budget=2.0, serves="groups")
@@ -83,7 +83,7 @@ def test_the_gallery_leads_to_the_choices_of_a_race(launched: list[Any]) -> None
     test = opened("data", dataset="digits")
     button(test, "Find the best search").click().run()
     assert test.query_params["view"] == ["advice"] or test.query_params["view"] == "advice"
-    assert "an encoder that took no part" in texts(test)
+    assert "An encoder that took no part" in texts(test)
     assert "The nearest image should show the same kind of thing." in texts(test)
     assert not list_runs(runs_folder())
     assert not launched
@@ -107,7 +107,8 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
     finished(frozen, outcomes(frozen))
     test = opened("data", **LINK)
     assert not test.exception
-    assert test.success[0].value.startswith("**Best search\\: whitening. Compared with the frozen features")
+    assert test.success[0].value.startswith("**Largest gain\\: whitening. Compared with the frozen features")
+    assert "Diffusion cannot be distinguished from it." in test.success[0].value
     words = texts(test)
     assert "Views \\*bold\\*" in words, "names are escaped"
     assert "Diffusion (refines the images at hand)" in words.replace("\\", "")
@@ -132,7 +133,7 @@ def test_a_race_without_a_winner_says_why(frozen: Run, reason: str, rows: list[i
     finished(frozen, [outcomes(frozen)[row] for row in rows], reason)
     test = opened("data", **LINK)
     assert not test.success
-    assert said in "".join(element.value for element in (*test.info, *test.warning)).replace("\\", "")
+    assert said in "".join(element.value for element in (*test.markdown, *test.warning)).replace("\\", "")
     assert "Use this" not in [button.label for button in test.button]
     links = [link.proto.label for link in test.get("page_link")]
     assert ("Search with the frozen features" in links) == (rows == [0])
@@ -205,16 +206,16 @@ def test_the_table_and_the_results_of_a_race_name_verdicts(frozen: Run) -> None:
     rows = outcomes(frozen)
     race = Race(serves="groups", budget=2, start=Setup(backbone="pixels"), run="run", outcomes=tuple(rows))
     assert [result_of(outcome, race) for outcome in rows[:4]] == [
-        "worse", "better, kept", "no clear difference", "better, not kept"]
+        "worse", "the advice", "no clear difference", "better"]
     frame = race_table(race)
     assert frame["Candidate"].tolist() == ["Views *bold*", "Whitening", "Averaging", "Diffusion"]
-    assert frame["Verdict on groups"].tolist() == ["worse", "better", "cannot tell", "better"]
+    assert frame["Verdict on groups"].tolist() == ["worse", "better", "no clear difference", "better"]
 
 
 def test_train_opens_with_the_method_that_won_the_race(frozen: Run) -> None:
     dataset = frozen.dataset()
     assert first_method(dataset, runs_folder()) == "whiten"
-    of = comparison("better", "better")
+    of = comparison("better", "better", size=0.03)
     winner = Outcome(name="Distilled refinement", setup=Setup(backbone="pixels", method="distill"), kept=True,
                      against_best=of, against_start=of, run=frozen.id)
     finished(frozen, [*outcomes(frozen), winner])
@@ -224,3 +225,43 @@ def test_train_opens_with_the_method_that_won_the_race(frozen: Run) -> None:
 def test_train_opens_with_the_supported_method_if_a_refinement_won_the_race(frozen: Run) -> None:
     finished(frozen, outcomes(frozen))
     assert first_method(frozen.dataset(), runs_folder()) == "whiten"
+
+
+def test_a_small_change_and_a_race_without_a_clear_winner_have_no_trophy(frozen: Run) -> None:
+    of = comparison("better", "better").model_copy(update={"changed": 0.13})
+    small = Outcome(name="Whitening", setup=Setup(backbone="pixels", recipe="whiten"), against_best=of,
+                    against_start=of, run=frozen.id, kept=True)
+    race = Race(serves="first", budget=2, start=Setup(backbone="pixels"), run=frozen.id, outcomes=(small,))
+    create_analysis(frozen, plan_analysis(Advice, budget=2.0, serves="first"), state="done",
+                    result={"race": np.array(race.model_dump_json())})
+    test = opened("data", **LINK | {"serves": "first"})
+    assert not test.exception
+    assert not test.success
+    assert "13 % of first results differ, so confirm it by eye" in texts(test).replace("\\", "")
+    assert button(test, "Use this")
+
+
+def test_a_finished_race_can_be_run_again_with_another_time(frozen: Run, launched: list[Any]) -> None:
+    finished(frozen, outcomes(frozen))
+    test = opened("data", **LINK)
+    test.button(key="advice-again-5").click().run()
+    assert not test.exception
+    (task,) = launched
+    assert task.spec().budget == 5.0
+    assert test.query_params.get("budget", ["5"]) in ("5", ["5"])
+    again = opened("data", **LINK)
+    again.button(key="advice-again-2").click().run()
+    assert launched[-1].spec() == SPEC, "the race with the same time is computed again"
+    assert not launched[-1].is_done()
+
+
+def test_runs_and_searches_show_what_the_race_said_of_them(frozen: Run) -> None:
+    finished(frozen, outcomes(frozen))
+    refined = create_analysis(frozen, plan_analysis(Refinement, recipe="whiten"))
+    said = "The race for the best search compared whitening with the frozen features"
+    assert said in texts(opened("runs", run=frozen.id))
+    assert said in texts(opened("refine", run=frozen.id, recipe="whiten"))
+    assert race_words_of(frozen, "whiten").startswith(said)
+    assert race_words_of(frozen, "diffuse") == ""
+    assert race_words_of(frozen, "") == ""
+    assert refined.spec().recipe == "whiten"

@@ -89,7 +89,7 @@ def test_twenty_queries_are_judged_by_keys_with_a_reload_and_an_undo(app: App, p
 def test_the_part_has_no_accessibility_fault(page: Page, finished: Run) -> None:
     open_judge(page, finished)
     assert complaints(page) == []
-    if page.get_by_text("No judgments yet").count():
+    if page.get_by_text("nothing is judged").count():
         press(page, "ArrowDown", 1)
     page.get_by_role("button", name="Reveal names").click()
     expect(page.get_by_role("button", name="Hide names and judge more")).to_be_visible()

@@ -73,7 +73,8 @@ def test_pairs_are_judged_skipped_undone_and_continued_in_another_session(run: R
     shown = [image.caption for element in again.get("image") for image in element.proto.imgs]
     assert shown == [f"image {index}" for index in expected[3] or ()], "the session continues with the next pair"
     press(press(again, "Undo"), "Undo")
-    assert f"Undone: images {expected[1][0]} and {expected[1][1]} were different." in texts(again)
+    undone = f"Undone: image {expected[1][0]} and image {expected[1][1]} were different."
+    assert undone in texts(again).replace("\\", "")
     assert list(log.answers()) == expected[:1]
     press(press(again, "Undo"), "Undo")
     assert "There is nothing left to undo." in texts(again)

@@ -13,6 +13,7 @@ import pytest
 from tests.running import write_digits
 from udml_core.base.errors import UserError
 from udml_core.cli import commands as cli
+from udml_core.data import catalog
 from udml_core.exploration import race
 from udml_core.runs import Run, list_runs
 from udml_core.runs.analyses import Analysis
@@ -51,6 +52,7 @@ def test_a_race_is_followed_and_ends_with_the_commands_that_search(capsys: Any, 
     assert len(sentences) > 5
     assert all(sentence in err for sentence in sentences), "each candidate has a line"
     assert answer["state"] == "done"
+    assert str(folder) in catalog.remembered_folders(), "the app lists the folder"
     assert answer["asked"]["serves"] == "groups"
     winner = answer["winner"]
     (frozen,) = (run for run in list_runs(root) if run.spec().backbone == "pixels")

@@ -14,7 +14,7 @@ from tests.running import trained
 from udml_core.base.errors import UserError
 from udml_core.cli.output import print_levels
 from udml_core.data import catalog
-from udml_core.data.dataset import Dataset
+from udml_core.data.dataset import Dataset, step_name
 from udml_core.data.sources.image_folder import Folder
 from udml_core.data.sources.official.boxed import Cub
 from udml_core.data.sources.official.layout import OfficialLayout
@@ -375,7 +375,7 @@ def test_a_folder_that_may_not_be_searched_is_no_layout(tmp_path: Path, monkeypa
 
 def test_opening_a_layout_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, steps = write_cub(tmp_path), set()
-    catalog.load(str(folder), lambda _share, step: steps.add(step))
+    catalog.load(str(folder), lambda _share, step: steps.add(step_name(step)))
     assert steps == {"reading CUB-200-2011"}
     print_levels(catalog.folder_of(str(folder)), as_json=False)
     assert capsys.readouterr().out == ("CUB-200-2011: 4 images in 3 classes (published: 11,788 images in 200 classes). "

@@ -23,7 +23,14 @@ from udml_core.exploration.race import (
     run_race,
     with_step,
 )
-from udml_core.exploration.race_words import advice_words, outcome_words, setup_words
+from udml_core.exploration.race_words import (
+    advice_words,
+    caution_words,
+    is_small,
+    outcome_words,
+    searched_words,
+    setup_words,
+)
 from udml_core.numerics.refinement.recipe import Recipe
 from udml_core.results import benchmark
 
@@ -126,7 +133,7 @@ def test_a_candidate_that_is_not_possible_says_why_and_the_race_goes_on() -> Non
     assert [outcome.state for outcome in outcomes] == ["not possible", "judged"]
     assert outcome_words(outcomes[0], "first") == "rerank: not possible. too few images"
     (late,) = raced(Stub({"": 0}, seconds=120, late="rerank"), "rerank", seconds=200)
-    assert outcome_words(late, "first") == "rerank: given up after 2 min, at the end of the time."
+    assert outcome_words(late, "first") == "rerank: given up after 2 min, because it took too long."
     refused = run_race(START, [Idea("Other", lambda _best: Setup(backbone="other"))],
                        Stub({}, refused="other"), "first", 10)
     assert [outcome.reason for outcome in refused] == ["No judge is left."]
@@ -228,3 +235,64 @@ def test_the_advice_names_the_winner_or_says_that_nothing_wins() -> None:
         "Compared with the frozen features: better whole groups (+0.020, 0.010 to 0.030).")
     lines = [outcome.model_dump(mode="json") for outcome in (lost, kept, lost)]
     assert race.with_lines(lines).outcomes == (lost, kept), "a repeated search counts once"
+
+
+def judged(name: str, gain: float, error: float, method: str = "frozen", kept: bool = False,
+           changed: float | None = None) -> Outcome:
+    """Return a candidate whose gain in first results has a standard error."""
+    verdict: Verdict = "better" if gain > 1.96 * error else "worse" if gain < -1.96 * error else "cannot tell"
+    first = Measured(verdict=verdict, difference=gain, low=gain - 1.96 * error, high=gain + 1.96 * error)
+    of = Comparison(first=first, groups=measured("cannot tell"), judges=("judge",), changed=changed)
+    return Outcome(name=name, setup=Setup(backbone="net", method=method, recipe="" if method != "frozen" else "whiten"),
+                   kept=kept, against_best=of, against_start=of, run=f"run of {name}")
+
+
+def race_of(*outcomes: Outcome) -> Race:
+    return Race(serves="first", budget=5, start=START, run="run", titles=TITLES, outcomes=outcomes)
+
+
+def test_the_advice_is_the_largest_certain_gain_whatever_was_tried_first() -> None:
+    first, larger = judged("First", 0.003, 0.001, kept=True), judged("Larger", 0.009, 0.001)
+    doubtful = judged("Doubtful", 0.012, 0.006)
+    for order in itertools.permutations((first, larger, doubtful)):
+        race = race_of(*order)
+        assert race.best == larger
+        assert race.rivals == (doubtful,), "its interval overlaps; that of the first does not"
+
+
+def test_a_gain_must_be_certain_among_all_candidates() -> None:
+    lucky = judged("Lucky", 2.2, 1.0)
+    assert race_of(lucky).best == lucky, "alone, 1.96 standard errors suffice"
+    others = [judged(f"Other {number}", -0.1, 1.0) for number in range(10)]
+    race = race_of(lucky, *others)
+    assert race.best is None, "of 11, 2.84 standard errors are needed"
+    assert advice_words(race) == ("No clear winner: keep the frozen features. The largest gain, of whitening, may be "
+                                  "chance among 11 candidates (+2.200, 0.240 to 4.160).")
+    assert advice_words(race_of(judged("Lucky", 2.2, 1.0, changed=0.13), *others)).endswith(
+        "(+2.200, 0.240 to 4.160; 13 % of first results differ).")
+    assert race_of(judged("Sure", 2.9, 1.0), *others).best is not None
+
+
+def test_an_advice_says_what_is_equally_good_how_much_changes_and_what_labels_said() -> None:
+    plm, whiten = judged("PLM", 0.02, 0.001, "plm", changed=0.13), judged("Whitening", 0.019, 0.001)
+    race = race_of(plm, whiten)
+    assert advice_words(race) == (
+        "Largest gain: PLM. Compared with the frozen features: better first results (+0.020, 0.018 to 0.022). A small "
+        "change: 13 % of first results differ, so confirm it by eye. Whitening cannot be distinguished from it.")
+    assert is_small(race)
+    assert caution_words(race).startswith("Caution, measured with labels: on the benchmark's 4 data sets PLM changes")
+    assert not caution_words(race_of(whiten)), "nothing is trained"
+    assert not is_small(race_of(judged("PLM", 0.02, 0.001, "plm", changed=0.3)))
+    assert searched_words(race, plm) == (
+        "The race for the best search compared PLM with the frozen features, without labels: better first results "
+        "(+0.020, 0.018 to 0.022), no clear difference in whole groups (+0.000, −0.010 to 0.010). A small change: 13 % "
+        "of first results differ, so confirm it by eye.")
+
+
+def test_a_candidate_that_is_not_kept_says_why() -> None:
+    better, level, worse = comparison("better"), comparison("cannot tell"), comparison("worse")
+    said = [outcome_words(Outcome(name="Step", setup=Setup(backbone="net"), against_start=better, against_best=of),
+                          "first") for of in (better, level, worse)]
+    assert [words.rpartition("; ")[2] for words in said] == [
+        "not kept.", "not kept, because it gains nothing certain over the steps kept before.",
+        "not kept, because it is worse than the steps kept before."]

@@ -15,6 +15,7 @@ from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.exploration import race as race_module
 from udml_core.exploration.race import Outcome, Race, Setup
+from udml_core.numerics.neighbors import nearest
 from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
 from udml_core.runs.analyses.kinds import advice as kind_module
@@ -104,10 +105,23 @@ def test_each_outcome_is_stored_at_once_and_the_result_holds_the_same() -> None:
     assert any(phase.startswith("judge: features of SqueezeNet 1.1") for phase in of.phases)
 
 
-def test_another_encoder_needs_a_judge_that_took_no_part() -> None:
-    outcome = raced(material()).outcomes[-1]
+def test_another_encoder_needs_a_judge_that_took_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = raced(material())
+    assert {outcome.setup.backbone for outcome in usual.outcomes} == {"efficientnet-lite0"}, "no judge is left for it"
+    monkeypatch.setattr(kind_module, "ENCODERS", ())
+    outcome = raced(material(), encoders=("squeezenet",)).outcomes[-1]
     assert (outcome.name, outcome.state) == ("SqueezeNet 1.1", "not possible")
     assert "took part in EfficientNet-Lite0 or SqueezeNet 1.1, and none judges itself. Install timm" in outcome.reason
+
+
+def test_the_race_stores_how_many_first_results_differ() -> None:
+    of = material()
+    views = raced(of).outcomes[0]
+    before, after = (nearest(of.known[name], 1, own=np.arange(len(of.known[name])))[1]
+                     for name in ("frozen", "views"))
+    assert views.against_start is not None
+    assert views.setup.recipe == "views"
+    assert views.against_start.changed == pytest.approx((before != after).mean(), abs=0.02)
 
 
 def test_without_a_judge_the_result_says_what_to_install() -> None:
@@ -213,3 +227,21 @@ def test_labels_change_nothing(digits: Run, monkeypatch: pytest.MonkeyPatch) -> 
     assert race.best is not None, "averages of neighbors improve the pixels of digits"
     refined: Any = analyse.keep(digits, refinement_of(race.best), lambda *_: None).result()
     assert len(refined.indices) == 200
+
+
+def test_views_that_take_most_of_the_time_are_given_up_so_that_others_are_tried(monkeypatch: pytest.MonkeyPatch
+                                                                               ) -> None:
+    of, clock = material(), [0.0]
+    monkeypatch.setattr(kind_module.time, "monotonic", lambda: clock[0])
+
+    def slow_views(self: Vectors, *_: Any) -> np.ndarray:
+        for _ in range(100):
+            clock[0] += 1.0
+            self.report(0.5, "views")
+        return self.known["views"]
+
+    monkeypatch.setattr(Vectors, "view_vectors", slow_views)
+    race = raced(of, budget=1.0)
+    assert (race.outcomes[0].name, race.outcomes[0].state) == ("Test-time views", "given up")
+    assert race.outcomes[0].seconds < 40
+    assert race.outcomes[1].state == "judged"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from udml_core.data.given.log import log_path_of
 from udml_core.runs.search import judgment_files as files
 from udml_core.runs.search.differing import Comparison, comparison_key, draw_queries
 from udml_core.runs.search.judging import Choice, Judging
-from udml_core.runs.search.judging_words import advice_words, result_words
+from udml_core.runs.search.judging_words import advice_words, result_words, rounded
 
 TOTAL, MOST = 60, 40
 """Number of differing queries of a simulated comparison, and of judgments in its longest session."""
@@ -332,7 +333,7 @@ def test_the_table_names_the_better_embedding() -> None:
 def test_the_words_name_the_leader_the_range_and_what_is_left() -> None:
     judging = Judging(comparison_of("words"))
     assert result_words(judging.share("me"), judging.comparison) == "No judgments yet (differing: 50 % of all)"
-    assert advice_words(judging) == "Not decided: at least 9 more judgments."
+    assert advice_words(judging) == "Not decided yet: nothing is judged."
     worst = Person(11, 0.0, 0.0, 0.0)
     for _ in range(9):
         worst.answer(judging)
@@ -345,3 +346,25 @@ def test_the_words_name_the_leader_the_range_and_what_is_left() -> None:
     while question := level.question():
         level.answer(question, "equal")
     assert advice_words(level) == "All 60 differing queries are judged: both are equally good."
+
+
+def test_the_forecast_is_steady_and_blind_words_do_not_tell_which_answers_fall_together() -> None:
+    judging, person = Judging(comparison_of("steady")), Person(12, 0.55, 0.0, 0.3)
+    shown = []
+    while judging.count("me") < 29 and not judging.share("me").is_decided:
+        person.answer(judging)
+        shown.append((judging.count("me"), advice_words(judging, is_blind=True), advice_words(judging)))
+    assert len(shown) == 29, "the two are nearly level"
+    values = judging.values("me")
+    equal = values.count(0.5)
+    assert f"Not decided yet: A {values.count(0.0)}, B {values.count(1.0)}, {equal} equal." in shown[-1][2]
+    assert f"Not decided yet: 29 judged, {equal} of them equal." in shown[-1][1]
+    forecasts = [blind.split(". ", 1)[1] for _, blind, _ in shown]
+    assert set(forecasts[:9]) == {"After 10 judgments, an estimate says how many more are needed."}
+    for tens in (forecasts[9:19], forecasts[19:]):
+        changes = sum(first != second for first, second in itertools.pairwise(tens))
+        assert changes <= 2, "within ten answers the forecast only counts down"
+
+
+def test_forecasts_are_rounded_up() -> None:
+    assert [rounded(count) for count in (1, 10, 11, 34, 51, 199, 900)] == [10, 10, 20, 50, 100, 200, 200]

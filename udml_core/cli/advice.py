@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -35,9 +36,9 @@ def advise(options: dict[str, Any],
            root: Root = None, as_json: Json = False) -> None:
     """Find the best search of a data set without labels.
 
-    Candidates change the frozen features step by step: views, whitening, averages, re-rankings, trained heads and other
-    encoders. A step is kept if encoders that took no part prefer its results. An interrupt stops the race; finished
-    candidates stay, and the same command continues it.
+    Candidates change the frozen features step by step: views, whitening, averages, re-rankings and trained heads.
+    Encoders that took no part compare their results. The advice is the largest gain that is certain among all
+    candidates. An interrupt stops the race; finished candidates stay, and the same command continues it.
     """
     from udml_core.data import catalog
     from udml_core.data.encoders import DEFAULT_BACKBONE
@@ -49,6 +50,8 @@ def advise(options: dict[str, Any],
     loaded = catalog.load(dataset, print_progress())
     encoder, folder = jobs.encoder_of(loaded, backbone or DEFAULT_BACKBONE), root_of(root)
     state = start_advice(loaded, encoder, spec, folder)
+    if Path(dataset).is_dir():
+        catalog.remember(loaded.name)  # so that the app lists it, as a folder that it imports
     run = state.run
     assert run is not None, "a race has a run"
     typer.echo(f"frozen features: run {run.id} in {run.folder}", err=True)
@@ -100,7 +103,7 @@ def _print_advice(analysis: Analysis, as_json: bool, must_be_done: bool) -> None
     summary |= {"commands": commands}
     print_answer(summary, as_json, lambda: [
         summary.get("advice") or f"{analysis.id}  {summary['state']}  {summary['message']}".rstrip(),
-        *(f"  {command}" for command in commands)])
+        *filter(None, [summary.get("caution")]), *(f"  {command}" for command in commands)])
     if must_be_done and summary["state"] != "done":
         exit_with(summary["message"] or f"The race ended as {summary['state']}.", 1)
 

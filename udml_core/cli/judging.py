@@ -94,7 +94,7 @@ def _ask(judging: Judging) -> None:
         match (line := sys.stdin.readline()).strip().lower()[:1]:
             case key if key in CHOICES and key:
                 judging.answer(question, CHOICES[key])
-                typer.echo(f"{judging.count(judging.judge)} judged. {advice_words(judging)}", err=True)
+                typer.echo(f"{judging.count(judging.judge)} judged. {advice_words(judging, is_blind=True)}", err=True)
             case "u":
                 undone = judging.undo()
                 typer.echo("Undone." if undone else "There is nothing to undo.", err=True)

@@ -76,7 +76,8 @@ class Jury:
         opinions = [judge_rankings(self._judges[name], self.queries, before, after) for name in names]
         weights = [self._judges[name].weight for name in names]
         return Comparison(first=combined([opinion.first_results for opinion in opinions], weights),
-                          groups=combined([opinion.groups for opinion in opinions], weights), judges=names)
+                          groups=combined([opinion.groups for opinion in opinions], weights), judges=names,
+                          changed=float((before[:, 0] != after[:, 0]).mean()))
 
 
 def combined(intervals: Sequence[Interval], weights: Sequence[float]) -> Measured:

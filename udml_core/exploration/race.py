@@ -4,6 +4,9 @@ The decisions are pure: opinions, times and rankings come from a `Track`. A sear
 none, and a recipe of refinement. Each candidate changes the best search so far in one respect. It takes its place only
 if the judges find it better for what the search serves, against the best so far, and the price in the other measure is
 small.
+
+The order decides only what is tried. The advice is the candidate with the largest gain over the frozen features, if
+that gain is certain even for the best of so many candidates.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from statistics import NormalDist
 from typing import Any, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -22,6 +26,8 @@ Serves = Literal["first", "groups"]
 """What a search serves: the first results, or the whole group of a query."""
 Verdict = Literal["better", "worse", "cannot tell"]
 State = Literal["judged", "not tried", "given up", "not possible"]
+ERRORS, TAIL = 1.96, 0.025
+"""Half the width of a stored interval in standard errors, and the probability of a value above it."""
 PRICE = 1.0
 """Share of the gain in the served measure that a step may lose in the other measure; 0 allows no loss."""
 FROZEN = "frozen"
@@ -74,6 +80,16 @@ class Measured(BaseModel):
     low: float
     high: float
 
+    @property
+    def said(self) -> Verdict:
+        """The verdict, unless the mean interval of the judges holds 0."""
+        return "cannot tell" if self.low <= 0 <= self.high else self.verdict
+
+    def is_certain(self, candidates: int) -> bool:
+        """Return whether a gain is above 0 if it is one of several candidates' (Bonferroni's correction)."""
+        errors = NormalDist().inv_cdf(1 - TAIL / candidates)
+        return self.verdict == "better" and self.difference - errors / ERRORS * (self.difference - self.low) > 0
+
 
 class Comparison(BaseModel):
     """What the judges say of a search in comparison with another.
@@ -82,6 +98,7 @@ class Comparison(BaseModel):
         first: The first results.
         groups: The whole groups.
         judges: The encoders that judge.
+        changed: Share of the queries whose first result differs; None where an earlier version did not store it.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -89,6 +106,7 @@ class Comparison(BaseModel):
     first: Measured
     groups: Measured
     judges: tuple[str, ...]
+    changed: float | None = None
 
     def served(self, serves: Serves) -> Measured:
         """Return the measure that the search serves."""
@@ -165,14 +183,38 @@ class Race(BaseModel):
         return self.model_copy(update={"outcomes": tuple(outcomes.values())})
 
     @property
+    def judged(self) -> tuple[Outcome, ...]:
+        """The candidates that were compared with the frozen features, the largest gain in the served measure first."""
+        known = [outcome for outcome in self.outcomes if outcome.against_start is not None]
+        return tuple(sorted(known, key=lambda outcome: self.gain(outcome).difference, reverse=True))
+
+    @property
     def best(self) -> Outcome | None:
-        """The candidate kept last, the advice; None if nothing beats the frozen features."""
-        return next((outcome for outcome in reversed(self.outcomes) if outcome.kept), None)
+        """The advice: the largest gain that is certain; None if no candidate surely beats the frozen features."""
+        return next((outcome for outcome in self.judged if self._is_certain(outcome)), None)
+
+    @property
+    def rivals(self) -> tuple[Outcome, ...]:
+        """The candidates with a gain whose interval overlaps with that of the advice; none without an advice."""
+        best = self.best
+        return () if best is None else tuple(
+            outcome for outcome in self.judged if outcome != best and self.gain(outcome).difference > 0
+            and self.gain(outcome).high >= self.gain(best).low)
+
+    def gain(self, outcome: Outcome) -> Measured:
+        """Return the gain of a judged candidate over the frozen features in the served measure."""
+        assert outcome.against_start is not None, "the candidate was judged"
+        return outcome.against_start.served(self.serves)
+
+    def _is_certain(self, outcome: Outcome) -> bool:
+        """Return whether a judged candidate beats the frozen features at a small price, among all candidates."""
+        of = outcome.against_start
+        return of is not None and of.earns_its_place(self.serves) and self.gain(outcome).is_certain(len(self.judged))
 
     @property
     def is_judged(self) -> bool:
         """Whether the judges compared any candidate."""
-        return any(outcome.state == "judged" for outcome in self.outcomes)
+        return bool(self.judged)
 
 
 @dataclass(frozen=True)

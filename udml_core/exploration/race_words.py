@@ -6,8 +6,13 @@ from collections.abc import Mapping
 
 from udml_core.base.errors import duration
 from udml_core.exploration.race import FROZEN, Comparison, Measured, Outcome, Race, Serves, Setup, step_title
+from udml_core.results.label_free import record_words
 
 MEASURES: Mapping[Serves, str] = {"first": "first results", "groups": "whole groups"}
+FEW_CHANGED = 0.2
+"""An advice that changes a smaller share of the first results is a small change."""
+NAMED = 3
+"""Names of equally good candidates in a sentence at most."""
 EXAMPLE = "timm:resnet50.a1_in1k"
 """A model that can judge after `pip install timm`."""
 INSTALL = (f"Install timm (pip install timm) and name one of its models as a judge, as in udml advise DATASET --judges "
@@ -15,16 +20,29 @@ INSTALL = (f"Install timm (pip install timm) and name one of its models as a jud
 
 
 def outcome_words(outcome: Outcome, serves: Serves) -> str:
-    """Return a sentence on what became of a candidate, in comparison with the best search before it."""
+    """Return a sentence on what became of a candidate, in comparison with the frozen features."""
     if outcome.state == "not tried":
         return f"{outcome.name}: not tried, because it takes about {duration(outcome.seconds)}."
     if outcome.state == "given up":
-        return f"{outcome.name}: given up after {duration(outcome.seconds)}, at the end of the time."
-    if outcome.against_best is None:
+        return f"{outcome.name}: given up after {duration(outcome.seconds)}, because it took too long."
+    if outcome.against_start is None or outcome.against_best is None:
         return f"{outcome.name}: not possible. {outcome.reason}"
     hint = scope_words(outcome.setup)
-    return (f"{outcome.name}{f' ({hint})' if hint else ''}: {comparison_words(outcome.against_best, serves)}; "
-            f"{'kept' if outcome.kept else 'not kept'}.")
+    return (f"{outcome.name}{f' ({hint})' if hint else ''}: {comparison_words(outcome.against_start, serves)}; "
+            f"{decision_words(outcome, serves)}.")
+
+
+def decision_words(outcome: Outcome, serves: Serves) -> str:
+    """Return whether later candidates build on a judged candidate, and why not."""
+    before = outcome.against_best
+    if outcome.kept or before is None or before == outcome.against_start:
+        return "kept" if outcome.kept else "not kept"
+    match before.served(serves).verdict:
+        case "worse":
+            return "not kept, because it is worse than the steps kept before"
+        case "cannot tell":
+            return "not kept, because it gains nothing certain over the steps kept before"
+    return "not kept, because the other measure loses more"
 
 
 def comparison_words(comparison: Comparison, serves: Serves) -> str:
@@ -41,8 +59,8 @@ def comparison_words(comparison: Comparison, serves: Serves) -> str:
 
 def measured_words(measured: Measured, name: str) -> str:
     """Return the verdict on one measure with its difference and 95 % interval."""
-    if measured.verdict != "cannot tell":
-        return f"{measured.verdict} {name} ({interval_words(measured)})"
+    if measured.said != "cannot tell":
+        return f"{measured.said} {name} ({interval_words(measured)})"
     agree = measured.low <= 0 <= measured.high
     return f"{'no clear difference in' if agree else 'the judges disagree on'} {name} ({interval_words(measured)})"
 
@@ -62,7 +80,7 @@ def scope_words(setup: Setup) -> str:
 
 
 def advice_words(race: Race, is_done: bool = True) -> str:
-    """Return the advice in one or two sentences.
+    """Return the advice in a few sentences.
 
     Args:
         race: The race.
@@ -74,12 +92,76 @@ def advice_words(race: Race, is_done: bool = True) -> str:
         return "No candidate was judged in this time. Allow more minutes." if is_done else "No candidate is judged yet."
     best = race.best
     if best is None:
+        return _no_winner_words(race, is_done)
+    assert best.against_start is not None, "the advice was judged"
+    name = f"{'Largest gain' if race.rivals else 'Best search'}{'' if is_done else ' so far'}"
+    words = f"Compared with the frozen features: {measured_words(race.gain(best), MEASURES[race.serves])}."
+    said = (f"{name}: {setup_words(race, best.setup)}. {words}", _changed_words(best.against_start, race.serves),
+            _rivals_words(race))
+    return " ".join(filter(None, said))
+
+
+def is_small(race: Race) -> bool:
+    """Return whether the advice changes few first results, which a reader should confirm before using it."""
+    best = race.best
+    changed = None if best is None or best.against_start is None else best.against_start.changed
+    return race.serves == "first" and changed is not None and changed < FEW_CHANGED
+
+
+def _no_winner_words(race: Race, is_done: bool) -> str:
+    """Return that no gain over the frozen features is certain, with the largest."""
+    first, count = race.judged[0], len(race.judged)
+    gain = race.gain(first)
+    if gain.difference <= 0:
         return "Nothing beats the frozen features: search with these." if is_done else (
             "Nothing has beaten the frozen features yet.")
-    assert best.against_start is not None, "a kept candidate was judged"
-    words = measured_words(best.against_start.served(race.serves), MEASURES[race.serves])
-    so_far = "" if is_done else " so far"
-    return f"Best search{so_far}: {setup_words(race, best.setup)}. Compared with the frozen features: {words}."
+    if not is_done:
+        return "No clear winner yet."
+    if gain.is_certain(count):
+        return f"No clear winner: keep the frozen features. {outcome_words(first, race.serves)}"
+    among = f" among {count} candidates" if count > 1 else ""
+    changed = None if first.against_start is None else first.against_start.changed
+    few = "" if changed is None or race.serves != "first" else f"; {100 * changed:.0f} % of first results differ"
+    return (f"No clear winner: keep the frozen features. The largest gain, of {setup_words(race, first.setup)}, may be "
+            f"chance{among} ({interval_words(gain)}{few}).")
+
+
+def _changed_words(of: Comparison, serves: Serves) -> str:
+    """Return how many first results differ; empty where that is not what the search serves, or not known."""
+    if serves != "first" or of.changed is None:
+        return ""
+    words = f"{100 * of.changed:.0f} % of first results differ"
+    return f"A small change: {words}, so confirm it by eye." if of.changed < FEW_CHANGED else f"{words}."
+
+
+def _rivals_words(race: Race) -> str:
+    """Return which candidates are about as good as the advice; empty if none is."""
+    names = [outcome.name for outcome in race.rivals]
+    if not names:
+        return ""
+    if len(names) > NAMED:
+        names = [*names[:NAMED - 1], f"{len(names) - NAMED + 1} others"]
+    joined = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{joined} cannot be distinguished from it."
+
+
+def searched_words(race: Race, outcome: Outcome) -> str:
+    """Return what a race said of a judged candidate in both measures, for pages that show its run."""
+    of = outcome.against_start
+    assert of is not None, "the candidate was judged"
+    said = f"{measured_words(of.first, MEASURES['first'])}, {measured_words(of.groups, MEASURES['groups'])}"
+    return " ".join(filter(None, (
+        f"The race for the best search compared {setup_words(race, outcome.setup)} with the frozen features, without "
+        f"labels: {said}.", _changed_words(of, "first"))))
+
+
+def caution_words(race: Race) -> str:
+    """Return what the benchmark measured with labels of the method that is advised; empty if none is trained."""
+    if race.best is None or race.best.setup.method == FROZEN:
+        return ""
+    method = race.best.setup.method
+    words = record_words(method, race.titles.get(method, method))
+    return words and f"Caution, measured with labels: {words[0].lower()}{words[1:]}"
 
 
 def setup_words(race: Race, setup: Setup) -> str:

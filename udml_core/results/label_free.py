@@ -67,14 +67,20 @@ def supported_methods(benchmark: Benchmark | None = None) -> list[str]:
             and all(change.low >= -UNHARMED and change.datasets == len(benchmark.datasets) for change in of.values())]
 
 
-def record_words(method: str) -> str:
-    """State in a sentence what the benchmark measured of a method; empty if it did not measure it."""
+def record_words(method: str, subject: str = "it") -> str:
+    """State in a sentence what the benchmark measured of a method; empty if it did not measure it.
+
+    Args:
+        method: Name of the method.
+        subject: The method in the sentence.
+    """
     changes = changes_of(method)
     if not changes:
         return ""
     words = " and ".join(f"{COMPARED[name]} by {_signed(of.low)} to {_signed(of.high)} points"
                          for name, of in changes.items())
-    return f"On the benchmark's {changes['recall@1'].datasets} data sets it changes {words} against frozen features."
+    count = changes["recall@1"].datasets
+    return f"On the benchmark's {count} data sets {subject} changes {words} against frozen features."
 
 
 def _signed(value: float) -> str:

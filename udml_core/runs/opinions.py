@@ -6,7 +6,7 @@ refinements with the kept embedding. Both follow a run in the background.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ from udml_core.data.encoders import choose_spec
 from udml_core.data.judging import WEAK, encoder_title
 from udml_core.numerics.measures import measure_of
 from udml_core.runs.analyses import AnalysisSpec, analysis_at, plan_analysis
-from udml_core.runs.analyses.kinds.opinion import QUESTIONS, RECIPES, Opinions, SecondOpinion, Verdicts
+from udml_core.runs.analyses.kinds.opinion import JUDGES, QUESTIONS, RECIPES, Opinions, SecondOpinion, Verdicts
 from udml_core.runs.search import FROZEN
 from udml_core.runs.verdict import standing
 
@@ -69,7 +69,9 @@ def preferred_recipe(run: Run) -> str | None:
 
 
 def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
-    """Let the judges of two runs' second opinions compare one run's embedding with the other's.
+    """Let judges compare one run's embedding with another's.
+
+    A judge counts as in the runs' second opinions; without them all judges count the same.
 
     Args:
         run: The run whose embedding is judged, as the frame "final".
@@ -78,8 +80,7 @@ def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
 
     Returns:
         The opinion of the judges that took part in neither run, without raw pixels, whose whitening takes a minute on a
-        page; None if a second opinion is missing, the runs search different images or more than
-        `MOST_COMPARED`, or the features of a judge are no longer stored.
+        page; None if the runs search different images or more than `MOST_COMPARED`, or no judge's features are stored.
 
     Raises:
         UserError: The stored embeddings are damaged.
@@ -87,12 +88,11 @@ def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
     from udml_core.numerics.neighbors import nearest
     from udml_core.numerics.second_opinion import QUERIES, Judge, judge_rankings
 
-    known, others = opinion_of(run), opinion_of(other)
     test, tested = run.spec().halves(dataset).test, other.spec().halves(dataset).test
-    if known is None or others is None or len(test) > MOST_COMPARED or not np.array_equal(test, tested):
+    if len(test) > MOST_COMPARED or not np.array_equal(test, tested):
         return None
-    features = {judge: stored_features(dataset, judge) for judge in known.weights
-                if judge in others.weights and judge not in WEAK}
+    took_part = {run.spec().backbone, other.spec().backbone}
+    features = {judge: stored_features(dataset, judge) for judge in JUDGES if judge not in (*took_part, *WEAK)}
     judges = {judge: Judge.of(of[test]) for judge, of in features.items() if of is not None}
     if not judges:
         return None
@@ -100,7 +100,16 @@ def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
     after, before = (nearest(np.asarray(of.embeddings("final"))[test], depth, own=queries)[1] for of in (run, other))
     return Opinions(other.id, {"final": {name: judge_rankings(judge, queries, before, after)
                                          for name, judge in judges.items()}},
-                    {name: known.weights[name] for name in judges}, depth)
+                    _weights((run, other), list(judges)), depth)
+
+
+def _weights(runs: Sequence[Run], names: Sequence[str]) -> dict[str, float]:
+    """Return what judges count, from the first second opinion that has all of them; 1 without one."""
+    for run in runs:
+        opinions = opinion_of(run)
+        if opinions is not None and set(names) <= set(opinions.weights):
+            return {name: opinions.weights[name] for name in names}
+    return dict.fromkeys(names, 1.0)
 
 
 def stored_features(dataset: Dataset, backbone: str) -> Array | None:

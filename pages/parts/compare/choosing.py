@@ -9,6 +9,7 @@ import streamlit as st
 from udml_core.base.errors import counted
 from udml_core.runs import Run
 from udml_core.runs.run_comparison import differing_settings, settings_of
+from udml_core.runs.search import FROZEN
 from udml_core.runs.verdict import standing
 
 from ..shell.address import write_address
@@ -53,6 +54,8 @@ def choose_compared(runs: Sequence[Run]) -> list[Run]:
 def compared_by_default(runs: Sequence[Run], own: Run) -> list[str]:
     """Return the ids of two runs on the same test images: one, and the best of those with different settings.
 
+    Without labels no run is known to be best, and the frozen features come first.
+
     Args:
         runs: Finished runs, newest first.
         own: The run to begin with; another if it is alone on its images.
@@ -63,7 +66,8 @@ def compared_by_default(runs: Sequence[Run], own: Run) -> list[str]:
     for first in [own, *runs]:
         rivals = rivals_of(first, runs)
         if rivals:
-            other = max(rivals, key=lambda run: (are_different([first, run]), standing(run.evaluation()).after or 0.0))
+            other = max(rivals, key=lambda run: (are_different([first, run]), standing(run.evaluation()).after or 0.0,
+                                                 run.spec().method == FROZEN))
             return [first.id, other.id]
     return [own.id, *(run.id for run in runs if run.id != own.id)][:FEWEST]
 

@@ -138,7 +138,9 @@ def _undo(judging: Judging) -> None:
 def _show_progress(judging: Judging) -> None:
     """Show what the judgments say so far, without saying of which embedding, and when to stop."""
     share, comparison = judging.share(judging.judge), judging.comparison
-    result, advice = f"{result_words(share, comparison, BLIND)}.", advice_words(judging)
+    advice = advice_words(judging, is_blind=True)
+    # Until then, a range would tell by its movement which answers fell together.
+    result = f" {result_words(share, comparison, BLIND)}." if share.is_decided else ""
     message = st.session_state.pop(MESSAGE, "")
     with st.container(key="judge-progress"):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -150,8 +152,9 @@ def _show_progress(judging: Judging) -> None:
                       help="Shows the result, and which image came from which embedding. You can judge more queries "
                            "afterward: their sides are random, too.")
             st.caption(message or "Keys: ← left, → right, ↓ equal, U undo. Every answer is saved at once.")
-        range_bar(share, is_blind=True)
-        (st.success if share.is_decided else st.markdown)(unbroken(f"**{advice}** {result}"))
+        if share.is_decided:
+            range_bar(share, is_blind=True)
+        (st.success if share.is_decided else st.markdown)(unbroken(f"**{advice}**{result}"))
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">'
             f"{html.escape(f'{message} {advice}')}</div>")
 

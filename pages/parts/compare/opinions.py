@@ -10,17 +10,22 @@ import streamlit as st
 
 from udml_core.base.errors import UserError
 from udml_core.runs import Run
+from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
-from udml_core.runs.opinions import QUESTION_WORDS, judge_words, run_against_run
+from udml_core.runs.opinions import OF_RUN, QUESTION_WORDS, judge_words, obstacle, run_against_run
 from udml_core.runs.search import FROZEN
+from udml_core.runs.tasks import LIVE_STATES
 
 from ..draw.palette import signed
+from ..shell.analyses import request_analysis
 from ..shell.cached import dataset_of
 from ..shell.opinions import SIGNS, marks, stored_opinion
+from ..shell.race_verdict import race_verdict
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped
 from .colors import swatch
 
+UNCLEAR = "no clear difference"
 CLAUSES = {"better": ("is better than", "are better than"), "worse": ("is worse than", "are worse than"),
            "cannot tell": ("is not clearly different from", "are not clearly different from")}
 """What a verdict says of one run and of several runs, before the words for the frozen features."""
@@ -74,7 +79,7 @@ def pair_words(opinions: Opinions, name: str, other: str) -> str:
         name: The run's name.
         other: The other run's name.
     """
-    said = [f"{question}: {verdict}" for question, verdict in
+    said = [f"{question}: {UNCLEAR if verdict == 'cannot tell' else verdict}" for question, verdict in
             zip(QUESTION_WORDS, opinions.verdicts("final"), strict=True)]
     judges = _listed([judge_words(judge) for judge in opinions.judges])
     return f"**{escaped(name)} against {escaped(other)}: {'. '.join(said)}.** Judged without labels by {judges}."
@@ -88,8 +93,11 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
         positions: Positions of each name's runs among the compared runs, for their colors.
     """
     verdicts = {name: of for name, runs in named.items() if (of := joint_verdicts(runs)) is not None}
-    if pair := _pair(named):
+    pair = _pair(named)
+    if pair:
         st.markdown(f":material/balance: {pair}")
+    elif len(named) == 2:
+        _offer_pair([run for runs in named.values() for run in runs])
     if verdicts:
         words = frozen_words(verdicts)
         (st.caption if pair else st.markdown)(words if pair else f":material/balance: {words}")
@@ -97,9 +105,30 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
         st.caption("Difference of each judge to the frozen features, in mean cosine between a query and the images "
                    "found, with its 95 % interval. First result: the nearest image; whole group: as many as a typical "
                    "group has. A verdict needs judges with three quarters of all weight. No labels are used.")
-    if missing := [name for name, runs in named.items() if name not in verdicts and runs[0].spec().method != FROZEN]:
-        st.info(f"Without a verdict: {', '.join(map(escaped, missing))}. These runs have neither labels nor a second "
+    missing = {name: race_verdict(runs[0], "") for name, runs in named.items() if name not in verdicts}
+    for name, words in missing.items():
+        if words:
+            st.caption(f"**{escaped(name)}** {words}")
+    unknown = [name for name, words in missing.items() if not words and named[name][0].spec().method != FROZEN]
+    if unknown and not pair:
+        st.info(f"Without a verdict: {', '.join(map(escaped, unknown))}. These runs have neither labels nor a second "
                 "opinion. Open the run on the page **Runs** to compute it.", icon=":material/lightbulb:")
+
+
+def _offer_pair(runs: Sequence[Run]) -> None:
+    """Offer to compute what the comparison of two runs needs: the second opinion of the run that lacks it."""
+    lacking = [run for run in runs if stored_opinion(run) is None and not run.is_example and not obstacle(run)]
+    if not lacking:
+        return
+    run = lacking[0]
+    analysis = analysis_at(run, OF_RUN)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if analysis.folder.exists() and analysis.status().state in LIVE_STATES:
+            st.caption("These two are not compared yet. The judges are at work; load the page again in a minute.")
+        else:
+            st.caption("These two are not compared yet.")
+            request_analysis(run, OF_RUN, "Compare now", "compare-now",
+                             "Encoders that took no part in either run compare their results, in the background.")
 
 
 def _pair(named: Mapping[str, Sequence[Run]]) -> str:

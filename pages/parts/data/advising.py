@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import time
+from collections.abc import Callable
+from functools import partial
 
 import streamlit as st
 
@@ -11,7 +13,14 @@ from udml_core.base.errors import duration
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.race import Outcome, Race, Serves
-from udml_core.exploration.race_words import advice_words, setup_words
+from udml_core.exploration.race_words import (
+    MEASURES,
+    advice_words,
+    caution_words,
+    interval_words,
+    is_small,
+    setup_words,
+)
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.analyses import Analysis, AnalysisSpec, find_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
@@ -43,7 +52,6 @@ USED = "advice-used"
 """Session key of a search that is made usable: runs of start and search, refinement, and the page that opens it."""
 SHOWN = "advice-shown"
 """Session key that says that the choices were shown, so that they are the user's from now on."""
-JUDGMENTS = 20
 
 
 def show_advice(dataset: Dataset) -> None:
@@ -65,7 +73,7 @@ def show_advice(dataset: Dataset) -> None:
     elif state.analysis.status().state in LIVE_STATES:
         _show_live(state.analysis, key)
     else:
-        _show_ended(state.analysis, key)
+        _show_ended(state.analysis, key, partial(_run_again, dataset, encoder))
 
 
 def _choose(dataset: Dataset, encoder: EncoderSpec) -> AnalysisSpec:
@@ -88,8 +96,8 @@ def _choose(dataset: Dataset, encoder: EncoderSpec) -> AnalysisSpec:
 def _offer(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, key: str) -> None:
     """Show what a race does, and the button that starts it."""
     st.markdown("Starts from the features of the backbone and tries views, whitening, averages of neighbors, "
-                "re-ranking, short training without labels and other backbones, one after the other. A step stays "
-                "only if **an encoder that took no part** prefers its results. No label is read.")
+                "re-ranking and short training without labels, one after the other. **An encoder that took no part** "
+                "compares their results with the results of the features. No label is read.")
     clicked = st.button(ACTION, type="primary", icon=ICON, key="advice-start",
                         help="Runs in the background: you can leave the page or close the browser.")
     with keep_user_errors(key, dataset.fingerprint, clicked):
@@ -141,8 +149,14 @@ def _show_live(analysis: Analysis, key: str) -> None:
     show_race(race, f"race-{key}")
 
 
-def _show_ended(analysis: Analysis, key: str) -> None:
-    """Show a race that ended, and what to do with its winner."""
+def _show_ended(analysis: Analysis, key: str, again: Callable[[Race, Analysis], None]) -> None:
+    """Show a race that ended, and what to do with its winner.
+
+    Args:
+        analysis: The race.
+        key: Key of its chart.
+        again: Shows how to run the race once more.
+    """
     status, race = analysis.status(), race_of(analysis)
     is_done = status.state == "done"
     if not is_done:
@@ -153,35 +167,61 @@ def _show_ended(analysis: Analysis, key: str) -> None:
                 with show_user_errors():
                     jobs.resume(analysis)
                     st.rerun()
-    words = escaped(advice_words(race, is_done))
-    if race.best is not None:
-        st.success(f"**{words}**", icon=ICON)
-    elif race.is_judged or not is_done:
-        st.info(words, icon=ICON)
-    else:
-        st.warning(words, icon=":material/help:")
-    _show_actions(race, is_done)
+    _show_words(race, is_done)
+    _show_actions(race, is_done, partial(again, race, analysis))
     show_race(race, f"race-{key}")
 
 
-def _show_actions(race: Race, is_done: bool) -> None:
-    """Show the buttons that use the winner, confirm it by judgments, or use another candidate."""
+def _show_words(race: Race, is_done: bool) -> None:
+    """Show the advice: green with a trophy only if a candidate surely wins and changes enough."""
+    words = escaped(advice_words(race, is_done))
+    if race.best is not None and not is_small(race):
+        st.success(f"**{words}**", icon=ICON)
+    elif race.is_judged or not is_done:
+        with st.container(border=True, key="advice-unclear"):
+            st.markdown(f":material/balance: **{words}**")
+    else:
+        st.warning(words, icon=":material/help:")
+    if caution := caution_words(race):
+        st.caption(f":material/warning: {escaped(caution)}")
+
+
+def _run_again(dataset: Dataset, encoder: EncoderSpec, race: Race, analysis: Analysis) -> None:
+    """Show the times in which the race can be run once more."""
+    st.caption("Computed features and trained heads are used again, so more candidates fit into the same time.")
+    for minutes, title in BUDGETS.items():
+        if st.button(title, icon=":material/replay:", key=f"advice-again-{minutes}", width="stretch"):
+            with show_user_errors():
+                if float(minutes) == race.budget:
+                    analysis.remove()
+                start_advice(dataset, encoder, plan_analysis(Advice, budget=float(minutes), serves=race.serves),
+                             runs_folder())
+                st.query_params["budget"] = minutes
+                st.rerun()
+
+
+def _show_actions(race: Race, is_done: bool, again: Callable[[], None]) -> None:
+    """Show the buttons that use the winner, confirm it by judgments, use another candidate, or run the race again."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if race.best is not None:
             _use_button("Use this", ":material/image_search:", race, race.best, "retrieval",
                         "Search with it. A refinement of all images is computed first, in seconds.")
-            _use_button(f"Confirm with {JUDGMENTS} judgments", ":material/thumbs_up_down:", race, race.best, "compare",
+            _use_button("Confirm by judgments", ":material/thumbs_up_down:", race, race.best, "compare",
                         "You see a query and the results in which both searches differ, without their names.")
         elif is_done and race.is_judged:
             view_link("retrieval", label="Search with the frozen features", icon=":material/image_search:",
                          query_params={"run": race.run})
-        others = {outcome.name: outcome for outcome in race.outcomes
-                  if outcome.state == "judged" and outcome != race.best}
+        others = {outcome.name: outcome for outcome in race.judged if outcome != race.best}
         if others:
             with st.popover("Use another candidate", icon=":material/list:"):
-                name = st.selectbox("Candidate", list(others), key="advice-other")
-                st.caption(escaped(setup_words(race, others[name].setup)).capitalize())
+                name = st.selectbox("Candidate", list(others), key="advice-other", format_func=lambda name: (
+                    f"{name} ({interval_words(race.gain(others[name]))})"))
+                st.caption(f"The largest gain first, in {MEASURES[race.serves]}. Recipe: "
+                           f"{escaped(setup_words(race, others[name].setup))}.")
                 _use_button("Use it", ":material/image_search:", race, others[name], "retrieval", "Search with it.")
+        if is_done:
+            with st.popover("Run it again", icon=":material/replay:", key="advice-again"):
+                again()
 
 
 def _use_button(label: str, icon: str, race: Race, outcome: Outcome, page: str, help_text: str) -> None:

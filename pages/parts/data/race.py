@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from udml_core.base.errors import duration
-from udml_core.exploration.race import Outcome, Race
+from udml_core.exploration.race import Measured, Outcome, Race
 from udml_core.exploration.race_words import MEASURES, outcome_words
 
 from ..draw.figures import GRAY, draw, titled
@@ -19,23 +19,24 @@ from ..draw.tables import table_behind
 from ..shell.run_status import escaped
 
 START = "Frozen features"
-MARKS = {"better, kept": (HIT, "circle"), "better, not kept": (HIT, "circle-open"),
-         "no clear difference": (GRAY, "diamond-open"), "worse": (MISS, "x")}
+MARKS = {"the advice": (HIT, "star"), "better": (HIT, "circle"), "no clear difference": (GRAY, "diamond-open"),
+         "worse": (MISS, "x")}
 """Color and sign of each result, so that no result is marked by color alone."""
-ROW, LETTERS = 32, 28
+ROW, LETTERS = 38, 28
 """Height of a row of the chart in pixels, and letters in a line of its name, which a phone has room for."""
 
 
 def show_race(race: Race, key: str) -> None:
     """Show the candidates that were judged so far: a chart, a sentence for each, and what was not tried."""
-    judged = [outcome for outcome in race.outcomes if outcome.state == "judged"]
+    judged = [outcome for outcome in race.outcomes if outcome.against_start is not None]
     if judged:
         _draw_race(race, judged, key)
         judges = sorted({race.titles.get(judge, judge) for outcome in judged if outcome.against_start is not None
                          for judge in outcome.against_start.judges})
-        st.caption(f"Difference to the frozen features in {MEASURES[race.serves]}, with 95 % intervals, as judged by "
-                   f"{escaped(' and '.join(judges))} without labels. The line joins the kept steps. The sentences "
-                   "compare each candidate with the best search before it.")
+        st.caption(f"Difference to the frozen features in {MEASURES[race.serves]}, judged by "
+                   f"{escaped(' and '.join(judges))} without labels: mean similarity of a query and its results, with "
+                   "the 95 % interval of each candidate alone. The advice must be certain among all candidates, so "
+                   "its interval is wider. Later candidates build on kept steps.")
     st.markdown("\n".join(f"- {escaped(outcome_words(outcome, race.serves))}" for outcome in race.outcomes
                           if outcome.state != "not tried"))
     skipped = [f"{escaped(outcome.name)} (about {duration(outcome.seconds)})" for outcome in race.outcomes
@@ -47,21 +48,16 @@ def show_race(race: Race, key: str) -> None:
 
 
 def result_of(outcome: Outcome, race: Race) -> str:
-    """Return the result of a judged candidate, as the legend names it."""
-    assert outcome.against_best is not None, "only judged candidates are drawn"
-    verdict = outcome.against_best.served(race.serves).verdict
-    if verdict == "better":
-        return "better, kept" if outcome.kept else "better, not kept"
-    return "no clear difference" if verdict == "cannot tell" else "worse"
+    """Return the result of a judged candidate against the frozen features, as the legend names it."""
+    if outcome == race.best:
+        return "the advice"
+    verdict = race.gain(outcome).said
+    return "no clear difference" if verdict == "cannot tell" else verdict
 
 
 def _draw_race(race: Race, judged: Sequence[Outcome], key: str) -> None:
-    points = {outcome.name: outcome.against_start.served(race.serves) for outcome in judged
-              if outcome.against_start is not None}
-    kept = [START, *(outcome.name for outcome in judged if outcome.kept)]
-    figure = go.Figure(go.Scatter(
-        x=[0.0, *(points[name].difference for name in kept[1:])], y=kept, mode="lines", showlegend=False,
-        line={"color": HIT, "width": 1, "dash": "dot"}, hoverinfo="skip"))
+    points = {outcome.name: race.gain(outcome) for outcome in judged}
+    figure = go.Figure()
     figure.add_scatter(x=[0.0], y=[START], mode="markers", name=START.lower(), showlegend=False,
                        marker={"color": BEFORE, "size": 10, "symbol": "square"})
     for result, (color, symbol) in MARKS.items():
@@ -70,13 +66,13 @@ def _draw_race(race: Race, judged: Sequence[Outcome], key: str) -> None:
             shown = [points[name] for name in names]
             figure.add_scatter(
                 x=[point.difference for point in shown], y=names, mode="markers", name=result,
-                marker={"color": color, "size": 10, "symbol": symbol},
+                marker={"color": color, "size": 14 if symbol == "star" else 10, "symbol": symbol},
                 error_x={"type": "data", "symmetric": False, "color": color, "thickness": 1.5,
                          "array": [point.high - point.difference for point in shown],
                          "arrayminus": [point.difference - point.low for point in shown]})
     figure.add_vline(x=0, line={"color": BEFORE, "width": 1})
     titled(figure, f"Gain in {MEASURES[race.serves]}", 110 + ROW * (1 + len(judged)),
-           legend={"title": "against the best search before: ", "orientation": "h", "yref": "container", "y": 0,
+           legend={"title": "against the frozen features: ", "orientation": "h", "yref": "container", "y": 0,
                    "yanchor": "bottom", "x": 0})
     names = [START, *points]
     figure.update_yaxes(autorange="reversed", type="category", categoryorder="array", categoryarray=names,
@@ -88,12 +84,15 @@ def _draw_race(race: Race, judged: Sequence[Outcome], key: str) -> None:
 
 def race_table(race: Race) -> pd.DataFrame:
     """Return the judged candidates with both measures, in comparison with the frozen features."""
+    def said(measured: Measured) -> str:
+        return "no clear difference" if measured.said == "cannot tell" else measured.said
+
     rows = []
     for outcome in race.outcomes:
         if outcome.against_start is not None:
             of = outcome.against_start
             rows.append({"Candidate": outcome.name, "Kept": outcome.kept, "Recipe": outcome.setup.recipe,
-                         "First results": round(of.first.difference, 4), "Verdict": of.first.verdict,
-                         "Groups": round(of.groups.difference, 4), "Verdict on groups": of.groups.verdict,
+                         "First results": round(of.first.difference, 4), "Verdict": said(of.first),
+                         "Groups": round(of.groups.difference, 4), "Verdict on groups": said(of.groups),
                          "Seconds": round(outcome.seconds, 1)})
     return pd.DataFrame(rows)

@@ -36,14 +36,19 @@ def two_images(dataset: Dataset, pair: tuple[int, int], with_classes: bool) -> N
     Args:
         dataset: The data set.
         pair: Indices of the images.
-        with_classes: Whether to name the classes, or only the indices.
+        with_classes: Whether to name the classes.
     """
     with st.container(horizontal=True, gap="small", width=2 * SIDE, key="two-images"):
         for word, index in zip(("First", "Second"), pair, strict=True):
-            name = dataset.caption(index) if with_classes else f"image {index}"
+            name = dataset.caption(index) if with_classes else unclassed_name(dataset, index)
             image = ImageOps.pad(dataset.images[index], (SIDE, SIDE), Image.Resampling.LANCZOS, color="white")
             with st.container(width="stretch"):
                 picture(image, "stretch", f"{word} image of the pair: {name}", name)
+
+
+def unclassed_name(dataset: Dataset, index: int) -> str:
+    """Return the name of an image; its number where there are classes, which the name may tell."""
+    return dataset.names[index] if dataset.labels is None else f"image {index}"
 
 
 def answer_buttons(prefix: str, answering: Answering | None, undo: Callable[[], None]) -> None:

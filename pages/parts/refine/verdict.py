@@ -32,6 +32,7 @@ from udml_core.runs.tasks import LIVE_STATES
 
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
+from ..shell.race_verdict import race_verdict
 from ..shell.run_hash import RUN_HASH
 from ..shell.warming import SCRIPT_THREAD
 from .cards import forget_widgets, write_recipe
@@ -54,8 +55,9 @@ def show_choice(run: Run, recipe: Recipe) -> None:
     choice = recipe_choice(run)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="refine-choice"):
         if choice.opinions is None:
-            reason = why_not_judged(run)
-            st.caption(f"{choice.words} {reason or _pending_words(run, OF_REFINEMENTS)}".strip(), width="stretch")
+            reason, raced = why_not_judged(run), race_verdict(run, str(recipe)) or race_verdict(run)
+            words = f"{choice.words} {reason or _pending_words(run, OF_REFINEMENTS)}".strip()
+            st.caption(f":material/balance: {raced}" if raced else words, width="stretch")
             if not reason:
                 _offer_opinion(run, OF_REFINEMENTS, "refine-opinion")
         elif str(recipe) == choice.recipe:
@@ -182,7 +184,8 @@ def _explain_missing(live: Live, refined: RefinedGallery) -> None:
         st.caption(f"Without labels this recipe cannot be judged. {why_not_judged(live.run)}".strip())
     elif spec.id != OF_REFINEMENTS.id or recipe_choice(live.run).opinions is not None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key="refine-verdict"):
-            st.caption("This recipe is not judged yet. " + _pending_words(live.run, spec), width="stretch")
+            raced = race_verdict(live.run, str(refined.recipe)) or "This recipe is not judged yet."
+            st.caption(f"{raced} {_pending_words(live.run, spec)}", width="stretch")
             _offer_opinion(live.run, spec, "refine-opinion-recipe")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from contextlib import nullcontext
 
 import numpy as np
@@ -23,6 +24,7 @@ from udml_core.data.given.pair_sets import write_pairs
 from udml_core.numerics.same_pairs import SAME, SKIPPED
 from udml_core.runs.search import DISTANCE, Retrieval
 from udml_core.runs.search.same import (
+    ENOUGH,
     SamePairs,
     has_plan,
     open_same_pairs,
@@ -32,9 +34,9 @@ from udml_core.runs.search.same import (
 from ..draw.downloads import Download, share
 from ..draw.figures import COLORS, CURSOR, draw, titled
 from ..draw.palette import HIT, MISS
-from ..draw.two_images import Answering, answer_buttons, two_images
+from ..draw.two_images import Answering, answer_buttons, two_images, unclassed_name
 from ..shell.address import choose_in_box
-from ..shell.run_status import UNSEEN
+from ..shell.run_status import UNSEEN, escaped
 from ..shell.user_errors import show_user_errors
 from .embeddings import own_titles
 
@@ -92,8 +94,9 @@ def _show_question(judged: SamePairs) -> None:
         answering = Answering(lambda same: _answer(dataset, pair, same), lambda: _answer(dataset, pair, None), "K")
     answer_buttons("same", answering, lambda: _undo(dataset))
     message = st.session_state.get(MESSAGE, "")
-    st.caption(message or "You decide what counts as the same: one object, one product, one species. Keep to it for "
-                          "all pairs. Answers are saved immediately; classes and similarities are hidden.")
+    st.caption(escaped(message) or "You decide what counts as the same: one object, one product, one species. Keep to "
+                                   "it for all pairs. Answers are saved immediately; classes and similarities are "
+                                   "hidden.")
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(message)}</div>')
 
 
@@ -104,7 +107,7 @@ def _answer(dataset: Dataset, pair: tuple[int, int], same: bool | None) -> None:
         return
     with show_user_errors():
         log.add(*pair, same)
-        st.session_state[MESSAGE] = f"Saved: images {pair[0]} and {pair[1]} are {WORDS[same]}."
+        st.session_state[MESSAGE] = f"Saved: {_names(dataset, pair)} are {WORDS[same]}."
 
 
 def _undo(dataset: Dataset) -> None:
@@ -112,7 +115,13 @@ def _undo(dataset: Dataset) -> None:
     with show_user_errors():
         removed = judged_pairs(dataset).undo()
         st.session_state[MESSAGE] = "There is nothing left to undo." if removed is None else (
-            f"Undone: images {removed[0]} and {removed[1]} were {WORDS[removed[2]]}.")
+            f"Undone: {_names(dataset, removed[:2])} were {WORDS[removed[2]]}.")
+
+
+def _names(dataset: Dataset, pair: Sequence[int]) -> str:
+    """Return the names of two images in a sentence."""
+    first, second = (unclassed_name(dataset, image) for image in pair)
+    return f"{first} and {second}"
 
 
 def _show_estimate(judged: SamePairs) -> None:
@@ -142,8 +151,10 @@ def _show_chart(judged: SamePairs) -> None:
     known = judged.answers > SKIPPED
     begin = plan.distances[plan.parts == 0].min()
     middles = (np.concatenate([[begin], plan.edges[:-1]]) + plan.edges) / 2
-    figure = go.Figure(go.Scatter(x=shown(middles), y=100 * judged.estimate.chance, mode="lines", name="estimate",
-                                  line={"color": COLORS[0], "shape": "linear"}, showlegend=False))
+    figure = go.Figure()
+    if judged.estimate.judged >= ENOUGH:
+        figure.add_scatter(x=shown(middles), y=100 * judged.estimate.chance, mode="lines", name="estimate",
+                           line={"color": COLORS[0], "shape": "linear"}, showlegend=False)
     for name, same, color, symbol in (("judged the same", True, HIT, "circle"),
                                       ("judged different", False, MISS, "x")):
         chosen = known & ((judged.answers == SAME) == same)
@@ -158,5 +169,6 @@ def _show_chart(judged: SamePairs) -> None:
     figure.update_xaxes(title=measure)
     figure.update_yaxes(title="probability, %", range=[-8, 124], tickvals=[0, 50, 100])  # room for the annotation
     nearest, *_, farthest = (100 * judged.estimate.chance).round()
-    draw(figure, "same-chance", f'Probability of "the same" over {measure}: from {nearest:.0f} % for the nearest pairs '
-         f"to {farthest:.0f} % for the farthest. {judged.sentence}")
+    curve = f"from {nearest:.0f} % for the nearest pairs to {farthest:.0f} % for the farthest" if (
+        judged.estimate.judged >= ENOUGH) else f"a curve follows after {ENOUGH} answers"
+    draw(figure, "same-chance", f'Probability of "the same" over {measure}: {curve}. {judged.sentence}')

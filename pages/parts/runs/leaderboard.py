@@ -19,6 +19,7 @@ from ..draw.palette import change_mark
 from ..shell.address import choose_in_box, write_address
 from ..shell.opinions import AGREES, DIFFERS, stored_opinion, verdict_marks
 from ..shell.run_groups import PARTS, by_group, group_column, group_of, group_words
+from ..shell.run_picker import app_run
 from ..shell.run_status import SUPERVISION, run_titles
 from .baseline_bar import BAR_WIDTH, baseline_bars
 
@@ -143,12 +144,12 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
     ends, the same runs stay chosen.
 
     Returns:
-        The chosen runs; at first the runs in the address, else the newest run.
+        The chosen runs; at first the runs in the address, else the app's run, else the newest.
     """
     listed = [run for group in by_group(runs[:MOST_LISTED]) for run in group]
     ids = [run.id for run in listed]
     wanted = _in_address()
-    chosen = [run_id for run_id in wanted if run_id in ids] or ids[:1]
+    chosen = [run_id for run_id in wanted or [app_run() or ""] if run_id in ids] or ids[:1]
     if st.session_state.get(SEEN) != wanted:  # a link, Back, or a choice in the sidebar
         st.session_state["runs-links"] = st.session_state.get("runs-links", 0) + 1
     frame = leaderboard(listed)

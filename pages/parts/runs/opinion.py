@@ -26,6 +26,7 @@ from udml_core.work import jobs
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
 from ..shell.opinions import stored_opinion
+from ..shell.race_verdict import race_verdict
 from ..shell.run_status import escaped
 from ..shell.user_errors import show_user_errors
 
@@ -39,9 +40,11 @@ READING = ("Each judge is an encoder that took no part in this run. It measures 
 
 def show_opinion(run: Run) -> None:
     """Show what encoders that took no part in a finished run say of it, or how to ask them."""
+    opinions, raced = stored_opinion(run), race_verdict(run)
+    if opinions is None and raced:
+        st.markdown(f":material/balance: {raced}")
     if run.spec().method == FROZEN:
         return
-    opinions = stored_opinion(run)
     if opinions is not None:
         _show_verdict(run, opinions)
     elif run.is_example:
@@ -50,7 +53,7 @@ def show_opinion(run: Run) -> None:
     elif reason := obstacle(run):
         st.caption(f"No verdict without labels: {escaped(reason)}")
     else:
-        _show_missing(run)
+        _show_missing(run, is_raced=bool(raced))
 
 
 def verdict_icon(verdicts: Verdicts) -> str:
@@ -96,8 +99,13 @@ def _is_coming(run: Run) -> bool:
     return analysis.status().state in LIVE_STATES if analysis.folder.exists() else jobs.are_maps_coming(run)
 
 
-def _show_missing(run: Run) -> None:
-    """Show the progress of the second opinion, why it ended early, or the button that computes it."""
+def _show_missing(run: Run, is_raced: bool) -> None:
+    """Show the progress of the second opinion, why it ended early, or the button that computes it.
+
+    Args:
+        run: The run.
+        is_raced: Whether a race judged it.
+    """
     analysis = analysis_at(run, OF_RUN)
     if _is_coming(run):
         _follow(run)
@@ -106,7 +114,7 @@ def _show_missing(run: Run) -> None:
             request_analysis(run, OF_RUN, "Judge without labels", f"opinion-new-{run.id}",
                              "Lets encoders that took no part in this run compare its results with the results "
                              "of the frozen features, in the background.")
-            if not has_labels(run.evaluation()):
+            if not is_raced and not has_labels(run.evaluation()):
                 st.caption("This run has no labels and no second opinion yet.")
     else:
         status = analysis.status()

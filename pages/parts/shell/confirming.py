@@ -20,6 +20,6 @@ def link_to_judging(embeddings: Sequence[tuple[Run, str]]) -> None:
     """
     names = [side_name(run.id, frame) for run, frame in embeddings if epoch_of(frame) is None]
     if len(names) > 1:
-        view_link("compare", label="Confirm with 20 judgments", icon=":material/how_to_vote:",
+        view_link("compare", label="Confirm by judgments", icon=":material/how_to_vote:",
                      help="See queries with the nearest image in each embedding, without names, and choose the better.",
                      query_params={"part": "Judge", "a": names[0], "b": names[-1]})

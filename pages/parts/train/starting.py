@@ -79,7 +79,7 @@ def show_measured(spec: Spec, dataset: Dataset, settings: jobs.Settings, example
     """
     count = f"{len(spec.halves(dataset).test):,} test images"
     if example is None:
-        st.caption(f"Evaluated on {count}.")
+        st.caption(f"Evaluated on {count}." if dataset.labels is not None else f"Judged without labels on {count}.")
         return
     title = escaped(jobs.example_title(example))
     if jobs.shares_test_images(spec, example, dataset):

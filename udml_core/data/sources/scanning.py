@@ -11,7 +11,7 @@ from typing import Any
 
 from udml_core.base.files import replace_text
 from udml_core.base.paths import cache_folder
-from udml_core.data.dataset import Report, open_image
+from udml_core.data.dataset import DETAIL, Report, open_image
 from udml_core.data.sources.listing import is_text
 
 SCAN_KEYS = frozenset({"bytes", "time", "digest", "size", "gray", "reason"})
@@ -42,7 +42,7 @@ def scan(root: Path, files: Sequence[str], report: Report, step: str = "reading 
         for number, (file, entry) in enumerate(zip(files, described, strict=True)):
             entries[file] = entry
             if number % 50 == 0:
-                report(number / len(files), step)
+                report(number / len(files), f"{step}{DETAIL}{number:,} of {len(files):,}")
     if entries != known:
         cache_file.parent.mkdir(parents=True, exist_ok=True)
         replace_text(cache_file, json.dumps(entries))

@@ -26,8 +26,8 @@ from udml_core.runs.search.differing import Comparison
 
 Choice = Literal["left", "right", "equal"]
 EQUAL = 0.5
-FEW = 5
-"""Number of judgments from which their trend is worth a forecast."""
+FEW = 10
+"""Number of judgments from which their trend is worth a forecast, which changes only after as many more."""
 
 
 @dataclass(frozen=True)
@@ -172,17 +172,18 @@ class Judging:
         means = np.mean([of_judge[:shared] for of_judge in values], axis=0) if shared else []
         return share_of(list(means), len(self.comparison.differing))
 
-    def left(self) -> tuple[int | None, bool]:
-        """Forecast how many more judgments the person's session needs.
+    def left(self) -> int | None:
+        """Forecast how many more judgments the person's session needs, from whole tens of judgments.
+
+        A forecast after each judgment would jump with every answer.
 
         Returns:
-            The number, or None if many more would not decide; and whether it is a lower bound, because there are too
-            few judgments for a trend.
+            The number, at least 1; None if many more would not decide, or there are too few judgments for a trend.
         """
-        values, total = self.values(self.judge), len(self.comparison.differing)
-        if len(values) >= FEW:
-            return judgments_left(values, total), False
-        return judgments_left(values, total, [float(np.mean(values or [1]) >= EQUAL)]), True
+        values = self.values(self.judge)
+        known = len(values) // FEW * FEW
+        needed = judgments_left(values[:known], len(self.comparison.differing)) if known else None
+        return None if needed is None else max(1, known + needed - len(values))
 
     def _keep(self, judgment: Judgment) -> None:
         if (position := self._position(judgment)) is not None:

@@ -7,8 +7,10 @@ import math
 from udml_core.base.errors import counted
 from udml_core.numerics.judgments import Share
 from udml_core.runs.search.differing import Comparison
-from udml_core.runs.search.judging import Judging
+from udml_core.runs.search.judging import EQUAL, FEW, Judging
 
+SCALE = (10, 20, 30, 50, 100, 150, 200)
+"""The forecasts of further judgments."""
 BLIND = ("one of the two", "one of the two")
 """The names of the embeddings while they are hidden."""
 
@@ -60,26 +62,44 @@ def percent_words(share: float) -> str:
     return f"{percent:.0f}" if 1 <= percent <= 99 or percent in (0, 100) else f"{percent:.1f}"
 
 
-def advice_words(judging: Judging) -> str:
-    """Say whether the person can stop, or how many more judgments the answer needs.
+def count_words(judging: Judging, is_blind: bool = False) -> str:
+    """Count the answers, such as "A 4, B 2, 6 equal"; blind, without saying which answers fell together.
 
     Args:
         judging: The person's session.
+        is_blind: Whether the embeddings are hidden.
+    """
+    values = judging.values(judging.judge)
+    equal = sum(value == EQUAL for value in values)
+    if is_blind:
+        return f"{len(values)} judged, {equal} of them equal"
+    second = sum(value > EQUAL for value in values)
+    return f"A {len(values) - equal - second}, B {second}, {equal} equal"
+
+
+def advice_words(judging: Judging, is_blind: bool = False) -> str:
+    """Say whether the person can stop, or about how many more judgments the answer needs.
+
+    Args:
+        judging: The person's session.
+        is_blind: Whether the embeddings are hidden.
     """
     share, total = judging.share(judging.judge), len(judging.comparison.differing)
     if share.count == total:
         return f"All {total:,} differing queries are judged{'' if share.is_decided else ': both are equally good'}."
     if share.is_decided:
         return "Decided: the range excludes 50 %, so you can stop here."
-    needed, is_least = judging.left()
+    if not share.count:
+        return "Not decided yet: nothing is judged."
+    said = f"Not decided yet: {count_words(judging, is_blind)}."
+    if share.count < FEW:
+        return f"{said} After {FEW} judgments, an estimate says how many more are needed."
+    needed = judging.left()
     if needed is None:
-        return "Not decided: the two are nearly level so far, and many more judgments would be needed."
-    more = "more judgment" if needed == 1 else "more judgments"
-    return (f"Not decided: at least {needed} {more}." if is_least else
-            f"Not decided: about {rounded(needed)} {more} if the trend goes on.")
+        return f"{said} The two are nearly level so far, and many more judgments would be needed."
+    return f"{said} About {rounded(needed)} more judgments, if the trend goes on."
 
 
 def rounded(count: int) -> int:
-    """Round a forecast, which is rough: to fives above 10, to tens above 30."""
-    step = 1 if count <= 10 else 5 if count <= 30 else 10
-    return step * round(count / step)
+    """Round a forecast up to a coarse scale, because it is rough."""
+    return next((step for step in SCALE if count <= step), SCALE[-1])

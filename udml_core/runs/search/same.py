@@ -46,6 +46,8 @@ QUERIES = 5_000
 """Largest number of images whose nearest images are the population; of more images, a random part."""
 FEWEST = 3
 """Smallest number of images among which there are pairs to judge."""
+ENOUGH = 10
+"""Number of judged pairs from which a curve is drawn and a precision can be called out of reach."""
 CHECKED = 64
 """Number of rows that tell whether a stored plan belongs to an embedding."""
 MOST_BYTES = 64_000_000
@@ -174,6 +176,10 @@ class SamePairs:
             return (f"No threshold has a precision of {target}: even of the nearest pairs at most "
                     f"{percent(known.reachable)} show the same thing. Choose a lower precision. "
                     f"{judged}")
+        nearest = float(known.chance[0])
+        if known.judged >= ENOUGH and nearest < self.target and known.needed is None:
+            return (f"A precision of {target} is not reached so far: even of the nearest pairs about "
+                    f"{percent(nearest)} show the same thing. Choose a lower precision, or judge more pairs. {judged}")
         more = "" if known.needed is None else f": about {counted(known.needed, 'more judgment')}"
         if self.next() is None:
             more = ", and no pair is left to judge"

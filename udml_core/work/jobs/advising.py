@@ -15,6 +15,7 @@ from udml_core.base.files import read_regular, replace_text
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.race import FROZEN, Outcome, Race
+from udml_core.exploration.race_words import searched_words
 from udml_core.runs import Run, RunRequest, find_run, list_runs
 from udml_core.runs.analyses import (
     Analysis,
@@ -170,6 +171,29 @@ def advised_method(dataset: Dataset, root: Path) -> str:
             for analysis in finished_analyses(run, Advice):
                 best = race_of(analysis).best
                 return "" if best is None or best.setup.method == FROZEN else best.setup.method
+    return ""
+
+
+def race_words_of(run: Run, recipe: str | None = None) -> str:
+    """State what the newest race that judged a run's search said of it; empty if none did.
+
+    Args:
+        run: The run.
+        recipe: The refinement of its embedding, empty for the embedding itself; None for the search with the largest
+            gain.
+    """
+    own = run.spec()
+    for start in list_runs(run.root):
+        spec = start.spec()
+        if (spec.method, spec.split, spec.fingerprint) != (FROZEN, "all", own.fingerprint):
+            continue
+        for analysis in list_analyses(start, Advice):
+            with suppress(UserError):  # its file is damaged
+                race = race_of(analysis)
+                found = (outcome for outcome in race.judged
+                         if outcome.run == run.id and recipe in (None, outcome.setup.recipe))
+                if outcome := next(found, None):
+                    return searched_words(race, outcome)
     return ""
 
 

@@ -24,7 +24,8 @@ from udml_core.runs.selection import TRAINED_RANK
 
 CRITERIA = {measure.key: measure for measure in (
     CURVES["validation map@r"], CURVES["validation recall@1"], CURVES["given recall@1"],
-    replace(CURVES["second opinion"], help=f"Of training images. {CURVES['second opinion'].help}"),
+    replace(CURVES["second opinion"],
+            help=f"Of training images, by one judge, without an interval. {CURVES['second opinion'].help}"),
     replace(CURVES["effective rank"], help=CURVES[TRAINED_RANK].help))}
 """The criteria by key; higher is better. Criteria without labels are computed on training images."""
 HOLDING_OUT = ("validation map@r", "validation recall@1")

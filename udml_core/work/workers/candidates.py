@@ -21,7 +21,7 @@ from udml_core.runs.notes import Notes
 from udml_core.runs.tasks import Status
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import TRIAL
-from udml_core.work.jobs.estimate import image_kind
+from udml_core.work.jobs.estimate import image_kind, view_kind
 from udml_core.work.jobs.suggestions import quick_fields
 from udml_core.work.sweeps.group import key_of, runs_by_key
 from udml_core.work.workers.execute import StopRequestedError
@@ -144,5 +144,8 @@ def feature_seconds(run: Run, dataset: Dataset, backbone: str, views: Views | No
     paths = [whole] if views is None else [
         whole if view == View() else whole.with_name(f"{whole.stem}-{view.key}.npy") for view in views_of_step(views)]
     missing = sum(not path.exists() for path in paths)
-    speed = measured_speed(image_kind(encoder, own.device)) or image_seconds(encoder)
+    measured = [measured_speed(image_kind(encoder, own.device))]
+    if views is not None and encoder == own.encoder:  # from stored images, which are read faster than at first
+        measured.insert(0, measured_speed(view_kind(own)))
+    speed = next(filter(None, measured), image_seconds(encoder))
     return missing * len(dataset) * speed

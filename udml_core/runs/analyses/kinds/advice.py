@@ -18,17 +18,20 @@ from udml_core.base.errors import UserError, duration
 from udml_core.data.dataset import DETAIL, TABLE
 from udml_core.data.judging import WEAK
 from udml_core.exploration.race import FROZEN, OutOfTimeError, Race, Serves, Setup, list_ideas, run_race
-from udml_core.exploration.race_words import advice_words, no_judge_words, outcome_words
+from udml_core.exploration.race_words import advice_words, caution_words, no_judge_words, outcome_words
 from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs.analyses.fields import Frames, Judges
 from udml_core.runs.analyses.kind import AnalysisKind, Arrays, Material
 from udml_core.runs.analyses.kinds.opinion import JUDGES
 
 if TYPE_CHECKING:
+    from udml_core.exploration.jury import Jury
     from udml_core.runs import Run
 
 ENCODERS = tuple(judge for judge in JUDGES if judge not in WEAK)
 """The backbones that a race tries."""
+MOST_OF_TIME = 0.6
+"""Share of the remaining time after which views are given up, so that other candidates are tried too."""
 LEAST = 20
 """Smallest number of images in a race."""
 
@@ -53,7 +56,7 @@ class Advice(AnalysisKind):
     """What the search serves: the first results of a query (first), or its whole group (groups)."""
     judges: Judges = JUDGES
     encoders: Annotated[tuple[str, ...], Field(max_length=10)] = ENCODERS
-    """Other backbones to try, where a judge is left that took part in neither search."""
+    """Other backbones to try; of the usual backbones only those for which a judge is left that took no part."""
 
     @property
     def progress(self) -> str:
@@ -126,14 +129,14 @@ class Advice(AnalysisKind):
         seen, judges = evenly_spaced(len(indices), VIEWED), dict[str, Judge]()
         for name in self._sitting(material, race, seconds - spent):
             telling = _telling(material, f"judge: features of {race.titles[name]}", count=indices[-1] + 1)
-            views = material.judge_views(name, indices[seen])
-            judges[name] = Judge.of(telling.judge_features(name)[indices], None if views is None else (seen, views))
+            views, features = material.judge_views(name, indices[seen]), telling.judge_features(name)[indices]
+            material.report(0.0, f"preparing the judge {race.titles[name]}")
+            judges[name] = Judge.of(features, None if views is None else (seen, views))
         jury = Jury(judges, evenly_spaced(len(indices), QUERIES))
         jury.check_differs(material.vectors("final", indices))
         track = JudgedTrack(_Embeddings(material, race, indices, began + seconds - spent), jury, len(indices),
                             spent + time.monotonic() - began, partial(_refusal, race))
-        encoders = [encoder for encoder in self.encoders if encoder != race.start.backbone]
-        ideas = list_ideas(encoders, race.titles, material.backbone != TABLE)
+        ideas = list_ideas(self._rivals(race, jury), race.titles, material.backbone != TABLE)
         known, outcomes = {outcome.setup: outcome for outcome in earlier}, []
         for outcome in run_race(race.start, ideas, track, self.serves, seconds, known):
             outcomes.append(outcome)
@@ -141,6 +144,11 @@ class Advice(AnalysisKind):
                 material.append(outcome.model_dump(mode="json"))
             material.report(min(1.0, track.elapsed() / seconds), "comparing candidates")
         return race.model_copy(update={"outcomes": tuple(outcomes)})
+
+    def _rivals(self, race: Race, jury: Jury) -> list[str]:
+        """Return the other backbones to try; a usual backbone only if a judge is left that took no part."""
+        return [encoder for encoder in self.encoders if encoder != race.start.backbone
+                and (encoder not in ENCODERS or not jury.refuses({race.start.backbone, encoder}))]
 
     def _sitting(self, material: Material, race: Race, seconds: float) -> list[str]:
         """Return the judges whose features fit into the time.
@@ -170,14 +178,16 @@ class Advice(AnalysisKind):
     def findings(self, read: Callable[[], Any]) -> dict[str, Any]:
         """Return the advice and all candidates."""
         race: Race = read()
-        return {"advice": advice_words(race), "winner": None if race.best is None else race.best.model_dump(),
+        return {"advice": advice_words(race), "caution": caution_words(race),
+                "winner": None if race.best is None else race.best.model_dump(),
                 "candidates": [outcome.model_dump() | {"sentence": outcome_words(outcome, race.serves)}
                                for outcome in race.outcomes]}
 
     @staticmethod
     def lines(findings: Mapping[str, Any]) -> list[str]:
         """Return each candidate's sentence, and the advice."""
-        return [*(candidate["sentence"] for candidate in findings["candidates"]), findings["advice"]]
+        return [*(candidate["sentence"] for candidate in findings["candidates"]), findings["advice"],
+                *filter(None, [findings.get("caution")])]
 
 
 def check_count(count: int) -> None:
@@ -210,7 +220,9 @@ class _Embeddings:
         """Return the embeddings (m, d) that the steps of a recipe after its views refine."""
         material, views = self._of(setup), setup.parsed.find("views")
         if isinstance(views, Views):
-            telling = _telling(material, f"views for {self._race.titles[setup.backbone]}", self._deadline)
+            now = time.monotonic()
+            deadline = now + MOST_OF_TIME * (self._deadline - now)
+            telling = _telling(material, f"views for {self._race.titles[setup.backbone]}", deadline)
             return telling.view_vectors("final", views)[self._indices]
         return material.vectors("final", self._indices)
 
