@@ -80,7 +80,9 @@ function imageSize() {
   try { return Number(localStorage.getItem("udml-image-size")) || null; } catch { return null; }
 }
 
-// The height of a picture: a main picture keeps its share of a window that is taller than a laptop's 900 pixels.
+// The height of a picture: a main picture keeps its share of a window that is taller than a laptop's 900 pixels. A text
+// is a CSS length.
 function tall(height) {
+  if (typeof height === "string") return height;
   return height < 560 ? `${height}px` : `max(${height}px, ${(height / 9).toFixed(2)}vh)`;
 }

@@ -8,6 +8,7 @@ from typing import get_args
 import pandas as pd
 import streamlit as st
 
+from pages.parts.benchmark.chart import chart_ranked
 from pages.parts.benchmark.difference import show_difference
 from pages.parts.benchmark.table import COST_CAPTION, GROUP_WORDS, METHOD, RANK, RankedTable, ranked_table, show_cell
 from pages.parts.draw.downloads import Download, share
@@ -144,6 +145,7 @@ def show_benchmark(benchmark: Benchmark) -> None:
     if not table.names:
         st.info("No chosen method is measured. Choose more kinds of supervision.", icon=":material/lightbulb:")
         return
+    chart_ranked(chosen, table.names, measure)
     st.markdown(cannot_tell(chosen))
     show_table(table)
     st.subheader("Which runs are behind a cell?")
@@ -153,6 +155,10 @@ def show_benchmark(benchmark: Benchmark) -> None:
                                          for entry in dataset.entries.values()))
     st.subheader("Does the order of the papers hold here?")
     show_orders(benchmark, METHOD_TITLES)
+    st.caption("Every method on the same images, with the same encoder, about the same number of passes or steps and "
+               "at most four kept views of an image, beside baselines that learn nothing: frozen features, PCA and a "
+               "learning rate of 0. Methods without a field for the dimension (Deep-LRML, Deep-SERAPH and others) keep "
+               "all dimensions.")
     show_provenance(benchmark.provenance)
     share([Download("This table (CSV)", "benchmark.csv", "text/csv", lambda: table.frame.to_csv(index=False).encode()),
            Download("Complete record (JSON)", "benchmark.json", "application/json",
@@ -161,10 +167,6 @@ def show_benchmark(benchmark: Benchmark) -> None:
 
 def draw() -> None:
     """Draw the view."""
-    st.caption("Every method on the same images, with the same encoder, about the same number of passes or steps and "
-               "at most four kept views of an image, beside baselines that learn nothing: frozen features, PCA and a "
-               "learning rate of 0. Methods without a field for the dimension (Deep-LRML, Deep-SERAPH and others) keep "
-               "all dimensions.")
     with show_user_errors():
         measured = record.read()
         if measured is None or not measured.datasets:

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import streamlit as st
 
-from pages.parts.clusters.picture import cluster_color
 from pages.parts.draw.pictures import picture
 from pages.parts.draw.run_header import header_place
 from pages.parts.explore.around import show_below, show_menus
-from pages.parts.explore.cluster import pick_clustering
 from pages.parts.explore.map_view import draw_maps, follow_clicks, show_facts, shown_images
-from pages.parts.explore.panels import pick_panel, shows_clusters
+from pages.parts.explore.panels import pick_panel
+from pages.parts.explore.settings import apply_settings, pick_settings
 from pages.parts.explore.toolbar import choose_map
 from pages.parts.explore.workbench import Workbench, interesting_images, show_another
 from pages.parts.maps.choosing import announce_maps
@@ -58,15 +57,15 @@ def explore(run: Run) -> None:
     dataset = dataset_of(run)
     with tools:
         choice = choose_map(run, header)
-        clustering = pick_clustering(run) if shows_clusters() else None
     clicked_map = follow_clicks(choice)
-    if clustering is not None:
-        choice = replace(choice, color=cluster_color(clustering, choice.shown.projection.indices))
-    bench = Workbench(run, dataset, current_image(run, dataset), choice.frame, clustering)
+    bench = Workbench(run, dataset, current_image(run, dataset), choice.frame)
+    with tools:
+        bench = replace(bench, **pick_settings(bench, choice))
+    choice, ends = apply_settings(bench, choice)
     selected = selection(dataset)
     left, right = body.columns([62, 38] if choice.other is None else [70, 30], gap="small")
     with left:
-        draw_maps(bench, choice)
+        draw_maps(bench, choice, ends)
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             show_facts(choice)
             undo_buttons(dataset, "explore", parameters=(EXCLUDED,))

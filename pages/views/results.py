@@ -31,19 +31,27 @@ def choose_experiment() -> Experiment:
     return records.read(findings[name])
 
 
-def show_table(table: Table, key: str) -> None:
-    """Show one data set's rows as a chart, as a table and as curves over the epochs."""
-    st.subheader(table.title)
+def choose_measure(table: Table, key: str) -> str:
+    """Choose the measure of a chart; there is no choice if the table has a single one."""
     measures = [measure for measure in table.measures() if measure not in NOT_CHARTED] or table.measures()
-    measure = measures[0]
-    if len(measures) > 1:
-        first = next((measure for measure in SHOWN_FIRST if measure in measures), measures[0])
-        measure = st.selectbox("Measure", measures, measures.index(first), key=f"{key}-measure", width=260,
-                               format_func=lambda name: measure_of(name).name)
+    if len(measures) == 1:
+        return measures[0]
+    first = next((measure for measure in SHOWN_FIRST if measure in measures), measures[0])
+    measure: str = st.selectbox("Measure", measures, measures.index(first), key=f"{key}-measure",
+                                format_func=lambda name: measure_of(name).name)
+    return measure
+
+
+def show_chart(table: Table, measure: str, key: str) -> None:
+    """Show one data set's rows as a chart."""
     if has_widths(table):
         chart_by_width(table, measure, f"{key}-width")
     else:
         chart_by_row(table, measure, f"{key}-dots")
+
+
+def show_numbers(table: Table, key: str) -> None:
+    """Show one data set's rows as a table and as curves over the epochs."""
     st.dataframe(table_frame(table), width="stretch", height="content")
     if table.printed:
         mark = "" if table.comparable else ("**\\* Not comparable with the measurements here**: fewer images or a "
@@ -52,6 +60,33 @@ def show_table(table: Table, key: str) -> None:
                    "over its own start, and the order of the methods.")
     if table.curves:
         show_curves(table, key)
+
+
+def show_experiment() -> None:
+    """Show a record: the chart of its first table, then its words, its numbers and its other tables."""
+    left, right = st.columns([3, 1])
+    with left:
+        experiment = choose_experiment()
+    for number, table in enumerate(experiment.tables):
+        key = f"results-{experiment.finding.name}-{number}"
+        if number:
+            st.subheader(table.title)
+        with st.container(width=260) if number else right:
+            measure = choose_measure(table, key)
+        if not number:
+            st.subheader(table.title)
+        show_chart(table, measure, key)
+        if not number:
+            st.markdown(f"*{experiment.finding.source}.* {experiment.finding.text}")
+        show_numbers(table, key)
+    if not experiment.tables:
+        st.markdown(f"*{experiment.finding.source}.* {experiment.finding.text}")
+    with st.expander("Which methods improve retrieval of unseen classes?", icon=":material/summarize:"):
+        st.markdown(records.summary())
+    show_provenance(experiment.provenance)
+    st.caption("Each record has its command, versions and all seeds. The evaluation of your own runs follows the same "
+               "protocol.")
+    share(list(downloads(experiment)), "results")
 
 
 def show_curves(table: Table, key: str) -> None:
@@ -77,14 +112,5 @@ def downloads(experiment: Experiment) -> Iterator[Download]:
 
 def draw() -> None:
     """Draw the view."""
-    st.caption("Measurements of this project, beside the values that papers report. Each record has its command, "
-               "versions and all seeds. The evaluation of your own runs follows the same protocol.")
     with show_user_errors():
-        with st.expander("Which methods improve retrieval of unseen classes?", icon=":material/summarize:"):
-            st.markdown(records.summary())
-        experiment = choose_experiment()
-        st.markdown(f"*{experiment.finding.source}.* {experiment.finding.text}")
-        for number, measured in enumerate(experiment.tables):
-            show_table(measured, f"results-{experiment.finding.name}-{number}")
-        show_provenance(experiment.provenance)
-        share(list(downloads(experiment)), "results")
+        show_experiment()

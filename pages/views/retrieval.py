@@ -1,48 +1,59 @@
-"""Retrieval: search with images in several embeddings side by side, its failures, and where "the same" ends."""
+"""Search with images in several embeddings side by side and refined at once; failures; where "the same" ends."""
 
 import streamlit as st
 
 from pages.parts.draw.gallery import image_size
 from pages.parts.draw.run_header import run_header
+from pages.parts.retrieval.bar import show_query_bar, show_query_row, show_undo
 from pages.parts.retrieval.embeddings import choose_embeddings
 from pages.parts.retrieval.failures import show_failures
-from pages.parts.retrieval.filters import choose_filter, filter_widgets
+from pages.parts.retrieval.filters import choose_filter, same_images
 from pages.parts.retrieval.query import (
-    SIGNS,
     PageQuery,
     compose_query,
-    receive_query_images,
     set_query,
-    show_query,
 )
-from pages.parts.retrieval.rankings import SIDE, SearchResult, rank_images, share_results, show_epochs, show_rankings
+from pages.parts.retrieval.rankings import (
+    SIDE,
+    SearchResult,
+    query_in,
+    rank_images,
+    share_results,
+    show_epochs,
+    show_rankings,
+)
 from pages.parts.retrieval.same import show_same
 from pages.parts.retrieval.samples import (
     choose_class,
+    chosen_queries,
     pick,
-    queries_of_class,
-    show_steps,
-    show_strip,
     shown_query,
 )
+from pages.parts.retrieval.shared import explain_result
+from pages.parts.retrieval.switches import LIVE, show_switches
 from pages.parts.shell.cached import load_retrieval
 from pages.parts.shell.confirming import link_to_judging
-from pages.parts.shell.interesting import Strip
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.run_status import escaped
-from pages.parts.shell.undo import undo_buttons
 from pages.parts.shell.user_errors import show_user_errors
 from pages.parts.shell.views import view_link
 from udml_core.runs import Run
 from udml_core.runs.search import Gallery, Retrieval
 
-SEARCH, FAILURES, SAME = "Search", "Failures", 'Where does "the same" end?'
+SEARCH, FAILURES, SAME = "This query", "Failures", 'Where does "the same" end?'
 
 
-def search(retrieval: Retrieval) -> None:
-    """Show the toolbar, the query and a ranking for each embedding."""
-    strip = queries_of_class(retrieval)
+def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery]:
+    """Show the query bar, the switches and a ranking for each embedding.
+
+    Returns:
+        The query, its rankings, and the images that were searched.
+    """
+    strip = chosen_queries(retrieval)
     query = shown_query(retrieval, strip)
+    with st.container(key="retrieval-query"):
+        below = show_query_bar(retrieval, query)
+        show_query_row(retrieval, query, strip)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-toolbar"):
         columns = choose_embeddings(retrieval)
         with st.popover("Filters", icon=":material/tune:", key="retrieval-filters"):
@@ -53,8 +64,13 @@ def search(retrieval: Retrieval) -> None:
                              "subtracted images."):
             compose_query(retrieval, query)
         image_size("image-size", SIDE)
-    with st.container(key="retrieval-query"):
-        show_query_row(retrieval, query, strip)
+    show_undo(retrieval, below)
+    with (st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-switches"),
+          show_user_errors()):
+        refined = show_switches(retrieval, query.single)
+        if refined is not None:
+            columns.append(refined)
+            search_filter = same_images(retrieval, search_filter)
     rankings: list[SearchResult] = []
     if query.images("add"):
         rankings = rank_images(columns, query, search_filter)
@@ -66,37 +82,31 @@ def search(retrieval: Retrieval) -> None:
     for column in columns:
         if column.frame.note:
             st.caption(f"{escaped(column.title)}: {column.frame.note}")
-    if rankings and query.single is not None:
-        show_single_query(retrieval, query.single, rankings, search_filter.gallery)
+    return query, rankings, search_filter.gallery
+
+
+def show_links(retrieval: Retrieval, query: PageQuery, rankings: list[SearchResult], gallery: Gallery) -> None:
+    """Show why the first result is similar, links to other pages, the nearest image by epoch, and downloads."""
+    final = next((ranking.hits for ranking in rankings if ranking.column.name == "final" and ranking.hits), [])
+    with st.container(horizontal=True):
+        if final and query.single is not None:
+            view_link("neighborhoods", label="Why is the first result similar?", icon=":material/hub:",
+                         query_params={"run": retrieval.run.id, "picked": str(query.single),
+                                       "second": str(final[0].index)})
+        view_link("refine", label="Refine this embedding without labels", icon=":material/auto_fix_high:",
+                     query_params={"run": retrieval.run.id})
+        link_to_judging([(ranking.column.retrieval.run, ranking.column.frame.name) for ranking in rankings
+                         if ranking.column.name != LIVE])
+    if final and query.single is None:
+        column = next(ranking.column for ranking in rankings if ranking.column.name == "final")
+        explain_result(retrieval, query_in(column, query), final[0].index, gallery, lambda index: pick(query, index))
+    if query.single is not None:
+        show_single_query(retrieval, query.single, gallery)
     share_results(retrieval, rankings)
 
 
-def show_query_row(retrieval: Retrieval, query: PageQuery, strip: Strip) -> None:
-    """Show the query, the strip of sample queries, and the box for own images."""
-    left, middle, right = st.columns([4, 7, 3], gap="small", vertical_alignment="center")
-    with left, st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        below = show_query(retrieval, query)
-    with below, st.container(horizontal=True, gap="small"):
-        undo_buttons(retrieval.dataset, "retrieval", tuple(SIGNS), filter_widgets(retrieval), selects=False)
-    with middle:
-        show_strip(retrieval, query, strip)
-        show_steps(retrieval, query, strip)
-    if retrieval.spec.encoder.reads_images:
-        with right:
-            receive_query_images(query)
-
-
-def show_single_query(retrieval: Retrieval, index: int, rankings: list[SearchResult], gallery: Gallery) -> None:
-    """Show links to other pages about the results, and the nearest image by epoch."""
-    final = next((ranking.hits for ranking in rankings if ranking.column.name == "final" and ranking.hits), [])
-    with st.container(horizontal=True):
-        if final:
-            view_link("neighborhoods", label="Why is the first result similar?", icon=":material/hub:",
-                         query_params={"run": retrieval.run.id, "picked": str(index), "second": str(final[0].index)})
-        view_link("refine", label="Refine this embedding without labels", icon=":material/auto_fix_high:",
-                     query_params={"run": retrieval.run.id})
-        link_to_judging([(column.retrieval.run, column.frame.name)
-                         for column in (ranking.column for ranking in rankings)])
+def show_single_query(retrieval: Retrieval, index: int, gallery: Gallery) -> None:
+    """Say if no test image has the query's class, and show the nearest image by epoch."""
     labels, names = retrieval.dataset.labels, retrieval.dataset.class_names
     if gallery == "test" and labels is not None and labels[index] not in labels[retrieval.split.test]:
         st.caption(f"No test image has the class {names[labels[index]]}: all its images are in the training half. "
@@ -104,21 +114,41 @@ def show_single_query(retrieval: Retrieval, index: int, rankings: list[SearchRes
     show_epochs(retrieval, index, lambda picked: pick(PageQuery((index,)), picked))
 
 
+def current_view() -> str:
+    """Return the part of the page that the user chose, or that the address names."""
+    view = st.session_state.get("view", st.query_params.get("view"))
+    return view if view in (FAILURES, SAME) else SEARCH
+
+
 @st.fragment
 def explore(run: Run) -> None:
-    """Show the search and the failures of a run, and the pairs that tell where "the same" ends."""
+    """Show the search with its tabs below it, or another tab: failures, and pairs that tell where "the same" ends."""
     with show_user_errors():
         retrieval = load_retrieval(run)
-        search_tab, failures_tab, same_tab = st.tabs([SEARCH, FAILURES, SAME], key="view", bind="query-params")
-        if search_tab.open:
-            with search_tab:
-                search(retrieval)
-        if failures_tab.open:
-            with failures_tab, show_user_errors():
-                show_failures(retrieval, search_with)
-        if same_tab.open:
-            with same_tab, show_user_errors():
-                show_same(retrieval)
+        searched = search(retrieval) if current_view() == SEARCH else None
+        # Without classes nothing is a failure; a link to the failures still says so.
+        has_failures = retrieval.dataset.labels is not None or current_view() == FAILURES
+        titles = [SEARCH, *([FAILURES] if has_failures else []), SAME]
+        for title, tab in zip(titles, st.tabs(titles, key="view", bind="query-params"), strict=True):
+            if tab.open:
+                with tab, show_user_errors():
+                    show_part(retrieval, title, searched)
+
+
+def show_part(retrieval: Retrieval, title: str, searched: tuple[PageQuery, list[SearchResult], Gallery] | None) -> None:
+    """Show what the open tab holds.
+
+    Args:
+        retrieval: The search of a run.
+        title: Title of the tab.
+        searched: What `search` returned; None if another tab takes the place of the search.
+    """
+    if title == FAILURES:
+        show_failures(retrieval, search_with)
+    elif title == SAME:
+        show_same(retrieval)
+    elif searched is not None:
+        show_links(retrieval, *searched)
 
 
 def search_with(index: int) -> None:

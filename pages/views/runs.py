@@ -1,18 +1,22 @@
-"""Runs: the queue, the leaderboard, and the curves and record of the chosen run."""
+"""Runs: the queue, the leaderboard, the chosen run in tabs, and several runs compared in place."""
 
 from collections.abc import Sequence
 
 import streamlit as st
 
+from pages.parts.compare.seed_means import show_measures
+from pages.parts.compare.seed_means import show_settings as differing_settings
 from pages.parts.curves.precision import precision_of
 from pages.parts.curves.run_curves import show_curves
 from pages.parts.curves.similarities import explore_similarities
-from pages.parts.runs.details import show_actions, show_header, show_record
+from pages.parts.draw.sections import Section, show_sections
+from pages.parts.runs.details import show_actions, show_files, show_header, show_overview, show_settings
 from pages.parts.runs.leaderboard import choose_dataset, choose_runs, choose_tags
 from pages.parts.runs.queue import follow_queue, live_states, show_waiting_analyses
 from pages.parts.runs.trash import show_trash, show_undo
+from pages.parts.shell.run_status import run_titles
 from pages.parts.shell.user_errors import show_user_errors
-from pages.parts.shell.views import view_link
+from pages.parts.shell.views import open_view, view_link
 from udml_core.runs import (
     Run,
     are_examples_shown,
@@ -22,6 +26,7 @@ from udml_core.runs import (
     runs_folder,
     show_examples,
 )
+from udml_core.runs.tasks import LIVE_STATES
 
 MOST_COMPARED = 6
 # The queue is read every two seconds; a long queue less often, because each reading looks at every run.
@@ -34,28 +39,62 @@ def show_live_curves(runs: Sequence[Run]) -> None:
     show_curves(runs, "runs")
 
 
-def show_chosen(chosen: Sequence[Run], tags: list[str]) -> None:
-    """Show the chosen run, or the curves of several and the way to the page Compare."""
-    if len(chosen) == 1:
-        show_header(chosen[0])
-        show_actions(chosen[0], tags)
-    elif len(chosen) <= MOST_COMPARED:
-        view_link("compare", label=f"Compare these {len(chosen)} runs", icon=":material/compare:",
-                     query_params={"runs": ".".join(run.id for run in chosen)},
-                     help="Measures with spread, the same query in all, maps side by side, and settings that differ.")
+def show_curves_of(runs: Sequence[Run]) -> None:
+    """Show the curves of runs, live while one is in progress."""
+    if live_states(runs):
+        show_live_curves(runs)
     else:
-        st.caption(f"The page Compare shows up to {MOST_COMPARED} runs; {len(chosen)} are chosen.")
+        show_curves(runs, "runs")
+
+
+def show_neighbors(runs: Sequence[Run]) -> None:
+    """Show how pure the nearest neighbors are, and whether positives are nearer than negatives."""
+    precision_of(runs)
+    explore_similarities(runs[:2])
+
+
+def show_run(run: Run, tags: list[str]) -> None:
+    """Show one run: its verdict and actions, and its details in tabs."""
+    show_header(run)
+    show_actions(run)
+    is_live = run.status().state in LIVE_STATES
+    show_sections([Section("overview", "Overview", lambda: show_overview(run)),
+                   Section("curves", "Curves", lambda: show_curves_of([run])),
+                   Section("neighbors", "Neighbors", lambda: show_neighbors([run])),
+                   Section("settings", "Settings", lambda: show_settings(run)),
+                   Section("files", "Notes & files", lambda: show_files(run, tags))],
+                  "run-section", "curves" if is_live else "")
+
+
+def compare_runs(chosen: Sequence[Run], tags: list[str]) -> None:
+    """Compare several runs in place: the verdict and the measures, and details in tabs."""
     compared = chosen[:MOST_COMPARED]
-    if live_states(compared):
-        show_live_curves(compared)
-    else:
-        show_curves(compared, "runs")
-    for run in compared:
-        if len(chosen) > 1:
-            show_header(run)
-        show_record(run)
-    explore_similarities(compared[:2])
-    precision_of(chosen)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"#### {len(chosen)} runs compared", width="content")
+        if len(chosen) > MOST_COMPARED:
+            st.caption(f"Up to {MOST_COMPARED} runs are compared; {len(chosen)} are chosen.")
+        elif st.button("Compare image by image", icon=":material/compare:", type="primary", key="runs-compare",
+                       help="The view Compare: the same query in all, the queries on which they differ, classes, maps "
+                            "side by side, and blind judgments."):
+            open_view("compare", {"runs": ".".join(run.id for run in compared)})
+    finished = [run for run in compared if run.status().state == "done"]
+    if len(finished) > 1:
+        show_measures(finished, is_quick=True)
+    names = list(run_titles(compared).values())
+    show_sections([Section("curves", "Curves", lambda: show_curves_of(compared)),
+                   Section("neighbors", "Neighbors", lambda: show_neighbors(chosen)),
+                   Section("settings", "Settings that differ", lambda: differing_settings(compared, names)),
+                   Section("each", "Each run", lambda: show_each(compared, tags))], "runs-section")
+
+
+def show_each(runs: Sequence[Run], tags: list[str]) -> None:
+    """Show the verdict, measures, settings and notes of each of several runs."""
+    for run in runs:
+        show_header(run)
+        show_overview(run)
+        with st.expander("Settings, notes and files", icon=":material/terminal:"):
+            show_settings(run)
+            show_files(run, tags)
 
 
 def toggle_examples() -> None:
@@ -78,12 +117,14 @@ def show_runs(runs: list[Run]) -> None:
     show_waiting_analyses()
     with st.container(horizontal=True, vertical_alignment="center"):
         listed = choose_tags(choose_dataset(runs))
-        st.caption("Choose a run for its details, two to six to compare them.")
         toggle_examples()
     st.space("small")  # the table's tools appear above it
     chosen_runs = choose_runs(listed) if listed else []
-    if chosen_runs:
-        show_chosen(chosen_runs, sorted({tag for run in runs for tag in run.notes().tags}))
+    tags = sorted({tag for run in runs for tag in run.notes().tags})
+    if len(chosen_runs) == 1:
+        show_run(chosen_runs[0], tags)
+    elif chosen_runs:
+        compare_runs(chosen_runs, tags)
     show_trash()
 
 

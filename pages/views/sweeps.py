@@ -14,6 +14,7 @@ from pages.parts.shell.setting_words import setting_title
 from pages.parts.shell.user_errors import show_user_errors
 from pages.parts.shell.views import view_link
 from pages.parts.sweeps.charts import show_multiples, show_parallel
+from pages.parts.sweeps.empty import show_empty
 from pages.parts.sweeps.progress import show_actions, show_progress
 from pages.parts.sweeps.words import combination_words, criterion_text, measured
 from udml_core.base.errors import UserError
@@ -23,14 +24,6 @@ from udml_core.runs import runs_folder
 from udml_core.work import sweeps
 from udml_core.work.jobs.presets import show
 from udml_core.work.sweeps import CRITERIA, Combination, Sweep
-
-EXAMPLE = """\
-data: digits
-methods:
-  rpml: {alpha: [15, 30, 45]}
-fields: {dimension: [16, 32]}
-seeds: 3
-"""
 
 
 def choose_sweep(groups: Sequence[Sweep]) -> Sweep:
@@ -72,15 +65,6 @@ def title_of_dataset(name: str) -> str:
         return catalog.find(name).title
     except UserError:
         return name
-
-
-def show_how() -> None:
-    """Explain how a sweep starts."""
-    st.info("No sweeps yet. On the page **Train**, open **Try several values**, or start one in the terminal.",
-            icon=":material/lightbulb:")
-    view_link("train", label="Train", icon=":material/model_training:")
-    st.caption("A file sweep.yaml such as this one plans 18 runs; `python -m udml_core sweep sweep.yaml` starts them.")
-    st.code(EXAMPLE, language=None)  # the colors of highlighted words are too pale
 
 
 def show_best(combinations: Sequence[Combination], criterion: Measure) -> None:
@@ -158,4 +142,4 @@ def draw() -> None:
         if groups:
             show_sweep(groups)
         else:
-            show_how()
+            show_empty()

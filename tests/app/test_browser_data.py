@@ -60,14 +60,14 @@ def test_a_run_is_started_above_the_fold_and_another_like_it(app: App, page: Pag
     assert box is not None
     assert box["y"] + box["height"] < 900
     page.get_by_role("button", name="Start training").click()
-    page.wait_for_url(re.compile(r"/runs"))
+    page.wait_for_url(re.compile(r"live="))
     first = newest(app)
     wait_for(first, "done", "failed")
     page.goto(f"/train?like={first.id}")
     page.wait_for_url(re.compile(r"fields="))
     settle(page)
     page.get_by_role("button", name="Start training").click()
-    page.wait_for_url(re.compile(r"/runs"))
+    page.wait_for_url(re.compile(r"live="))
     second = newest(app)
     assert second.id != first.id
     assert second.spec().model_dump(exclude={"created"}) == first.spec().model_dump(exclude={"created"})

@@ -208,6 +208,33 @@ def test_results_come_first_and_keys_images_and_columns_change_them(page: Page, 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("page", [{"viewport": {"width": 1400, "height": 900}}], indirect=True, ids=["laptop"])
+def test_an_own_image_is_refined_by_a_switch_and_explained_and_failures_fill_the_strip(
+        page: Page, finished: Run, tmp_path: Path) -> None:
+    open_search(page, finished)
+    file = tmp_path / "mine.png"
+    picture(7).save(file)
+    page.locator("input[type=file]").set_input_files(file)
+    expect(page.get_by_text("mine.png")).to_be_visible()
+    settle(page)
+    page.get_by_text("Averaging", exact=True).click()
+    page.wait_for_url(re.compile("recipe=average"))
+    refined = page.get_by_role("group", name="The 10 nearest images, Refined: averaging").get_by_role("button")
+    expect(refined).to_have_count(10)
+    settle(page)
+    box = refined.first.bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] < 900, "the refined results lie above the fold"
+    page.get_by_text("Why is the first result similar?").click()
+    expect(page.get_by_role("group", name="Nearest images of both").get_by_role("button").first).to_be_visible()
+    page.get_by_text("Only failures", exact=True).click()
+    page.wait_for_url(re.compile("failures=1"))
+    samples = page.get_by_role("group", name="Sample queries").get_by_role("button")
+    expect(samples.first).to_contain_text("→")
+    settle(page)
+
+
+@pytest.mark.slow
 def test_a_confused_pair_opens_and_a_click_searches_with_its_query(page: Page, finished: Run) -> None:
     page.goto(f"/retrieval?run={finished.id}&misses=initial")
     settle(page)

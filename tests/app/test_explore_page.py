@@ -17,6 +17,7 @@ from pages.parts.explore.panels import PANELS
 from pages.parts.explore.toolbar import MapChoice
 from pages.parts.explore.workbench import Workbench, interesting_images
 from pages.parts.maps.content import Color
+from pages.parts.maps.frame import load_map
 from pages.parts.maps.layouts import EPOCHS, MOVING, MapLayout
 from pages.parts.shell.epoch_images import EpochImages
 from pages.parts.shell.interesting import MOST, MOST_TEST, current_image, recorded_images
@@ -27,9 +28,10 @@ from tests.running import worked
 from udml_core.data.selections import store_selection
 from udml_core.data.splits import fixed_sample
 from udml_core.exploration.clusters import cluster_purity
+from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.numerics.explanations import Affinities, Clusters, Pairs, Triplets
 from udml_core.runs import Run
-from udml_core.runs.analyses import Analysis, plan_analysis
+from udml_core.runs.analyses import Analysis, finished_maps, plan_analysis
 from udml_core.runs.search import Retrieval
 from udml_core.work.workers import analyse
 
@@ -392,6 +394,32 @@ def test_epsilon_colors_the_map_while_the_panel_of_clusters_is_open(rpml: Run) -
         assert deep_link(test)[1].get("epsilon") == (None if epsilon == "0.65" else epsilon)
     assert counts == sorted(counts)
     assert counts[0] < counts[2], "a higher ε splits clusters"
+
+
+def test_k_and_t_choose_the_members_that_the_map_joins_with_the_image(rpml: Run) -> None:
+    pca = finished_maps(rpml)[0]
+
+    def joined(**query: Any) -> list[int]:
+        test = explored(rpml, panel="neighborhood", picked=5, map=pca.id, frame=1, **query)
+        (mark,) = next(iter(components(test, "scatter")))["marks"]
+        return sorted(load_map(rpml, pca.id).projection.indices[mark["lines"]].tolist())
+
+    nearest = nearest_rows(rpml.embeddings("final"), 5, 30)
+    assert joined(candidates=30, threshold=0.01) == sorted(nearest.tolist()), "a low T admits all k candidates"
+    assert len(joined(candidates=30, threshold=1)) < 30
+    assert len(joined(candidates=12, threshold=0.01)) == 12
+    assert deep_link(explored(rpml, panel="neighborhood", picked=5, candidates=12))[1]["candidates"] == "12"
+
+
+def test_gamma_says_how_far_labels_reach_on_the_map(ssdml: Run) -> None:
+    def reached(gamma: str) -> tuple[str, bytes]:
+        color = next(iter(components(explored(ssdml, panel="labels", gamma=gamma), "scatter")))["color"]
+        return color["label"], color["token"]
+
+    values = {gamma: reached(gamma) for gamma in ("0.1", "0.99")}
+    assert {label for label, _ in values.values()} == {"spread labels"}
+    assert "γ = 0.1" in texts(explored(ssdml, panel="labels", gamma="0.1"))
+    assert values["0.1"] != values["0.99"], "another γ assigns other classes"
 
 
 def test_pca_is_shown_at_once_and_a_finished_map_comes_first(rpml: Run, places: Path) -> None:

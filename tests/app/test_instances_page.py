@@ -120,7 +120,7 @@ def test_without_classes_the_texts_mention_none(unlabeled: Run) -> None:
     test = opened("instances", run=unlabeled.id)
     assert not test.exception
     assert "same class" not in texts(test)
-    page = opened("runs", run=unlabeled.id)
+    page = opened("runs", run=unlabeled.id, section="neighbors")
     assert not page.exception
     assert "there are no classes" in texts(page)
     assert "Do former neighbors stay near?" in texts(page)
@@ -133,7 +133,7 @@ def test_classes_of_one_image_have_no_positives(places: Path) -> None:
         (folder / f"class {position:02}").mkdir(parents=True, exist_ok=True)
         shutil.copy(path, folder / f"class {position:02}")
     alone = worked(places / "runs", method="pca", dataset=str(folder), split="all", fields={"dimension": 4})
-    test = opened("runs", run=alone.id)
+    test = opened("runs", run=alone.id, section="neighbors")
     assert not test.exception
     assert "All images: no image here has another image of its class" in texts(test)
     assert not [title for title in charts(test) if "AUC" in title]
@@ -161,7 +161,7 @@ def check_objective(run: Run, words: str) -> None:
 
 
 def test_runs_show_both_halves_of_x_and_z_at_the_epoch_in_the_address(run: Run) -> None:
-    test = opened("runs", run=run.id, moment="1")
+    test = opened("runs", run=run.id, section="neighbors", moment="1")
     assert not test.exception
     labels, sample = np.asarray(run.dataset().labels), run.sample_indices()
     layers = [next(record for record in run.explanations(epoch) if isinstance(record, LatentLayer)) for epoch in (0, 1)]
@@ -174,7 +174,8 @@ def test_runs_show_both_halves_of_x_and_z_at_the_epoch_in_the_address(run: Run) 
                                                          "Test half, z"]
     assert titles[1] == f"Test half, x: AUC {x[0]:.3f} (before {x[1]:.3f})"
     assert titles[3] == f"Test half, z: AUC {z[0]:.3f} (before {z[1]:.3f})"
-    (evaluation,) = [frame.value for frame in test.dataframe if frame.value.index.name == "Measure"]
+    overview = opened("runs", run=run.id)
+    (evaluation,) = [frame.value for frame in overview.dataframe if frame.value.index.name == "Measure"]
     assert {"Weighted kNN, k = 200", "Linear probe"} <= set(evaluation.index)
     assert "After training, latent z" in evaluation.columns
 
@@ -182,12 +183,12 @@ def test_runs_show_both_halves_of_x_and_z_at_the_epoch_in_the_address(run: Run) 
 def test_similarity_charts_say_when_retrieval_does_not_rank_by_cosine(
         run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = "chosen by cosine, although retrieval ranks embeddings without unit length by Euclidean distance"
-    assert words not in texts(opened("runs", run=run.id))
+    assert words not in texts(opened("runs", run=run.id, section="neighbors"))
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
     plain, unit = (worked(tmp_path / "runs", fields={"dimension": 8, "epochs": 1, "unit_length": unit_length})
                    for unit_length in (False, True))
-    assert words in texts(opened("runs", run=plain.id))
-    assert words not in texts(opened("runs", run=unit.id))
+    assert words in texts(opened("runs", run=plain.id, section="neighbors"))
+    assert words not in texts(opened("runs", run=unit.id, section="neighbors"))
 
 
 def test_a_run_without_embeddings_of_the_training_half_shows_the_test_half(
@@ -196,7 +197,7 @@ def test_a_run_without_embeddings_of_the_training_half_shows_the_test_half(
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
     for path in [*copy.folder.glob("epochs/*/trained.npy"), *copy.folder.glob("epochs/*/latent.npz")]:
         path.unlink()
-    test = opened("runs", run=copy.id)
+    test = opened("runs", run=copy.id, section="neighbors")
     assert not test.exception
     assert [title.split(":")[0] for title in charts(test) if "AUC" in title] == ["Test half"]
     assert "train again to see them" in texts(test)
@@ -211,9 +212,9 @@ def test_a_finished_run_is_shown_while_another_run_is_running(run: Run, tmp_path
     other = Run(tmp_path / "runs" / "20990101-000000-pslr-aaaaaa")
     other.write_status(Status(state="running", epochs=9, ticket=0.0))
     with other.lock().acquire():
-        test = opened("runs", run=run.id)
+        test = opened("runs", run=run.id, section="neighbors")
     assert not test.exception
-    assert "All measures on the test half" in [part.label for part in test.expander]
+    assert "mprec@K as a table" in [part.label for part in test.expander]
 
 
 def test_sigma_colors_the_training_half_at_the_epoch_in_the_address(run: Run) -> None:

@@ -11,7 +11,7 @@ import pytest
 from pages.parts.compare.opinions import frozen_words, joint_verdicts
 from pages.parts.compare.seed_means import measure_table
 from pages.parts.runs.assigned import assigned_words
-from pages.parts.runs.leaderboard import OPINION, VERDICT, leaderboard
+from pages.parts.runs.leaderboard import BAR, OPINION, STATE, leaderboard
 from pages.parts.runs.opinion import verdict_icon
 from tests.app.opening import opened, texts
 from tests.running import worked
@@ -50,8 +50,8 @@ def test_runs_without_labels_are_listed_by_their_second_opinion_without_columns_
         without_labels(run)
     keep_opinion(pair[0], BETTER, WORSE)
     rows = leaderboard(pair)
-    assert rows[OPINION].tolist() == ["▲ better · ▼ worse", "– no verdict"]
-    assert not {VERDICT, "MAP@R", "R@1", "MAP@R − frozen", "MAP@R − PCA", "R@1 − frozen"} & set(rows.columns)
+    assert rows[OPINION].tolist() == ["▲ better · ▼ worse", ""]
+    assert not {BAR, "MAP@R", "R@1", "MAP@R − baseline", "R@1 − baseline"} & set(rows.columns)
     test = opened("runs", run=pair[0].id)
     assert ("**First result: better. Whole group: worse.** Compared with the frozen features, without labels, by "
             "SqueezeNet 1.1, which took no part in this run.") in texts(test)
@@ -78,7 +78,9 @@ def test_labeled_runs_without_second_opinions_have_no_column_for_them(pair: list
 def test_a_run_in_progress_shows_its_state_where_no_run_has_labels(root: Path) -> None:
     run = without_labels(worked(root))
     waiting = create_run(run.spec().model_copy(update={"seed": 7}), root)
-    assert leaderboard([run, waiting])[OPINION].tolist() == ["– no verdict", "… waiting"]
+    rows = leaderboard([run, waiting])
+    assert rows[STATE].tolist() == ["", "… waiting"]
+    assert OPINION not in rows, "a column of dashes"
 
 
 def test_a_button_starts_a_missing_second_opinion_and_its_progress_is_shown(

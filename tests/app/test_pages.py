@@ -121,7 +121,8 @@ def test_baselines_tell_centered_from_uncentered_pca(done: Run) -> None:
 
 
 def test_a_run_is_titled_by_the_hyperparameters_that_differ_from_the_defaults(done: Run) -> None:
-    assert "(dimension 16, epochs 2, conjugate-gradient steps 3)" in texts(opened("runs", run=done.id))
+    assert "(dimension 16, epochs 2, conjugate-gradient steps 3)" in texts(
+        opened("runs", run=done.id, section="settings"))
 
 
 def test_runs_of_several_widths_are_compared_by_k_and_by_width(done: Run) -> None:
@@ -131,7 +132,7 @@ def test_runs_of_several_widths_are_compared_by_k_and_by_width(done: Run) -> Non
     wider = {name: row | {"dimension": 32.0, "mprec@10": 12.5} for name, row in evaluation.items()}
     copies[0].write_evaluation(wider)
     copies[1].write_evaluation({name: {"dimension": 8.0, "mprec@10": 11.0} for name in evaluation})
-    test = opened("runs", run=done.id, **{"with": f"{copies[0].id}.nonsense.{copies[1].id}"})
+    test = opened("runs", run=done.id, section="neighbors", **{"with": f"{copies[0].id}.nonsense.{copies[1].id}"})
     assert not test.exception
     assert "evaluate" in "".join(info.value for info in test.info), "one run was evaluated before every K was kept"
     tables = [table.value for table in test.dataframe]

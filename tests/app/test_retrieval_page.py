@@ -13,12 +13,13 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.retrieval.own_images import OwnImage, Side
 from pages.parts.retrieval.query import PageQuery
+from pages.parts.retrieval.rankings import effect_words
 from pages.parts.shell.interesting import MOST, MOST_TEST
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core.numerics.explanations import Clusters
 from udml_core.runs import Run
-from udml_core.runs.search import Hit, Query, Retrieval
+from udml_core.runs.search import Hit, Query, Retrieval, shared_neighbors
 
 pytestmark = pytest.mark.usefixtures("own_places")
 
@@ -262,6 +263,108 @@ def test_the_kept_epoch_is_called_after_training(run: Run) -> None:
     assert f"Epoch {last - 1}" in embeddings
 
 
+def refined_tiles(test: AppTest) -> list[int]:
+    """Return the images of the embedding that is refined at once."""
+    return next([tile["id"] for tile in header["tiles"]["list"]] for header in headers(test)
+                if "nearest images, Refined: " in header["label"])
+
+
+def test_switches_refine_the_current_query_beside_the_other_embeddings(run: Run) -> None:
+    retrieval = Retrieval(run)
+    query = int(retrieval.split.test[7])
+    test = opened("retrieval", run=run.id, add=str(query))
+    assert not [label for header in headers(test) if "Refined" in (label := header["label"])]
+    test.toggle(key="search-average").set_value(True).run()
+    assert not test.exception
+    assert test.query_params["recipe"] in ("average", ["average"])
+    hits = retrieval.search_item(query, 10, "recipe:average", "test")
+    assert refined_tiles(test) == [hit.index for hit in hits]
+    shown = texts(test)
+    assert shown.count(f"hits among {len(retrieval.split.test)} test images") == 3, "all search what is refined"
+    before = retrieval.search_item(query, 10, "final", "test")
+    assert effect_words(before, hits) in shown
+    test.toggle(key="search-diffuse").set_value(True).run()
+    test.toggle(key="search-rerank").set_value(True).run()
+    assert test.toggle(key="search-diffuse").value is False, "one re-ranking at a time"
+    assert test.query_params["recipe"] in ("average+rerank", ["average+rerank"])
+    tune = next(link for link in test.get("page_link") if link.label == "Tune")
+    assert f"query={query}" in tune.proto.query_string
+    for name in ("average", "rerank"):
+        test.toggle(key=f"search-{name}").set_value(False).run()
+    assert "recipe" not in test.query_params
+    assert not [label for header in headers(test) if "Refined" in (label := header["label"])]
+
+
+@pytest.mark.parametrize("recipe", ["nonsense", "rerank+whiten", "views", "average:k=9999"])
+def test_a_nonsense_recipe_in_a_link_switches_nothing_on(run: Run, recipe: str) -> None:
+    test = opened("retrieval", run=run.id, add="3", recipe=recipe)
+    assert not test.exception
+    assert not test.error
+    assert not any(test.toggle(key=f"search-{name}").value for name in ("whiten", "average", "rerank", "diffuse"))
+
+
+def test_an_own_image_is_refined_and_its_first_result_is_explained(run: Run) -> None:
+    retrieval = Retrieval(run)
+    index = int(retrieval.split.test[11])
+    test = opened("retrieval", run=run.id, recipe="whiten+average")
+    image = Image.fromarray(np.asarray(retrieval.dataset.images[index]))
+    test.session_state["brought"] = (OwnImage("2" * 40, "*mine*.png", image, "add"),)
+    test.run()
+    assert not test.exception
+    assert index in refined_tiles(test)
+    test.toggle(key="query-why").set_value(True).run()
+    assert not test.exception
+    shared = shared_neighbors(retrieval, Query((retrieval.embed(image),)), index, 20, gallery="test")
+    assert f"share {len(shared)} images of the 20 nearest images of each" in texts(test)
+    assert [tile["id"] for tile in tiles(test, "Nearest images of both")] == [of.image for of in shared[:12]]
+
+
+def test_only_failures_fill_the_strip_and_the_first_becomes_the_query(run: Run) -> None:
+    atlas = Retrieval(run).atlas("final")
+    test = opened("retrieval", run=run.id, add="3")
+    test.toggle(key="only-failures").set_value(True).run()
+    assert not test.exception
+    strip = tiles(test, "Sample queries")
+    nearest = dict(zip(atlas.queries.tolist(), atlas.nearest_classes.tolist(), strict=True))
+    missed = set(atlas.queries[atlas.misses].tolist())
+    assert {tile["id"] for tile in strip} <= missed
+    assert len(strip) == min(MOST, len(missed))
+    names = Retrieval(run).dataset.class_names
+    assert [tile["badge"] for tile in strip] == [f"→ {names[nearest[tile['id']]]}" for tile in strip]
+    assert "Query: **" + Retrieval(run).dataset.caption(strip[0]["id"]) in texts(test)
+    assert opened("retrieval", run=run.id, failures="1").toggle(key="only-failures").value
+    test.toggle(key="only-failures").set_value(False).run()
+    assert "failures" not in test.query_params
+    assert not tiles(test, "Sample queries")[0]["badge"].startswith("→")
+
+
+def test_a_text_finds_images_by_their_file_names(run: Run) -> None:
+    test = opened("retrieval", run=run.id)
+    test.text_input(key="query-text").input("digit 179").run()
+    assert not test.exception
+    found = [index for index, name in enumerate(Retrieval(run).dataset.names) if "digit 179" in name]
+    assert [tile["id"] for tile in tiles(test, "Sample queries")] == found
+    assert test.query_params["add"] in (str(found[0]), [str(found[0])])
+    assert f"{len(found)} images found" in texts(test)
+    test.text_input(key="query-text").input("*no* such").run()
+    assert not test.exception
+    assert "No file name contains" in texts(test)
+    assert "\\*no\\*" in texts(test), "a text from outside is escaped"
+
+
+@pytest.mark.parametrize(("before", "after", "words"), [
+    ([(1, True), (2, False)], [(1, True), (2, False)], "The same images, as many hits as after training"),
+    ([(1, True), (2, False)], [(1, True), (3, True)], "1 of 2 results are new, 1 more hit than after training"),
+    ([(1, True), (2, True)], [(4, False), (3, False)], "2 of 2 results are new, 2 fewer hits than after training"),
+    ([(1, None), (2, None)], [(2, None), (3, None)], "1 of 2 results are new")])
+def test_the_effect_of_a_refinement_in_words(before: list[tuple[int, bool | None]],
+                                             after: list[tuple[int, bool | None]], words: str) -> None:
+    def hits(of: list[tuple[int, bool | None]]) -> list[Hit]:
+        return [Hit(rank, index, 0.0, None, correct) for rank, (index, correct) in enumerate(of, 1)]
+
+    assert effect_words(hits(before), hits(after)) == words
+
+
 def test_images_without_classes_can_be_searched_but_have_no_failures(places: Path, tmp_path: Path) -> None:
     folder = write_digits(tmp_path / "flat", 60, by_class=False)
     unlabeled = worked(places / "runs", method="frozen", dataset=str(folder), split="all")
@@ -269,6 +372,8 @@ def test_images_without_classes_can_be_searched_but_have_no_failures(places: Pat
     assert not test.exception
     assert "**Frozen features**" in texts(test)
     assert not [word for word in ("**After training**", "**Before training**", " hits", "R@1") if word in texts(test)]
+    assert not [toggle for toggle in test.toggle if toggle.key == "only-failures"], "failures need classes"
+    assert "Failures" not in [tab.label for tab in test.tabs]
     test = opened("retrieval", run=unlabeled.id, view="Failures")
     assert "has none. Sort the images" in test.error[0].value
 

@@ -116,7 +116,7 @@ def test_a_link_chooses_the_run_of_the_following_pages(newer: Run, older: Run) -
 
 
 def test_the_sidebar_chooses_the_run_of_a_page_that_reads_the_address(newer: Run, older: Run) -> None:
-    test = opened("runs", run=older.id)
+    test = opened("runs", run=older.id, section="settings")
     test.sidebar.selectbox(key="choose-run").set_value(newer.id).run()
     assert test.query_params["run"] in (newer.id, [newer.id])
     assert f"`{newer.id}`" in texts(test)

@@ -18,7 +18,8 @@ from pages.parts.curves.run_curves import common_baselines, shown_rows
 from pages.parts.draw.figures import line_style
 from pages.parts.draw.palette import points
 from pages.parts.draw.tables import evaluation_table
-from pages.parts.runs.leaderboard import VERDICT, leaderboard
+from pages.parts.runs.baseline_bar import BAR_WIDTH, bar_svg, baseline_bars
+from pages.parts.runs.leaderboard import BAR, STATE, leaderboard
 from pages.parts.runs.trash import loss_words, size_words
 from pages.parts.shell.run_status import run_titles, title_of
 from pages.parts.shell.setting_words import setting_title, setting_words, with_titles
@@ -47,7 +48,7 @@ def address_value(test: AppTest, parameter: str) -> str:
 
 def table_of_runs(test: AppTest) -> Any:
     """Return the leaderboard as the browser receives it."""
-    return next(table for table in test.dataframe if VERDICT in table.value.columns)
+    return next(table for table in test.dataframe if "Run" in table.value.columns)
 
 
 def ticked(test: AppTest) -> list[str]:
@@ -91,17 +92,60 @@ def test_the_leaderboard_marks_the_winner_and_shows_the_differences(pair: list[R
     rows = leaderboard([with_values(pair[0], 31.24), with_values(pair[1], 35.06)])
     assert rows[""].tolist() == ["", "★"]
     assert rows["MAP@R"].tolist() == [31.24, 35.06]
-    assert rows["MAP@R − frozen"].tolist() == [-2.0, 1.9], "differences of the shown values"
-    assert rows["MAP@R − PCA"].tolist() == [-1.8, 2.1]
+    assert rows["MAP@R − baseline"].tolist() == [-2.0, 1.9], "differences of the shown values to the better baseline"
     assert rows["Labels"].tolist() == ["none", "none"]
-    assert rows[VERDICT].tolist() == ["▼ below both", "▲ above both"]
+    assert rows[BAR].str.startswith("data:image/svg+xml;base64,").all()
+    assert not {STATE, "Tags"} & set(rows), "columns without any value"
     test = opened("runs", run=pair[0].id)
-    assert "RPML ended below frozen features: 31.2 % against 33.2 % MAP@R" in texts(test)
+    assert "RPML ended below frozen features: 31.2 % against 33.2 % MAP@R; its R@1 is " in texts(test)
     assert "None" not in texts(test)
 
 
+def test_bars_lie_on_the_side_of_their_sign_on_one_scale_for_all_runs() -> None:
+    def rectangles(svg: str) -> list[tuple[float, float]]:
+        found = re.findall(r'<rect x="([\d.]+)" y="\d+" width="([\d.]+)"', svg)
+        return [(float(x), float(width)) for x, width in found]
+
+    middle = BAR_WIDTH / 2
+    (above, long), (below, short) = rectangles(bar_svg((10.0, -5.0), 10.0))
+    assert above == middle
+    assert below + short == pytest.approx(middle, abs=0.1)
+    assert long == pytest.approx(2 * short, abs=0.2)
+    assert rectangles(bar_svg((0.0, None), 10.0)) == []
+    bars = baseline_bars([(20.0, -20.0), (None, None), (2.0, None)])
+    assert bars[1] is None
+    assert bars[0] is not None
+    assert bars[2] is not None
+    assert bars == baseline_bars([(20.0, -20.0), (None, None), (2.0, None)])
+    assert bars[2] != baseline_bars([(2.0, None)])[0], "another scale"
+
+
+def test_two_runs_are_compared_in_place_and_lead_to_the_whole_comparison(pair: list[Run]) -> None:
+    for number, run in enumerate(pair):
+        with_values(run, 31.0 + 2 * number).write_notes(Notes.make(f"Run {number}"))
+    test = opened("runs", run=pair[1].id, **{"with": pair[0].id})
+    assert not test.exception
+    assert "has the highest MAP@R" in texts(test) or "Runs that differ only in the seed share a row" in texts(test)
+    assert [tab.label for tab in test.tabs] == ["Curves", "Neighbors", "Settings that differ", "Each run"]
+    test.button(key="runs-compare").click().run()
+    assert test.session_state["page"] == "compare"
+    assert address_value(test, "runs") == f"{pair[1].id}.{pair[0].id}"
+
+
+def test_the_details_of_a_run_are_tabs_of_which_only_the_open_one_is_drawn(pair: list[Run]) -> None:
+    test = opened("runs", run=pair[0].id)
+    assert [tab.label for tab in test.tabs] == ["Overview", "Curves", "Neighbors", "Settings", "Notes & files"]
+    assert not test.get("plotly_chart")
+    assert not test.code
+    assert [button.label for button in test.button if button.proto.type == "primary"] == ["Search with this run"]
+    test.button(key=f"search-{pair[0].id}").click().run()
+    assert test.session_state["page"] == "retrieval"
+    assert address_value(test, "run") == pair[0].id
+
+
 def test_the_labels_of_the_baselines_lie_beside_the_curves(pair: list[Run]) -> None:
-    charts = [json.loads(chart.proto.spec)["layout"] for chart in opened("runs", run=pair[0].id).get("plotly_chart")]
+    charts = [json.loads(chart.proto.spec)["layout"]
+              for chart in opened("runs", run=pair[0].id, section="curves").get("plotly_chart")]
     labels = [label for chart in charts for label in chart.get("annotations", ())]
     assert {label["text"].split("<br>")[0] for label in labels} == {"Frozen", "PCA"}
     assert all((label["xref"], label["x"], label["xanchor"]) == ("paper", 1, "left") for label in labels)
@@ -133,7 +177,7 @@ def test_two_runs_in_the_link_are_ticked_in_their_order(pair: list[Run]) -> None
 
 
 def test_a_name_a_note_and_tags_are_saved_and_shown(pair: list[Run]) -> None:
-    test = opened("runs", run=pair[0].id)
+    test = opened("runs", run=pair[0].id, section="files")
     test.text_input(key=f"name-{pair[0].id}").input("My *best* run")
     test.text_area(key=f"note-{pair[0].id}").input("Collapsed late")
     next(button for button in test.button if button.label == "Save").click().run()
@@ -164,7 +208,7 @@ def test_a_run_is_linked_to_the_example_on_its_test_images(
 def test_a_run_is_shown_and_can_be_deleted_without_its_data_set(pair: list[Run]) -> None:
     spec = json.loads((pair[0].folder / "spec.json").read_text())
     (pair[0].folder / "spec.json").write_text(json.dumps(spec | {"dataset": "/nowhere", "fingerprint": "gone"}))
-    test = opened("runs", run=pair[0].id)
+    test = opened("runs", run=pair[0].id, section="files")
     assert not test.exception
     assert any(button.key == f"delete-{pair[0].id}" for button in test.button), [error.value for error in test.error]
 
@@ -177,7 +221,7 @@ def test_damaged_notes_are_ignored_with_a_warning(pair: list[Run]) -> None:
 
 
 def test_a_run_is_deleted_and_the_deletion_undone(pair: list[Run], root: Path) -> None:
-    test = opened("runs", run=pair[0].id)
+    test = opened("runs", run=pair[0].id, section="files")
     assert "2 epochs" in texts(test), "the menu names what is lost"
     test.button(key=f"delete-{pair[0].id}").click().run()
     assert not test.exception
@@ -190,7 +234,7 @@ def test_a_run_is_deleted_and_the_deletion_undone(pair: list[Run], root: Path) -
 
 
 def test_the_last_run_can_be_restored_from_the_trash_and_the_trash_emptied(pair: list[Run], root: Path) -> None:
-    test = opened("runs", run=pair[0].id)
+    test = opened("runs", run=pair[0].id, section="files")
     for _ in range(2):
         next(button for button in test.button if button.label == "Move to trash").click().run()
     assert "No runs yet" in texts(test)
@@ -202,7 +246,7 @@ def test_the_last_run_can_be_restored_from_the_trash_and_the_trash_emptied(pair:
 
 
 def test_the_command_and_the_duplicate_lead_to_an_equal_run(pair: list[Run]) -> None:
-    test = opened("runs", run=pair[0].id)
+    test = opened("runs", run=pair[0].id, section="settings")
     codes = [code.value for code in test.code]
     assert any(code.startswith("python -m udml_core train --dataset digits --method rpml") for code in codes)
     links = [element.proto for element in test.get("page_link")]

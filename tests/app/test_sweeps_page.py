@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.sweeps import charts
+from pages.parts.sweeps import charts, empty
 from tests.app.opening import opened, texts
 from tests.work.sweeps.test_outcome import finished, group, run_of
 from udml_core.runs import list_runs, runs_folder
@@ -38,12 +38,26 @@ def button(test: AppTest, label: str) -> Any:
     return next(button for button in test.button if button.label == label)
 
 
-def test_without_sweeps_the_page_says_how_one_starts() -> None:
+def test_without_sweeps_the_page_shows_a_recorded_one_and_starts_a_small_one() -> None:
     test = opened("sweeps")
     assert not test.exception
     assert "Try several values" in texts(test)
     content = next(code.value for code in test.code)
     assert sweeps.count_runs(sweeps.parse_sweep(content, "x")) == 18
+    (start,) = (one for one in test.button if one.proto.type == "primary")
+    assert start.label == "Try α = 15°, 30° and 45° on the digits"
+    start.click().run()
+    assert not test.exception
+    (sweep,) = sweeps.list_sweeps(runs_folder())
+    assert [member.request.fields["alpha"] for member in sweep.members()] == [15, 30, 45]
+    assert len(list_runs(runs_folder())) == 3
+
+
+def test_the_recorded_sweep_is_the_record() -> None:
+    curves = empty.recorded()
+    assert list(curves) == ["Birds", "Fashion-MNIST", "Digits"]
+    assert [alpha for alpha, _ in curves["Birds"]] == [5, 15, 25, 35, 45]
+    assert curves["Birds"][0][1] == pytest.approx(-23.54, abs=0.01)
 
 
 def test_a_finished_sweep_shows_its_best_on_validation_and_every_combination(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +110,7 @@ def test_a_sweep_is_stopped_resumed_and_forgotten_as_a_whole() -> None:
     assert sweeps.progress_of(sweep.members()).counts == {"waiting": 3}
     assert not test.exception
     test = button(test, "Forget the group").click().run()
-    assert "No sweeps yet" in texts(test)
+    assert "A **sweep** trains one run" in texts(test)
     assert len(list_runs(runs_folder())) == 3
 
 
@@ -107,7 +121,7 @@ def test_several_values_on_train_start_a_sweep() -> None:
     test = test.multiselect(key="several-rpml-pooling").set_value(["mean"]).run()
     test = test.number_input(key="several-seeds").set_value(2).run()
     assert not test.error
-    assert "**12 runs, about" in texts(test)
+    assert "**12 runs** one after the other" in texts(test), "their time was never measured"
     button(test, "Start 12 runs").click().run()
     (sweep,) = sweeps.list_sweeps(runs_folder())
     members = sweep.members()

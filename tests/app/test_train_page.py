@@ -12,7 +12,8 @@ import streamlit as st
 from pydantic import Field
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.train.method_choice import method_title
+from pages.parts.train.method_cards import LINES, card_groups, lacking, line_of
+from pages.parts.train.method_choice import lacks_labels, method_title
 from pages.parts.train.preview import FIELDS as COVERED
 from tests.app.opening import opened, switched, texts
 from tests.running import trained, write_digits
@@ -29,7 +30,7 @@ from udml_core.results.label_free import record_words
 from udml_core.results.records import FOLDER
 from udml_core.runs import Run, RunRequest, Spec, create_run, example_runs, hide_examples, runs_folder
 from udml_core.work import jobs
-from udml_core.work.jobs.estimate import encoding_kind, evaluation_kind, record_epoch
+from udml_core.work.jobs.estimate import encoding_kind, evaluation_kind, follow_kind, record_epoch, start_kind
 
 
 class PatientRequest(RunRequest):
@@ -169,7 +170,8 @@ def test_every_further_declared_option_appears_on_the_page(monkeypatch: pytest.M
     def reject(*_request: object) -> None:
         raise UserError("No run is planned.")
 
-    monkeypatch.setattr("pages.views.train.RunRequest", PatientRequest)
+    for module in ("pages.views.train", "pages.parts.train.data_choice"):
+        monkeypatch.setattr(f"{module}.RunRequest", PatientRequest)
     monkeypatch.setattr(jobs, "plan", reject)
     test = opened("train", dataset="digits", method="pca", backbone="pixels", patience="7")
     assert not test.exception
@@ -218,7 +220,7 @@ def test_a_method_without_a_paper_keeps_its_defaults(submitted: list[Spec]) -> N
 
 
 @pytest.mark.parametrize("method", ["plm", "ssdml", "rpml"])
-def test_the_six_fields_that_matter_are_outside_the_expander(method: str) -> None:
+def test_the_three_fields_that_matter_most_are_outside_the_expander(method: str) -> None:
     test = opened("train", dataset="digits", method=method, backbone="pixels")
     assert not test.exception
     more = next(expander for expander in test.expander if expander.label.startswith("More settings"))
@@ -226,7 +228,7 @@ def test_the_six_fields_that_matter_are_outside_the_expander(method: str) -> Non
               for widget in more.get(kind)}
     keys = {key for key in values_of(test) if key and key.startswith(f"train-{method}-")}
     names = {key.removeprefix(f"train-{method}-") for key in keys - inside}
-    assert names == set(find_method(method).main_fields)
+    assert names == set(find_method(method).form_fields()[0][:3])
     assert len(keys) == len(find_method(method).model_fields)
 
 
@@ -285,21 +287,28 @@ def test_the_expected_time_says_whether_it_was_measured_here(submitted: list[Spe
             "size": "9"}
     test = opened("train", **link)
     words = texts(test)
-    assert "**Not measured on this machine yet:** roughly 2 s, and the time to start and to evaluate the run" in words
-    assert "Features 1 s · training 1 s" in words
+    assert "has not been measured on this machine yet" in words
+    assert " s," not in words.split("The time of such a run")[1][:90], "no number that was not measured"
     start(test)
     (spec,) = submitted
     record_speed(encoding_kind(spec), 0.01)
     record_epoch(spec, 1438, 40.0)
     record_speed(evaluation_kind(spec), 5.0)
+    assert "has not been measured" in texts(opened("train", **link)), "the start of the process was never measured"
+    record_speed(start_kind(spec), 4.0)
+    record_speed(follow_kind(spec), 3.0)
     words = texts(opened("train", **link))
-    assert "**About 63 s**, as measured on this machine" in words
-    assert "Features 18 s · training 40 s · evaluation 5 s" in words
-    assert "The first run measures" not in words
+    assert "**About 70 s**, as measured on this machine" in words
+    assert "start 4 s, features 18 s, training 40 s, evaluation 5 s, first map 3 s" in words
+    assert "has not been measured" not in words
 
 
-def test_a_finished_run_has_measured_its_evaluation(root: Path) -> None:
-    assert (measured_speed(evaluation_kind(trained(root, method="pca", fields={"dimension": 8}).spec())) or 0) > 0
+def test_a_finished_run_has_measured_its_start_its_evaluation_and_its_map(root: Path) -> None:
+    fields = {"dimension": 8}
+    trained(root, method="pca", fields=fields)  # features may be computed; then the start is not measured
+    spec = trained(root, method="pca", fields=fields, seed=1).spec()
+    for kind in (start_kind, evaluation_kind):
+        assert (measured_speed(kind(spec)) or 0) > 0
 
 
 def test_the_method_is_explained_in_plain_words_with_its_terms_behind_the_question_mark() -> None:
@@ -442,8 +451,8 @@ def test_train_opens_with_the_method_that_the_benchmark_supports(unlabeled: str,
     assert "MAP@R should rise" not in texts(test)
     start(test)
     assert submitted[0].method == "whiten"
-    assert opened("train", dataset="digits").selectbox[1].value == "whiten"
-    assert opened("train", dataset="digits", method="no-such-method").selectbox[1].value == "whiten"
+    for link in ({}, {"method": "no-such-method"}):
+        assert opened("train", dataset="digits", **link).query_params["method"] in ("whiten", ["whiten"])
 
 
 def test_a_promise_is_replaced_by_the_record_where_there_are_no_labels(unlabeled: str) -> None:
@@ -462,7 +471,23 @@ def test_methods_that_need_labels_are_marked_where_there_are_none(unlabeled: str
     assert marks == {"none": "", "few": " · needs labels", "pairs": " · needs pairs", "all": " · needs labels"}
     assert {method_title(method, catalog.load("digits")) for method in METHODS} == {
         method.card.title for method in METHODS}
-    assert "NCA · needs labels" in opened("train", dataset=unlabeled).selectbox[1].options
+    reasons = {card["name"]: card["reason"] for group in card_groups("whiten", lambda method: lacking(method, dataset)
+                                                                     if lacks_labels(method, dataset) else "")
+               for card in group["cards"]}
+    assert reasons["nca"] == "Needs the class of every image; these images have none."
+    assert "Assign labels" in reasons["ssdml"]
+    assert reasons["nml"] == reasons["rpml"] == "", "pairs can be given beside the card"
+
+
+def test_every_method_has_one_card_with_a_short_line_and_the_suggested_method_comes_first() -> None:
+    groups = card_groups("whiten", lambda _method: "")
+    names = [card["name"] for group in groups for card in group["cards"]]
+    assert names[0] == "whiten"
+    assert sorted(names) == sorted(method.card.name for method in METHODS)
+    assert set(LINES) == set(names)
+    assert max(len(line_of(method)) for method in METHODS) <= 52
+    marks = {card["name"]: card["mark"] for group in groups for card in group["cards"]}
+    assert (marks["rpml"], marks["nml"], marks["nca"]) == ("", "needs pairs", "needs labels")
 
 
 @pytest.mark.parametrize(("method", "words"), [
@@ -615,3 +640,18 @@ def test_a_changed_split_of_the_example_can_be_taken_back() -> None:
 def test_without_an_example_only_the_number_of_test_images_is_said() -> None:
     test = opened("train", dataset="digits", method="pca", backbone="pixels", split="seen", fields="dimension:16")
     assert "Evaluated on 359 test images." in texts(test)
+
+
+def test_another_data_set_drops_what_belonged_to_the_old_one(unlabeled: str) -> None:
+    catalog.remember(unlabeled)
+    test = opened("train", dataset="digits", method="nca", backbone="pixels", split="seen", size="9", seed="5",
+                  preset="default", fields="dimension:16", live="nothing")
+    test.number_input(key="seed").set_value(7).run()
+    assert test.query_params["seed"] in ("7", ["7"])
+    test.selectbox[0].set_value(unlabeled).run()
+    assert not test.exception
+    query = dict(test.query_params)
+    assert query["dataset"] in (unlabeled, [unlabeled])
+    assert not {"seed", "split", "size", "fields", "live"} & set(query)
+    assert query["method"] not in ("nca", ["nca"]), "its labels are missing here"
+    assert test.number_input(key="seed").value == 0

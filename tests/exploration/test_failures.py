@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from udml_core.exploration.failures import (
+    Atlas,
     ConfusedPair,
+    failed_rows,
     failure_atlas,
     history,
     hit_since,
@@ -68,6 +70,14 @@ def test_without_a_miss_no_classes_are_confused() -> None:
     atlas = failure_atlas(vectors, np.arange(12), labels)
     assert atlas.pairs == ()
     assert atlas.recall == 1
+
+
+def test_failed_queries_come_in_the_order_of_their_confused_pairs() -> None:
+    classes, nearest = np.array([0, 1, 1, 2, 0, 1]), np.array([1, 2, 1, 2, 2, 2])
+    atlas = Atlas(np.arange(10, 16), np.arange(6), classes, nearest)
+    assert failed_rows(atlas).tolist() == [1, 5, 0, 4], "the pair 1, 2 is the most frequent"
+    assert failed_rows(atlas, 0).tolist() == [0, 4]
+    assert failed_rows(atlas, 2).tolist() == []
 
 
 def test_reported_progress_increases_to_one() -> None:

@@ -349,6 +349,7 @@ def test_remaining_time_is_estimated_from_the_finished_part() -> None:
     features = Status(state="running", phase="features", share=0.25, phase_started=100.0, heartbeat=110.0)
     assert features.seconds_left == pytest.approx(30.0)
     assert features.model_copy(update={"state": "stopped"}).seconds_left is None
+    assert features.model_copy(update={"phase": "evaluation"}).seconds_left is None, "its steps take unequal times"
     assert json.loads(status.model_dump_json())["epoch"] == 2
 
 

@@ -15,26 +15,54 @@ def evaluation(final: float, frozen: float = 33.2, pca: float | None = 33.0, rec
     return rows if pca is None else rows | {"centered pca": {"map@r": pca, "recall@1": 59.0}}
 
 
-@pytest.mark.parametrize(("values", "rank", "sentence"), [
-    ((31.2,), "below", "RPML ended below frozen features: 31.2 % against 33.2 % MAP@R."),
-    ((35.0,), "above", "RPML ended above frozen features and PCA of the same dimension: 35.0 % against 33.2 % and "
-                       "33.0 % MAP@R."),
-    ((34.0, 33.2, 34.5), "between", "RPML ended above frozen features but below PCA of the same dimension: 34.0 % "
-                                    "against 33.2 % and 34.5 % MAP@R."),
-    ((33.24, 33.16, 33.0), "between", "RPML ended level with frozen features but above PCA of the same dimension: "
-                                      "33.2 % against 33.2 % and 33.0 % MAP@R."),
-    ((33.2, 33.2, 33.2), "between", "RPML ended level with frozen features and level with PCA of the same dimension: "
-                                    "33.2 % against 33.2 % and 33.2 % MAP@R."),
-    ((33.3, 33.2, None), "above", "RPML ended above frozen features: 33.3 % against 33.2 % MAP@R."),
-    ((33.2, 33.2, None), "between", "RPML ended level with frozen features: 33.2 % against 33.2 % MAP@R."),
-    ((31.2, 33.2, 33.0, 62.0, 60.5), "below", "RPML ended below frozen features: 31.2 % against 33.2 % MAP@R; its R@1 "
-                                              "is above, 62.0 % against 60.5 %."),
-    ((35.0, 33.2, None, 58.0, 60.5), "above", "RPML ended above frozen features: 35.0 % against 33.2 % MAP@R; its R@1 "
-                                              "is below, 58.0 % against 60.5 %."),
+LEVEL = "level with frozen features but above PCA, 60.0 % against 60.0 % and 59.0 %"
+LEVEL_ALONE = "level with frozen features, 60.0 % against 60.0 %"
+
+
+@pytest.mark.parametrize(("values", "rank", "sentence", "recall"), [
+    ((31.2,), "below", "below frozen features: 31.2 % against 33.2 %", LEVEL),
+    ((35.0,), "above", "above frozen features and PCA of the same dimension: 35.0 % against 33.2 % and 33.0 %", LEVEL),
+    ((34.0, 33.2, 34.5), "between", "above frozen features but below PCA of the same dimension: 34.0 % against 33.2 % "
+                                    "and 34.5 %", LEVEL),
+    ((33.24, 33.16, 33.0), "between", "level with frozen features but above PCA of the same dimension: 33.2 % against "
+                                      "33.2 % and 33.0 %", LEVEL),
+    ((33.2, 33.2, 33.2), "between", "level with frozen features and level with PCA of the same dimension: 33.2 % "
+                                    "against 33.2 % and 33.2 %", LEVEL),
+    ((33.3, 33.2, None), "above", "above frozen features: 33.3 % against 33.2 %", LEVEL_ALONE),
+    ((33.2, 33.2, None), "between", "level with frozen features: 33.2 % against 33.2 %", LEVEL_ALONE),
+    ((31.2, 33.2, 33.0, 62.0, 60.5), "below", "below frozen features: 31.2 % against 33.2 %",
+     "above both, 62.0 % against 60.5 % and 59.0 %"),
+    ((35.0, 33.2, 33.0, 58.0, 60.5), "above", "above frozen features and PCA of the same dimension: 35.0 % against "
+                                              "33.2 % and 33.0 %", "below both, 58.0 % against 60.5 % and 59.0 %"),
+    ((35.0, 33.2, 33.0, 60.0, 60.5), "above", "above frozen features and PCA of the same dimension: 35.0 % against "
+     "33.2 % and 33.0 %", "below frozen features but above PCA, 60.0 % against 60.5 % and 59.0 %"),
+    ((35.0, 33.2, None, 58.0, 60.5), "above", "above frozen features: 35.0 % against 33.2 %",
+     "below frozen features, 58.0 % against 60.5 %"),
 ])
-def test_the_verdict_names_the_baselines_and_the_values(values: tuple[float, ...], rank: str, sentence: str) -> None:
+def test_the_verdict_names_both_measures_and_the_baselines(values: tuple[float, ...], rank: str, sentence: str,
+                                                           recall: str) -> None:
     judged = verdict("RPML", evaluation(*values))
-    assert (judged.rank, judged.sentence) == (rank, sentence)
+    assert (judged.rank, judged.sentence) == (rank, f"RPML ended {sentence} MAP@R; its R@1 is {recall}.")
+
+
+@pytest.mark.parametrize(("values", "is_mixed"), [
+    ((35.0,), False), ((35.0, 33.2, 33.0, 59.9), True), ((35.0, 33.2, 33.0, 60.1), False), ((31.2,), False),
+    ((31.2, 33.2, 33.0, 59.5), False), ((31.2, 33.2, 33.0, 61.0), True)])
+def test_measures_on_two_sides_of_the_better_baseline_are_mixed(values: tuple[float, ...], is_mixed: bool) -> None:
+    assert verdict("RPML", evaluation(*values)).is_mixed == is_mixed
+
+
+def test_without_r_1_the_verdict_names_map_alone() -> None:
+    rows = {"final": {"map@r": 35.0}, "frozen": {"map@r": 33.2}}
+    assert verdict("RPML", rows).sentence == "RPML ended above frozen features: 35.0 % against 33.2 % MAP@R."
+
+
+def test_the_better_baseline_is_the_one_to_beat() -> None:
+    assert Standing(None, 35.0, 33.2, 34.5).over_best == 0.5
+    assert Standing(None, 35.0, 36.0, 34.5).over_best == -1.0
+    assert Standing(None, 35.0, None, 34.5).over_best == 0.5
+    assert Standing(None, 35.0, None, None).over_best is None
+    assert Standing(None, None, 1.0, 2.0).over_best is None
 
 
 def test_frozen_features_are_the_line_to_beat() -> None:

@@ -14,9 +14,18 @@ from udml_core.data import catalog
 from udml_core.data.speed import measured_speed, record_speed
 from udml_core.methods import METHODS, find_method
 from udml_core.methods.base import MOST_MAIN
+from udml_core.runs.tasks import Status
 from udml_core.work import jobs
 from udml_core.work.jobs import suggestions
-from udml_core.work.jobs.estimate import encoding_kind, epoch_kind, record_epoch, view_kind
+from udml_core.work.jobs.estimate import (
+    encoding_kind,
+    epoch_kind,
+    evaluation_kind,
+    follow_kind,
+    record_epoch,
+    start_kind,
+    view_kind,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -96,12 +105,29 @@ def test_an_estimate_uses_the_speeds_of_this_machine() -> None:
     record_speed(encoding_kind(planned), 0.5)
     assert not jobs.estimate(planned, dataset).measured, "its views were never measured"
     record_speed(view_kind(planned), 0.25)
+    record_speed(evaluation_kind(planned), 3.0)
+    assert not jobs.estimate(planned, dataset).measured, "no process was started"
+    record_speed(start_kind(planned), 2.0)
+    record_speed(follow_kind(planned), 1.0)
     after = jobs.estimate(planned, dataset)
     assert after.measured
+    assert after.seconds == pytest.approx(after.feature_seconds + after.training_seconds + 3 + 2 + 1)
     assert after.training_seconds == pytest.approx(2 * before.training_seconds)
     views = planned.build_method().views_needed
     assert after.feature_seconds == pytest.approx(1797 * (0.5 + 0.25 * views))
     assert views == 4, "PLM's views count in the features"
+
+
+def test_the_time_left_counts_what_follows_the_training_and_only_measured_times() -> None:
+    planned = spec("pca", fields={"dimension": 8}, backbone="pixels", seed=94)
+    status = Status(state="running", phase="training", epoch=2, epochs=10, epoch_seconds=4.0)
+    assert jobs.training_left(planned, status) is None, "its evaluation was never measured"
+    record_speed(evaluation_kind(planned), 5.0)
+    assert jobs.training_left(planned, status) == pytest.approx(8 * 4 + 5)
+    record_speed(follow_kind(planned), 2.0)
+    assert jobs.training_left(planned, status) == pytest.approx(8 * 4 + 5 + 2)
+    assert jobs.training_left(planned, status.model_copy(update={"epoch_seconds": None})) is None
+    assert jobs.training_left(planned, status.model_copy(update={"phase": "evaluation"})) is None
 
 
 def test_a_run_measures_its_own_speed(tmp_path: Path) -> None:

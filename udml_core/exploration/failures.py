@@ -75,6 +75,17 @@ class Atlas:
         return np.flatnonzero((self.classes == own) & (self.nearest_classes == other))
 
 
+def failed_rows(atlas: Atlas, label: int | None = None) -> Array:
+    """Return the rows (m,) of failed queries, the most frequent pair of confused classes first.
+
+    Args:
+        atlas: The nearest image of each query.
+        label: The class of the queries; None for all.
+    """
+    pairs = [pair for pair in atlas.pairs if label in (None, pair.own)]
+    return np.concatenate([np.zeros(0, np.int64), *(atlas.members(pair.own, pair.other) for pair in pairs)])
+
+
 def nearest_other(embeddings: Array, report: Callable[[float], None] = lambda _: None) -> Array:
     """Return the row of each point's nearest other point.
 

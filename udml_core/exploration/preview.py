@@ -42,11 +42,13 @@ class Preview:
         clusters: Statistics of the clusters.
         shape: The triangles of sample triplets; None if there are no triplets.
         example: Data set indices of the median-sized cluster of several images; empty if every cluster is a singleton.
+        assignment: Cluster of each image of the sample, (m,); −1 for a singleton.
     """
 
     clusters: Summary
     shape: Shape | None
     example: Integers
+    assignment: Integers
 
     def violations(self, alpha: float) -> float:
         """Return the share of the triplets whose angle exceeds α in degrees."""
@@ -85,14 +87,14 @@ def preview(sample: Sample, epsilon: float, gamma: float, seed: int = 0) -> Prev
     """Form clusters at an ε, and draw triplets from them: two images of a cluster and one of another."""
     clusters = sample.graph.clusters(epsilon, gamma)
     statistics = cluster_summary(clusters)
-    several = np.flatnonzero(statistics.sizes > 1)
+    assignment, several = np.asarray(clusters.labels, dtype=np.int64), np.flatnonzero(statistics.sizes > 1)
     example: Integers = np.zeros(0, dtype=np.int64)
     if len(several):
         middle = several[np.argsort(statistics.sizes[several], kind="stable")[len(several) // 2]]
-        example = sample.indices[np.flatnonzero(np.asarray(clusters.labels) == middle)]
+        example = sample.indices[np.flatnonzero(assignment == middle)]
     shape = None
     if len(several) and statistics.count > 1:
-        labels = torch.from_numpy(np.asarray(clusters.labels, dtype=np.int64))
+        labels = torch.from_numpy(assignment)
         triplets = cluster_triplets(labels, 2, MOST_TRIPLETS, generator(seed, 0)).numpy()
         shape = shape_in(sample.rows, *triplets.T)
-    return Preview(statistics, shape, example)
+    return Preview(statistics, shape, example, np.where(statistics.sizes[assignment] > 1, assignment, -1))

@@ -63,10 +63,23 @@ def quick_frames(embeddings: Iterable[Array]) -> Array:
     """
     frames: list[Array] = []
     for embedding in embeddings:
-        layout = quick_map(embedding)
-        layout = layout / max(float(np.sqrt((layout ** 2).sum(axis=1).mean())), 1e-12)
-        frames.append(procrustes(layout, frames[-1])(layout).astype(np.float32) if frames else layout)
+        frames.append(next_frame(embedding, frames[-1] if frames else None))
     return np.stack(frames)
+
+
+def next_frame(embedding: Array, previous: Array | None) -> Array:
+    """Lay out an embedding by PCA as the frame after another, as `quick_frames` does.
+
+    Args:
+        embedding: (n, d).
+        previous: The frame before, (n, 2), of the same images; None for the first frame.
+
+    Returns:
+        (n, 2) float32.
+    """
+    layout = quick_map(embedding)
+    layout = layout / max(float(np.sqrt((layout ** 2).sum(axis=1).mean())), 1e-12)
+    return layout if previous is None else procrustes(layout, previous)(layout).astype(np.float32)
 
 
 def place_among_neighbors(embedding: Array, layout: Array, k: int = NEIGHBORS) -> tuple[Array, Array]:

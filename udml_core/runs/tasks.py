@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from udml_core.base import paths
 from udml_core.base.errors import UserError
 from udml_core.base.files import Record, read_record, read_regular, replace_text
+from udml_core.data.dataset import step_name
 from udml_core.runs.engines import Owner, job_of, read_owner
 
 State = Literal["waiting", "running", "done", "failed", "stopped", "interrupted"]
@@ -81,9 +82,9 @@ class Status(BaseModel):
     def seconds_left(self) -> float | None:
         """Remaining seconds of training, or of the phase before or after it.
 
-        None before an estimate is possible.
+        None before an estimate is possible, and during the evaluation, whose steps take unequal times.
         """
-        if self.state != "running":
+        if self.state != "running" or step_name(self.phase) == "evaluation":
             return None
         elapsed = self.heartbeat - self.phase_started
         if self.phase != "training":

@@ -11,6 +11,8 @@ from udml_core.numerics.measures import MAIN_MEASURES
 Evaluation = Mapping[str, Mapping[str, Any]]
 Rank = Literal["above", "between", "below", "baseline", "unknown"]
 MAIN_MEASURE = MAIN_MEASURES[0].key
+SIDES = {-1: "below", 0: "level with", 1: "above"}
+"""The place of a value beside a baseline, by the sign of their difference."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,12 @@ class Standing:
         """Difference to PCA of the same dimension in percentage points."""
         return _difference(self.after, self.pca)
 
+    @property
+    def over_best(self) -> float | None:
+        """Difference to the better of frozen features and PCA in percentage points."""
+        measured = [value for value in (self.frozen, self.pca) if value is not None]
+        return _difference(self.after, max(measured, default=None))
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -52,11 +60,13 @@ class Verdict:
     Attributes:
         rank: Above frozen features and PCA, between them, or below frozen features; `baseline` for the frozen
             features themselves, and `unknown` without a measure.
-        sentence: The rank and the measures in a sentence.
+        sentence: The rank by MAP@R and the place of R@1, with the measures, in a sentence.
+        is_mixed: Whether MAP@R is above the baselines and R@1 below the better one, or the other way round.
     """
 
     rank: Rank
     sentence: str
+    is_mixed: bool = False
 
 
 def standing(evaluation: Evaluation | None, measure: str = MAIN_MEASURE) -> Standing:
@@ -66,7 +76,7 @@ def standing(evaluation: Evaluation | None, measure: str = MAIN_MEASURE) -> Stan
 
 
 def verdict(title: str, evaluation: Evaluation | None, is_frozen: bool = False) -> Verdict:
-    """Judge a run by MAP@R on the test half.
+    """Judge a run by MAP@R on the test half, and say where its R@1 lies.
 
     Values count as equal if they are equal with one decimal, as they are shown.
 
@@ -82,23 +92,27 @@ def verdict(title: str, evaluation: Evaluation | None, is_frozen: bool = False) 
         return Verdict("unknown", f"{title} cannot be judged: {MAIN_MEASURES[0].name} needs class labels.")
     if is_frozen:
         return Verdict("baseline", f"Frozen features are the line to beat: {_percent(of.after)} MAP@R.")
+    rank, place, values = _place(of)
+    nearest = standing(evaluation, "recall@1")
+    beside = nearest.over_best or 0.0
+    return Verdict(rank, f"{title} ended {place}: {values} {MAIN_MEASURES[0].name}{_nearest_words(nearest)}.",
+                   (rank == "above" and beside < 0) or (rank == "below" and beside > 0))
+
+
+def _place(of: Standing) -> tuple[Rank, str, str]:
+    """Return the rank of a measure, its place among the baselines in words, and the values that are compared."""
     values = f"{_percent(of.after)} against {_percent(of.frozen)}"
     to_frozen = _sign(of.over_frozen)
     if to_frozen < 0:
-        return Verdict("below", f"{title} ended below frozen features: {values} MAP@R{_contrast(evaluation, -1)}.")
-    if of.pca is None or of.over_pca is None:
-        word = "level with" if to_frozen == 0 else "above"
-        return Verdict("above" if to_frozen else "between", f"{title} ended {word} frozen features: {values} MAP@R"
-                                                            f"{_contrast(evaluation, to_frozen)}.")
+        return "below", "below frozen features", values
+    if of.pca is None:
+        return "above" if to_frozen else "between", f"{SIDES[to_frozen]} frozen features", values
     values += f" and {_percent(of.pca)}"
     to_pca = _sign(of.over_pca)
     if to_frozen > 0 and to_pca > 0:
-        return Verdict("above", f"{title} ended above frozen features and PCA of the same dimension: {values} MAP@R"
-                                f"{_contrast(evaluation, 1)}.")
-    words = {-1: "below", 0: "level with", 1: "above"}
+        return "above", "above frozen features and PCA of the same dimension", values
     joint = "and" if to_frozen == to_pca else "but"
-    return Verdict("between", f"{title} ended {words[to_frozen]} frozen features {joint} {words[to_pca]} PCA of the "
-                              f"same dimension: {values} MAP@R{_contrast(evaluation, to_frozen)}.")
+    return "between", (f"{SIDES[to_frozen]} frozen features {joint} {SIDES[to_pca]} PCA of the same dimension"), values
 
 
 def best_runs(measured: Iterable[tuple[str, object, float | None]]) -> set[str]:
@@ -116,14 +130,18 @@ def best_runs(measured: Iterable[tuple[str, object, float | None]]) -> set[str]:
             for value, run_id in rivals if value == max(rivals)[0]}
 
 
-def _contrast(evaluation: Evaluation, to_frozen: int) -> str:
-    """Return the words for an R@1 on the other side of frozen features than MAP@R."""
-    recall = standing(evaluation, "recall@1")
-    side = _sign(recall.over_frozen)
-    if recall.after is None or recall.frozen is None or side * to_frozen >= 0:
+def _nearest_words(of: Standing) -> str:
+    """Return where R@1 lies among the baselines, because it may contradict MAP@R; empty if it was not measured."""
+    if of.after is None or of.frozen is None:
         return ""
-    word = "above" if side > 0 else "below"
-    return f"; its R@1 is {word}, {_percent(recall.after)} against {_percent(recall.frozen)}"
+    values = f"{_percent(of.after)} against {_percent(of.frozen)}"
+    to_frozen = _sign(of.over_frozen)
+    if of.pca is None:
+        return f"; its R@1 is {SIDES[to_frozen]} frozen features, {values}"
+    to_pca = _sign(of.over_pca)
+    place = (f"{SIDES[to_frozen]} both" if to_frozen == to_pca else
+             f"{SIDES[to_frozen]} frozen features but {SIDES[to_pca]} PCA")
+    return f"; its R@1 is {place}, {values} and {_percent(of.pca)}"
 
 
 def _difference(value: float | None, other: float | None) -> float | None:
@@ -135,5 +153,5 @@ def _sign(difference: float | None) -> int:
     return 0 if not difference else 1 if difference > 0 else -1
 
 
-def _percent(value: float) -> str:
-    return f"{value:.1f} %"
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f} %"

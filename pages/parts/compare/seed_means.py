@@ -170,15 +170,19 @@ def _unequal(runs: Sequence[Run]) -> str:
     return unequal_words(supervision, [dimension for run in runs if (dimension := dimension_of(run)) is not None])
 
 
-def show_measures(runs: Sequence[Run]) -> None:
+def show_measures(runs: Sequence[Run], is_quick: bool = False) -> None:
     """Show the verdict, and the measures of all runs; a star marks the highest MAP@R.
 
     Runs without labels have the verdict of their second opinions instead.
+
+    Args:
+        runs: Finished runs.
+        is_quick: Whether the interval of the gap is left out, which searches with every test image.
     """
     named, equal = repetitions(runs), equal_runs(runs)
     positions = [[runs.index(run) for run in members] for members in named.values()]
     if any(has_labels(run.evaluation()) for run in runs):
-        _show_labeled(runs, named, equal, positions)
+        _show_labeled(runs, named, equal, positions, is_quick)
     else:
         show_opinions(named, positions)
     if repeated := [names for names in equal if len(names) > 1]:
@@ -192,13 +196,14 @@ def show_measures(runs: Sequence[Run]) -> None:
 
 
 def _show_labeled(runs: Sequence[Run], named: Mapping[str, Sequence[Run]], equal: Sequence[Sequence[str]],
-                  positions: Sequence[Sequence[int]]) -> None:
+                  positions: Sequence[Sequence[int]], is_quick: bool) -> None:
     """Show the verdict from labels and the table of measures."""
     table = measure_table(runs)
     if share_images(runs) and len(equal) > 1:
         judged, nearest = ({name: [standing(run.evaluation(), measure) for run in members]
                             for name, members in named.items()} for measure in TITLES)
-        words, certainty = verdict_words(judged, nearest, lambda best, second: gap_interval(named[best], named[second]))
+        words, certainty = verdict_words(judged, nearest, lambda best, second: (
+            None if is_quick else gap_interval(named[best], named[second])))
         if words:
             st.markdown(f":material/emoji_events: {words}")
             if cautions := " ".join(filter(None, [_unequal(runs), certainty])):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.base.declaration import Described, describe
 from udml_core.methods import Method
@@ -20,8 +21,9 @@ MOST_SLIDER_STEPS = 4096
 
 
 def method_form(method: type[Method], key: str, first: Mapping[str, Any] | None = None,
-                values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Show a widget for every hyper-parameter, three in a row.
+                values: Mapping[str, Any] | None = None, most: int | None = None, in_row: int = FIELDS_IN_ROW
+                ) -> dict[str, Any]:
+    """Show a widget for every hyper-parameter.
 
     The fields that matter most are shown; the others are in an expander.
 
@@ -30,6 +32,8 @@ def method_form(method: type[Method], key: str, first: Mapping[str, Any] | None 
         key: Prefix of the widgets' keys.
         first: Values that replace the defaults, such as a preset's.
         values: Values that the widgets begin with in place of these.
+        most: Largest number of fields outside the expander; all that matter most if None.
+        in_row: Number of widgets in a row.
 
     Returns:
         The values that differ from `first` and the defaults.
@@ -40,28 +44,35 @@ def method_form(method: type[Method], key: str, first: Mapping[str, Any] | None 
     if not fields:
         st.caption("This method has no hyper-parameters.")
     main, others = method.form_fields()
-    chosen = _fields_in_rows([fields[name] for name in main], key, begin)
+    shown = main if most is None or len(main) + len(others) <= most + 1 else main[:most]  # no expander for one field
+    others = [name for name in (*main, *others) if name not in shown]
+    chosen = _fields_in_rows([fields[name] for name in shown], key, begin, in_row)
     if others:
         changed = sum(begin[name] != defaults[name] for name in others)
         with st.expander(f"More settings: {len(others)}" + (f", {changed} changed" if changed else ""),
                          icon=":material/tune:"):
-            chosen |= _fields_in_rows([fields[name] for name in others], key, begin)
+            chosen |= _fields_in_rows([fields[name] for name in others], key, begin, in_row)
     return {name: chosen[name] for name in fields if chosen[name] != defaults[name]}
 
 
-def _fields_in_rows(fields: list[Described], key: str, begin: Mapping[str, Any]) -> dict[str, Any]:
+def _fields_in_rows(fields: list[Described], key: str, begin: Mapping[str, Any], in_row: int) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for start in range(0, len(fields), FIELDS_IN_ROW):
-        row = fields[start : start + FIELDS_IN_ROW]
-        for column, field in zip(st.columns(FIELDS_IN_ROW, gap="medium"), row, strict=False):
-            with column:
+    for start in range(0, len(fields), in_row):
+        row = fields[start : start + in_row]
+        for place, field in zip(_places(in_row, "medium"), row, strict=False):
+            with place:
                 values[field.name] = field_widget(field, f"{key}-{field.name}", begin=begin)
     return values
 
 
+def _places(count: int, gap: Literal["medium", "large"]) -> list[DeltaGenerator]:
+    """Return places beside each other; a single one is the current place, as wide as it is."""
+    return [st.container()] if count == 1 else list(st.columns(count, gap=gap))
+
+
 def option_form(options: type[RunRequest], names: Iterable[str], choices: Mapping[str, tuple[Any, ...]] | None = None,
-                first: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Show a widget for each named option, two in a row.
+                first: Mapping[str, Any] | None = None, in_row: int = 2) -> dict[str, Any]:
+    """Show a widget for each named option.
 
     The address holds the values that differ from `first` and the defaults, under the names of the options.
 
@@ -70,13 +81,14 @@ def option_form(options: type[RunRequest], names: Iterable[str], choices: Mappin
         names: The options to show, in this order.
         choices: Options whose choices are restricted here.
         first: Values that replace the defaults.
+        in_row: Number of widgets in a row.
     """
     by_name = {field.name: field for field in describe(options)}
     stated = read_options(st.query_params.to_dict(), options)
     values: dict[str, Any] = {}
     columns: list[Any] = []
     for name in names:
-        columns = columns or list(st.columns(2, gap="large"))
+        columns = columns or _places(in_row, "large")
         default = (first or {}).get(name, by_name[name].default)
         with columns.pop(0):
             values[name] = field_widget(by_name[name], option_key(name, first or {}), choices=(choices or {}).get(name),

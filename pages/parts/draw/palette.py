@@ -63,6 +63,14 @@ def signed(value: float, digits: int = 1) -> str:
     return f"{'+' if value > 0 else '−' if value < 0 else ''}{abs(value):.{digits}f}"
 
 
+def change_mark(value: float | None) -> str:
+    """Format a difference with a sign that needs no color, such as ▼ 14.2; a dash if there is none."""
+    if value is None or value != value:
+        return "–"
+    value = round(value, 1)
+    return f"{'▲' if value > 0 else '▼' if value < 0 else '='} {abs(value):.1f}"
+
+
 def change_style(change: float, digits: int = 1, lower_is_better: bool = False) -> dict[str, Any]:
     """Return the color and arrow of a change in `st.metric`, which knows no minus sign but the hyphen."""
     change = round(change, digits)

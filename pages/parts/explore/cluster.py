@@ -17,7 +17,7 @@ from ..draw.gallery import tile_of
 from ..draw.palette import percent
 from ..draw.slider import field_slider
 from ..maps.coloring import ascent_settings
-from .workbench import DeepLink, Workbench, explain, link, say_stand_in
+from .workbench import DeepLink, Workbench, explain, in_address, link, say_stand_in
 
 MOST = 60
 
@@ -71,5 +71,4 @@ def show_cluster(bench: Workbench) -> DeepLink:
                 if len(rows) <= MOST else
                 f"The mode, the image where the ascent ends, and the {MOST - 1} images nearest to the center.")
                + ("" if dataset.labels is None else " Purity is the share of the most frequent class."))
-    moved = {"epsilon": st.query_params["epsilon"]} if "epsilon" in st.query_params else {}
-    return link("clusters", bench, picked=shown, cluster=shown, **moved)
+    return link("clusters", bench, picked=shown, cluster=shown, **in_address("epsilon"))

@@ -16,13 +16,14 @@ from udml_core.runs import Run
 
 from ..draw.gallery import Mark, tile_of
 from ..draw.palette import color_legend, percent
+from ..draw.slider import field_slider
 from ..labels.graph_view import SOURCES, GraphView, load_view
 from ..shell.address import choice_from_address
 from ..shell.cached import dataset_of
 from ..shell.label_graph import assigned_now, training_labels
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import hyperparameters
-from .workbench import DeepLink, Workbench, explain, link, say_stand_in
+from .workbench import DeepLink, Workbench, explain, in_address, link, say_stand_in
 
 MOST = 10
 
@@ -33,6 +34,16 @@ def label_graphs(bench: Workbench) -> list[str]:
                  "told": training_labels(bench.run, bench.dataset) is not None,
                  "given": bool(assigned_now(bench.dataset))}
     return [source for source, is_available in available.items() if is_available]
+
+
+def run_gamma(run: Run) -> float:
+    """Return γ of a run that spreads labels, else SSDML's default."""
+    return float(hyperparameters(run).get("gamma", describe_field(SSDML, "gamma").default))
+
+
+def pick_gamma(run: Run) -> float:
+    """Show the slider of γ, and return its value."""
+    return field_slider(describe_field(SSDML, "gamma"), "explore-gamma", run_gamma(run), "how far a label reaches")
 
 
 def show_labels(bench: Workbench) -> DeepLink:
@@ -50,8 +61,7 @@ def show_labels(bench: Workbench) -> DeepLink:
     shown = bench.nearest_of(view.graph.images)
     view = replace(view, row=view.graph.row_of(shown) or 0)
     say_stand_in(bench, shown, "in this graph of the training half")
-    gamma = float(hyperparameters(bench.run).get("gamma", describe_field(SSDML, "gamma").default)
-                  if source == "training" else describe_field(SSDML, "gamma").default)
+    gamma = run_gamma(bench.run) if bench.gamma is None else bench.gamma
     ends = label_sources(view.graph.neighbors, view.graph.codes, view.row, gamma)
     _show_ends(view, ends)
     if len(ends.rows):
@@ -62,7 +72,7 @@ def show_labels(bench: Workbench) -> DeepLink:
         st.caption(f"{SOURCES[source]}, γ = {gamma:g}. Badge: the share of random walks from the image that end at "
                    "this label.")
     _show_affinities(bench, view)
-    return link("affinity", bench, picked=shown, source=source)
+    return link("affinity", bench, picked=shown, source=source, **in_address("gamma"))
 
 
 @st.cache_resource(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)

@@ -38,12 +38,13 @@ def follow_clicks(choice: MapChoice) -> bool:
                 and follow_click(SECOND, visible_images(choice.other.projection.indices, choice.hidden))])
 
 
-def draw_maps(bench: Workbench, choice: MapChoice) -> None:
+def draw_maps(bench: Workbench, choice: MapChoice, ends: Array | None = None) -> None:
     """Draw the map or grid, and the second map beside it, with the current image marked.
 
     Args:
         bench: The workbench.
         choice: What the toolbar chose.
+        ends: Data set indices of the images that lines join with the current image; its neighbors if None.
     """
     layout, shown, other = choice.layout, choice.shown, choice.other
     grid = layout.grid(bench.run, choice.frame)
@@ -53,7 +54,7 @@ def draw_maps(bench: Workbench, choice: MapChoice) -> None:
     places = [st.container()] if other is None else st.columns(2, gap="small")
     with places[0]:
         show_map(shown, choice.color, f"{layout.title}, {bench.frame_words}", KEY, choice.hidden,
-                 layout=layout.draw(shown), grid=grid, current=bench.focus, most=LINES, legend_below=True,
+                 layout=layout.draw(shown), grid=grid, current=bench.focus, ends=ends, most=LINES, legend_below=True,
                  placed=[] if grid is not None else placed_images(shown), linked=other is not None)
     if other is not None:
         colors = colorings(other)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import streamlit as st
 
+from udml_core.base.arrays import Array
 from udml_core.base.declaration import describe_field
 from udml_core.exploration import neighborhoods as views
 from udml_core.methods.plm import PLM
 from udml_core.runs import Run
 from udml_core.runs.search import Which, epoch_of, frame_words, trained_name
 
+from ..draw.slider import field_slider
+from ..neighborhoods.geometry import NOTES
+from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import hyperparameters
-from .workbench import DeepLink, Workbench, explain, link
+from .workbench import DeepLink, Workbench, explain, in_address, link
 
 FIELDS = ("candidates", "flat", "threshold", "n_alpha", "n_beta", "admission", "through")
 
@@ -23,15 +29,47 @@ def run_geometry(run: Run) -> views.Geometry:
     return views.Geometry(**{name: own.get(name, describe_field(PLM, name).default) for name in FIELDS})
 
 
+def pick_geometry(run: Run) -> views.Geometry:
+    """Show the sliders of k and T; return the run's geometry with their values."""
+    geometry = run_geometry(run)
+    values = {}
+    for column, name in zip(st.columns(2), ("candidates", "threshold"), strict=True):
+        with column:
+            values[name] = field_slider(describe_field(PLM, name), f"explore-{name}", getattr(geometry, name),
+                                        NOTES[name])
+    return replace(geometry, candidates=int(values["candidates"]), threshold=values["threshold"])
+
+
+def members_of(bench: Workbench) -> Array:
+    """Return the data set indices of the members of the current image's linear neighborhood."""
+    geometry, around = _around(bench)
+    hoods = around.neighborhoods(geometry)
+    return hoods.neighbors[0][hoods.members[0]]
+
+
+def _around(bench: Workbench) -> tuple[views.Geometry, views.Surroundings]:
+    """Return the geometry, and the current image with its nearest images, each with its candidates."""
+    geometry = bench.geometry or run_geometry(bench.run)
+    around = _surroundings(bench.run, _which(bench), bench.focus, geometry.candidates)
+    return geometry.within(around.candidates.shape[1], around.points.shape[1]), around
+
+
+@st.cache_resource(max_entries=32, show_spinner=False, hash_funcs=RUN_HASH)
+def _surroundings(run: Run, which: Which, image: int, count: int) -> views.Surroundings:
+    embedding = run.embeddings(which)
+    rows = np.append(image, views.nearest_rows(embedding, image, count))
+    return views.surroundings(embedding, rows, count)
+
+
+def _which(bench: Workbench) -> Which:
+    return "initial" if trained_name(bench.run, bench.frame) == "initial" else "final"
+
+
 def show_neighborhood(bench: Workbench) -> DeepLink:
     """Show the members of the linear neighborhood with their similarity s, and the rejected candidates."""
-    shown = trained_name(bench.run, bench.frame)
-    which: Which = "initial" if shown == "initial" else "final"
-    embedding, geometry = bench.run.embeddings(which), run_geometry(bench.run)
-    rows = np.append(bench.focus, views.nearest_rows(embedding, bench.focus, geometry.candidates))
-    around = views.surroundings(embedding, rows, geometry.candidates)
-    geometry = geometry.within(around.candidates.shape[1], around.points.shape[1])
-    hoods = around.neighborhoods(geometry)
+    which = _which(bench)
+    geometry, around = _around(bench)
+    rows, hoods = around.rows, around.neighborhoods(geometry)
     similar = dict(zip(rows.tolist(), views.similarities(around, hoods, geometry).tolist(), strict=True))
     candidates, admitted = hoods.neighbors[0].tolist(), hoods.members[0].tolist()
     explain("A linear neighborhood holds the neighbors near one line or plane through the image.",
@@ -45,8 +83,9 @@ def show_neighborhood(bench: Workbench) -> DeepLink:
             st.markdown(f"**{word}: {len(images)}** of {len(candidates)} candidates, {frame_words(which)}")
             bench.tiles([bench.tile(index, f"s {similar[index]:.3f}" if index in similar else "") for index in images],
                         f"{word} of the linear neighborhood", f"neighborhood-{word.lower()}")
-    if epoch_of(shown) is not None:
+    if epoch_of(trained_name(bench.run, bench.frame)) is not None:
         st.caption("Linear neighborhoods are shown before and after training, not at single epochs.")
     used = "" if bench.run.spec().method == PLM.card.name else " Only the method PLM trains with s; this run did not."
     st.caption(f"Badge: the similarity s, high along this line or plane, low across it.{used}")
-    return link("neighborhoods", bench, picked=bench.focus, **({"embedding": which} if which == "initial" else {}))
+    return link("neighborhoods", bench, picked=bench.focus, **({"embedding": which} if which == "initial" else {}),
+                **in_address("candidates", "threshold"))

@@ -102,9 +102,10 @@ PANELS = {
 }
 
 
-def shows_clusters() -> bool:
-    """Return whether the panel of clusters is open, whose ε colors the map."""
-    return st.session_state.get(KEY, st.query_params.get("panel", FIRST)) == "cluster"
+def open_panel(bench: Workbench) -> str:
+    """Return the name of the open panel before it is drawn, the first if the run does not offer the chosen one."""
+    name: str = st.session_state.get(KEY, st.query_params.get("panel", FIRST))
+    return name if name in PANELS and PANELS[name].is_offered(bench) else FIRST
 
 
 def pick_panel(bench: Workbench, selected: Selection, clicked_map: bool) -> Panel:

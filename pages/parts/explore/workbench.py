@@ -14,6 +14,7 @@ from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.splits import Split
 from udml_core.exploration.focus import stand_in
+from udml_core.exploration.neighborhoods import Geometry
 from udml_core.numerics.explanations import Explanation
 from udml_core.runs import Run
 from udml_core.runs.search import epoch_of, frame_words
@@ -42,6 +43,8 @@ class Workbench:
         focus: Data set index of the current image.
         frame: The embedding that the map shows: "initial", "final", "frozen", a refinement or an epoch's number.
         clustering: The clusters that color the map; None if it has other colors.
+        geometry: The geometry of linear neighborhoods; the run's if None.
+        gamma: γ of the walks that spread labels; the run's if None.
     """
 
     run: Run
@@ -49,6 +52,8 @@ class Workbench:
     focus: int
     frame: str
     clustering: Clustering | None = None
+    geometry: Geometry | None = None
+    gamma: float | None = None
 
     @cached_property
     def split(self) -> Split:
@@ -184,6 +189,11 @@ def link(page: str, bench: Workbench, **parameters: Any) -> DeepLink:
         parameters: Further address parameters.
     """
     return DeepLink(page, {"run": bench.run.id, **{name: str(value) for name, value in parameters.items()}})
+
+
+def in_address(*names: str) -> dict[str, str]:
+    """Return the parameters that the address holds, of some names: settings that a deep page shares."""
+    return {name: st.query_params[name] for name in names if name in st.query_params}
 
 
 def show_link(target: DeepLink) -> None:

@@ -59,16 +59,19 @@ class Ring:
     ends: Sequence[int] | Array = ()
 
 
-def current_ring(layout: Layout, image: int | None, most: int | None = None) -> list[Ring]:
-    """Return the ring around the current image, joined with its nearest neighbors.
+def current_ring(layout: Layout, image: int | None, most: int | None = None, ends: Array | None = None) -> list[Ring]:
+    """Return the ring around the current image, joined with its nearest neighbors or other images.
 
     Args:
         layout: The positions of all points of the map.
         image: Data set index of the current image; None or −1 for none.
         most: Largest number of neighbors; all if None.
+        ends: Data set indices of the images that lines join with it; its neighbors if None.
     """
     if image is None or image not in layout.indices:
         return []
+    if ends is not None:
+        return [Ring(image, "current", ends)]
     if layout.neighbors is None:
         return [Ring(image, "current")]
     row = int(rows_of(layout.indices, np.array([image]))[0])
@@ -77,7 +80,7 @@ def current_ring(layout: Layout, image: int | None, most: int | None = None) -> 
 
 def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: str, *, marks: Sequence[Ring] = (),
              hidden: Array = NONE, segments: Array | None = None, placed: Sequence[Mapping[str, Any]] = (),
-             height: int = 560, linked: bool = False, images: bool = True, grid: ImageGrid | None = None,
+             height: int | str = 560, linked: bool = False, images: bool = True, grid: ImageGrid | None = None,
              legend_below: bool = False) -> int | None:
     """Draw a map or an image grid with the data set's selection.
 
@@ -94,7 +97,7 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
         hidden: Data set indices of the images that are not drawn.
         segments: Pairs of rows to join by a line, (s, 2), such as an ascent forest.
         placed: {at: [x, y], word} for new images, which are not points.
-        height: Height in pixels.
+        height: Height in pixels, or a CSS length.
         linked: Whether another map on the page shows the same selection.
         images: Whether the points have images to show.
         grid: The image grid to draw; `layout` must then come from `grid_layout`.
@@ -120,8 +123,9 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
 
 
 def show_map(shown: MapFrame, color: Color, title: str, key: str, hidden: Array, *, layout: Layout | None = None,
-             grid: ImageGrid | None = None, current: int | None = None, most: int | None = None,
-             placed: Sequence[Mapping[str, Any]] = (), linked: bool = False, legend_below: bool = False) -> int | None:
+             grid: ImageGrid | None = None, current: int | None = None, ends: Array | None = None,
+             most: int | None = None, placed: Sequence[Mapping[str, Any]] = (), linked: bool = False,
+             legend_below: bool = False) -> int | None:
     """Draw a map of a run or the grid of it, with the current image marked.
 
     Args:
@@ -133,6 +137,7 @@ def show_map(shown: MapFrame, color: Color, title: str, key: str, hidden: Array,
         layout: The points to draw; by default the map's own.
         grid: The map's grid, which is drawn in place of the map.
         current: Data set index of the current image.
+        ends: Data set indices of the images that lines join with it; its neighbors if None.
         most: Largest number of neighbors that lines join with the current image; all if None.
         placed: New images; see `draw_map`.
         linked: Whether another map on the page shows the same selection.
@@ -146,7 +151,7 @@ def show_map(shown: MapFrame, color: Color, title: str, key: str, hidden: Array,
         layout, color = grid_layout(grid, f"grid of {layout.name} {shown.name}"), grid_color(grid, shown, color)
     count = len(visible_images(layout.indices, hidden))
     return draw_map(shown.dataset, layout, color, f"{title}, {count:,} images", key, hidden=hidden, grid=grid,
-                    marks=current_ring(layout, current, most), placed=placed, linked=linked, height=HEIGHT,
+                    marks=current_ring(layout, current, most, ends), placed=placed, linked=linked, height=HEIGHT,
                     legend_below=legend_below)
 
 

@@ -24,14 +24,19 @@ def has_few_labels(run: Run, dataset: Dataset) -> bool:
     return bool(assigned_now(dataset)) or training_labels(run, dataset) is not None
 
 
-def spread_color(shown: MapFrame) -> Color:
+def spread_color(shown: MapFrame, gamma: float | None = None) -> Color:
     """Color by the class that spreads to each image on the graph of the run's final embedding.
 
     Assigned labels spread; without them, the labels that the method received.
+
+    Args:
+        shown: The map.
+        gamma: Probability that a walk goes on; SSDML's default if None.
     """
+    gamma = float(describe_field(SSDML, "gamma").default) if gamma is None else gamma
     images, _ = graph_of_run(shown.run)
     codes, names = _labels(shown.run, shown.dataset, images)
-    ends = ends_of(shown.run, codes, len(names), float(describe_field(SSDML, "gamma").default))
+    ends = ends_of(shown.run, codes, len(names), gamma)
     rows = rows_of(images, shown.projection.indices)
     return Color(SPREAD, np.where(rows >= 0, ends.best[rows], -1), names or ("no class yet",),
                  none="not reached")

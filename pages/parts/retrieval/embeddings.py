@@ -22,8 +22,6 @@ from ..shell.run_status import run_titles
 
 MOST = 4
 SEPARATOR = "~"
-TOOLBAR_WIDTH = 480
-"""Width of the choice in pixels: two embeddings can be read without scrolling."""
 MAIN = (FROZEN, "initial", "final")
 COLORS = {FROZEN: BEFORE, "initial": BEFORE}
 
@@ -60,7 +58,7 @@ def choose_embeddings(retrieval: Retrieval) -> list[Column]:
     chosen = st.multiselect(
         "Embeddings side by side", list(titles), _chosen_in_address(retrieval, titles), key=key, max_selections=MOST,
         format_func=titles.__getitem__, placeholder="Choose embeddings to compare", label_visibility="collapsed",
-        width=TOOLBAR_WIDTH, on_change=lambda: _write_chosen(retrieval, st.session_state[key]))
+        on_change=lambda: _write_chosen(retrieval, st.session_state[key]))
     return [_column(retrieval, name, titles[name]) for name in chosen]
 
 

@@ -22,7 +22,7 @@ from ..shell.user_errors import show_user_errors
 
 Side = Literal["add", "subtract"]
 BOX = """<div class="box" tabindex="0" role="group" aria-label="Add your own images">
-<button type="button">Choose images</button><span>or drop them here, or paste an image with Ctrl+V</span>
+<button type="button">Choose images</button><span>or drop, or paste (Ctrl+V)</span>
 <input type="file" accept="image/*" multiple tabindex="-1" aria-label="Your own images">
 <span role="status" aria-live="polite"></span></div>
 """

@@ -26,7 +26,7 @@ SIGNS: dict[Side, str] = {"add": "+", "subtract": "−"}
 OTHER: dict[Side, Side] = {"add": "subtract", "subtract": "add"}
 MOST = 24
 """Most images of a query."""
-MOST_SHOWN, QUERY_SIDE = 6, 84
+MOST_SHOWN, QUERY_SIDE = 6, 72
 """Most images of a query that are drawn beside its name, and the width in pixels of a single one."""
 
 

@@ -10,7 +10,7 @@ import streamlit as st
 
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
-from udml_core.runs.search import DISTANCE, Hit, Query, Retrieval, epoch_words
+from udml_core.runs.search import DISTANCE, RECIPE, Hit, Query, Retrieval, epoch_words
 from udml_core.runs.search.same import Threshold
 from udml_core.work.exporting import embeddings_file, images_file, model_archive
 
@@ -32,7 +32,7 @@ SIDE, CELL = 88, 160
 
 MOST_WIDE = 2
 """Most columns whose heading fits in one line."""
-HEADING_STYLE = """<style>@media (min-width: 641px) { [class*="st-key-heading-"] p {
+HEADING_STYLE = """<style>@media (min-width: 1280px) { [class*="st-key-heading-"] p {
 white-space: nowrap; overflow: hidden; text-overflow: ellipsis; } }</style>"""
 
 
@@ -80,13 +80,13 @@ def _rank(column: Column, query: PageQuery, search_filter: Filter) -> SearchResu
     mask = retrieval.searched(name, gallery, allowed)
     pool = among(int(mask.sum()), retrieval.split, len(mask))
     try:
-        hits = retrieval.search(_query_in(column, query), search_filter.k, name, gallery, allowed)
+        hits = retrieval.search(query_in(column, query), search_filter.k, name, gallery, allowed)
         return SearchResult(column, hits, pool, searched, threshold=known_threshold(retrieval, name))
     except UserError as error:
         return SearchResult(column, [], pool, searched, str(error))
 
 
-def _query_in(column: Column, query: PageQuery) -> Query:
+def query_in(column: Column, query: PageQuery) -> Query:
     """Build the query of the search in a column's embedding.
 
     Raises:
@@ -111,13 +111,38 @@ def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pic
     separator = " · " if len(rankings) <= MOST_WIDE else "  \n"
     for place, ranking in zip(st.columns(len(rankings), gap="medium"), rankings, strict=True):
         with place:
-            _show_ranking(retrieval, ranking, separator, on_pick)
+            _show_ranking(retrieval, ranking, separator, on_pick, _effect(ranking, rankings))
     is_dimmed = any(ranking.end and ranking.end < len(ranking.hits) for ranking in rankings)
     color_legend("query", *(HITS if _are_judged(rankings) else ()), *(["beyond"] if is_dimmed else ()))
     st.caption(_explain(rankings))
 
 
-def _show_ranking(retrieval: Retrieval, ranking: SearchResult, separator: str, on_pick: Callable[[int], None]) -> None:
+def _effect(ranking: SearchResult, rankings: Sequence[SearchResult]) -> str:
+    """Return what a refinement at once changes among the results after training; empty for other embeddings."""
+    before = next((other.hits for other in rankings if other.column.name == "final"), [])
+    is_refined = ranking.column.frame.name.startswith(RECIPE)
+    return effect_words(before, ranking.hits) if is_refined and before and ranking.hits else ""
+
+
+def effect_words(before: Sequence[Hit], after: Sequence[Hit]) -> str:
+    """Say how the results of a refinement differ from the results after training, for the same query and images.
+
+    Args:
+        before: The results after training.
+        after: The results after a refinement.
+    """
+    new = len({hit.index for hit in after} - {hit.index for hit in before})
+    images = f"{new} of {len(after)} results are new" if new else "The same images"
+    if all(hit.correct is None for hit in after):
+        return images
+    gain = sum(bool(hit.correct) for hit in after) - sum(bool(hit.correct) for hit in before)
+    if not gain:
+        return f"{images}, as many hits as after training"
+    return f"{images}, {abs(gain)} {'more' if gain > 0 else 'fewer'} hit{'s' * (abs(gain) > 1)} than after training"
+
+
+def _show_ranking(retrieval: Retrieval, ranking: SearchResult, separator: str, on_pick: Callable[[int], None],
+                  effect: str) -> None:
     column, hits = ranking.column, ranking.hits
     known = [hit.correct for hit in hits if hit.correct is not None]
     score = f"{separator}{sum(known)} of {len(known)} hits {ranking.pool}" if known else ""
@@ -136,7 +161,7 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, separator: str, o
                 f"retrieval-{column.name}", side=SIDE, cell=CELL, on_pick=on_pick, end=ranking.end)
         end = "" if ranking.threshold is None else f" {ranking.end} of {len(hits)} count as the same: " \
                                                    f"{ranking.threshold.short}."
-        st.caption(f"Rank · {ranking.measure}.{end}")
+        st.caption(f"{f'**{effect}.** ' if effect else ''}Rank · {ranking.measure}.{end}")
     # The heading names the images already if they are all images.
     if not known or retrieval.dataset.is_large or not ranking.pool.startswith("among all "):
         st.caption(ranking.searched)

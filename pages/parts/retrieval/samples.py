@@ -1,4 +1,4 @@
-"""Queries to start from: a strip of interesting images, and buttons for the next, the previous and a random one."""
+"""Queries to start from: interesting images, failures or images that a text finds, and buttons that step through."""
 
 from __future__ import annotations
 
@@ -7,14 +7,22 @@ import random
 import numpy as np
 import streamlit as st
 
+from udml_core.base.errors import counted
+from udml_core.exploration.browsing import find_image, find_images
+from udml_core.exploration.failures import failed_rows
 from udml_core.runs.search import Retrieval
 
 from ..draw.gallery import gallery, tile_of
+from ..shell.address import write_address
+from ..shell.cached import progress_bar
 from ..shell.focus import suggest_image
-from ..shell.interesting import ANY_CLASS, Strip, interesting_queries
+from ..shell.interesting import ANY_CLASS, MOST, Strip, interesting_queries
+from ..shell.run_status import escaped
 from .query import Mode, PageQuery, current_query, set_query
 
-CLASS_KEY = "sample-class"
+CLASS_KEY, TEXT = "sample-class", "query-text"
+FAILURES, FAILURES_KEY = "failures", "only-failures"
+"""The parameter in the address, and the key of the switch."""
 
 
 def queries_of_class(retrieval: Retrieval) -> Strip:
@@ -25,6 +33,66 @@ def queries_of_class(retrieval: Retrieval) -> Strip:
     strip = interesting_queries(retrieval.run, int(st.session_state.get(class_key(retrieval), ANY_CLASS)))
     seen = set(retrieval.split.train.tolist())
     return sorted(strip, key=lambda query: query[0] in seen)
+
+
+def chosen_queries(retrieval: Retrieval) -> Strip:
+    """Return the queries of the strip: images that a text finds, else failures if they are wanted, else samples."""
+    if text := st.session_state.get(TEXT, "").strip():
+        return [(index, "") for index in found_images(retrieval, text)[:MOST]]
+    if are_failures_wanted(retrieval):
+        if failures := failed_queries(retrieval):
+            return failures
+        st.toast("There are no failures: the nearest image of every test image has its class.",
+                 icon=":material/celebration:")
+    return queries_of_class(retrieval)
+
+
+def found_images(retrieval: Retrieval, text: str) -> list[int]:
+    """Return the images whose file name contains a text; without any, the first image of a class of this name."""
+    images: list[int] = find_images(retrieval.dataset, None, text).tolist()
+    if images:
+        return images
+    first = find_image(retrieval.dataset, text)
+    return [] if first is None else [first]
+
+
+def failed_queries(retrieval: Retrieval) -> Strip:
+    """Return test images whose nearest test image after training has another class, which is their badge.
+
+    The queries of frequent pairs of classes come first; the class that the user chose restricts them.
+    """
+    with progress_bar() as report:
+        atlas = retrieval.atlas("final", report)
+    label = int(st.session_state.get(class_key(retrieval), ANY_CLASS))
+    names, rows = retrieval.dataset.class_names, failed_rows(atlas, None if label == ANY_CLASS else label)
+    return [(int(atlas.queries[row]), f"→ {names[atlas.nearest_classes[row]]}") for row in rows[:MOST].tolist()]
+
+
+def are_failures_wanted(retrieval: Retrieval) -> bool:
+    """Return whether the strip shows failures only; images without classes have none."""
+    return retrieval.dataset.labels is not None and st.query_params.get(FAILURES) == "1"
+
+
+def find_by_text(retrieval: Retrieval) -> None:
+    """Show the box that finds images by their file name; the first one becomes the query, the others the strip."""
+    st.text_input("Find an image by its file name", key=TEXT, on_change=_take_first, args=(retrieval,),
+                  placeholder="Find by file name", label_visibility="collapsed")
+    if (text := st.session_state.get(TEXT, "").strip()) and not (found := found_images(retrieval, text)):
+        st.caption(f"No file name contains \u201c{escaped(text[:60])}\u201d.")
+    elif text:
+        st.caption(f"{counted(len(found), 'image')} found" + (f", {MOST} shown" if len(found) > MOST else ""))
+
+
+def _take_first(retrieval: Retrieval) -> None:
+    if found := found_images(retrieval, st.session_state[TEXT]):
+        set_query(PageQuery((found[0],)))
+
+
+def _switch_failures() -> None:
+    """Show failures only, or all sample queries again; the first image of the strip becomes the query."""
+    write_address(FAILURES, "1" if st.session_state[FAILURES_KEY] else "")
+    st.session_state[TEXT] = ""
+    set_query(PageQuery())
 
 
 def class_key(retrieval: Retrieval) -> str:
@@ -62,15 +130,21 @@ def show_steps(retrieval: Retrieval, query: PageQuery, strip: Strip) -> None:
     images = [image for image, _ in strip]
     here = images.index(query.single) if query.single in images else None
     backward, forward = (-1, 0) if here is None else (here - 1, here + 1)
-    with st.container(horizontal=True, gap="xsmall"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         st.button("Previous", icon=":material/chevron_left:", key="query-previous", shortcut="P", disabled=not images,
                   on_click=_show, args=(images, backward), help="Previous query of the strip.")
         st.button("Random", icon=":material/casino:", key="query-random", shortcut="X",
                   on_click=_show_random, args=(retrieval,), help="A random test image.")
         st.button("Next", icon=":material/chevron_right:", key="query-next", shortcut="N", disabled=not images,
                   on_click=_show, args=(images, forward), help="Next query of the strip.")
-        if any(badge for _, badge in strip):
-            st.caption("Badge: hits among the first 10, before → after.", width=145)
+        if retrieval.dataset.labels is not None:
+            st.session_state[FAILURES_KEY] = are_failures_wanted(retrieval)
+            st.toggle("Only failures", key=FAILURES_KEY, on_change=_switch_failures,
+                      help="Shows test images whose nearest test image after training has another class. Below each "
+                           "image stands this class.")
+        badges = [badge for _, badge in strip]
+        if any(badges) and not badges[0].startswith("→"):
+            st.caption("Badge: hits of 10, before → after.", width="content")
 
 
 def _show(images: list[int], position: int) -> None:

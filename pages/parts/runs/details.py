@@ -1,4 +1,4 @@
-"""One run: its verdict, state, actions, notes, command and log."""
+"""One run: its verdict, state, actions, measures, settings, notes and log."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ..draw.tables import evaluation_table
 from ..shell.cached import dataset_of
 from ..shell.run_status import ICONS, escaped, method_title, run_title, since, state_line, title_of
 from ..shell.user_errors import show_user_errors
-from ..shell.views import view_link
+from ..shell.views import open_view, view_link
 from .assigned import show_assigned
-from .opinion import show_opinion
+from .opinion import BETTER, MIXED, WORSE, show_opinion
 from .trash import delete_menu
 
-VERDICT_ICONS = {"above": ":green[:material/trending_up:]", "between": ":orange[:material/trending_flat:]",
-                 "below": ":red[:material/trending_down:]", "baseline": ":material/horizontal_rule:"}
+VERDICT_ICONS = {"above": BETTER, "between": ":orange[:material/trending_flat:]", "below": WORSE,
+                 "baseline": ":material/horizontal_rule:"}
 
 
 def show_header(run: Run) -> None:
-    """Show a run's title, and its verdicts: from labels if it has them, and without labels."""
+    """Show a run's title and its verdict: from labels if it has them, else without labels."""
     status, spec = run.status(), run.spec()
     st.markdown(f"#### {ICONS[status.state]} {escaped(run_title(run))}")
     if point := point_of(run):
@@ -36,15 +36,22 @@ def show_header(run: Run) -> None:
     if status.state == "done":
         evaluation = run.evaluation()
         judged = verdict(method_title(run), evaluation, spec.method == "frozen")
-        if evaluation is None or has_labels(evaluation):
-            st.markdown(f"{VERDICT_ICONS.get(judged.rank, ':material/help:')} **{judged.sentence}**")
-        with show_user_errors():
-            show_opinion(run)
-        show_assigned(run)
+        if is_labeled(run):
+            icon = MIXED if judged.is_mixed else VERDICT_ICONS.get(judged.rank, ":material/help:")
+            st.markdown(f"{icon} **{judged.sentence}**")
+        else:
+            with show_user_errors():
+                show_opinion(run)
 
 
-def show_actions(run: Run, known_tags: list[str]) -> None:
-    """Show in one line what can be done with a run."""
+def is_labeled(run: Run) -> bool:
+    """Return whether a finished run is judged by labels; a run without evaluation says that it has none."""
+    evaluation = run.evaluation()
+    return evaluation is None or has_labels(evaluation)
+
+
+def show_actions(run: Run) -> None:
+    """Show what can be done with a run in one line, the main action first, and why it ended early if it did."""
     status = run.status()
     broken = run.broken_result() if status.state == "done" else None
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -54,16 +61,13 @@ def show_actions(run: Run, known_tags: list[str]) -> None:
                     jobs.resume(run)
                     st.rerun()
         elif status.state == "done":
-            view_link("retrieval", label="Search", icon=":material/image_search:",
-                         query_params={"run": run.id})
+            if st.button("Search with this run", icon=":material/image_search:", key=f"search-{run.id}",
+                         type="primary"):
+                open_view("retrieval", {"run": run.id})
             view_link("explore", label="Explore", icon=":material/explore:", query_params={"run": run.id})
             _compare_with_example(run)
         view_link("train", label="Duplicate with changes", icon=":material/content_copy:",
                      query_params={"like": run.id}, help="Opens Train with every field of this run filled in.")
-        _command_menu(run)
-        if not run.is_example:
-            notes_menu(run, known_tags)
-            delete_menu(run)
     show_notes(run)
     if broken:
         st.error(broken, icon=":material/error:")
@@ -92,48 +96,61 @@ def _compare_with_example(run: Run) -> None:
                      query_params={"runs": f"{run.id}.{example.id}"})
 
 
-def _command_menu(run: Run) -> None:
-    """Show the menu with the command that starts an equal run."""
-    spec = run.spec()
-    with st.popover("Copy command", icon=":material/terminal:", key=f"command-menu-{run.id}"):
-        st.caption("Starts an equal run. The button at the right end copies it.")
-        st.code(command_of(spec), language="bash", wrap_lines=True)
-        if limits := command_limits(spec):
-            st.caption(limits)
-
-
-def show_record(run: Run) -> None:
-    """Show a run's settings, evaluation and log."""
-    status, spec = run.status(), run.spec()
+def show_overview(run: Run) -> None:
+    """Show what judges without labels and assigned labels say of a run, and all its measures."""
+    if run.status().state == "done":
+        if is_labeled(run):
+            with show_user_errors():
+                show_opinion(run)
+        show_assigned(run)
     evaluation = run.evaluation()
-    if evaluation:
-        with st.expander("All measures on the test half", icon=":material/table_chart:"):
-            st.dataframe(evaluation_table({"": evaluation}), width="stretch", height="content")
-            hits = ("R@k: share of test images with a hit, an image of the same class, among the k nearest. "
-                    if any("recall@1" in measures for measures in evaluation.values()) else "")
-            st.caption(f"{hits}Frozen: {spec.encoder.frozen_words}, without training. PCA has the dimension of the "
-                       "run's embedding, is compared by the same distance and needs no training: a run should "
-                       "exceed it.")
-    with st.expander("Settings and log", icon=":material/terminal:"):
-        took = f" · took {since(status)}" if since(status) else ""
-        st.markdown(f"{escaped(title_of(spec))}")
-        st.markdown(f"`{run.id}` · {spec.split} split · {spec.encoder.words} · {spec.device}{took}"
-                    + (f" · {spec.excluded.words}" if spec.excluded.count else ""))
-        if log := run.log_tail(20 if status.state in LIVE_STATES else 200):
-            st.code(log, language=None, height="content" if status.state in LIVE_STATES else 300)
+    if not evaluation:
+        st.caption("The measures on the test half appear here when the run ends.")
+        return
+    st.dataframe(evaluation_table({"": evaluation}), width="stretch", height="content",
+                 column_config={"_index": st.column_config.TextColumn("Measure", width=215)})
+    hits = ("R@k: share of test images with a hit, an image of the same class, among the k nearest. "
+            if any("recall@1" in measures for measures in evaluation.values()) else "")
+    st.caption("All measures on the test half.", help=(
+        f"{hits}Frozen: {run.spec().encoder.frozen_words}, without training. PCA has the dimension of the run's "
+        "embedding, is compared by the same distance and needs no training: a run should exceed it."))
 
 
-def notes_menu(run: Run, known_tags: list[str]) -> None:
-    """Show the menu that changes a run's name, note and tags."""
+def show_settings(run: Run) -> None:
+    """Show a run's settings, and the command that starts an equal run."""
+    status, spec = run.status(), run.spec()
+    took = f" · took {since(status)}" if since(status) else ""
+    st.markdown(f"{escaped(title_of(spec))}")
+    st.markdown(f"`{run.id}` · {spec.split} split · {spec.encoder.words} · {spec.device}{took}"
+                + (f" · {spec.excluded.words}" if spec.excluded.count else ""))
+    st.code(command_of(spec), language="bash", wrap_lines=True)
+    st.caption("This command starts an equal run. The button at the right end copies it."
+               + (f" {limits}" if (limits := command_limits(spec)) else ""))
+
+
+def show_files(run: Run, known_tags: list[str]) -> None:
+    """Show the forms that change a run's notes and delete it, and its log."""
+    status = run.status()
+    if not run.is_example:
+        notes_form(run, known_tags)
+        delete_menu(run)
+    else:
+        st.caption("Examples come with the app: they cannot be named, annotated or deleted.")
+    if log := run.log_tail(20 if status.state in LIVE_STATES else 200):
+        st.caption("Log")
+        st.code(log, language=None, height="content" if status.state in LIVE_STATES else 300)
+
+
+def notes_form(run: Run, known_tags: list[str]) -> None:
+    """Show the form that changes a run's name, note and tags."""
     notes = run.notes()
-    with (st.popover("Name and note", icon=":material/edit:", key=f"notes-menu-{run.id}"),
-          st.form(f"notes-{run.id}", border=False)):
+    with st.form(f"notes-{run.id}", border=False):
         name = st.text_input("Name", notes.name, max_chars=LONGEST_NAME, key=f"name-{run.id}",
                              placeholder=title_of(run.spec()), help="Shown wherever the run is named.")
         tags = st.multiselect("Tags", sorted({*known_tags, *notes.tags}), list(notes.tags), key=f"tags-{run.id}",
                               accept_new_options=True, max_selections=MOST_TAGS, placeholder="Type a tag, press Enter")
         note = st.text_area("Note", notes.note, max_chars=LONGEST_NOTE, key=f"note-{run.id}")
-        if st.form_submit_button("Save", type="primary"):
+        if st.form_submit_button("Save"):
             with show_user_errors():
                 run.write_notes(Notes.make(name, note, tuple(tags)))
                 st.rerun(scope="app")

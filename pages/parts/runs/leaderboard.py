@@ -12,13 +12,15 @@ import streamlit as st
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run
 from udml_core.runs.opinions import has_labels
-from udml_core.runs.verdict import Rank, Standing, best_runs, standing, verdict
+from udml_core.runs.search import FROZEN
+from udml_core.runs.verdict import best_runs, standing
 
-from ..draw.palette import points
+from ..draw.palette import change_mark
 from ..shell.address import choose_in_box, write_address
 from ..shell.opinions import AGREES, DIFFERS, stored_opinion, verdict_marks
 from ..shell.run_groups import PARTS, by_group, group_column, group_of, group_words
-from ..shell.run_status import SUPERVISION, method_title, run_titles
+from ..shell.run_status import SUPERVISION, run_titles
+from .baseline_bar import BAR_WIDTH, baseline_bars
 
 MOST_LISTED = 200
 SHORT_TABLE = 7  # A longer table has a scroll bar, so that the chosen run stays above the fold.
@@ -26,16 +28,15 @@ ROW_HEIGHT, BAR_HEIGHT = 35, 12
 """Heights in pixels of a row, and of the scroll bar with the border: a narrow screen needs it below the last row."""
 NAME_WIDTH = 202
 """Width in pixels of the names at most: the measures follow on a phone, and 29 characters fit."""
-RANK_WORDS: dict[Rank, str] = {"above": "▲ above both", "between": "◆ not above both", "below": "▼ below frozen",
-                               "baseline": "— line to beat", "unknown": "– no verdict"}
-BELOW_BOTH = "▼ below both"
 STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "✕ failed", "stopped": "■ stopped",
                "interrupted": "✕ interrupted"}
 ALL = "All data sets"
-NONE = "– no labels"
 OPINION_WORDS = ("Encoders that took no part in a run compare what it finds with what the frozen features find: the "
                  "first result, then the whole group.")
-VERDICT, OPINION = "MAP@R verdict", "Without labels"
+BAR, STATE, OPINION = "Against baseline", "State", "Without labels"
+OVER = {measure.name: f"{measure.name} − baseline" for measure in MAIN_MEASURES}
+"""Column with the difference of a measure to the better baseline."""
+CHOOSE = "Choose a run for its details, two to six to compare them."
 SEEN = "runs-address"
 """Session key of the runs that the page last wrote to the address."""
 
@@ -66,43 +67,38 @@ def choose_tags(runs: Sequence[Run]) -> list[Run]:
 
 
 def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
-    """Return a row for each run: its group, the verdicts, measures after training, and differences to the baselines.
+    """Return a row for each run: measures, differences to the better baseline, verdict without labels, and group.
 
-    Stars compare only runs of a group; the column that names the group is missing if there is only one. Where no run
-    has labels, the columns that need them are missing, and the verdict without labels shows the states.
+    Measures that need labels are left out if no run has labels, and so is every column in which no run has a value.
+
+    Args:
+        runs: The listed runs.
     """
     evaluations, notes = [run.evaluation() for run in runs], [run.notes() for run in runs]
-    best = best_runs((run.id, group_of(run), standing(evaluation).after)
-                     for run, evaluation in zip(runs, evaluations, strict=True))
-    titles = run_titles(runs)
-    heading, groups = group_column(runs)
-    are_tagged = any(written.tags for written in notes)
-    labeled = are_labeled(runs, evaluations)
-    opinions = [stored_opinion(run) for run in runs]
-    are_judged = not labeled or any(opinions)
-    rows = []
-    for run, group, evaluation, written, opinion in zip(runs, groups, evaluations, notes, opinions, strict=True):
-        judged = verdict(method_title(run), evaluation, run.spec().method == "frozen")
-        state = run.status().state
-        of_run = {measure.name: standing(evaluation, measure.key) for measure in MAIN_MEASURES}
-        # A phone shows about 310 pixels: the name and the measures come first.
-        row: dict[str, Any] = {"Run": titles[run.id]}
-        if labeled:
-            row |= {**{title: of.after for title, of in of_run.items()}, "": "★" if run.id in best else "",
-                    VERDICT: STATE_MARKS.get(state) or (_rank_words(judged.rank, of_run["MAP@R"])
-                                                        if evaluation is None or has_labels(evaluation) else NONE)}
-        if are_judged:
-            row[OPINION] = verdict_marks(run, opinion) or ("" if labeled else STATE_MARKS.get(state, "– no verdict"))
-        if labeled:
-            row |= {"MAP@R − frozen": of_run["MAP@R"].over_frozen, "MAP@R − PCA": of_run["MAP@R"].over_pca,
-                    "R@1 − frozen": of_run["R@1"].over_frozen}
-        row["Labels"] = SUPERVISION.get(run.spec().method, "")
-        if heading:
-            row[heading] = group
-        if are_tagged:
-            row["Tags"] = list(written.tags)
-        rows.append(row)
-    return pd.DataFrame(rows)
+    of_runs = {measure.name: [standing(evaluation, measure.key) for evaluation in evaluations]
+               for measure in MAIN_MEASURES}
+    best = best_runs((run.id, group_of(run), of.after)
+                     for run, of in zip(runs, of_runs[MAIN_MEASURES[0].name], strict=True))
+    titles, (heading, groups) = run_titles(runs), group_column(runs)
+    is_frozen = [run.spec().method == FROZEN for run in runs]
+    over = {name: [None if frozen else of.over_best for of, frozen in zip(of_run, is_frozen, strict=True)]
+            for name, of_run in of_runs.items()}
+    labeled, opinions = are_labeled(runs, evaluations), [stored_opinion(run) for run in runs]
+    # A phone shows about 310 pixels: the name and the measures come first.
+    columns: dict[str, Sequence[Any]] = {"Run": [titles[run.id] for run in runs]}
+    if labeled:
+        columns |= {name: [of.after for of in of_run] for name, of_run in of_runs.items()}
+        columns |= {"": ["★" if run.id in best else "" for run in runs],
+                    BAR: baseline_bars(list(zip(*over.values(), strict=True)))}
+        columns |= {OVER[name]: differences for name, differences in over.items()}
+    columns |= {STATE: [STATE_MARKS.get(run.status().state, "") for run in runs],
+                OPINION: [verdict_marks(run, opinion) for run, opinion in zip(runs, opinions, strict=True)],
+                "Labels": [SUPERVISION.get(run.spec().method, "") for run in runs]}
+    if heading:
+        columns[heading] = groups
+    columns["Tags"] = [list(written.tags) for written in notes]
+    return pd.DataFrame({name: values for name, values in columns.items() if name == "Run" or any(
+        value not in (None, "", []) for value in values)})
 
 
 def are_labeled(runs: Sequence[Run], evaluations: Sequence[Mapping[str, Any] | None]) -> bool:
@@ -119,29 +115,25 @@ def are_labeled(runs: Sequence[Run], evaluations: Sequence[Mapping[str, Any] | N
     return any(known) or not known
 
 
-def _rank_words(rank: Rank, of: Standing) -> str:
-    return BELOW_BOTH if rank == "below" and (of.over_pca or 0.0) < 0 else RANK_WORDS[rank]
-
-
 def show_marks(runs: Sequence[Run], columns: Collection[str]) -> None:
-    """Explain the stars and the verdicts of the leaderboard.
+    """Say in one line what the table shows; the stars, the bars and the verdicts are explained behind its "?".
 
     Args:
         runs: The listed runs.
         columns: The columns of the leaderboard.
     """
     groups = by_group(runs)
-    together = f"All runs: {group_words(runs[0])}. " if len(groups) == 1 else ""
-    if VERDICT not in columns:
-        st.caption(f"{together}These runs have no labels. {OPINION_WORDS}")
+    together = f"All runs: {group_words(runs[0])}." if len(groups) == 1 else ""
+    if not {measure.name for measure in MAIN_MEASURES} & set(columns):
+        st.caption(f"{CHOOSE} {together} These runs have no labels.".replace("  ", " "), help=OPINION_WORDS)
         return
-    st.caption(f"{together}★ marks the highest MAP@R among runs with the same data set, split and backbone. The "
-               "verdict compares MAP@R with two baselines that need no training: the features that training begins "
-               "with (frozen), and PCA of them."
-               + (f" {OPINION}: {OPINION_WORDS[0].lower()}{OPINION_WORDS[1:]} {AGREES}: the labels agree; "
-                  f"{DIFFERS}: they do not." if OPINION in columns else ""),
-               help=" ".join(f"{measure.name}: {measure.help}" for measure in MAIN_MEASURES[::-1])
-               + " PCA has the dimension of the run's embedding. Differences are in percentage points.")
+    second = (f" {OPINION}: {OPINION_WORDS[0].lower()}{OPINION_WORDS[1:]} {AGREES}: the labels agree; "
+              f"{DIFFERS}: they do not." if OPINION in columns else "")
+    st.caption(f"{CHOOSE} {together} Bars: difference to the better baseline, MAP@R above R@1.".replace("  ", " "),
+               help="The baselines need no training: the features that training begins with (frozen), and PCA of "
+               "them with the dimension of the run's embedding. Differences are in percentage points. ★ marks the "
+               "highest MAP@R among runs with the same data set, split and backbone. "
+               + " ".join(f"{measure.name}: {measure.help}" for measure in MAIN_MEASURES[::-1]) + second)
 
 
 def choose_runs(runs: Sequence[Run]) -> list[Run]:
@@ -168,8 +160,8 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
             height=ROW_HEIGHT * (min(len(frame), SHORT_TABLE) + 1) + BAR_HEIGHT,
             selection_default={"selection": {"rows": [ids.index(run_id) for run_id in chosen]}},
             column_config=_columns(frame), placeholder="–",
-            alt="Leaderboard of runs: MAP@R and recall@1 after training, and their differences to the baselines."
-                if VERDICT in frame else "Leaderboard of runs: the verdict without labels on each.")
+            alt="Leaderboard of runs: MAP@R and recall@1 after training, and their differences to the better baseline."
+                if BAR in frame else "Leaderboard of runs: the verdict without labels on each.")
     show_marks(listed, frame.columns)
     rows = [row for row in event.selection.rows if row < len(listed)]
     chosen_runs = [listed[row] for row in rows]
@@ -190,8 +182,8 @@ def _in_address() -> list[str]:
 
 def _formatted(frame: pd.DataFrame) -> Any:
     """Format measures and differences as text, in columns that a click on the heading still sorts as numbers."""
-    formats = {measure.name: measure.text for measure in MAIN_MEASURES if measure.name in frame} | {
-        name: lambda value: points(value).removesuffix(" points") for name in frame.columns if " − " in name}
+    formats: dict[str, Any] = {measure.name: measure.text for measure in MAIN_MEASURES if measure.name in frame}
+    formats |= {name: change_mark for name in OVER.values() if name in frame}
     return frame.style.format(formats, na_rep="–")
 
 
@@ -201,7 +193,9 @@ def _columns(frame: pd.DataFrame) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "Run": column.TextColumn(width=_text_width(frame["Run"], NAME_WIDTH)),
         "": column.TextColumn(width=30, help="★: the highest MAP@R of the group."),
-        VERDICT: column.TextColumn(width=118, help="MAP@R against frozen features and PCA of the same dimension."),
+        BAR: column.ImageColumn(width=BAR_WIDTH + 24, help="Upper bar: MAP@R, lower bar: R@1. To the right of the "
+                                "line: above the better baseline; to the left: below it."),
+        STATE: column.TextColumn(width=104),
         OPINION: column.TextColumn(width=190, help=(
             "First result · whole group, against frozen features, judged by encoders that took no part in the run. "
             f"{AGREES}: measures from labels agree. {DIFFERS}: they disagree.")),
@@ -210,13 +204,12 @@ def _columns(frame: pd.DataFrame) -> dict[str, Any]:
     for heading in (name for name in frame.columns if name.split(" · ")[0] in PARTS):
         columns[heading] = column.TextColumn(width=_text_width([heading, *frame[heading]], 230),
                                              help="Only runs of the same group can be compared.")
-    for name in (measure.name for measure in MAIN_MEASURES):
+    for name, over in OVER.items():
         more = 7 * (len(name) - len("R@1"))  # a longer name needs wider columns
         columns[name] = column.NumberColumn(width=58 + more // 3, help="After training, on the test half, in percent.")
-        columns[f"{name} − frozen"] = column.NumberColumn(
-            width=94 + more, help=f"{name} minus that of the frozen features, in percentage points.")
-    columns["MAP@R − PCA"] = column.NumberColumn(
-        width=94, help="MAP@R minus that of centered PCA of the same dimension, in percentage points.")
+        columns[over] = column.NumberColumn(
+            width=112 + more, help=f"{name} minus that of the better baseline: the frozen features, or PCA of them "
+                                   "with the same dimension. In percentage points.")
     return columns
 
 

@@ -14,6 +14,7 @@ from udml_core.work import jobs
 from ..shell.label_graph import assigned_now
 from ..shell.run_status import escaped
 from ..shell.views import view_link
+from .method_cards import lacking, method_cards
 from .settings import forget_fields
 
 # What the summaries of these methods leave out.
@@ -21,19 +22,25 @@ NEEDS = {"few": "**Needs a few labels.** ", "pairs": "**Needs pairs of images ma
          "all": "**Needs the class of every training image.** "}
 LACKS = {"few": "needs labels", "pairs": "needs pairs", "all": "needs labels"}
 FEWEST_CLASSES = 2
-PROMISES = {"gain": "Its MAP@R should rise through training", "may fall": "Its MAP@R may fall through training"}
+PROMISES = {"gain": "In the records its MAP@R rises through training",
+            "may fall": "Its MAP@R may fall through training"}
 
 
 def choose_method(first: str, dataset: Dataset) -> type[Method]:
-    """Choose a method; `first` is shown if the address names none. Methods that lack labels or pairs are marked."""
+    """Choose a method by its card; `first` is suggested, and chosen if the address names none.
+
+    A method whose labels or pairs the data set lacks cannot be picked; a link may still name it.
+    """
     by_name = {method.card.name: method for method in METHODS}
     wanted = st.query_params.get("method", first)
-    names = list(by_name)
-    titles = {name: method_title(method, dataset) for name, method in by_name.items()}
-    name = st.selectbox("Method", names, names.index(wanted if wanted in by_name else first),
-                        format_func=titles.__getitem__)
-    if name != wanted:
-        forget_fields()
+    name = wanted if wanted in by_name else first
+
+    def pick(other: str) -> None:
+        if other in by_name:
+            forget_fields()
+            st.query_params["method"] = other
+
+    method_cards(name, first, lambda method: lacking(method, dataset) if lacks_labels(method, dataset) else "", pick)
     st.query_params["method"] = name
     return by_name[name]
 

@@ -52,7 +52,8 @@ def show_several(request: RunRequest, spec: Spec, dataset: Dataset) -> None:
                 st.caption("Choose fields to vary, or several seeds.")
                 return
             seconds = expected.feature_seconds + count * (expected.seconds - expected.feature_seconds)
-            st.caption(f"**{count} runs, about {duration(seconds)}** one after the other. Runs that exist are not "
+            time = f", about {duration(seconds)} as measured here," if expected.measured else ""
+            st.caption(f"**{count} runs**{time} one after the other. Runs that exist are not "
                        "repeated. With labels the best values are chosen on images of the training half that no run "
                        "trains on, without labels by the effective rank; the test half chooses nothing.")
             if st.button(f"Start {count} runs", icon=":material/play_arrow:", key="several-start"):

@@ -2,6 +2,7 @@ from .frame import DISTANCE as DISTANCE
 from .frame import Frame as Frame
 from .frames import Frames as Frames
 from .names import FROZEN as FROZEN
+from .names import RECIPE as RECIPE
 from .names import SCOPE_WORDS as SCOPE_WORDS
 from .names import TRAINED as TRAINED
 from .names import Which as Which
@@ -17,3 +18,5 @@ from .refined import finished_refinements as finished_refinements
 from .refined import outside_recipe as outside_recipe
 from .refined import view_embeddings as view_embeddings
 from .retrieval import Retrieval as Retrieval
+from .shared import Shared as Shared
+from .shared import shared_neighbors as shared_neighbors

@@ -23,8 +23,9 @@ from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.runs import Run
 from udml_core.runs.analyses import REFINED, Analysis, find_analysis
 from udml_core.runs.analyses.kinds.refine import Refinement
+from udml_core.runs.search.at_once import refined_frame
 from udml_core.runs.search.frame import Frame, StoredIndex
-from udml_core.runs.search.names import FROZEN, SCOPE_WORDS, Which
+from udml_core.runs.search.names import FROZEN, RECIPE, SCOPE_WORDS, Which
 from udml_core.runs.search.refined import RefinedIndex, describe_refinement, stored_features_path
 
 
@@ -32,7 +33,8 @@ class Frames:
     """The embeddings of a run.
 
     They are `frozen` (the backbone's features), `initial` (before training), `final` (after training), each epoch by
-    its number, such as `3`, with the fixed sample of test images only, and each finished refinement by its id.
+    its number, such as `3`, with the fixed sample of test images only, each finished refinement by its id, and any
+    other refinement of `final` by its recipe, such as `recipe:whiten+average`.
     """
 
     def __init__(self, run: Run, dataset: Callable[[], Dataset], count: int | None = None) -> None:
@@ -58,7 +60,7 @@ class Frames:
         Raises:
             UserError: The run does not have it.
         """
-        if name.startswith(REFINED):
+        if name.startswith((REFINED, RECIPE)):
             return self.open(name)
         if name not in self._stored:
             self._stored[name] = self.open(name)
@@ -78,6 +80,8 @@ class Frames:
             case _ if name.startswith(REFINED):
                 analysis = find_analysis(self.run, name)
                 return _refined(self, analysis, analysis.stored_status().ticket)
+            case _ if name.startswith(RECIPE):
+                return _refined_at_once(self, name)
             case _ if name not in (*self.names(), "0"):
                 raise UserError(f"The run {self.run.id} has no embedding '{name[:40]}'. Choose one of "
                                 f"{', '.join(self.names())}.")
@@ -166,6 +170,12 @@ def _refined(frames: Frames, analysis: Analysis, _ticket: float) -> Frame:
                  "" if is_whole else f"{SCOPE_WORDS[spec.scope]}, which the refinement covers", lambda: index,
                  partial(frames.embedder, analysis.id),
                  describe_refinement(Recipe.parse(spec.recipe), result, spec.scope))
+
+
+@lru_cache(maxsize=4)
+def _refined_at_once(frames: Frames, name: str) -> Frame:
+    """Return the embedding after training refined by a recipe; the newest few are kept."""
+    return refined_frame(name, frames.run, frames._dataset, partial(frames.frame, "final"))
 
 
 def _with_rows(rows: Array, count: int, what: str) -> Array:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 Which = Literal["initial", "final"]
 TRAINED: tuple[Which, ...] = ("initial", "final")
 FROZEN = "frozen"
+RECIPE = "recipe:"
+"""Begins the name of the embedding after training, refined at once by the recipe that follows."""
 SCOPE_WORDS: dict[Scope, str] = {"all": "all images", "test": "test half", "train": "training half",
                                "sample": "fixed sample"}
 
@@ -23,10 +25,10 @@ def frame_words(name: str, run: Run | None = None) -> str:
     Frozen features are not trained, so that their embedding has one name.
 
     Args:
-        name: `frozen`, `initial`, `final`, the number of an epoch, or the id of a refinement.
+        name: `frozen`, `initial`, `final`, the number of an epoch, the id of a refinement, or `recipe:` and a recipe.
         run: The run; with it, also the epoch that it keeps is `after training`.
     """
-    if name.startswith(REFINED):
+    if name.startswith((REFINED, RECIPE)):
         name = "refined"
     elif run is not None:
         name = FROZEN if run.spec().method == FROZEN else trained_name(run, name)

@@ -116,7 +116,7 @@ class RefinedIndex:
     measure, accuracy = "score of the refinement", ""
 
     def __init__(self, run: Run, spec: AnalysisSpec, result: Refined, dataset: Callable[[], Dataset],
-                 start: Callable[[], Frame]) -> None:
+                 start: Callable[[], Frame], training: Array | None = None) -> None:
         """Open a finished refinement.
 
         Args:
@@ -125,8 +125,9 @@ class RefinedIndex:
             result: The refinement.
             dataset: Loads the data set.
             start: Opens the embedding that is refined.
+            training: Indices (t,) of the images on which whitening and reduction are fitted; the training half if None.
         """
-        self.recipe, self.result = Recipe.parse(spec.recipe), result
+        self.recipe, self.result, self._training = Recipe.parse(spec.recipe), result, training
         self._run, self._spec, self._dataset, self._open_start = run, spec, dataset, start
         (self._name,) = spec.frames
 
@@ -170,6 +171,11 @@ class RefinedIndex:
         """The recipe fitted as in the analysis, for queries from outside."""
         return self._fitted(outside_recipe(self.recipe))
 
+    @property
+    def embedding(self) -> Floats:
+        """Refined unit rows (m, l) of the images, computed at the first use."""
+        return self._inside_refiner.embedding_
+
     @cached_property
     def _inside_refiner(self) -> Refiner:
         """The recipe fitted as in the analysis, for the refined images as queries."""
@@ -181,7 +187,7 @@ class RefinedIndex:
 
         split, training = self._run.spec().halves(self._dataset()), None
         if self._spec.scope == "test" and split.name != "all":
-            training = self._take(split.train)
+            training = self._take(split.train if self._training is None else self._training)
         return Refiner(recipe).fit(self._take(self.result.indices), training=training)
 
     def embed(self, image: Image.Image) -> Floats:

@@ -13,6 +13,7 @@ from udml_core.data.encoders import EncoderSpec, activation_bytes, feature_width
 from udml_core.data.features import features_path, views_path
 from udml_core.data.speed import measured_speed, record_speed
 from udml_core.runs import Spec
+from udml_core.runs.tasks import Status
 
 ASSUMED_WIDTH = 1024
 """Assumed dimension of features whose network reports it only after loading."""
@@ -27,9 +28,11 @@ class Estimate:
         training_seconds: Time of all epochs.
         memory: Bytes.
         disk: Bytes of the features and activations that are not cached.
-        measured: Whether the times of features and epochs rest on earlier runs on this machine.
+        measured: Whether every time from the start of the process to the results rests on earlier runs on this machine.
         evaluation_seconds: Time to embed and evaluate all images after the last epoch; 0 until an evaluation of the
             data set was measured.
+        start_seconds: Time to start the process, read the data set and measure it before training; 0 until measured.
+        follow_seconds: Time to compute the first map and the graph after the evaluation; 0 until measured.
     """
 
     feature_seconds: float
@@ -38,11 +41,14 @@ class Estimate:
     disk: float
     measured: bool = False
     evaluation_seconds: float = 0.0
+    start_seconds: float = 0.0
+    follow_seconds: float = 0.0
 
     @property
     def seconds(self) -> float:
         """Time of the whole run."""
-        return self.feature_seconds + self.training_seconds + self.evaluation_seconds
+        return (self.start_seconds + self.feature_seconds + self.training_seconds + self.evaluation_seconds
+                + self.follow_seconds)
 
 
 def estimate(spec: Spec, dataset: Dataset) -> Estimate:
@@ -72,12 +78,25 @@ def estimate(spec: Spec, dataset: Dataset) -> Estimate:
     per_view = view_speed or per_image
     epoch = _expected_epoch(spec, len(train)) * (epoch_speed or 1.0)
     gradients = 120 * 600 * late * spec.encoder.size**2 if method.trains_encoder else 0
+    start, evaluation = measured_speed(start_kind(spec)), measured_speed(evaluation_kind(spec))
+    needed = [epoch_speed, start, evaluation] + [image_speed] * (whole + early > 0) + [view_speed] * (views > 0)
     return Estimate((whole + (1 - late) * early) * per_image + views * per_view, epoch * method.epochs_planned,
                     600e6 + method.expected_bytes(len(train), width) + gradients,
                     4.0 * (whole + views) * width + activation_bytes(spec.encoder) * early,
-                    epoch_speed is not None and (image_speed is not None or whole + early == 0)
-                    and (view_speed is not None or views == 0),
-                    measured_speed(evaluation_kind(spec)) or 0.0)
+                    None not in needed, evaluation or 0.0, start or 0.0, measured_speed(follow_kind(spec)) or 0.0)
+
+
+def training_left(spec: Spec, status: Status) -> float | None:
+    """Return the expected seconds until a run that trains has its results.
+
+    Returns:
+        The seconds; None while nothing is measured: before the first epoch has ended, in other phases, and until an
+        evaluation of the data set was measured on this machine.
+    """
+    after = measured_speed(evaluation_kind(spec))
+    if status.state != "running" or status.phase != "training" or status.epoch_seconds is None or after is None:
+        return None
+    return (status.seconds_left or 0.0) + after + (measured_speed(follow_kind(spec)) or 0.0)
 
 
 def encoding_kind(spec: Spec) -> str:
@@ -103,6 +122,16 @@ def epoch_kind(spec: Spec) -> str:
 def evaluation_kind(spec: Spec) -> str:
     """Return the kind of speed of embedding and evaluating all images of a data set."""
     return f"evaluation {spec.fingerprint[:12]} {spec.encoder.key} {spec.device}"
+
+
+def start_kind(spec: Spec) -> str:
+    """Return the kind of speed of starting a run: from the start of its process to its first epoch."""
+    return f"start {spec.fingerprint[:12]} {spec.encoder.key} {spec.device}"
+
+
+def follow_kind(spec: Spec) -> str:
+    """Return the kind of speed of the map and the graph that follow the evaluation."""
+    return f"follow {spec.fingerprint[:12]} {spec.encoder.key} {spec.device}"
 
 
 def record_epoch(spec: Spec, images: int, seconds: float) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import torch
 from filelock import BaseFileLock
 from torch import Tensor
@@ -22,6 +23,7 @@ from torch import Tensor
 from udml_core.base.arrays import LARGE, Array
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Report
+from udml_core.data.features import features_path
 from udml_core.data.speed import record_speed
 from udml_core.data.splits import fixed_sample
 from udml_core.data.thumbnails import make_sheets
@@ -42,7 +44,7 @@ from udml_core.runs.sample_opinion import CURVES as JUDGED_CURVES
 from udml_core.runs.sample_opinion import SampleJudge
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs import device_lock, devices_of, resolve_device
-from udml_core.work.jobs.estimate import evaluation_kind, record_epoch
+from udml_core.work.jobs.estimate import evaluation_kind, follow_kind, record_epoch, start_kind
 from udml_core.work.workers.evaluate import KNN, evaluate_run
 from udml_core.work.workers.execute import Reporter, execute
 from udml_core.work.workers.material import Loaded, data_for_fit, embed, load
@@ -51,6 +53,8 @@ POLL = 0.3
 TRIPLETS_KEPT = 2000
 MOST_ANALYZED = 20_000
 """Largest data set for which a map and a graph are computed without a request, in about two minutes of one core."""
+LONGEST_START = 60.0
+"""Seconds that a process may take to load its libraries."""
 VOTING = 5000
 """Number of training images that may vote in the k-nearest-neighbor accuracy of the curves."""
 log = logging.getLogger("udml")
@@ -136,6 +140,7 @@ class _Work:
         self.device = torch.device(resolve_device(self.spec.device))
         self.method: Method = self.spec.build_method()
         self.judge: SampleJudge | None = None
+        self.began = time.time()
 
     def all(self, analyse: bool) -> None:
         loaded = load(self.run, self.reporter.share, self.spec.device)
@@ -148,7 +153,9 @@ class _Work:
         evaluate_run(self.run, loaded, self.reporter.share)
         record_speed(evaluation_kind(self.spec), time.monotonic() - began)
         if analyse:
+            began = time.monotonic()
             self._analyse(len(loaded.dataset), len(loaded.split.train))
+            record_speed(follow_kind(self.spec), time.monotonic() - began)
 
     def _train(self, loaded: Loaded) -> Embedder:
         data = data_for_fit(self.run, loaded, self.reporter.share)
@@ -167,6 +174,7 @@ class _Work:
             initial = Embedder.load(start[1], self.device) if start else self.method.initial(data, setting)
             recorded[0] = self._keep_start(loaded, initial)
         embedder = Embedder.load(checkpoint[2], self.device) if checkpoint else None
+        self._record_start(loaded)
         began = time.monotonic()
         for epoch in self._epochs(data, setting, done, checkpoint and checkpoint[1], start and start[0]):
             if any(not np.isfinite(value) for value in epoch.losses.values()):
@@ -198,6 +206,15 @@ class _Work:
                          "differs too much from the start's; epoch 1 is kept; lower the learning rate")
         assert embedder is not None, "fit yields at least once"
         return embedder
+
+    def _record_start(self, loaded: Loaded) -> None:
+        """Keep the time from the start of this process to the first epoch, unless features had to be computed."""
+        folder = features_path(loaded.dataset, self.spec.encoder).parent
+        if any(path.stat().st_mtime > self.began for path in folder.glob("*")):
+            return
+        alive = self.began - psutil.Process().create_time()
+        libraries = alive if alive < LONGEST_START else 0.0  # an older process has done other work before
+        record_speed(start_kind(self.spec), libraries + time.time() - self.began)
 
     def _best(self, rows: Iterable[dict[str, Any]]) -> int | None:
         """Return the epoch that selection keeps; None if no row has a selection measure."""

@@ -1,0 +1,47 @@
+"""Sliders above the map that belong to the open panel, and act on the map and the panel at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from udml_core.base.arrays import Array
+
+from ..clusters.picture import cluster_color
+from ..maps.spreading import has_few_labels, spread_color
+from .cluster import pick_clustering
+from .labels import pick_gamma
+from .neighborhood import members_of, pick_geometry
+from .panels import open_panel
+from .toolbar import MapChoice
+from .workbench import Workbench
+
+
+def pick_settings(bench: Workbench, choice: MapChoice) -> dict[str, Any]:
+    """Show the sliders of the open panel.
+
+    Args:
+        bench: The workbench without settings.
+        choice: The map.
+
+    Returns:
+        The settings by their names in a workbench.
+    """
+    run = bench.run
+    match open_panel(bench):
+        case "cluster":
+            return {"clustering": pick_clustering(run)}
+        case "neighborhood":
+            return {"geometry": pick_geometry(run)}
+        case "labels" if has_few_labels(run, choice.shown.dataset):
+            return {"gamma": pick_gamma(run)}
+    return {}
+
+
+def apply_settings(bench: Workbench, choice: MapChoice) -> tuple[MapChoice, Array | None]:
+    """Return the map with the colors of the settings, and the images that lines join with the current image."""
+    if bench.clustering is not None:
+        return replace(choice, color=cluster_color(bench.clustering, choice.shown.projection.indices)), None
+    if bench.gamma is not None:
+        return replace(choice, color=spread_color(choice.shown, bench.gamma)), None
+    return choice, None if bench.geometry is None else members_of(bench)

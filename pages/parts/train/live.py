@@ -1,0 +1,160 @@
+"""A run that trains on the page where it was started: its map, a query's neighbors and its curves by epoch."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from udml_core.base.arrays import rows_of
+from udml_core.base.errors import UserError
+from udml_core.exploration.live import first_query, nearest_rows, view_of
+from udml_core.runs import Run, find_run, runs_folder
+from udml_core.runs.search import epoch_words
+from udml_core.runs.tasks import LIVE_STATES, Status
+
+from ..draw.gallery import gallery, mark_of
+from ..maps.content import Layout
+from ..maps.scatter import Ring, draw_map
+from ..shell.cached import dataset_of
+from ..shell.user_errors import show_user_errors
+from .measures import show_measures
+from .preview import HEIGHT, show_before, small_tile
+from .watched import Watched, color_of, live_map, watch_images
+
+PARAMETER = "live"
+STARTED = "lab-live"
+"""Key of the run that this session started on the page, which a later visit shows while it trains."""
+STEP = 0.8
+"""Seconds between two looks at a run that trains; points travel for 0.7 s."""
+NEIGHBORS = 8
+WIDTHS = [6, 3]
+"""Widths of the middle and the right part of the page."""
+
+
+def watched_run() -> Run | None:
+    """Return the run that the page shows: the address names it, or this session started it and it still trains."""
+    wanted = st.query_params.get(PARAMETER, "")
+    run_id = wanted or st.session_state.get(STARTED, "")
+    if run_id:
+        with suppress(UserError):
+            run = find_run(run_id, runs_folder())
+            if wanted or run.status().state in LIVE_STATES:
+                st.query_params[PARAMETER] = run.id
+                return run
+    leave_run()
+    return None
+
+
+def watch(run: Run) -> None:
+    """Show a run from now on."""
+    st.query_params[PARAMETER] = st.session_state[STARTED] = run.id
+
+
+def leave_run() -> None:
+    """Show the preview again; the run goes on."""
+    st.query_params.pop(PARAMETER, None)
+    st.session_state.pop(STARTED, None)
+
+
+def middle_and_right() -> tuple[DeltaGenerator, DeltaGenerator]:
+    """Return the places of the picture and of the measures beside it."""
+    center, right = st.columns(WIDTHS, gap="medium")
+    return center.container(key="lab-center"), right.container(key="lab-right")
+
+
+def show_run(run: Run) -> None:
+    """Show a run; while it trains, the page looks at it again and again."""
+    is_live = run.status().state in LIVE_STATES
+    st.fragment(_follow, run_every=STEP if is_live else None)(run, is_live)
+
+
+def _follow(run: Run, was_live: bool) -> None:
+    """Draw the run; the page runs again when the training has ended."""
+    status = run.status()
+    if was_live and status.state not in LIVE_STATES:
+        st.rerun(scope="app")
+    center, right = middle_and_right()
+    with center, show_user_errors():
+        _show_training(run, status)
+    with right, show_user_errors():
+        show_measures(run, status, leave_run)
+
+
+def _show_training(run: Run, status: Status) -> None:
+    """Show the map and the query's neighbors after the last epoch, or after the epoch that the user chose."""
+    epochs = run.epoch_numbers()
+    if not epochs:
+        show_before(run.spec(), dataset_of(run))
+        if status.state in LIVE_STATES:
+            st.caption(":material/hourglass_top: The map of the run appears when its start has been measured.")
+        return
+    watched = watch_images(run)
+    map_place = st.container()
+    epoch = epochs[-1] if status.state in LIVE_STATES else _choose_epoch(run, epochs, status)
+    query = _query(watched)
+    words = _words(run, epoch, status)
+    with map_place:
+        _draw_epoch(watched, epoch, epochs, query, words)
+    if status.state in LIVE_STATES:
+        half = "training" if watched.trained else "test"
+        st.caption(f"**{words[0].upper()}{words[1:]}:** {len(watched.images):,} images of the {half} half. Choose an "
+                   "image to make it the query.")
+    _show_neighbors(watched, epochs[0], query, _words(run, epochs[0], status), "before")
+    if epoch != epochs[0]:
+        _show_neighbors(watched, epoch, query, words, "now")
+
+
+def _choose_epoch(run: Run, epochs: list[int], status: Status) -> int:
+    """Choose an epoch of a run that has ended; at first the epoch that the run keeps."""
+    if len(epochs) < 2:
+        return epochs[-1]
+    return int(st.select_slider("Epoch", epochs, run.kept_epoch() if status.state == "done" else epochs[-1],
+                                key=f"lab-epoch-{run.id}", label_visibility="collapsed",
+                                format_func=lambda number: _words(run, number, status)))
+
+
+def _words(run: Run, epoch: int, status: Status) -> str:
+    """Return the name of an epoch; the newest epoch is not the last while a run trains."""
+    return f"after epoch {epoch}" if epoch and status.state != "done" else epoch_words(run, epoch)
+
+
+def _draw_epoch(watched: Watched, epoch: int, epochs: list[int], query: int, words: str) -> None:
+    """Draw the map after an epoch, with a ring around the query and lines to its neighbors."""
+    run, images = watched.run, watched.images
+    positions = live_map(run.id).frame(epoch, epochs, watched.sample)
+    x, y = view_of(positions)
+    near = images[nearest_rows(watched.sample(epoch), query, NEIGHBORS)]
+    layout = Layout(images, positions, f"live {run.id} {x:g} {y:g}", (-x, -y, x, y))
+    draw_map(watched.dataset, layout, color_of(watched, epoch), f"{words}, {len(images):,} images", "lab-map",
+             marks=[Ring(int(images[query]), "query", near)], height=HEIGHT, legend_below=True)
+
+
+def _show_neighbors(watched: Watched, epoch: int, query: int, words: str, place: str) -> None:
+    """Show the images nearest to the query after an epoch in one row, the query first."""
+    dataset, images = watched.dataset, watched.images
+    asked = int(images[query])
+    near = images[nearest_rows(watched.sample(epoch), query, NEIGHBORS)].tolist()
+    hits = sum(mark_of(dataset, index, asked) == "hit" for index in near)
+    counted = "" if dataset.labels is None else f": {hits} of {len(near)} have the query's class"
+    st.caption(f"Nearest images {words}{counted}")
+    gallery(dataset, [small_tile(dataset, asked, "query"), *(small_tile(dataset, index, mark_of(dataset, index, asked))
+                                                         for index in near)],
+            f"The query and its nearest images {words}", f"lab-{place}", 44, columns=NEIGHBORS + 1)
+
+
+def _query(watched: Watched) -> int:
+    """Return the row of the query: the image that was clicked on the map or in a row, else one that can improve."""
+    key = f"lab-query-{watched.run.id}"
+    clicked = getattr(st.session_state.get("lab-map"), "picked", None)
+    if clicked is not None and int(clicked) < len(watched.images):
+        st.session_state[key] = int(clicked)
+    for place in ("lab-before", "lab-now"):
+        index = getattr(st.session_state.get(place), "picked", None)
+        row = -1 if index is None else int(rows_of(watched.images, int(index)))
+        if row >= 0:
+            st.session_state[key] = row
+    if key not in st.session_state:
+        st.session_state[key] = first_query(watched.sample(watched.run.epoch_numbers()[0]), watched.labels, NEIGHBORS)
+    return int(st.session_state[key])

@@ -1,0 +1,138 @@
+"""What is measured while a run trains and when it has ended: progress, curves, results and what to do next."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+
+import streamlit as st
+
+from udml_core.base.errors import duration
+from udml_core.numerics.measures import MAIN_MEASURES
+from udml_core.runs import Run
+from udml_core.runs.baselines import read_baselines
+from udml_core.runs.run_comparison import settings_of
+from udml_core.runs.tasks import LIVE_STATES, Status
+from udml_core.runs.verdict import verdict
+from udml_core.work import jobs
+
+from ..draw.figures import curve
+from ..draw.palette import percent
+from ..shell.cached import dataset_of
+from ..shell.run_status import (
+    ICONS,
+    UNSEEN,
+    escaped,
+    method_title,
+    progress_of,
+    run_title,
+    state_line,
+    stop_button,
+)
+from ..shell.user_errors import show_user_errors
+from ..shell.views import view_link
+
+CURVES = {"sample map@r": "MAP@R on test images", "second opinion": "Second opinion", "loss": "Loss",
+          "effective rank": "Effective rank"}
+"""The curves beside the map, the most telling first, and their short titles."""
+MOST_CURVES = 2
+HEIGHT = 170
+
+
+def show_measures(run: Run, status: Status, leave: Callable[[], None]) -> None:
+    """Show the state of a run, its curves, and when it has ended what can be done with it.
+
+    Args:
+        run: The run.
+        status: Its status.
+        leave: Shows the preview in place of the run.
+    """
+    st.markdown(f"{ICONS[status.state]} **{escaped(run_title(run))}**")
+    if status.state in LIVE_STATES:
+        _show_progress(run, status)
+    elif status.state == "done":
+        _show_result(run)
+    else:
+        _show_end(run, status)
+    if status.state not in LIVE_STATES and st.button(
+            "Change a value and train again", icon=":material/tune:", key="lab-again", width="stretch",
+            help="The map shows the images before training again. Your values stay in the form."):
+        leave()
+        st.rerun(scope="app")  # the form follows, not this part alone
+    _show_curves(run)
+
+
+def _show_progress(run: Run, status: Status) -> None:
+    """Show the finished share, a time that was measured, and the button that cancels."""
+    line = progress_line(run, status)
+    st.progress(progress_of(status) if status.state == "running" else 0.0, line)
+    st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>')
+    stop_button(run, "lab", "Cancel", "Finished epochs are kept, and the run can be resumed.")
+
+
+def progress_line(run: Run, status: Status) -> str:
+    """Describe the state in a line, with the time until the results if all of it was measured on this machine."""
+    if status.phase != "training" or status.state != "running":
+        return state_line(run, status)
+    line = f"Epoch {min(status.epoch + 1, status.epochs)} of {status.epochs}"
+    left = jobs.training_left(run.spec(), status)
+    return line if left is None else f"{line}, results in about {duration(left)}"
+
+
+def _show_result(run: Run) -> None:
+    """Show the main measures against the raw features, the verdict, and the ways on."""
+    evaluation = run.evaluation() or {}
+    raw, final = evaluation.get("frozen") or {}, evaluation.get("final") or {}
+    measured = [measure for measure in MAIN_MEASURES if final.get(measure.key) is not None]
+    for measure, column in zip(measured, st.columns(len(measured)) if measured else [], strict=True):
+        start = raw.get(measure.key)
+        column.metric(measure.name, measure.text(final[measure.key]), help=f"{measure.help} Below: against the raw "
+                      "features.", delta=None if start is None else f"{final[measure.key] - start:+.1f} points")
+    st.caption(verdict(method_title(run), evaluation, run.spec().method == "frozen").sentence if measured else
+               "These images have no classes, so there is no MAP@R. Runs shows a second opinion without labels.")
+    _compare_with_example(run, final)
+    with st.container(horizontal=True, gap="small", key="lab-ways"):
+        for view, label, icon in (("retrieval", "Search", "image_search"), ("explore", "Explore", "explore"),
+                                  ("runs", "Runs", "monitoring")):
+            view_link(view, label=label, icon=f":material/{icon}:", width="content", query_params={"run": run.id})
+
+
+def _compare_with_example(run: Run, final: dict[str, float]) -> None:
+    """Say why a run with an example's settings can differ from it by a few queries."""
+    example = jobs.find_example(dataset_of(run), run.root, run.spec().method)
+    if example is None or example.id == run.id or settings_of(example) != settings_of(run):
+        return
+    theirs = ((example.evaluation() or {}).get("final") or {}).get("recall@1")
+    if theirs is None or final.get("recall@1") is None:
+        return
+    same = abs(theirs - final["recall@1"]) < 0.05
+    st.caption(f"Settings and seed of the example, which has R@1 {percent(theirs)}"
+               + ("." if same else ": processors round differently, and training carries the difference to a few of "
+                                   f"the {final['images']:,.0f} queries."))
+
+
+def _show_end(run: Run, status: Status) -> None:
+    """Say why a run ended without results, and offer to resume it."""
+    if status.state == "failed":
+        st.error(state_line(run, status), icon=":material/error:")
+        with st.expander("Last lines of the error trace"):
+            st.code(run.error() or run.log_tail(), language=None)
+    else:
+        st.warning(state_line(run, status), icon=":material/pause_circle:")
+    if st.button("Resume", icon=":material/resume:", key=f"lab-resume-{run.id}", width="stretch"):
+        with show_user_errors():
+            jobs.resume(run)
+            st.rerun(scope="app")
+
+
+def _show_curves(run: Run) -> None:
+    """Show the curves that tell most, with the values to beat in words."""
+    rows = run.metrics()[0]
+    names = [name for name in CURVES if sum(row.get(name) is not None for row in rows) > 1][:MOST_CURVES]
+    for name in names:
+        curve(name, {"": rows}, f"lab-{name}", height=HEIGHT, title=CURVES[name])
+        known = read_baselines(run) or {}
+        beaten = [f"{words} {percent(100 * known[key][name])}" for key, words in
+                  (("frozen", "raw features"), ("centered pca", "PCA")) if (known.get(key) or {}).get(name) is not None]
+        if beaten:
+            st.caption(f"To beat: {', '.join(beaten)}.")

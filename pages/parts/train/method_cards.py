@@ -1,0 +1,90 @@
+"""The chooser of the method: a card each, in groups by the labels that they need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from udml_core.data.dataset import Dataset
+from udml_core.methods import METHODS, Method
+
+from ..draw.transport import component
+
+HTML = '<div class="cards" role="radiogroup"></div>\n'
+GROUPS = {"none": "Without labels", "few": "With a few labels", "pairs": "With pairs of images",
+          "all": "With the class of every training image"}
+MARKS = {"few": "needs labels", "pairs": "needs pairs", "all": "needs labels"}
+LINES = {
+    "rpml": "Moves dense groups of similar images together", "srpml": "RPML in small batches; trains the network too",
+    "plm": "Follows chains of neighbors to find similar images", "ssdml": "Spreads a few labels to similar images",
+    "lrml": "Pulls classes together, keeps neighbors", "seraph": "Makes each pair clearly similar or different",
+    "isdml": "Like LRML, for sparse regions too", "apllr": "Spreads labels, then adjusts distances to them",
+    "apit": "Least change that agrees with the labels", "triplet": "Same class nearer than another class",
+    "angular": "Triangles of two classes, by their angle", "nml": "Compares images with learned prototypes",
+    "ml": "Weights the features by similar pairs", "kml": "Compares with every training image",
+    "nca": "Neighbors should share the class", "lmnn": "A margin around neighbors of the same class",
+    "pslr": "Two views of an image, and its neighbors", "isif": "Two views together, other images apart",
+    "nce": "Each image is a class of its own", "exemplar": "Many changed copies of single images",
+    "deepcluster": "Sorts images into clusters, trains, repeats", "rotnet": "Guesses by how much an image was turned",
+    "and": "Pairs each image with its nearest image", "mom": "Walks along neighbors to find hard pairs",
+    "stml": "A slow copy of the model teaches it", "uhml": "Small groups inside larger groups",
+    "simclr": "Two views together, the batch apart", "supcon": "Views of a class together, others apart",
+    "barlow": "Two views get the same description", "distill": "Trains on a search refined by slow steps",
+    "whiten": "Weakens what differs between mutual neighbors", "pca": "Keeps the directions of largest difference",
+    "frozen": "Changes nothing: the level to beat",
+}
+"""What each method does, in a few words."""
+
+
+def line_of(method: type[Method]) -> str:
+    """Return what a method does in a few words; the first clause of its summary for a method without a line."""
+    return LINES.get(method.card.name) or method.card.summary.split(",")[0].split(".")[0]
+
+
+def card_groups(suggested: str, reason: Callable[[type[Method]], str]) -> list[dict[str, Any]]:
+    """Return the cards in groups: the suggested method, then the others by the labels that they need.
+
+    Args:
+        suggested: Name of the method that is suggested for the data set.
+        reason: Returns why a method cannot be chosen; empty if it can.
+    """
+    def card(method: type[Method]) -> dict[str, str]:
+        return {"name": method.card.name, "title": method.card.title, "line": line_of(method),
+                "mark": MARKS.get(method.card.supervision, ""), "reason": reason(method)}
+
+    first = [method for method in METHODS if method.card.name == suggested]
+    groups = [{"title": "Suggested for these images", "cards": list(map(card, first))}]
+    for supervision, title in GROUPS.items():
+        members = [method for method in METHODS if method.card.supervision == supervision and method not in first]
+        groups.append({"title": title, "cards": list(map(card, members))})
+    return [group for group in groups if group["cards"]]
+
+
+def method_cards(chosen: str, suggested: str, reason: Callable[[type[Method]], str], on_pick: Callable[[str], None]
+                 ) -> None:
+    """Show the cards.
+
+    Args:
+        chosen: Name of the chosen method.
+        suggested: Name of the method that is suggested for the data set.
+        reason: Returns why a method cannot be chosen; empty if it can.
+        on_pick: Called with the name of another method before the page runs again.
+    """
+    def picked() -> None:
+        name = st.session_state["lab-methods"].picked
+        if name:
+            on_pick(str(name))
+
+    component("cards", HTML)(data={"label": "Method", "chosen": chosen, "groups": card_groups(suggested, reason)},
+                             key="lab-methods", on_picked_change=picked)
+
+
+def lacking(method: type[Method], dataset: Dataset) -> str:
+    """Return why a method cannot be chosen for a data set without labels; empty if pairs can be given beside it."""
+    if method.card.supervision == "pairs":
+        return ""
+    if method.card.supervision == "few":
+        return "Assign labels to images of two classes first, on the page Label."
+    return f"Needs the class of every image; {'this table has' if dataset.is_table else 'these images have'} none."

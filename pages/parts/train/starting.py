@@ -1,0 +1,96 @@
+"""The button that starts a run, the time that it takes, and what will measure it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from udml_core.base.errors import duration
+from udml_core.data.dataset import Dataset
+from udml_core.data.splits import caution_of
+from udml_core.runs import Run, Spec, list_runs, runs_folder
+from udml_core.runs.tasks import LIVE_STATES
+from udml_core.work import jobs
+
+from ..draw.form import option_key
+from ..pairs.source import PairChoice
+from ..shell.run_status import escaped
+from ..shell.user_errors import show_user_errors
+from .live import watch
+
+SHOWN_DISK = 5e7  # Bytes of new files below which they are not mentioned.
+
+
+def show_start(spec: Spec, dataset: Dataset, pairs: PairChoice, is_watching: bool) -> None:
+    """Show the button, and the expected time if all of it was measured on this machine.
+
+    Args:
+        spec: The planned run.
+        dataset: Its data set.
+        pairs: The pairs that it learns from.
+        is_watching: Whether the page shows a run that trains, behind which this run would wait.
+    """
+    expected = jobs.estimate(spec, dataset)
+    if st.button("Start training", type="secondary" if is_watching else "primary", icon=":material/play_arrow:",
+                 width="stretch", help="The device trains one run at a time; this run waits." if is_watching else None):
+        with show_user_errors():
+            watch(jobs.submit(spec, runs_folder(), pairs.given))
+            st.rerun()
+    st.caption(f"**About {duration(expected.seconds)}**, as measured on this machine" if expected.measured else
+               "The time of such a run has not been measured on this machine yet.", help=time_words(expected))
+    waiting = sum(run.stored_status().state in LIVE_STATES for run in list_runs(runs_folder()))
+    if waiting and not is_watching:
+        st.caption(f"Runs waiting or running: {waiting}. A device trains one run at a time.")
+
+
+def time_words(expected: jobs.Estimate) -> str:
+    """Return the parts of the measured time, and the memory and disk space."""
+    parts = {"start": expected.start_seconds, "features": expected.feature_seconds,
+             "training": expected.training_seconds, "evaluation": expected.evaluation_seconds,
+             "first map": expected.follow_seconds}
+    listed = [f"{name} {duration(seconds)}" for name, seconds in parts.items() if seconds]
+    space = f"{expected.memory / 1e9:.1f} GB memory" + (
+        f", {expected.disk / 1e9:.1f} GB new files" if expected.disk >= SHOWN_DISK else "")
+    if not expected.measured:
+        return f"Needs {space}."
+    return (f"From the start to the results, by earlier runs on this machine: {', '.join(listed)}. "
+            f"Needs {space}.")
+
+
+def show_cautions(spec: Spec, dataset: Dataset, pairs: PairChoice) -> None:
+    """Say what the user should know of the images and pairs before a start."""
+    if spec.excluded.count:
+        st.caption(f"{spec.excluded.count:,} excluded images are neither trained on nor evaluated.")
+    if caution := caution_of(dataset, spec.halves(dataset)):
+        st.caption(f":material/warning: {caution}")
+    if pairs.given is not None:
+        train = spec.halves(dataset).train
+        st.caption(f"{len(pairs.given.within(train)):,} of the {len(pairs.given):,} pairs have both images in the "
+                   "training half.")
+
+
+def show_measured(spec: Spec, dataset: Dataset, settings: jobs.Settings, example: Run | None) -> None:
+    """Say how many test images measure the run, and whether the same images measure an example.
+
+    Args:
+        spec: The planned run.
+        dataset: Its data set.
+        settings: What the form began with.
+        example: An example on the same images; None if there is none.
+    """
+    count = f"{len(spec.halves(dataset).test):,} test images"
+    if example is None:
+        st.caption(f"Evaluated on {count}.")
+        return
+    title = escaped(jobs.example_title(example))
+    if jobs.shares_test_images(spec, example, dataset):
+        features = "" if spec.encoder == example.spec().encoder else " Their features before training differ."
+        st.caption(f"Evaluated on the same {count} as the example {title}, so Compare can show the same queries."
+                   f"{features}")
+        return
+    st.caption(f"Evaluated on {count}. The example {title} has other test images, so Compare cannot show the same "
+               "queries.")
+    split = example.spec().split
+    if spec.split != split:  # else images are excluded
+        key = option_key("split", settings.options)
+        st.button("Train on the example's split", icon=":material/call_merge:", key="train-shared-split",
+                  on_click=lambda: st.session_state.update({key: split}), width="stretch")

@@ -1,0 +1,88 @@
+"""A training that is watched on the page Lab, in a real Chromium."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.app.conftest import App
+from tests.app.test_browser import newest, settle, until
+
+pytestmark = pytest.mark.browser
+LINK = "/lab?dataset=digits&method=rpml&backbone=pixels&split=seen&fields=alpha:15,dimension:4,epochs:{}"
+NOW = re.compile(r"^The query and its nearest images after")
+
+
+def start(page: Page, epochs: int) -> None:
+    """Open the form with a number of epochs, and press the button."""
+    page.goto(LINK.format(epochs))
+    settle(page)
+    expect(page.get_by_role("application", name=re.compile("^Map"))).to_be_visible()
+    page.get_by_role("button", name="Start training").click()
+    page.wait_for_url(re.compile("live="))
+
+
+@pytest.mark.slow
+def test_the_map_moves_while_a_run_trains_and_the_measures_follow(app: App, page: Page) -> None:
+    start(page, 40)
+    run = newest(app)
+    picture = page.get_by_role("img", name=re.compile(r"^after epoch \d+, 359 images"))
+    expect(picture).to_be_visible()
+    first = picture.get_attribute("aria-label")
+    assert run.status().state == "running", "the map is there before the run has ended"
+    row = page.get_by_role("group", name=NOW)
+    expect(row.get_by_role("button")).to_have_count(9)
+    expect(page.get_by_role("button", name="Cancel")).to_be_visible()
+    expect(picture).not_to_have_attribute("aria-label", str(first))
+    expect(page.get_by_role("button", name="Change a value and train again")).to_be_visible()
+    assert until(run, "done", "failed") == "done", run.status().message
+    expect(page.get_by_text(re.compile(r"^MAP@R$")).first).to_be_visible()
+    for label in ("Search", "Explore", "Runs"):
+        expect(page.get_by_test_id("stMain").get_by_role("link", name=label)).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile(r"^after training, 359 images"))).to_be_visible()
+    settle(page)
+    page.reload()
+    settle(page)
+    expect(page.get_by_role("img", name=re.compile(r"^after training, 359 images"))).to_be_visible()
+    page.get_by_role("button", name="Change a value and train again").click()
+    expect(page.get_by_role("img", name=re.compile(r"^Before training, 1,438 images"))).to_be_visible()
+    settle(page)
+    assert "live=" not in page.url
+    assert "epochs" in page.url, "the values stay in the form"
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_told_where_the_run_was_watched_and_it_resumes(app: App, page: Page) -> None:
+    start(page, 2000)
+    run = newest(app)
+    expect(page.get_by_role("group", name=NOW)).to_be_visible()
+    os.kill(run.status().pid or 0, signal.SIGKILL)
+    until(run, "interrupted")
+    expect(page.get_by_test_id("stAlert").filter(has_text="worker")).to_be_visible()
+    page.get_by_role("button", name="Resume").click()
+    until(run, "running")
+    page.get_by_role("button", name="Cancel").click()
+    until(run, "stopped")
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()
+    settle(page)
+
+
+def test_methods_are_chosen_by_keys(page: Page) -> None:
+    page.goto("/lab?dataset=digits&method=pca&backbone=pixels&split=seen&fields=dimension:16")
+    settle(page)
+    cards = page.get_by_role("radiogroup", name="Method").get_by_role("radio")
+    chosen = page.get_by_role("radio", name=re.compile("^PCA"))
+    expect(chosen).to_have_attribute("aria-checked", "true")
+    chosen.focus()
+    page.keyboard.press("Home")
+    expect(cards.first).to_be_focused()
+    page.keyboard.press("r")
+    expect(page.get_by_role("radio", name=re.compile("^RPML"))).to_be_focused()
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("method=rpml"))
+    settle(page)
+    expect(page.get_by_role("radio", name=re.compile("^RPML"))).to_have_attribute("aria-checked", "true")

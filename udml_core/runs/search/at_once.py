@@ -1,0 +1,75 @@
+"""A refinement that is searched at once: no analysis is stored, and only the rankings of queries are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NoReturn
+
+import numpy as np
+
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
+from udml_core.data.dataset import Dataset
+from udml_core.exploration.refining.live import MOST_IMAGES, MOST_TRAINING
+from udml_core.exploration.refining.unrefined import rounded_sample
+from udml_core.numerics.refinement.recipe import Recipe
+from udml_core.runs import Run
+from udml_core.runs.analyses import Refined, plan_analysis
+from udml_core.runs.analyses.kinds.refine import Refinement
+from udml_core.runs.search.frame import Frame
+from udml_core.runs.search.names import RECIPE
+from udml_core.runs.search.refined import RefinedIndex, outside_recipe
+
+FEWEST = 3
+"""Test images that a refinement needs at least."""
+
+
+def refined_frame(name: str, run: Run, dataset: Callable[[], Dataset], start: Callable[[], Frame]) -> Frame:
+    """Return the test half of an embedding, refined by a recipe for the queries that are asked.
+
+    The steps are the same as in `Refinement`. Of a larger test half an evenly spaced sample is searched, so that the answer
+    takes seconds at most.
+
+    Args:
+        name: `recipe:` and the recipe, without views, whose features the images would be needed for.
+        run: The run.
+        dataset: Loads its data set.
+        start: Opens the embedding after training.
+
+    Raises:
+        UserError: The recipe is not possible, or the test half is too small.
+    """
+    recipe = Recipe.parse(name.removeprefix(RECIPE))
+    if recipe.find("views") or not recipe.steps:
+        raise UserError(f"A refinement at once needs steps without views; got '{recipe}'. Apply the recipe on the page "
+                        "Refine.")
+    split = run.spec().halves(dataset())
+    if len(split.test) < FEWEST:
+        raise UserError(f"A refinement needs at least {FEWEST} test images; got {len(split.test)}. Add images to the "
+                        "data set.")
+    images = split.test[rounded_sample(len(split.test), MOST_IMAGES)]
+    training = split.train[rounded_sample(len(split.train), MOST_TRAINING)]
+    index = RefinedIndex(run, plan_analysis(Refinement, recipe=str(recipe)), _without_rankings(images), dataset, start,
+                         training)
+    is_whole = len(images) == len(run.embeddings("final"))
+    part = "" if is_whole else "test half" if len(images) == len(split.test) else "sample of the test half"
+    return Frame(run, name, np.zeros((len(images), 0), np.float32), images, part, lambda: index,
+                 partial(_has_no_model, name), describe_recipe(recipe, len(images)))
+
+
+def describe_recipe(recipe: Recipe, count: int) -> str:
+    """Describe a refinement at once, and what it means for queries from outside."""
+    how = "are expanded by their nearest images and change" if outside_recipe(recipe).find("queries") else "change"
+    return f"recipe `{recipe}` on {count:,} test images, without labels. Own images {how} nothing in the gallery."
+
+
+def _without_rankings(images: Array) -> Refined:
+    """Return a refinement that stores no ranking, so that each query is ranked when it is asked."""
+    rows, numbers = np.zeros((len(images), 0), np.float32), np.zeros((len(images), 0), np.int32)
+    return Refined(images, rows, numbers, rows, numbers, "transductive", (), {})
+
+
+def _has_no_model(name: str) -> NoReturn:
+    raise UserError(f"The embedding '{name}' has no model, because it is not stored. Apply the recipe on the page "
+                    "Refine.")
