@@ -71,7 +71,7 @@ def test_equal_points_and_few_points_are_laid_out() -> None:
 def test_the_last_layout_is_longest_from_left_to_right_and_all_layouts_turn_together() -> None:
     generator = np.random.default_rng(2)
     first, last = generator.normal(size=(40, 2)), generator.normal(size=(40, 2)) * [1, 3]
-    last -= last.mean(axis=0)
+    last = (last - last.mean(axis=0)) @ np.array([[0.8, 0.6], [-0.6, 0.8]])
     turned = lie_down(np.stack([first, last]))
     assert turned[1].std(axis=0)[0] > 2 * turned[1].std(axis=0)[1]
     assert abs(np.corrcoef(turned[1].T)[0, 1]) < 1e-6, "the axes are the principal axes"

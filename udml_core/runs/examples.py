@@ -25,7 +25,7 @@ POINTS = {
     "20261122-120100-plm-clothes": "Training does not repair a random start: R@1 rises from {initial:recall@1} to "
                                    "{final:recall@1}, and PCA of the same width has {centered pca:recall@1}. So PLM "
                                    "starts from PCA by default.",
-    "20261122-120200-isif-emoji": "Telling each image from all others brings classes together that nobody named: R@1 "
+    "20261122-120200-isif-emoji": "Telling each image from all others brings classes together without labels: R@1 "
                                   "{initial:recall@1} → {final:recall@1}. The backbone's features, 80 times as wide, "
                                   "have {frozen:recall@1}.",
     "20261122-120300-ssdml-digits": "10 labels a class spread to similar images: R@1 {initial:recall@1} → "

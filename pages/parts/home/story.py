@@ -44,7 +44,8 @@ def tell_story(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]
     """
     card = run.spec().build_method().card
     unseen = "" if card.name == FROZEN or load_split(run).name == "all" else " that training never saw"
-    seen = f"Each point is an image{unseen}{'.' if recall is None else '; its color and shape are its class.'}"
+    colors = "" if recall is None else " Gray images and points have the color of their class."
+    seen = f"The map shows images{unseen}.{colors}"
     supervision = (f"{method_title(run)} receives {LABELS[card.supervision]} and {_way(run)}."
                    if card.name != FROZEN else
                    f"Nothing was trained: the images are compared by {run.spec().encoder.frozen_words}.")
