@@ -199,8 +199,9 @@ def test_the_story_says_what_a_run_did_and_that_frozen_features_learned_nothing(
         example, None, [])
     frozen = worked(tmp_path, method="frozen")
     assert tell_story(frozen, np.array([96.1, 96.1]), []) == (
-        "The map shows images. Gray images and points have the color of their class. Nothing was trained: the images are "
-        "compared by the pixels themselves. R@1, the share of images whose nearest image has the same class, is **96.1 %**.")
+        "The map shows images. Gray images and points have the color of their class. Nothing was trained: the images "
+        "are compared by the pixels themselves. R@1, the share of images whose nearest image has the same class, is "
+        "**96.1 %**.")
 
 
 def test_examples_say_that_they_are_examples(monkeypatch: pytest.MonkeyPatch) -> None:
