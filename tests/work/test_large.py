@@ -210,9 +210,9 @@ def test_the_map_page_says_what_a_large_map_leaves_out(run: Run, own_runs: None)
     page = opened("explore", run=run.id, picked="17")
     assert not page.exception
     words = texts(page)
-    assert "This map draws 20,000 images as points without thumbnails" in words
-    assert "10 nearest neighbors" in words
-    (color,) = (box for box in page.selectbox if box.key == "choose-color")
+    assert "All 20,000 images, as points without thumbnails" in words
+    assert "Nearest first, searched in all 20,000 images" in words
+    (color,) = (box for box in page.selectbox if box.key == "explore-color")
     assert "column: shop" in color.options or "shop" in " ".join(color.options)
     assert not {"density", "Density", "Purity: neighbors of the same class"} & set(color.options)
 

@@ -14,8 +14,6 @@ from udml_core.data.sources.embeddings import EmbeddingTable, table_of
 
 OTHER_VIEW = View(zoom=0.85, flip=True)
 """The other view of an image that tells how steady a judge is."""
-WEAK = ("pixels",)
-"""Judges that need another one beside them: they see color and place, hardly content."""
 
 
 def check_judge(name: str, has_images: bool = True) -> None:

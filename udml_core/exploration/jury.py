@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
-from udml_core.data.judging import WEAK
+from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race import Comparison, Measured
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.second_opinion import Interval, Judge, is_same, judge_rankings, vote

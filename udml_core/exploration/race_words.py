@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from udml_core.base.errors import duration
 from udml_core.exploration.race import FROZEN, Comparison, Measured, Outcome, Race, Serves, Setup, step_title
-from udml_core.results.label_free import record_words
 
 MEASURES: Mapping[Serves, str] = {"first": "first results", "groups": "whole groups"}
 FEW_CHANGED = 0.2
@@ -157,6 +156,8 @@ def searched_words(race: Race, outcome: Outcome) -> str:
 
 def caution_words(race: Race) -> str:
     """Return what the benchmark measured with labels of the method that is advised; empty if none is trained."""
+    from udml_core.results.label_free import record_words  # reads the benchmark, for which the help must not wait
+
     if race.best is None or race.best.setup.method == FROZEN:
         return ""
     method = race.best.setup.method

@@ -15,7 +15,8 @@ from udml_core.base.arrays import Array, evenly_spaced
 from udml_core.base.errors import UserError
 from udml_core.base.files import read_array
 from udml_core.data.encoders import choose_spec
-from udml_core.data.judging import WEAK, encoder_title
+from udml_core.data.judge_names import WEAK
+from udml_core.data.judging import encoder_title
 from udml_core.numerics.measures import measure_of
 from udml_core.runs.analyses import AnalysisSpec, analysis_at, plan_analysis
 from udml_core.runs.analyses.kinds.opinion import JUDGES, QUESTIONS, RECIPES, Opinions, SecondOpinion, Verdicts

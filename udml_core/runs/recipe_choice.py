@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from udml_core.base.errors import UserError
-from udml_core.data.judging import WEAK
+from udml_core.data.judge_names import WEAK
 from udml_core.numerics.refinement.recipe import Recipe
 from udml_core.runs.analyses import AnalysisSpec, plan_analysis
 from udml_core.runs.analyses.kinds.opinion import JUDGES, RECIPES, Opinions, SecondOpinion

@@ -12,7 +12,7 @@ import numpy as np
 
 from udml_core.base.arrays import Array, Integers
 from udml_core.data.dataset import Dataset
-from udml_core.data.judging import WEAK
+from udml_core.data.judge_names import WEAK
 from udml_core.numerics.neighbors import nearest
 from udml_core.runs.analyses.kinds.opinion import JUDGES
 from udml_core.runs.opinions import stored_features

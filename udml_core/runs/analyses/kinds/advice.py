@@ -16,7 +16,7 @@ from udml_core.base.arrays import Array, Integers, evenly_spaced
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError, duration
 from udml_core.data.dataset import DETAIL, TABLE
-from udml_core.data.judging import WEAK
+from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race import FROZEN, OutOfTimeError, Race, Serves, Setup, list_ideas, run_race
 from udml_core.exploration.race_words import advice_words, caution_words, no_judge_words, outcome_words
 from udml_core.numerics.refinement.recipe import Views

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from udml_core.base.arrays import Integers, evenly_spaced
 from udml_core.base.errors import UserError
-from udml_core.data.judging import WEAK
+from udml_core.data.judge_names import WEAK
 from udml_core.numerics.refinement.recipe import Recipe
 from udml_core.runs.analyses.fields import REFINED, Frames, Images, Judges
 from udml_core.runs.analyses.kind import AnalysisKind, Arrays, Material
