@@ -229,7 +229,9 @@ def test_no_step_is_on_if_no_refinement_is_better(plain_run: Run) -> None:
         shutil.rmtree(analysis_at(plain_run, OF_REFINEMENTS).folder)
 
 
-def test_a_stored_verdict_stands_beside_the_labels_and_says_whether_they_agree(run: Run) -> None:
+def test_a_stored_verdict_stands_beside_the_labels_and_says_whether_they_agree(
+        run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path))  # without stored features no recipe is judged live
     recipe = "average:k=41,times=3"
     keep_opinion(run, WORSE, WORSE, request_on(recipe), recipe)
     test = opened("refine", run=run.id, recipe=recipe)

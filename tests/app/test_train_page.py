@@ -465,7 +465,9 @@ def test_a_promise_is_replaced_by_the_record_where_there_are_no_labels(unlabeled
     assert "through training" in shown
 
 
-def test_methods_that_need_labels_are_marked_where_there_are_none(unlabeled: str) -> None:
+def test_methods_that_need_labels_are_marked_where_there_are_none(
+        unlabeled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path))  # another test may have assigned labels to the same images
     dataset = catalog.load(unlabeled)
     marks = {method.card.supervision: method_title(method, dataset).removeprefix(method.card.title)
              for method in METHODS}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
 
 import streamlit as st
 
+from udml_core.base.errors import UserError
 from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.numerics.explanations import Affinities, Pairs, Triplets
 from udml_core.runs import Run, list_runs, runs_folder
@@ -42,7 +44,9 @@ def show_view(page: str) -> None:
 def fits(name: str, run: Run) -> bool:
     """Return whether a run has what a view shows: the records of its method."""
     if name == "instances":
-        return isinstance(run.spec().build_method(), InstanceMethod)
+        with suppress(UserError):  # a run of a method that this version does not know
+            return isinstance(run.spec().build_method(), InstanceMethod)
+        return False
     return name not in RECORDS or has_record(run, RECORDS[name])
 
 
