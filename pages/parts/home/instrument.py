@@ -28,7 +28,7 @@ from ..shell.interesting import interesting_queries
 from ..shell.pools import among_sample
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_picker import PARAMETER
-from ..shell.run_status import run_title
+from ..shell.run_status import METHOD_TITLES, run_title
 from ..shell.views import open_view
 from .story import bars_of, lines_to_beat, tell_story
 
@@ -63,8 +63,9 @@ HTML = """<div class="instrument" role="group">
 
 
 def is_playable(run: Run) -> bool:
-    """Return whether a run has finished and has epochs to play."""
-    return run.stored_status().state == "done" and len(run.epoch_numbers()) > 1
+    """Return whether a run of a known method has finished and has epochs to play."""
+    return (run.spec().method in METHOD_TITLES and run.stored_status().state == "done"
+            and len(run.epoch_numbers()) > 1)
 
 
 def run_to_play(runs: list[Run]) -> Run | None:
