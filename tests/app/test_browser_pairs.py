@@ -46,7 +46,7 @@ def press(page: Page, key: str) -> str:
 
 
 def test_keys_label_pairs_without_a_click_and_a_stored_pair_can_be_selected(app: App, page: Page, run: Run) -> None:
-    page.goto(f"/pairs?run={run.id}&show=give")
+    page.goto(f"/label?tool=pair_labels&run={run.id}")
     expect(page.get_by_role("button", name="Same")).to_be_visible()
     settle(page)
     same = press(page, "s")

@@ -23,7 +23,7 @@ FOLDERS = ("tests/app", "tests/contract/test_methods.py", "tests/contract/test_o
            "tests/work/test_survival.py")
 """Where the tests are that cover pages, methods and kills."""
 OPENED = re.compile(r'opened\((?:"(\w+)"|page\b)')
-BROWSED = re.compile(r'goto\(f?"/(?:(\w*)|\{name\})[?"]')
+BROWSED = re.compile(r'goto\(f?"/(?:\w+\?tool=)?(?:(\w*)|\{name\})[?"&]')
 """How a test opens a page, whose name is in the text or is the test's first parameter."""
 
 

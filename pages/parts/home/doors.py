@@ -44,7 +44,7 @@ def show_first_run() -> None:
     if clicked:
         with show_user_errors():
             run = jobs.submit(jobs.plan(jobs.FIRST_RUN, load_dataset(jobs.FIRST_RUN.dataset)), runs_folder())
-            open_view("runs", query_params={"run": run.id})
+            open_view("train", {"dataset": jobs.FIRST_RUN.dataset, "method": jobs.FIRST_RUN.method, "live": run.id})
 
 
 def _import_files() -> None:
