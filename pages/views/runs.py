@@ -133,7 +133,7 @@ def draw() -> None:
     all_runs = list_runs(runs_folder())
     show_undo()
     if not all_runs:
-        st.info("No runs yet. Start a run on the page **Train**, or press the button on **Home**.",
+        st.info("No runs yet. Start a run on the page **Lab**, or press the button on **Home**.",
                 icon=":material/lightbulb:")
         view_link("train", label="Train", icon=":material/model_training:")
         toggle_examples()

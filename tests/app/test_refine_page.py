@@ -85,7 +85,7 @@ def test_the_ranking_before_is_by_distance_as_on_the_page_retrieval(run: Run) ->
     test = opened("refine", run=run.id, query=str(test_half[query]))
     assert [tile["id"] for tile in tiles(test, "The 24 nearest images, before")] == test_half[
         nearest_rows(rows, query)].tolist()
-    assert "Before refinement: nearest by Euclidean distance, as on the page Retrieval." in texts(
+    assert "Before refinement: nearest by Euclidean distance, as on the page Search." in texts(
         opened("refine", run=run.id, section="protocol"))
 
 

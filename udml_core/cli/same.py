@@ -33,7 +33,7 @@ def same(name: RunName,
          root: Root = None, as_json: Json = False) -> None:
     """Show where "the same" ends in an embedding: the similarity above which two images show the same thing.
 
-    The threshold is estimated from pairs that you judge here or in the app, page Retrieval. Labels are not used.
+    The threshold is estimated from pairs that you judge here or in the app, page Search. Labels are not used.
     """
     from udml_core.data.given.judged_pairs import judged_pairs, want_precision
     from udml_core.data.given.pair_sets import write_pairs

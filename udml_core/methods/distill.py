@@ -74,7 +74,7 @@ class Distill(Method):
         name="distill",
         order=900,
         title="Distilled refinement",
-        paper="No paper; our own method from the steps of the page Refine.",
+        paper="No paper; our own method from the steps of the view Refine.",
         summary=("Improves the search with slow steps that need several views and the neighbors of each image, then "
                  "trains the network to give a similar result from one view. It needs no labels, and helps if new "
                  "images must be searched quickly."),

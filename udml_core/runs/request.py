@@ -1,6 +1,6 @@
 """The single declaration of a run's options.
 
-The options of `udml train`, the widgets of the page Train, the validation messages and the stored spec are generated
+The options of `udml train`, the widgets of the page Lab, the validation messages and the stored spec are generated
 from these fields. To add an option, add a field here.
 """
 

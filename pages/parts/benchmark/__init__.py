@@ -1,1 +1,1 @@
-"""Parts of the page Benchmark."""
+"""Parts of the view Benchmark."""

@@ -1,1 +1,1 @@
-"""Parts of the page Clusters."""
+"""Parts of the view Clusters."""

@@ -1,4 +1,4 @@
-"""The neighbor graph that the page Clusters shows: of an embedding, or of a refinement of the training half."""
+"""The neighbor graph that the view Clusters shows: of an embedding, or of a refinement of the training half."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Parts of the page Compare."""
+"""Parts of the view Compare."""

@@ -1,4 +1,4 @@
-"""The part Judge of the page Compare: blind judgments of the queries for which two embeddings differ.
+"""The part Judge of the view Compare: blind judgments of the queries for which two embeddings differ.
 
 Neither names, labels nor files are shown until the user reveals the names.
 """

@@ -40,7 +40,7 @@ def show_maps(runs: Sequence[Run], names: Sequence[str]) -> None:
     """Show one map of each run after training, at most four, in matched orientation."""
     by_kind = maps_by_kind(runs)
     if not by_kind:
-        st.info("None of these runs has a map yet. Compute one on the page Map.", icon=":material/lightbulb:")
+        st.info("None of these runs has a map yet. Compute one on the page Explore.", icon=":material/lightbulb:")
         link_to_map(runs[0], "Map")
         return
     kinds = sorted(by_kind, key=lambda kind: -len(by_kind[kind]))  # The kind that most runs have; UMAP first.
@@ -52,7 +52,7 @@ def show_maps(runs: Sequence[Run], names: Sequence[str]) -> None:
     placed = matched_maps(runs, by_kind[kind])
     if len(placed) < len(runs):
         st.caption(f"{len(placed)} of {len(runs)} runs are shown: at most {MOST_MAPS}, and only runs with a finished "
-                   f"{KINDS[kind].title} map. Compute missing maps on the page Map.")
+                   f"{KINDS[kind].title} map. Compute missing maps on the page Explore.")
     shown = [(number, placed[run.id]) for number, run in enumerate(runs) if run.id in placed]
     for start in range(0, len(shown), SIDE_PANEL_WIDTH):
         for column, (number, matched) in zip(st.columns(SIDE_PANEL_WIDTH), shown[start:start + SIDE_PANEL_WIDTH],

@@ -268,12 +268,12 @@ def _await_refinement(refinement: Analysis) -> None:
 
 
 def search_link(run_id: str, refinement_id: str | None) -> dict[str, str]:
-    """Return the address parameters of the page Retrieval for a search."""
+    """Return the address parameters of the page Search for a search."""
     return {"run": run_id} | ({"refined": refinement_id} if refinement_id else {})
 
 
 def judge_link(start: str, run_id: str, refinement_id: str | None) -> dict[str, str]:
-    """Return the address parameters of the part Judge of the page Compare: frozen features against a search.
+    """Return the address parameters of the part Judge of the view Compare: frozen features against a search.
 
     Args:
         start: Id of the run of the frozen features.

@@ -77,7 +77,7 @@ def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int
             end: int | None = None) -> int | None:
     """Show a gallery of images.
 
-    A right-click, a long press or the key Q opens the page Retrieval with that image as the query.
+    A right-click, a long press or the key Q opens the page Search with that image as the query.
 
     Args:
         dataset: The data set.
@@ -181,7 +181,7 @@ def image_size(key: str, value: int) -> None:
 
 
 def _clicked_image(dataset: Dataset, result: Any) -> int | None:
-    """Return the clicked image, or open the page Retrieval to search with it."""
+    """Return the clicked image, or open the page Search to search with it."""
     if result.searched is not None:
         open_search(dataset, int(result.searched))
     return None if result.picked is None else int(result.picked)

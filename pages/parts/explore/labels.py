@@ -29,7 +29,7 @@ MOST = 10
 
 
 def label_graphs(bench: Workbench) -> list[str]:
-    """List the graphs with labels, as on the page Labels & affinity, the graph of training first."""
+    """List the graphs with labels, as on the view Affinity, the graph of training first."""
     available = {"training": bench.epoch_with(Affinities) is not None,
                  "told": training_labels(bench.run, bench.dataset) is not None,
                  "given": bool(assigned_now(bench.dataset))}

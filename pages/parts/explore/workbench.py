@@ -117,7 +117,7 @@ _record = st.cache_resource(max_entries=16, show_spinner=False, hash_funcs=RUN_H
 
 
 def interesting_images(run: Run) -> list[int]:
-    """Return the queries of the page Retrieval, whose neighbors changed most through training, in its order."""
+    """Return the queries of the page Search, whose neighbors changed most through training, in its order."""
     return [image for image, _ in interesting_queries(run)]
 
 

@@ -1,1 +1,1 @@
-"""Parts of the page Instances."""
+"""Parts of the view Instances."""

@@ -1,4 +1,4 @@
-"""The current image of the page Instances, its random views, and its competitors."""
+"""The current image of the view Instances, its random views, and its competitors."""
 
 from __future__ import annotations
 

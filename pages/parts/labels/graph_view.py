@@ -1,4 +1,4 @@
-"""The graph that the page Labels & affinity shows, and the current image."""
+"""The graph that the view Affinity shows, and the current image."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
     """Draw a map or an image grid with the data set's selection.
 
     Points selected on it become the selection (see `shell.selection`). A right-click, a long press or the key Q opens
-    the page Retrieval with that image as the query.
+    the page Search with that image as the query.
 
     Args:
         dataset: The data set.

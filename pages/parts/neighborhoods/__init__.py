@@ -1,1 +1,1 @@
-"""Parts of the page Neighborhoods."""
+"""Parts of the view Neighborhoods."""

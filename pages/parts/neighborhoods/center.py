@@ -1,4 +1,4 @@
-"""The first image of the page Neighborhoods, its nearest images, the second image."""
+"""The first image of the view Neighborhoods, its nearest images, the second image."""
 
 from __future__ import annotations
 

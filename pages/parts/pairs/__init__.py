@@ -1,1 +1,1 @@
-"""Parts of the page Pairs."""
+"""Parts of the view Pairs."""

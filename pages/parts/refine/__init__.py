@@ -1,1 +1,1 @@
-"""Parts of the page Refine."""
+"""Parts of the view Refine."""

@@ -1,4 +1,4 @@
-"""The gallery of the page Refine: a run's test images, on which recipes are tried."""
+"""The gallery of the view Refine: a run's test images, on which recipes are tried."""
 
 from __future__ import annotations
 

@@ -65,13 +65,13 @@ def show_protocol(live: Live, refined: RefinedGallery) -> None:
     steps = "; ".join(f"{STEPS[name].title.lower()}: {words[images]}" for name, images in seen)
     if refining.voting_step(refined) == "average":
         st.caption("**Queries from outside the gallery** are not averaged, so plain cosines rank them less well. The "
-                   "page Retrieval adds query expansion with the same neighbors; in Python, switch on **Query "
+                   "page Search adds query expansion with the same neighbors; in Python, switch on **Query "
                    "expansion** before you copy the recipe.")
     if steps:
         st.caption(f"**Protocol: {protocol}.** What each step uses: {steps}. No step uses labels; only the "
                    "measures do.")
     if not live.run.is_normalized("final"):
-        st.caption("Before refinement: nearest by Euclidean distance, as on the page Retrieval. After refinement: "
+        st.caption("Before refinement: nearest by Euclidean distance, as on the page Search. After refinement: "
                    "nearest by cosine, because every recipe begins with embeddings of unit length.")
     queries, stage = live.gallery.before.queries, live.gallery.start
     of = f"{len(live.images):,} evenly spaced of {live.total:,}" if live.total > len(live.images) else f"{live.total:,}"

@@ -1,1 +1,1 @@
-"""Parts of the page Retrieval."""
+"""Parts of the page Search."""

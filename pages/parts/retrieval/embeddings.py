@@ -1,4 +1,4 @@
-"""The embeddings that the page Retrieval searches side by side; the address parameter `compare` lists them.
+"""The embeddings that the page Search searches side by side; the address parameter `compare` lists them.
 
 An embedding is named by `frozen`, `initial`, `final`, the number of an epoch, the id of a refinement, or the id of
 another run on the same data set, whose embedding after training is meant.

@@ -1,4 +1,4 @@
-"""The query of the page Retrieval.
+"""The query of the page Search.
 
 The address holds its images of the data set; the session holds its own images.
 """

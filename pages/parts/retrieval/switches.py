@@ -1,6 +1,6 @@
 """Refinement as switches above the results: its effect on the current query, beside the other embeddings.
 
-The address parameter `recipe` holds the steps that are on, as on the page Refine.
+The address parameter `recipe` holds the steps that are on, as on the view Refine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..shell.views import view_link
 from .embeddings import Column
 
 OFFERED = {"whiten": "Whitening", "average": "Averaging", "rerank": "Re-ranking", "diffuse": "Diffusion"}
-"""The steps that have a switch; the page Refine has all steps with their values."""
+"""The steps that have a switch; the view Refine has all steps with their values."""
 EXPLAINED = ("Improves the embedding after training without labels and without training. "
              + " ".join(f"{title}: {STEPS[name].idea[0].lower()}{STEPS[name].idea[1:]}"
                         for name, title in OFFERED.items()))
@@ -39,7 +39,7 @@ def show_switches(retrieval: Retrieval, query: int | None) -> Column | None:
 
     Args:
         retrieval: The search of a run.
-        query: Index of the query, which the page Refine shows too; None for a query from outside.
+        query: Index of the query, which the view Refine shows too; None for a query from outside.
 
     Returns:
         The embedding after training with the steps that are on; None if no step is on.
@@ -54,7 +54,7 @@ def show_switches(retrieval: Retrieval, query: int | None) -> Column | None:
     parameters = {"run": retrieval.run.id} | ({PARAMETER: str(recipe)} if recipe.steps else {})
     view_link("refine", label="Tune", icon=":material/auto_fix_high:",
               query_params=parameters | ({} if query is None else {"query": str(query)}),
-              help="The page Refine: values of each step, their effect on all queries, and who judges it.")
+              help="The view Refine: values of each step, their effect on all queries, and who judges it.")
     if not recipe.steps:
         return None
     frame = retrieval.frame(f"{RECIPE}{recipe}")

@@ -7,7 +7,7 @@ and written here:
 - Widgets with a `format_func`: Streamlit would store the shown text, which changes with the wording, where links hold
   short names.
 - Toggles: Streamlit accepts only true and false, while older links say 1 or yes.
-- Options of a run on the page Train: their defaults change with the settings that the form begins with.
+- Options of a run on the page Lab: their defaults change with the settings that the form begins with.
 - Lists of images, classes or clusters: links hold indices joined by dots.
 - Live sliders, galleries and maps: they are components, not Streamlit widgets.
 """

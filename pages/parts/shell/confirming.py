@@ -12,7 +12,7 @@ from .views import view_link
 
 
 def link_to_judging(embeddings: Sequence[tuple[Run, str]]) -> None:
-    """Show a link that judges the first against the last of several embeddings on the page Compare.
+    """Show a link that judges the first against the last of several embeddings on the view Compare.
 
     Args:
         embeddings: Runs and their embeddings by name. Epochs are left out, because they have a sample of images only;

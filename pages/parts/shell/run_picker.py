@@ -224,7 +224,7 @@ def app_dataset(names: Sequence[str]) -> str:
 
 
 def open_search(dataset: Dataset, index: int) -> None:
-    """Open the page Retrieval with an image of a data set as the query.
+    """Open the page Search with an image of a data set as the query.
 
     The search uses the app's run, else the newest run on the data set.
     """

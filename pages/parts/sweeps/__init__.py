@@ -1,1 +1,1 @@
-"""Parts of the page Sweeps."""
+"""Parts of the view Several values."""

@@ -1,1 +1,1 @@
-"""Parts of the page Train."""
+"""Parts of the page Lab."""

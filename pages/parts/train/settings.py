@@ -1,4 +1,4 @@
-"""The settings that the form of the page Train begins with, such as an example's, the paper's or a link's."""
+"""The settings that the form of the page Lab begins with, such as an example's, the paper's or a link's."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Parts of the page Triplets."""
+"""Parts of the view Triplets."""

@@ -20,7 +20,7 @@ from udml_core.runs.search.judging_words import result_words
 FORMAT = "udml judgments 1"
 COLUMNS = ("judge", "number", "query", "image of A", "image of B", "better")
 MOST_BYTES = 32_000_000
-EXPECTED = "Expected a JSON file that `udml judge --export` or the page Compare wrote."
+EXPECTED = "Expected a JSON file that `udml judge --export` or the view Compare wrote."
 MOST_NAMESAKES = 100
 
 

@@ -64,7 +64,7 @@ def _parse(written: str) -> Any:
 
 
 def link_of(spec: Spec, images: ImageKind) -> dict[str, str]:
-    """Return the address parameters that fill the page Train with a run's settings.
+    """Return the address parameters that fill the page Lab with a run's settings.
 
     Args:
         spec: The run's spec.

@@ -41,7 +41,7 @@ def favored_method(images: ImageKind) -> tuple[str, str]:
 
 
 def first_method(dataset: Dataset, root: Path) -> str:
-    """Return the name of the method that the page Train opens with, which needs no labels.
+    """Return the name of the method that the page Lab opens with, which needs no labels.
 
     It is the method that won the newest race for the best search of the data set; otherwise the only one that the
     benchmark supports on every data set. An example on the data set or a link comes first.
