@@ -42,6 +42,13 @@ class Keys {
     this.at = 0;
     this.onKey = (event) => this.press(event);
     document.addEventListener("keydown", this.onKey);
+    // A click on a part or view leaves the focus free, so that the arrow keys judge images in place of changing the part.
+    this.onClick = (event) => {
+      if (event.detail && event.target.closest?.(".st-key-compare-part, [class*=st-key-view-of-]")) {
+        document.activeElement?.blur();
+      }
+    };
+    document.addEventListener("click", this.onClick);
     this.input.oninput = () => { this.at = 0; this.show(); };
     this.search.onkeydown = (event) => this.pressInSearch(event);
     for (const dialog of [this.search, this.help]) {
@@ -110,7 +117,10 @@ class Keys {
     this.root.querySelector(".count").textContent = choices.length ? "" : "Nothing matches.";
   }
 
-  end() { document.removeEventListener("keydown", this.onKey); }
+  end() {
+    document.removeEventListener("keydown", this.onKey);
+    document.removeEventListener("click", this.onClick);
+  }
 }
 
 export default function keys({ data, parentElement, setTriggerValue }) {

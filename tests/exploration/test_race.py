@@ -201,14 +201,15 @@ def test_sentences_state_the_verdict_the_interval_and_the_decision() -> None:
         return outcome_words(Outcome(name="Step", setup=Setup(backbone="net", recipe=recipe), against_best=of,
                                      against_start=of, kept=of.earns_its_place(serves)), serves)
 
-    assert words(comparison("better")) == "Step (applies to new images): better first results (+0.020, 0.010 to " \
-                                          "0.030); kept."
+    assert words(comparison("better")) == (
+        "Step (applies to new images): better first results (+0.020, 0.010 to 0.030); later candidates build on it.")
     assert words(comparison("worse", "better"), recipe="rerank") == (
         "Step (refines the images at hand): worse first results (−0.020, −0.030 to −0.010); not kept.")
     assert "no clear difference in whole groups (+0.000, −0.010 to 0.010); not kept" in words(
         comparison("better"), "groups")
     assert words(comparison("better", "worse", 0.01)).endswith(
-        "better first results (+0.020, 0.010 to 0.030), and whole groups lose less (−0.010, −0.015 to −0.005); kept.")
+        "better first results (+0.020, 0.010 to 0.030), and whole groups lose less (−0.010, −0.015 to −0.005); "
+        "later candidates build on it.")
     assert words(comparison("better", "worse", 0.03)).endswith(
         "but whole groups lose more (−0.030, −0.045 to −0.015); not kept.")
     split = comparison("cannot tell").model_copy(update={"first": measured("better").model_copy(

@@ -35,7 +35,7 @@ def decision_words(outcome: Outcome, serves: Serves) -> str:
     """Return whether later candidates build on a judged candidate, and why not."""
     before = outcome.against_best
     if outcome.kept or before is None or before == outcome.against_start:
-        return "kept" if outcome.kept else "not kept"
+        return "later candidates build on it" if outcome.kept else "not kept"
     match before.served(serves).verdict:
         case "worse":
             return "not kept, because it is worse than the steps kept before"

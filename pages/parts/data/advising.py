@@ -35,7 +35,7 @@ from udml_core.work.jobs.advising import (
     withdraw_advice,
 )
 
-from ..shell.address import choose_segment
+from ..shell.address import VISIT, choose_segment
 from ..shell.run_status import ICONS, UNSEEN, escaped
 from ..shell.user_errors import keep_user_errors, show_user_errors
 from ..shell.views import open_view, view_link
@@ -50,7 +50,9 @@ MEANINGS: dict[Serves, str] = {
     "groups": "All images of the same kind should come before all others."}
 USED = "advice-used"
 """Session key of a search that is made usable: runs of start and search, refinement, and the page that opens it."""
-SHOWN = "advice-shown"
+SHOWN = f"{VISIT}advice-shown"
+JUDGING = ("You see a query and the nearest image of each search where they differ, without the names of the searches. "
+           "This judges first results, not whole groups.")
 """Session key that says that the choices were shown, so that they are the user's from now on."""
 
 
@@ -206,11 +208,13 @@ def _show_actions(race: Race, is_done: bool, again: Callable[[], None]) -> None:
         if race.best is not None:
             _use_button("Use this", ":material/image_search:", race, race.best, "retrieval",
                         "Search with it. A refinement of all images is computed first, in seconds.")
-            _use_button("Confirm by judgments", ":material/thumbs_up_down:", race, race.best, "compare",
-                        "You see a query and the results in which both searches differ, without their names.")
+            _use_button("Confirm by judgments" if race.serves == "first" else "Judge the first results",
+                        ":material/thumbs_up_down:", race, race.best, "compare", JUDGING)
         elif is_done and race.is_judged:
             view_link("retrieval", label="Search with the frozen features", icon=":material/image_search:",
-                         query_params={"run": race.run})
+                      query_params={"run": race.run})
+            _use_button(f"Judge {race.judged[0].name} yourself", ":material/thumbs_up_down:", race, race.judged[0],
+                        "compare", JUDGING)
         others = {outcome.name: outcome for outcome in race.judged if outcome != race.best}
         if others:
             with st.popover("Use another candidate", icon=":material/list:"):

@@ -23,6 +23,8 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 LONGEST_NUMBER = 10
+VISIT = "visit-"
+"""How the session keys begin that are forgotten when another view is opened."""
 IMAGE = "app-image"
 """Session key of the image that the user made the current image on any page."""
 OF_IMAGE: Mapping[str, str] = {"retrieval": "add", "refine": "query", "compare": "query"} | dict.fromkeys(
@@ -123,7 +125,7 @@ def write_address(parameter: str, value: str, default: str = "") -> None:
 
 
 def drop_foreign_parameters(page: str) -> None:
-    """Write the address again when the page changes.
+    """Write the address again when the page changes, and forget what belonged to the visit.
 
     The previous page may still have been writing its parameters when the user left it; the browser then shows them as
     this page's.
@@ -133,6 +135,8 @@ def drop_foreign_parameters(page: str) -> None:
     """
     if st.session_state.get("page") != page:
         st.session_state["page"] = page
+        for key in [key for key in st.session_state if str(key).startswith(VISIT)]:
+            del st.session_state[key]
         with suppress(StreamlitAPIException):  # A parameter that is bound to a widget belongs to this page.
             st.query_params.from_dict({name: st.query_params.get_all(name) for name in st.query_params})
 
