@@ -20,6 +20,7 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.shell.views import PAGES, PARAMETER, VIEWS, former_address, views_of
 from tests.app.opening import ROOT, opened
 from tests.running import worked
+from udml_core.runs import Run
 from udml_core.runs.analyses import finished_maps
 
 navigate = st.navigation
@@ -158,3 +159,9 @@ def test_the_app_opens_beside_a_foreign_package_pages(tmp_path: Path, script: st
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, text=True, capture_output=True,
                           env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
     assert done.stdout.split() == [str(ROOT / "pages" / "__init__.py")], done.stdout + done.stderr
+
+
+def test_compare_shows_the_runs_that_were_chosen_on_runs(pair: list[Run]) -> None:
+    test = opened("runs", run=pair[1].id, **{"with": pair[0].id})
+    next(control for control in test.segmented_control if control.label == "View").set_value("compare").run()
+    assert test.multiselect(key="compare-runs").value == [pair[1].id, pair[0].id]

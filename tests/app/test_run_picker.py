@@ -10,11 +10,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.shell import run_picker
+from pages.parts.shell.empty_state import IMPROVING
 from pages.parts.shell.interesting import interesting_queries
 from pages.parts.shell.run_status import escaped, run_title, run_titles
 from tests.app.opening import opened, switched, texts
 from tests.running import worked
-from udml_core.runs import Run, example_runs, list_runs, runs_folder
+from udml_core.runs import Run, example_runs, hide_examples, list_runs, runs_folder, show_examples
 from udml_core.runs.tasks import Status
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -167,3 +168,16 @@ def test_a_former_name_that_the_browser_sends_is_no_choice(newer: Run, monkeypat
     run_picker._remember_choice()
     run_picker._open_choice()
     assert state == {run_picker.BOX: "RPML on Digits · waiting", run_picker.CHOSEN: newer.id}
+
+
+def test_a_link_opens_an_example_although_examples_are_hidden(newer: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("UDML_EXAMPLES")
+    hide_examples(newer.folder.parent)
+    try:
+        test = opened("explore", run=IMPROVING)
+        assert shown(test) == IMPROVING
+        assert "The link names" not in texts(test)
+        assert shown(go(test, "retrieval")) == IMPROVING, "it stays chosen"
+        assert shown(opened("explore")) == newer.id
+    finally:
+        show_examples(newer.folder.parent)

@@ -143,8 +143,9 @@ def show_steps(retrieval: Retrieval, query: PageQuery, strip: Strip) -> None:
                       help="Shows test images whose nearest test image after training has another class. Below each "
                            "image stands this class.")
         badges = [badge for _, badge in strip]
-        if any(badges) and not badges[0].startswith("→"):
-            st.caption("Badge: hits of 10, before → after.", width="content")
+        if any(badges):
+            st.caption("Badge: class of the nearest image." if badges[0].startswith("→") else
+                       "Badge: hits of 10, before → after.", width="content")
 
 
 def _show(images: list[int], position: int) -> None:

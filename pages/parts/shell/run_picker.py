@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import streamlit as st
 
 from udml_core.data.dataset import Dataset
-from udml_core.runs import Run, list_runs, runs_folder
+from udml_core.runs import Run, example_runs, list_runs, runs_folder
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.advising import is_trial
 
@@ -55,6 +55,8 @@ def pick_run(label: str = "Run", parameter: str = PARAMETER, fits: Callable[[Run
         The run; None if there is none.
     """
     runs = list_runs(runs_folder())
+    named = {st.query_params.get(parameter), st.session_state.get(CHOSEN) if parameter == PARAMETER else None}
+    runs += [run for run in example_runs() if run.id in named and run not in runs]  # a link opens a hidden example
     finished = [run for run in runs if run.stored_status().state == "done" and fits(run)]
     begun = [run for run in runs if unfinished and run not in finished and run.epoch_numbers() and fits(run)]
     if not finished + begun:

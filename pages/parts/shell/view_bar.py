@@ -37,7 +37,9 @@ def show_view(page: str) -> None:
                                       format_func=lambda name: VIEWS[name].title, label_visibility="collapsed")
         _show_others([name for name in views_of(page) if name not in offered], run)
     if chosen and chosen != current:
-        open_view(chosen, {} if run is None else {"run": run.id})
+        others = st.query_params.get("with", "")  # the further runs that a user chose on Runs
+        open_view(chosen, {} if run is None else
+                  {"runs": f"{run.id}.{others}"} if others and chosen == "compare" else {"run": run.id})
     import_module(module_of(current)).draw()
 
 

@@ -127,7 +127,7 @@ def _show_map(shown: Drawn, result: Preview | None, spec: Spec, dataset: Dataset
     images = shown.sample.indices
     if result is not None:
         names = tuple(f"cluster {number + 1}" for number in range(result.clusters.count))
-        color = Color(f"Cluster at ε = {spec.fields['epsilon']:g}", result.assignment, names, none="singleton")
+        color = Color(f"Cluster at ε = {spec.fields['epsilon']:g}", result.assignment, names, none="single image")
     elif dataset.labels is not None:
         color = Color("class", dataset.labels[images], dataset.class_names)
     else:
@@ -135,7 +135,8 @@ def _show_map(shown: Drawn, result: Preview | None, spec: Spec, dataset: Dataset
     layout = Layout(images, shown.positions, f"lab {spec.fingerprint[:8]} {spec.encoder.key} {spec.split} {spec.seed}")
     draw_map(dataset, layout, color, f"Before training, {len(images):,} images", "lab-map", hidden=NONE, height=HEIGHT,
              legend_below=True)
-    st.caption(f"**Before training:** {len(images):,} images of the training half, laid out by "
+    of_half = "" if spec.split == "all" else " of the training half"
+    st.caption(f"**Before training:** {len(images):,} images{of_half}, laid out by "
                f"{'their pixels' if spec.backbone == 'pixels' else 'the features of the backbone'}.")
     if result is not None and len(result.example):
         _show_cluster(result.example, dataset)
