@@ -28,6 +28,8 @@ STARTED = "lab-live"
 """Key of the run that this session started on the page, which a later visit shows while it trains."""
 STEP = 0.8
 """Seconds between two looks at a run that trains; points travel for 0.7 s."""
+CATCH_UP = 5
+"""A run that trains faster than the page looks is shown epoch by epoch, faster by one epoch for so many behind."""
 NEIGHBORS = 8
 WIDTHS = [6, 3]
 """Widths of the middle and the right part of the page."""
@@ -71,14 +73,35 @@ def middle_and_right() -> tuple[DeltaGenerator, DeltaGenerator]:
 
 def show_run(run: Run) -> None:
     """Show a run; while it trains, the page looks at it again and again."""
-    is_live = run.status().state in LIVE_STATES
+    is_live = run.status().state in LIVE_STATES or _plays(run)
     st.fragment(_follow, run_every=STEP if is_live else None)(run, is_live)
+
+
+def _plays(run: Run) -> bool:
+    """Return whether a run that was watched has finished before all of its epochs were shown."""
+    shown = st.session_state.get(_shown_key(run))
+    return shown is not None and run.status().state == "done" and shown < len(run.epoch_numbers()) - 1
+
+
+def _shown_key(run: Run) -> str:
+    """Return the session key of the position of the epoch that was shown last, −1 before the first."""
+    return f"lab-shown-{run.id}"
+
+
+def _next_epoch(run: Run, epochs: list[int]) -> int:
+    """Return the epoch after the one shown last; the newest if there is none."""
+    shown = st.session_state.get(_shown_key(run), len(epochs) - 2)
+    behind = len(epochs) - 1 - shown
+    if behind > 0:
+        shown += 1 + (behind - 1) // CATCH_UP
+    st.session_state[_shown_key(run)] = shown
+    return epochs[min(shown, len(epochs) - 1)]
 
 
 def _follow(run: Run, was_live: bool) -> None:
     """Draw the run; the page runs again when the training has ended."""
     status = run.status()
-    if was_live and status.state not in LIVE_STATES:
+    if was_live and status.state not in LIVE_STATES and not _plays(run):
         st.rerun(scope="app")
     center, right = middle_and_right()
     with center, show_user_errors():
@@ -93,16 +116,18 @@ def _show_training(run: Run, status: Status) -> None:
     if not epochs:
         show_before(run.spec(), dataset_of(run))
         if status.state in LIVE_STATES:
+            st.session_state.setdefault(_shown_key(run), -1)
             st.caption(":material/hourglass_top: The map of the run appears when its start has been measured.")
         return
     watched = watch_images(run)
     map_place = st.container()
-    epoch = epochs[-1] if status.state in LIVE_STATES else _choose_epoch(run, epochs, status)
+    is_moving = status.state in LIVE_STATES or _plays(run)
+    epoch = _next_epoch(run, epochs) if is_moving else _choose_epoch(run, epochs, status)
     query = _query(watched)
     words = _words(run, epoch, status)
     with map_place:
         _draw_epoch(watched, epoch, epochs, query, words)
-    if status.state in LIVE_STATES:
+    if is_moving:
         half = "training" if watched.trained else "test"
         st.caption(f"**{words[0].upper()}{words[1:]}:** {len(watched.images):,} images of the {half} half. Choose an "
                    "image to make it the query.")

@@ -1,0 +1,53 @@
+"""The pace at which the epochs of a run are shown on Lab."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import streamlit as st
+
+from pages.parts.train import live
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(st, "session_state", {})
+    fake = SimpleNamespace(id="run", state="done", count=11)
+    fake.epoch_numbers = lambda: list(range(fake.count))
+    fake.status = lambda: SimpleNamespace(state=fake.state)
+    return fake
+
+
+def shown_until_the_end(run: Any) -> list[int]:
+    shown = []
+    while live._plays(run):
+        shown.append(live._next_epoch(run, run.epoch_numbers()))
+    return shown
+
+
+def test_a_run_that_was_faster_than_the_page_is_played_to_its_end(run: Any) -> None:
+    assert not live._plays(run), "a finished run that nobody watched stands at its end"
+    st.session_state[live._shown_key(run)] = -1
+    shown = shown_until_the_end(run)
+    assert shown[0] <= 2
+    assert shown[-1] == 10
+    assert shown == sorted(set(shown))
+    assert len(shown) >= 6
+
+
+def test_a_slow_run_is_shown_at_its_newest_epoch_and_many_epochs_take_few_steps(run: Any) -> None:
+    run.state, run.count = "running", 4
+    assert live._next_epoch(run, run.epoch_numbers()) == 3, "a page that is opened late begins at the newest epoch"
+    run.count = 5
+    assert live._next_epoch(run, run.epoch_numbers()) == 4
+    assert live._next_epoch(run, run.epoch_numbers()) == 4
+    run.state, run.count = "done", 500
+    assert len(shown_until_the_end(run)) < 30
+
+
+def test_a_failed_run_is_not_played(run: Any) -> None:
+    st.session_state[live._shown_key(run)] = -1
+    run.state = "failed"
+    assert not live._plays(run)
