@@ -97,7 +97,7 @@ def test_the_first_link_to_a_page_is_answered_by_the_app(app: App, page: Page) -
 def test_the_button_on_home_trains_the_default_and_the_run_can_be_searched(app: App, page: Page) -> None:
     page.goto("/")
     page.get_by_role("button", name="Train RPML now").click()
-    page.wait_for_url(re.compile(r"/lab.*live="))
+    page.wait_for_function("location.pathname === '/lab' && location.search.includes('live=')")
     run = newest(app)
     page.reload()
     assert until(run, "done", "failed") == "done", run.status().message
@@ -273,7 +273,7 @@ def test_options_of_train_stay_in_the_link_and_the_run_is_compared_with_another(
     assert box is not None
     page.mouse.click(box["x"] + 15, box["y"] + 35 * 2.5)  # the first row, the newest run, is chosen already
     settle(page)
-    page.get_by_role("link", name="Compare these 2 runs").click()
+    page.get_by_role("button", name="Compare image by image").click()
     page.wait_for_url(re.compile(r"compare"))
 
 
