@@ -23,7 +23,7 @@ from experiments.hold_fast.junk import junk, junk_table, mutated
 from experiments.hold_fast.small_runs import METHODS, digits_folder, undisturbed
 from pages.parts.maps.columns import column_color, columns_of
 from tests.app.opening import opened, texts
-from tests.app.test_pages import NONSENSE, TITLES
+from tests.app.test_pages import NONSENSE, SHOWN
 from udml_core.base.errors import UserError
 from udml_core.cli import commands as cli
 from udml_core.data import catalog
@@ -113,7 +113,7 @@ def try_options(random: np.random.Generator, _scratch: Path) -> str | None:
 
 def try_address(random: np.random.Generator, scratch: Path) -> str | None:
     """Open a page with random parameters in its address."""
-    page = str(random.choice(list(TITLES)))
+    page = str(random.choice(list(SHOWN)))
     names = random.choice(list(NONSENSE), int(random.integers(1, 8)))
     query = {str(name): NONSENSE[str(name)] if random.random() < 0.3 else _in_address(junk(random)) for name in names}
     if random.random() < 0.7:

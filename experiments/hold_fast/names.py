@@ -18,7 +18,7 @@ from experiments.hold_fast.attempt import Hostility
 from experiments.hold_fast.forked import answer_of
 from experiments.hold_fast.inputs import quiet
 from tests.app.opening import opened
-from tests.app.test_pages import TITLES
+from tests.app.test_pages import SHOWN
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.runs import Run, RunRequest, create_run
@@ -55,7 +55,7 @@ def try_names(random: np.random.Generator, scratch: Path) -> str | None:
             return None if str(error) and "Traceback" not in str(error) else f"{folder.name!r}: {error!r}"
         if run.status().state != "done":
             return f"{folder.name!r}: {run.status().message}"
-        page = str(random.choice(list(TITLES)))
+        page = str(random.choice(list(SHOWN)))
 
         def show() -> str | None:
             with recorded_downloads() as contents, quiet():

@@ -28,7 +28,7 @@ def shown_until_the_end(run: Any) -> list[int]:
 
 
 def test_a_run_that_was_faster_than_the_page_is_played_to_its_end(run: Any) -> None:
-    assert not live._plays(run), "a finished run that nobody watched stands at its end"
+    assert not live._plays(run), "a finished run that was not watched stands at its end"
     st.session_state[live._shown_key(run)] = -1
     shown = shown_until_the_end(run)
     assert shown[0] <= 2

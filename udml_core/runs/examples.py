@@ -20,8 +20,8 @@ SHOWCASE = "20261122-120000-rpml-digits"
 the same width, its MAP@R above all pixels as well."""
 POINTS = {
     SHOWCASE: "Without labels, 4 numbers for each image beat PCA's 4: R@1 {final:recall@1} against "
-              "{centered pca:recall@1}. All 64 pixels have a higher R@1, {frozen:recall@1}, and a lower MAP@R: "
-              "{frozen:map@r} against {final:map@r} of RPML.",
+              "{centered pca:recall@1}. All 64 pixels: R@1 {frozen:recall@1}, MAP@R {frozen:map@r}; here "
+              "{final:map@r}.",
     "20261122-120100-plm-clothes": "Training does not repair a random start: R@1 rises from {initial:recall@1} to "
                                    "{final:recall@1}, and PCA of the same width has {centered pca:recall@1}. So PLM "
                                    "starts from PCA by default.",
