@@ -12,8 +12,8 @@ import streamlit as st
 from pydantic import Field
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.train.method_cards import LINES, card_groups, lacking, line_of
-from pages.parts.train.method_choice import lacks_labels, method_title
+from pages.parts.train.method_cards import LINES, MARKS, card_groups, lacking, line_of
+from pages.parts.train.method_choice import lacks_labels
 from pages.parts.train.preview import FIELDS as COVERED
 from tests.app.opening import opened, switched, texts
 from tests.running import trained, write_digits
@@ -469,11 +469,10 @@ def test_methods_that_need_labels_are_marked_where_there_are_none(
         unlabeled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_CACHE", str(tmp_path))  # another test may have assigned labels to the same images
     dataset = catalog.load(unlabeled)
-    marks = {method.card.supervision: method_title(method, dataset).removeprefix(method.card.title)
+    marks = {method.card.supervision: MARKS[method.card.supervision] if lacks_labels(method, dataset) else ""
              for method in METHODS}
-    assert marks == {"none": "", "few": " · needs labels", "pairs": " · needs pairs", "all": " · needs labels"}
-    assert {method_title(method, catalog.load("digits")) for method in METHODS} == {
-        method.card.title for method in METHODS}
+    assert marks == {"none": "", "few": "needs labels", "pairs": "needs pairs", "all": "needs labels"}
+    assert not any(lacks_labels(method, catalog.load("digits")) for method in METHODS)
     reasons = {card["name"]: card["reason"] for group in card_groups("whiten", lambda method: lacking(method, dataset)
                                                                      if lacks_labels(method, dataset) else "")
                for card in group["cards"]}
@@ -509,9 +508,9 @@ def test_a_method_without_its_labels_says_what_to_do(method: str, words: str, un
 def test_assigned_labels_of_two_classes_suffice_for_methods_with_few_labels(unlabeled: str) -> None:
     dataset = catalog.load(unlabeled)
     assign(dataset, range(4), "a")
-    assert method_title(find_method("ssdml"), dataset).endswith("needs labels")
+    assert lacks_labels(find_method("ssdml"), dataset)
     assign(dataset, range(4, 8), "b")
-    assert method_title(find_method("ssdml"), dataset) == find_method("ssdml").card.title
+    assert not lacks_labels(find_method("ssdml"), dataset)
     test = opened("train", dataset=unlabeled, method="ssdml", backbone="pixels")
     assert "8 images have an assigned label, in 2 classes" in texts(test)
     assert "Assign labels to images of two classes" not in texts(test)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from udml_core.base.arrays import Array
-from udml_core.exploration.live import LiveMap, clusters_of, first_query, nearest_rows, view_of
+from udml_core.exploration.live import LiveMap, clusters_of, first_query, view_of
+from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.exploration.quick_map import quick_frames
 
 

@@ -57,12 +57,6 @@ def view_of(frame: Array) -> tuple[float, float]:
     return float(x), float(y)
 
 
-def nearest_rows(sample: Array, query: int, k: int = NEIGHBORS) -> Integers:
-    """Return the rows (k,) of the images nearest to a query in an embedding (s, d), the nearest first."""
-    rows = nearest(sample, min(k, len(sample) - 1), own=np.array([query]))[1]
-    return rows[0].astype(np.int64)
-
-
 def first_query(sample: Array, labels: Array | None, k: int = NEIGHBORS) -> int:
     """Return the row of a query that training can improve: nearest to half of its k neighbors have its class.
 

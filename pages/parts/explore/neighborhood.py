@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Array
@@ -15,8 +14,8 @@ from udml_core.runs import Run
 from udml_core.runs.search import Which, epoch_of, frame_words, trained_name
 
 from ..draw.slider import field_slider
+from ..neighborhoods.center import surroundings_of
 from ..neighborhoods.geometry import NOTES
-from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import hyperparameters
 from .workbench import DeepLink, Workbench, explain, in_address, link
 
@@ -50,15 +49,9 @@ def members_of(bench: Workbench) -> Array:
 def _around(bench: Workbench) -> tuple[views.Geometry, views.Surroundings]:
     """Return the geometry, and the current image with its nearest images, each with its candidates."""
     geometry = bench.geometry or run_geometry(bench.run)
-    around = _surroundings(bench.run, _which(bench), bench.focus, geometry.candidates)
+    nearest = views.nearest_rows(bench.run.embeddings(_which(bench)), bench.focus, geometry.candidates)
+    around = surroundings_of(bench.run, _which(bench), (bench.focus, *nearest.tolist()))
     return geometry.within(around.candidates.shape[1], around.points.shape[1]), around
-
-
-@st.cache_resource(max_entries=32, show_spinner=False, hash_funcs=RUN_HASH)
-def _surroundings(run: Run, which: Which, image: int, count: int) -> views.Surroundings:
-    embedding = run.embeddings(which)
-    rows = np.append(image, views.nearest_rows(embedding, image, count))
-    return views.surroundings(embedding, rows, count)
 
 
 def _which(bench: Workbench) -> Which:

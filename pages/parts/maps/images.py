@@ -11,17 +11,6 @@ from udml_core.data.dataset import Dataset
 
 from ..draw.gallery import clicked_tile
 from ..shell.address import number_from_address, write_address
-from .frame import MapFrame
-
-
-def picked_image(shown: MapFrame) -> int | None:
-    """Return the current image.
-
-    Returns:
-        The data set index; None if this map does not show the image.
-    """
-    current = int(number_from_address("picked", -1))
-    return current if current in shown.projection.indices else None
 
 
 def announce_missing(dataset: Dataset, index: int, shown: Array) -> None:

@@ -9,7 +9,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.base.arrays import rows_of
 from udml_core.base.errors import UserError
-from udml_core.exploration.live import first_query, nearest_rows, view_of
+from udml_core.exploration.live import first_query, view_of
+from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.search import epoch_words
 from udml_core.runs.tasks import LIVE_STATES, Status

@@ -20,7 +20,6 @@ from .settings import forget_fields
 # What the summaries of these methods leave out.
 NEEDS = {"few": "**Needs a few labels.** ", "pairs": "**Needs pairs of images marked as similar or dissimilar.** ",
          "all": "**Needs the class of every training image.** "}
-LACKS = {"few": "needs labels", "pairs": "needs pairs", "all": "needs labels"}
 FEWEST_CLASSES = 2
 PROMISES = {"gain": "In the records its MAP@R rises through training",
             "may fall": "Its MAP@R may fall through training"}
@@ -43,12 +42,6 @@ def choose_method(first: str, dataset: Dataset) -> type[Method]:
     method_cards(name, first, lambda method: lacking(method, dataset) if lacks_labels(method, dataset) else "", pick)
     st.query_params["method"] = name
     return by_name[name]
-
-
-def method_title(method: type[Method], dataset: Dataset) -> str:
-    """Return a method's title, with what it needs that the data set does not have."""
-    title = method.card.title
-    return f"{title} · {LACKS[method.card.supervision]}" if lacks_labels(method, dataset) else title
 
 
 def lacks_labels(method: type[Method], dataset: Dataset) -> bool:
