@@ -115,7 +115,7 @@ def test_the_best_search_is_found_in_the_background_and_used(
         page.get_by_role("radio", name="2 minutes").click()
         page.get_by_role("radio", name="The whole group").click()
         expect(page.get_by_text("All images of the same kind should come before all others.")).to_be_visible()
-        page.get_by_test_id("stMain").get_by_role("button", name="Find the best search").click()
+        page.locator(".st-key-advice-start").get_by_role("button").click()
         expect(page.get_by_role("button", name="Cancel")).to_be_visible()
         page.goto("/learn")  # the race goes on without its page
         page.goto(f"/data?{urlencode({'dataset': str(folder), 'view': 'advice', 'budget': 2, 'serves': 'groups'})}")

@@ -23,7 +23,6 @@ from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.runs import Run
 from udml_core.runs.analyses import REFINED, Analysis, find_analysis
 from udml_core.runs.analyses.kinds.refine import Refinement
-from udml_core.runs.search.at_once import refined_frame
 from udml_core.runs.search.frame import Frame, StoredIndex
 from udml_core.runs.search.names import FROZEN, RECIPE, SCOPE_WORDS, Which
 from udml_core.runs.search.refined import RefinedIndex, describe_refinement, stored_features_path
@@ -175,6 +174,8 @@ def _refined(frames: Frames, analysis: Analysis, _ticket: float) -> Frame:
 @lru_cache(maxsize=4)
 def _refined_at_once(frames: Frames, name: str) -> Frame:
     """Return the embedding after training refined by a recipe; the newest few are kept."""
+    from udml_core.runs.search.at_once import refined_frame  # imports the numerics of refinement
+
     return refined_frame(name, frames.run, frames._dataset, partial(frames.frame, "final"))
 
 
