@@ -1,6 +1,6 @@
 """The web server of the app: security headers, imports before the first visit, and a line if other people can reach it.
 
-`make app` runs it; `streamlit run app.py` shows the same pages without the headers.
+`make app` runs it; `streamlit run app.py` shows the same pages without the headers, and sends each picture again.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from udml_core.base.paths import ASSETS, expose, prefer_package, readable_roots
 
 prefer_package("pages", Path(__file__).parent)  # the environment may hold another package of this name
 
+from pages.parts.draw.served import SERVED
 from pages.parts.shell.warming import warm_imports
 
 INDEX = Path(st.__file__).parent / "static" / "index.html"
@@ -134,6 +135,7 @@ class EarlyStyle:
 @asynccontextmanager
 async def start(_app: Any) -> AsyncIterator[None]:
     """Print what an exposed server reads, and import what the pages need in the background."""
+    SERVED.is_open = True
     if expose(st.get_option("server.address")):
         roots = "".join(f"\n  {words}: {root}" for words, root in readable_roots().items())
         print(f"Other people can reach this server. Paths named in the browser may lead only to:{roots}\n"
@@ -142,4 +144,5 @@ async def start(_app: Any) -> AsyncIterator[None]:
     yield
 
 
-app = st.App("app.py", lifespan=start, middleware=[Middleware(SecurityHeaders), Middleware(EarlyStyle)])
+app = st.App("app.py", lifespan=start, routes=[SERVED.route(st.get_option("server.baseUrlPath") or "")],
+             middleware=[Middleware(SecurityHeaders), Middleware(EarlyStyle)])

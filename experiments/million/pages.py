@@ -70,7 +70,7 @@ def _count_bytes(page: Page) -> list[int]:
     """Return a list that grows by the length of each file that the browser fetches."""
     received: list[int] = []
     page.on("response", lambda answer: received.append(int(answer.headers.get("content-length", 0)))
-            if "/media/" in answer.url else None)
+            if "/served/" in answer.url else None)
     return received
 
 

@@ -8,18 +8,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import logging
-import threading
-from collections import OrderedDict
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import streamlit as st
-from streamlit import runtime
 
 from udml_core.base.arrays import Array
 from udml_core.base.paths import ASSETS
+
+from .served import SERVED
 
 Part = dict[str, Any] | None
 """The type of an array, and where the browser finds it: {type, url}, or {type, at, length} within the message."""
@@ -37,7 +34,7 @@ class Message:
     """
 
     def __init__(self, self_contained: bool = False) -> None:
-        self._self_contained = self_contained or not runtime.exists()
+        self._self_contained = self_contained or not SERVED.is_open
         self._parts: list[bytes] = []
         self._length = 0
 
@@ -74,59 +71,13 @@ class Message:
         """
         if self._self_contained:
             return f"data:{kind};base64,{base64.b64encode(content).decode()}"
-        base = str(st.get_option("server.baseUrlPath")).strip("/")
-        url = _served().url(content, kind, name or hashlib.sha1(content, usedforsecurity=False).hexdigest())
-        return f"/{base}{url}" if base else url
+        return SERVED.address(content, kind, name or hashlib.sha1(content, usedforsecurity=False).hexdigest())
 
     def pack(self, header: dict[str, Any]) -> bytes:
         """Return the length of the header in 4 bytes, the header as JSON, and the parts."""
         head = json.dumps(header).encode()
         head += b" " * (-len(head) % 8)
         return b"".join([len(head).to_bytes(4, "little"), head, *self._parts])
-
-
-THREAD = "udml-served"
-
-
-class _Served:
-    """Files served to the browser by address, shared by all pages of the server.
-
-    Streamlit drops a page's files as soon as its script runs again, so a browser that fetches a moment later gets a
-    404. A file added by a thread without a session stays until an empty file replaces it. When the files exceed
-    `MOST` bytes, those unused for the longest time are emptied.
-    """
-
-    MOST = 512 * 1024 ** 2
-
-    def __init__(self) -> None:
-        self._files: OrderedDict[str, tuple[str, int]] = OrderedDict()
-        self._bytes = 0
-        self._lock = threading.Lock()
-        self._sessionless = ThreadPoolExecutor(1, THREAD)
-        # Streamlit warns about a thread without a session, which is intended here.
-        logging.getLogger("streamlit.runtime.scriptrunner_utils.script_run_context").addFilter(
-            lambda record: THREAD not in (record.threadName or ""))
-
-    def url(self, content: bytes, kind: str, name: str) -> str:
-        with self._lock:
-            if name not in self._files:
-                self._files[name] = self._add(content, kind, name), len(content)
-                self._bytes += len(content)
-            self._files.move_to_end(name)
-            while self._bytes > self.MOST and len(self._files) > 1:
-                oldest, (_, length) = self._files.popitem(last=False)
-                self._add(b"", kind, oldest)
-                self._bytes -= length
-            return self._files[name][0]
-
-    def _add(self, content: bytes, kind: str, name: str) -> str:
-        files = runtime.get_instance().media_file_mgr
-        return str(self._sessionless.submit(files.add, content, kind, name, file_name=name).result())
-
-
-@st.cache_resource(show_spinner=False)
-def _served() -> _Served:
-    return _Served()
 
 
 PARTS = {"scatter": ("points", "overlay", "legend"), "instrument": ("points", "ink")}
