@@ -61,7 +61,7 @@ def sweep_table(run: Run, graph_id: str, gamma: float, rescaled: bool) -> pd.Dat
     return table.assign(**{"purity, %": [100 * (summary.purity or 0) for summary in summaries]})
 
 
-@st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
+@st.cache_data(max_size="128MB", show_spinner=False, hash_funcs=RUN_HASH)
 def map_pictures(run: Run, graph_id: str, map_id: str, gamma: float, rescaled: bool) -> list[Array]:
     """Draw the map, colored by cluster, at each pictured ε.
 

@@ -116,7 +116,7 @@ def _show_question(judging: Judging, question: Question) -> None:
                           args=(judging, question, choice))
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@st.cache_data(max_size="128MB", show_spinner=False)
 def _picture(fingerprint: str, index: int, _dataset: Dataset) -> str:  # noqa: ARG001
     return inline(sharp(_dataset.images[index]))
 

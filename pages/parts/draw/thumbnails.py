@@ -83,7 +83,7 @@ def _content(path: str, changed: int) -> bytes:  # noqa: ARG001 (a new sheet is 
     return Path(path).read_bytes()
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@st.cache_data(max_size="128MB", show_spinner=False)
 def _sheet(name: str, fingerprint: str, indices: tuple[int, ...], cell: int) -> bytes:  # noqa: ARG001
     dataset = load_dataset(name)
     columns = min(COLUMNS, max(1, len(indices)))

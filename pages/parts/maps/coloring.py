@@ -130,7 +130,7 @@ def _cluster_color(shown: MapFrame) -> Color:
     return Color("cluster", codes, _cluster_names(pseudo_labels), none="not in the training half")
 
 
-@st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
+@st.cache_data(max_size="128MB", show_spinner=False, hash_funcs=RUN_HASH)
 def _distances(run: Run, map_id: str, frame: int) -> Array:
     """Return the distances (m, k) from each image of a layout to its nearest neighbors."""
     shown = load_map(run, map_id, frame)
