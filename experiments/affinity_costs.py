@@ -18,7 +18,7 @@ from tests.numerics.graph.naive import propagated
 from udml_core.base.arrays import Array
 from udml_core.data import catalog
 from udml_core.data.encoders import Encoder, choose_spec
-from udml_core.data.features import embed_pixels
+from udml_core.data.inference import embed_pixels
 from udml_core.numerics.graph import propagate_affinities
 from udml_core.numerics.neighbors import nearest
 

@@ -31,7 +31,7 @@ from experiments.recording import provenance, record_parser, write_record
 from tests.data.encoders.test_hub import own_torchvision, random_image, randomize
 from udml_core.base.arrays import Array
 from udml_core.data.encoders import Encoder, choose_spec
-from udml_core.data.features import embed_pixels
+from udml_core.data.inference import embed_pixels
 
 MODELS = {
     "ResNet-50": "timm:resnet50", "ConvNeXt-Tiny": "timm:convnext_tiny",

@@ -19,8 +19,9 @@ from udml_core.base.declaration import Described, Shown, describe, describe_fiel
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.encoders import Encoder, choose_spec
-from udml_core.data.features import embed_pixels, features_of, pixels_of, views_of
+from udml_core.data.features import features_of, pixels_of, views_of
 from udml_core.data.given.pair_sets import PairSet
+from udml_core.data.inference import embed_pixels
 from udml_core.data.label_budget import drawn_labels
 from udml_core.data.splits import make_split
 from udml_core.data.training_data import TrainingData, UndeclaredLabelsError, training_data

@@ -35,7 +35,8 @@ from udml_core.data.augmentation import (
     shift_hue,
 )
 from udml_core.data.encoders import Encoder, choose_spec
-from udml_core.data.features import embed_pixels, features_of, pixels_of, views_of
+from udml_core.data.features import features_of, pixels_of, views_of
+from udml_core.data.inference import embed_pixels
 from udml_core.data.splits import make_split
 
 SIDE = 64

@@ -8,7 +8,7 @@ import torch
 
 from udml_core.data import catalog
 from udml_core.data.encoders import Encoder, choose_spec
-from udml_core.data.features import embed_pixels
+from udml_core.data.inference import embed_pixels
 from udml_core.exploration import prototypes
 from udml_core.numerics.losses.kernels import KernelName, kernel_of
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from udml_core.base.arrays import Array
 from udml_core.data import catalog
 from udml_core.data.encoders import Encoder, choose_spec
-from udml_core.data.features import embed_pixels, features_of, pixels_of
+from udml_core.data.features import features_of, pixels_of
+from udml_core.data.inference import embed_pixels
 from udml_core.data.training_data import training_data
 from udml_core.exploration import triplets
 from udml_core.methods import Setting

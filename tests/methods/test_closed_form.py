@@ -14,7 +14,8 @@ from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.encoders import Encoder, choose_spec
-from udml_core.data.features import embed_pixels, pixels_of
+from udml_core.data.features import pixels_of
+from udml_core.data.inference import embed_pixels
 from udml_core.data.splits import make_split
 from udml_core.data.training_data import TrainingData, training_data
 from udml_core.methods import Epoch, Method, Setting

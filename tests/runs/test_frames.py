@@ -7,7 +7,8 @@ import pytest
 
 from tests.running import worked
 from udml_core.base.errors import UserError
-from udml_core.data.features import embed_pixels, features_path
+from udml_core.data.features import features_path
+from udml_core.data.inference import embed_pixels
 from udml_core.methods import Embedder
 from udml_core.runs import Run
 from udml_core.runs.analyses import plan_analysis

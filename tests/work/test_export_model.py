@@ -27,8 +27,8 @@ from tests.runs.test_opinions import BETTER, WORSE, keep_opinion
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import read_user_image
 from udml_core.data.encoders import Encoder, EncoderSpec
-from udml_core.data.features import embed_pixels
 from udml_core.data.given.judged_pairs import judged_pairs, want_precision
+from udml_core.data.inference import embed_pixels
 from udml_core.methods import Embedder
 from udml_core.methods.embedder import AnyHead, Head, KernelHead, LatentHead
 from udml_core.numerics.neighbors import read_index

@@ -19,9 +19,10 @@ from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.encoders import Encoder
-from udml_core.data.features import embed_pixels, pixels_of
+from udml_core.data.features import pixels_of
 from udml_core.data.given import labels as annotations
 from udml_core.data.given.pair_sets import PairSet
+from udml_core.data.inference import embed_pixels
 from udml_core.data.splits import fixed_sample, make_split
 from udml_core.data.thumbnails import are_sheets_made
 from udml_core.exploration.instances import latent_rows

@@ -16,9 +16,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -31,6 +32,7 @@ from udml_core.base.paths import dataset_cache
 from udml_core.data.augmentation import VERSION, Augmentation
 from udml_core.data.dataset import DETAIL, Dataset, Report
 from udml_core.data.encoders import Encoder, EncoderSpec
+from udml_core.data.inference import Inference, Rows, in_batches, inference_of, torch_inference
 
 Compute: TypeAlias = Callable[[int, int], Array]
 """Returns the rows from a start to a stop index."""
@@ -41,8 +43,19 @@ AHEAD = 2
 MEASURED_SECONDS = 1.0
 """Shortest time from which the speed of a computation is reported."""
 log = logging.getLogger(__name__)
-_fitting: WeakKeyDictionary[torch.nn.Module, int] = WeakKeyDictionary()
-"""The number of images that an encoder's device has memory for, where that is fewer."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """How the missing rows of an array are computed.
+
+    Attributes:
+        computes: For each device that shares the work, a function from a start and a stop index to rows.
+        engine: Name and version of what computes them; empty if it does not change them.
+    """
+
+    computes: list[Compute]
+    engine: str = ""
 
 
 def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share, _step: None,
@@ -67,13 +80,14 @@ def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _sha
     if dataset.vectors is not None:
         return dataset.vectors
 
-    def computing(own: Encoder, lanes: int) -> Compute:
+    def computing(own: Encoder, rows: Rows, lanes: int) -> Compute:
         pixels = _PreparedImages(dataset, own, lanes=lanes)
-        return lambda start, stop: embed_pixels(own, pixels[start:stop])
+        return lambda start, stop: rows(pixels[start:stop])
 
     path = features_path(dataset, encoder.spec)
+    choose = partial(inference_of, dataset=dataset, count=len(dataset))
     return _load_or_compute(path, (len(dataset), encoder.dimension), np.dtype(np.float32),
-                            _Sharing(encoder, devices, computing), report, "features")
+                            _Sharing(encoder, devices, choose, computing), report, "features")
 
 
 def features_of_some(dataset: Dataset, encoder: Encoder, indices: Integers) -> Array:
@@ -87,7 +101,8 @@ def features_of_some(dataset: Dataset, encoder: Encoder, indices: Integers) -> A
     if dataset.vectors is not None:
         return dataset.vectors[indices]
     pixels = _PreparedImages(dataset, encoder, indices=indices)
-    return np.concatenate([embed_pixels(encoder, pixels[start : min(start + BLOCK, len(indices))])
+    rows = inference_of(encoder, dataset, len(indices)).rows
+    return np.concatenate([rows(pixels[start : min(start + BLOCK, len(indices))])
                            for start in range(0, len(indices), BLOCK)])
 
 
@@ -123,7 +138,7 @@ def _prepared_at(side: int, dataset: Dataset, encoder: Encoder, report: Report) 
     prepared = _PreparedImages(dataset, encoder, side)
     path = dataset_cache(dataset.fingerprint) / f"pixels-{side}{encoder.preparation.key}.npy"
     return _load_or_compute(path, (len(dataset), channels, side, side), np.dtype(np.uint8),
-                            lambda: [lambda start, stop: prepared[start:stop][:, :channels]], report, "images")
+                            lambda: Work([lambda start, stop: prepared[start:stop][:, :channels]]), report, "images")
 
 
 def views_of(dataset: Dataset, encoder: Encoder, indices: Integers, count: int, augmentation: Augmentation, seed: int,
@@ -143,13 +158,14 @@ def views_of(dataset: Dataset, encoder: Encoder, indices: Integers, count: int, 
     Returns:
         Features (n, count, d) float32, memory-mapped and read-only.
     """
-    def computing(own: Encoder, lanes: int) -> Compute:
+    def computing(own: Encoder, rows: Rows, lanes: int) -> Compute:
         draw = _random_views(dataset, own, indices, augmentation, seed, lanes)
-        return lambda start, stop: np.stack([embed_pixels(own, view) for view in draw(start, stop, count)], axis=1)
+        return lambda start, stop: np.stack([rows(view) for view in draw(start, stop, count)], axis=1)
 
     path = views_path(dataset, encoder.spec, indices, f"views{count}", augmentation, seed)
+    choose = partial(inference_of, dataset=dataset, count=count * len(indices))
     return _load_or_compute(path, (len(indices), count, encoder.dimension), np.dtype(np.float32),
-                            _Sharing(encoder, devices, computing), report, f"features of {count} views")
+                            _Sharing(encoder, devices, choose, computing), report, f"features of {count} views")
 
 
 def activations_of(dataset: Dataset, encoder: Encoder, indices: Integers, count: int, augmentation: Augmentation,
@@ -174,7 +190,7 @@ def activations_of(dataset: Dataset, encoder: Encoder, indices: Integers, count:
     Raises:
         UserError: An activation exceeds the range of float16, or the disk is too small.
     """
-    def computing(own: Encoder, lanes: int) -> Compute:
+    def computing(own: Encoder, _rows: Rows, lanes: int) -> Compute:
         draw = _random_views(dataset, own, indices, augmentation, seed, lanes)
         whole = _PreparedImages(dataset, own, encoder.spec.size, indices, lanes)
 
@@ -187,13 +203,14 @@ def activations_of(dataset: Dataset, encoder: Encoder, indices: Integers, count:
     blank = torch.zeros(1, 3, encoder.spec.size, encoder.spec.size, dtype=torch.uint8)
     shape = (len(indices), count, *_early_activations(encoder, blank).shape[1:])
     path = views_path(dataset, encoder.spec, indices, f"early{count}", augmentation, seed)
-    return _load_or_compute(path, shape, np.dtype(np.float16), _Sharing(encoder, devices, computing), report,
+    return _load_or_compute(path, shape, np.dtype(np.float16),
+                            _Sharing(encoder, devices, torch_inference, computing), report,
                             f"activations of {count} views")
 
 
 def _early_activations(encoder: Encoder, images: torch.Tensor) -> Array:
     """Return the activations (b, c, h, w) float16 of the encoder's early blocks."""
-    activations = _in_batches(encoder, lambda batch: encoder.early(batch).half(), images).numpy()
+    activations = in_batches(encoder, lambda batch: encoder.early(batch).half(), images).numpy()
     if not np.isfinite(activations).all():
         raise UserError(f"The early blocks of '{encoder.spec.backbone}' return values beyond 65,504, the largest of "
                         "float16. Set the field 'trains' to 'head' or 'all', or choose another backbone.")
@@ -238,54 +255,7 @@ def views_path(dataset: Dataset, spec: EncoderSpec, indices: Integers, kind: str
     return dataset_cache(dataset.fingerprint) / f"{spec.key}-{kind}-{key}.npy"
 
 
-def embed_pixels(encoder: torch.nn.Module, pixels: Array | torch.Tensor) -> Array:
-    """Apply an encoder or embedder to prepared images, on its own device.
-
-    Args:
-        encoder: A module from images to rows.
-        pixels: Images (b, c, s, s), 0–255.
-
-    Returns:
-        Rows (b, d) float32.
-
-    Raises:
-        UserError: The module returns values that are not finite.
-    """
-    images = torch.from_numpy(np.ascontiguousarray(pixels)) if isinstance(pixels, np.ndarray) else pixels
-    values = _in_batches(encoder, lambda batch: encoder(batch).float(), images).numpy()
-    if not np.isfinite(values).all():
-        raise UserError(f"The encoder returned {(~np.isfinite(values)).sum():,} values that are not finite. Its "
-                        "training may have diverged. Lower the learning rate, or choose another backbone.")
-    return np.asarray(values)
-
-
-def _in_batches(encoder: torch.nn.Module, compute: Callable[[torch.Tensor], torch.Tensor],
-                images: torch.Tensor) -> torch.Tensor:
-    """Compute rows of images on the encoder's device, in batches that its memory can hold.
-
-    Raises:
-        UserError: The memory does not hold a single image.
-    """
-    device = next(encoder.buffers()).device
-    rows: list[torch.Tensor] = []
-    start = 0
-    while start < len(images) or not rows:  # a module decides on the shape without images
-        size = min(_fitting.get(encoder, len(images)), len(images) - start)
-        try:
-            with torch.inference_mode():
-                rows.append(compute(images[start : start + size].to(device)).cpu())
-            start += size
-        except torch.OutOfMemoryError as error:
-            if size <= 1:
-                raise UserError(f"The memory of the device '{device}' is too small for one image of "
-                                f"{images.shape[-1]} pixels. Lower the image size, or choose a smaller backbone or "
-                                "the device 'cpu'.") from error
-            _fitting[encoder] = size // 2
-            log.warning("the memory of %s holds fewer than %d images at once; trying %d", device, size, size // 2)
-    return torch.cat(rows)
-
-
-def cached_rows(dataset: Dataset, name: str, shape: tuple[int, ...], compute: Compute,
+def cached_rows(dataset: Dataset, name: str, shape: tuple[int, ...], make: Callable[[], Work],
                 report: Report, step: str) -> Array:
     """Return rows computed from a data set's images, float32, memory-mapped and read-only.
 
@@ -293,12 +263,12 @@ def cached_rows(dataset: Dataset, name: str, shape: tuple[int, ...], compute: Co
         dataset: The data set.
         name: File name without its extension; two different computations must have different names.
         shape: Shape of the result.
-        compute: Returns the rows from a start to a stop index.
+        make: Returns how missing rows are computed.
         report: Receives the progress.
         step: Name of the computation in progress reports.
     """
     path = dataset_cache(dataset.fingerprint) / f"{name}.npy"
-    return _load_or_compute(path, shape, np.dtype(np.float32), lambda: [compute], report, step)
+    return _load_or_compute(path, shape, np.dtype(np.float32), make, report, step)
 
 
 class _Sharing:
@@ -307,14 +277,18 @@ class _Sharing:
     The copies are made on the call only, as stored rows need none.
     """
 
-    def __init__(self, encoder: Encoder, devices: Sequence[str], computing: Callable[[Encoder, int], Compute]) -> None:
+    def __init__(self, encoder: Encoder, devices: Sequence[str], choose: Callable[[Encoder], Inference],
+                 computing: Callable[[Encoder, Rows, int], Compute]) -> None:
         self._encoder = encoder
         self._devices = devices
+        self._choose = choose
         self._computing = computing
 
-    def __call__(self) -> list[Compute]:
-        copies = [copy.deepcopy(self._encoder).to(device) for device in self._devices]
-        return [self._computing(own, 1 + len(copies)) for own in (self._encoder, *copies)]
+    def __call__(self) -> Work:
+        encoders = [self._encoder, *(copy.deepcopy(self._encoder).to(device) for device in self._devices)]
+        chosen = [self._choose(own) for own in encoders]
+        return Work([self._computing(own, inference.rows, len(encoders))
+                      for own, inference in zip(encoders, chosen, strict=True)], chosen[0].engine)
 
 
 class _PreparedImages:
@@ -359,7 +333,7 @@ class _PreparedImages:
                          for index in self._indices[start:stop]])
 
 
-def _load_or_compute(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], make: Callable[[], list[Compute]],
+def _load_or_compute(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], make: Callable[[], Work],
                      report: Report, step: str) -> Array:
     """Map the array at `path`; compute and store its missing blocks first.
 
@@ -367,7 +341,7 @@ def _load_or_compute(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], m
         path: File of the array.
         shape: Expected shape.
         dtype: Expected data type.
-        make: Returns, for each device that shares the work, a function from a start and a stop index to rows.
+        make: Returns how missing rows are computed.
         report: Receives the progress.
         step: Name of the computation in progress reports.
 
@@ -403,29 +377,32 @@ def _load(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | N
 
 
 def _compute_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
-                    computes: list[Compute]) -> Iterator[tuple[float, str]]:
+                    work: Work) -> Iterator[tuple[float, str]]:
     """Compute an array's remaining blocks; yield the finished share and the speed in words after each."""
-    partial, progress = path.with_suffix(".part"), path.with_suffix(".progress")
-    done = _finished_rows(partial, progress, shape, dtype)
+    unfinished, progress = path.with_suffix(".part"), path.with_suffix(".progress")
+    state = {"shape": list(shape), "dtype": str(dtype), "engine": work.engine}
+    done = _finished_rows(unfinished, progress, shape, dtype, state)
     if not done:
         progress.unlink(missing_ok=True)  # it may describe a partial file that was deleted
-    array = np.lib.format.open_memmap(partial, mode="r+" if done else "w+", dtype=dtype, shape=shape)
-    _reserve_space(partial)
+    array = np.lib.format.open_memmap(unfinished, mode="r+" if done else "w+", dtype=dtype, shape=shape)
+    _reserve_space(unfinished)
     begun = time.monotonic()
     blocks = [(start, min(start + BLOCK, shape[0])) for start in range(done, shape[0], BLOCK)]
-    for (start, stop), rows in zip(blocks, _rows_in_order(blocks, computes), strict=True):
+    for (start, stop), rows in zip(blocks, _rows_in_order(blocks, work.computes), strict=True):
         array[start:stop] = rows
         if start // BLOCK % 8 == 7:
             array.flush()
-            replace_text(progress, json.dumps({"done": stop, "shape": shape, "dtype": str(dtype)}))
+            replace_text(progress, json.dumps({"done": stop} | state))
         seconds = max(time.monotonic() - begun, 1e-9)
         yield stop / shape[0], _speed_words((stop - done) / seconds) if seconds > MEASURED_SECONDS else ""
     array.flush()
     del array
     seconds = max(time.monotonic() - begun, 1e-9)
-    log.info("%s: %d of %d rows computed, %.1f per second", path.stem, shape[0] - done, shape[0],
-             (shape[0] - done) / seconds)
-    partial.replace(path)
+    log.info("%s: %d of %d rows computed%s, %.1f per second", path.stem, shape[0] - done, shape[0],
+             work.engine and f" by {work.engine}", (shape[0] - done) / seconds)
+    if work.engine:
+        replace_text(path.with_suffix(".json"), json.dumps({"engine": work.engine}))
+    unfinished.replace(path)
     progress.unlink(missing_ok=True)
 
 
@@ -475,11 +452,12 @@ def _reserve_space(path: Path) -> None:
                             "Free some space, or set UDML_CACHE to another folder.") from error
 
 
-def _finished_rows(partial: Path, progress: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """Return the number of finished rows of an interrupted computation."""
+def _finished_rows(unfinished: Path, progress: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
+                   state: dict[str, Any]) -> int:
+    """Return the number of finished rows of an interrupted computation in the same state."""
     try:
-        state = read_json(progress)
-        fits = state["shape"] == list(shape) and state["dtype"] == str(dtype)
-        return int(state["done"]) if fits and _load(partial, shape, dtype) is not None else 0
+        known = read_json(progress)
+        fits = {name: known[name] for name in state} == state
+        return int(known["done"]) if fits and _load(unfinished, shape, dtype) is not None else 0
     except (OSError, ValueError, KeyError, TypeError):
         return 0

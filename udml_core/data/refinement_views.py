@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, Integers
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.encoders import Encoder
-from udml_core.data.features import BLOCK, cached_rows, embed_pixels, features_of
+from udml_core.data.features import BLOCK, Work, cached_rows, features_of
+from udml_core.data.inference import Rows, inference_of, torch_inference
 from udml_core.numerics.refinement.recipe import Views
 
 
@@ -68,25 +69,31 @@ def view_features(dataset: Dataset, encoder: Encoder, view: View,
     if view == View():
         return features_of(dataset, encoder, report)
 
-    def compute(start: int, stop: int) -> Array:
-        return view_features_of_some(dataset, encoder, view, range(start, stop))
+    def make() -> Work:
+        chosen = inference_of(encoder, dataset, len(dataset))
+        return Work([lambda start, stop: _rows(dataset, encoder, view, range(start, stop), chosen.rows)], chosen.engine)
 
-    return cached_rows(dataset, f"{encoder.spec.key}-{view.key}", (len(dataset), encoder.dimension), compute, report,
+    return cached_rows(dataset, f"{encoder.spec.key}-{view.key}", (len(dataset), encoder.dimension), make, report,
                        "features of views")
 
 
-def view_features_of_some(dataset: Dataset, encoder: Encoder, view: View, indices: Iterable[int]) -> Array:
+def view_features_of_some(dataset: Dataset, encoder: Encoder, view: View, indices: Sequence[int] | Integers) -> Array:
     """Return a frozen encoder's features (m, d) of one view of a few images; they are not stored."""
-    return embed_pixels(encoder, np.stack([view(dataset.images[int(index)], encoder) for index in indices]))
+    return _rows(dataset, encoder, view, indices, inference_of(encoder, dataset, len(indices)).rows)
+
+
+def _rows(dataset: Dataset, encoder: Encoder, view: View, indices: Iterable[int], rows: Rows) -> Array:
+    return rows(np.stack([view(dataset.images[int(index)], encoder) for index in indices]))
 
 
 def _computed(dataset: Dataset, encoder: Encoder, view: View, report: Report) -> Array:
-    rows = np.empty((len(dataset), encoder.dimension), np.float32)
+    """Return the features (n, d) of one view of every image by an encoder that was trained; they are not stored."""
+    found = np.empty((len(dataset), encoder.dimension), np.float32)
     for start in range(0, len(dataset), BLOCK):
         stop = min(start + BLOCK, len(dataset))
-        rows[start:stop] = view_features_of_some(dataset, encoder, view, range(start, stop))
+        found[start:stop] = _rows(dataset, encoder, view, range(start, stop), torch_inference(encoder).rows)
         report(stop / len(dataset), "features of views")
-    return rows
+    return found
 
 
 def views_of_step(step: Views) -> list[View]:

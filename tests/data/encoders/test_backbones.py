@@ -29,7 +29,7 @@ from udml_core.data.encoders import (
     hub,
 )
 from udml_core.data.encoders.small import small_resnet18
-from udml_core.data.features import embed_pixels
+from udml_core.data.inference import embed_pixels
 from udml_core.data.sources.image_folder import Folder
 from udml_core.numerics.evaluation import map_at_r, recall_at_k
 

@@ -25,7 +25,8 @@ from udml_core.data import catalog
 from udml_core.data.dataset import ArrayImages
 from udml_core.data.encoders import Encoder, EncoderSpec, choose_spec, timm_models, torchvision_models
 from udml_core.data.encoders.weights import WeightFile
-from udml_core.data.features import embed_pixels, pixels_of
+from udml_core.data.features import pixels_of
+from udml_core.data.inference import embed_pixels
 
 FILE = WeightFile(name="in-memory.safetensors", sha256=64 * "0")
 TIMM = {

@@ -22,7 +22,7 @@ from udml_core.data.encoders import (
     hub,
     pretrained,
 )
-from udml_core.data.features import embed_pixels
+from udml_core.data.inference import embed_pixels
 
 
 @pytest.mark.parametrize("name", BACKBONES)

@@ -21,7 +21,8 @@ from udml_core.base.errors import UserError
 from udml_core.base.paths import EXPOSED, cache_folder, given_folder
 from udml_core.data import catalog
 from udml_core.data.encoders import Encoder, EncoderSpec, choose_spec, pretrained
-from udml_core.data.features import embed_pixels, features_path
+from udml_core.data.features import features_path
+from udml_core.data.inference import embed_pixels
 from udml_core.methods.embedder import Embedder
 from udml_core.runs import RunRequest, Spec
 from udml_core.work import jobs

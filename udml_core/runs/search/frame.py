@@ -12,7 +12,7 @@ from PIL import Image
 
 from udml_core.base.arrays import Array, Floats, Integers, rows_of
 from udml_core.base.errors import UserError
-from udml_core.data.features import embed_pixels
+from udml_core.data.inference import embed_pixels
 from udml_core.methods import Embedder
 from udml_core.numerics import galleries
 from udml_core.numerics.neighbors import nearest, search, without_own

@@ -14,7 +14,7 @@ from udml_core.base.arrays import Array, Floats, Integers, rows_of
 from udml_core.base.errors import UserError
 from udml_core.base.paths import dataset_cache
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.features import embed_pixels
+from udml_core.data.inference import embed_pixels
 from udml_core.data.refinement_views import View, average_features, views_of_step
 from udml_core.methods import Embedder
 from udml_core.numerics.refinement import Recipe, Step

@@ -11,7 +11,7 @@ from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.features import embed_pixels
+from udml_core.data.inference import embed_pixels
 from udml_core.data.splits import Split
 from udml_core.exploration.failures import Atlas, NeighborHistory, failure_atlas, history
 from udml_core.numerics.evaluation import average_precisions

@@ -160,7 +160,7 @@ With the library:
 ```python
 from pathlib import Path
 from udml_core.data.dataset import read_image
-from udml_core.data.features import embed_pixels
+from udml_core.data.inference import embed_pixels
 from udml_core.methods import Embedder
 
 embedder = Embedder.load(Path("{target.WEIGHTS}"))

@@ -22,7 +22,7 @@ from udml_core.base.errors import UserError
 from udml_core.base.files import jsonable
 from udml_core.base.paths import python_path
 from udml_core.data.dataset import Dataset
-from udml_core.data.encoders import check_reads_images
+from udml_core.data.encoders import check_reads_images, graphs
 from udml_core.data.encoders.body import Preparation
 from udml_core.methods import Embedder
 from udml_core.numerics.neighbors import build_index, write_index
@@ -150,7 +150,7 @@ def _describe(opened: Retrieval, embedder: Embedder, gallery: int, agreement: Ag
         description["same"] = threshold.describe() | {"sentence": threshold.sentence}
     if agreement is not None:
         description["onnx"] = {
-            "input": onnx_graph.INPUT, "output": onnx_graph.OUTPUT, "opset": onnx_graph.OPSET,
+            "input": graphs.INPUT, "output": graphs.OUTPUT, "opset": graphs.OPSET,
             "compared_images": agreement.images, "smallest_cosine_similarity": agreement.cosine,
             "largest_relative_distance": agreement.difference}
     return description

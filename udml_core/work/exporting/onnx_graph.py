@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 import torch
@@ -17,13 +12,12 @@ import torch
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import replace_bytes
-from udml_core.data.features import embed_pixels
+from udml_core.data.encoders.graphs import Graph, network_graph
+from udml_core.data.inference import embed_pixels
 from udml_core.methods import Embedder
 
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 INSTALL = "pip install onnx onnxscript onnxruntime"
-INPUT, OUTPUT = "images", "embeddings"
-OPSET = 20
 LEAST_COSINE = 0.999
 LARGEST_DIFFERENCE = 0.045
 """Largest relative distance: that of vectors of equal length with the least cosine similarity."""
@@ -65,13 +59,8 @@ def write_onnx(embedder: Embedder, path: Path) -> None:
         raise UserError(f"ONNX needs the packages {', '.join(PACKAGES)}, and {', '.join(missing)} cannot be found. "
                         f"Install them with `{INSTALL}`, or export with --no-onnx.")
     size = embedder.encoder.spec.size
-    example = torch.zeros((2, 3, size, size), dtype=torch.uint8)
     try:
-        with _quiet():
-            program = torch.onnx.export(
-                embedder, (example,), dynamo=True, verbose=False, opset_version=OPSET, input_names=[INPUT],
-                output_names=[OUTPUT], dynamic_shapes=({0: torch.export.Dim("batch")},))
-        content = _without_traces(cast(Any, program).model_proto).SerializeToString()
+        content = network_graph(embedder, torch.zeros((2, 3, size, size), dtype=torch.uint8))
     except Exception as error:  # torch's tracer passes on any exception of a network
         cause = error.__cause__ or error  # torch's own message lists steps for its developers
         reason = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
@@ -91,10 +80,7 @@ def compare(path: Path, embedder: Embedder, pixels: Array) -> Agreement:
     Raises:
         UserError: They disagree.
     """
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    found, expected = session.run([OUTPUT], {INPUT: pixels})[0], embed_pixels(embedder, pixels)
+    found, expected = Graph(path.read_bytes())(pixels), embed_pixels(embedder, pixels)
     agreement = _agreement(found, expected)
     if not (agreement.cosine > LEAST_COSINE and agreement.difference < LARGEST_DIFFERENCE):
         raise UserError(f"The ONNX graph must agree with torch (cosine similarity above {LEAST_COSINE}), and has a "
@@ -111,28 +97,3 @@ def _agreement(exported: Array, expected: Array) -> Agreement:
         cosines = np.where(are_zero, 1.0, (exported * expected).sum(axis=1) / (lengths * own))
         differences = np.where(are_zero, 0.0, np.linalg.norm(exported - expected, axis=1) / lengths)
     return Agreement(len(expected), float(cosines.min()), float(differences.max()))
-
-
-def _without_traces(model: Any) -> Any:
-    """Remove where in the code each part of a graph comes from, which names files of this computer."""
-    graph = model.graph
-    for part in (*graph.node, *graph.value_info, *graph.input, *graph.output, *graph.initializer, graph, model):
-        del part.metadata_props[:]
-        part.doc_string = ""
-    return model
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence torch's exporter, which warns about optional packages and its own code."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)

@@ -20,7 +20,6 @@ from udml_core.data.features import (
     BLOCK,
     activations_of,
     crop_sources_of,
-    embed_pixels,
     features_of,
     features_path,
     pixels_of,
@@ -28,6 +27,7 @@ from udml_core.data.features import (
     views_path,
 )
 from udml_core.data.given.pair_sets import PairSet
+from udml_core.data.inference import embed_pixels
 from udml_core.data.speed import record_speed
 from udml_core.data.splits import Split, fixed_sample
 from udml_core.data.training_data import TrainingData, training_data

@@ -47,7 +47,7 @@ class NewImages(OnMap):
     def compute(self, material: Material) -> Arrays:
         """Embed the new images, and place each on the map."""
         from udml_core.data.dataset import read_image
-        from udml_core.data.features import embed_pixels
+        from udml_core.data.inference import embed_pixels
         from udml_core.numerics.neighbors import nearest
 
         source, indices, layout, vectors = material.source(self)

@@ -1,0 +1,202 @@
+"""Rows of images by a network that does not train: ONNX Runtime on a CPU, torch on other devices.
+
+ONNX Runtime computes the same features several times faster. A network is converted once and kept; torch computes
+where it cannot be converted, or where the two disagree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from filelock import FileLock
+from torch import nn
+
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
+from udml_core.base.files import replace_bytes, replace_text
+from udml_core.base.paths import cache_folder
+from udml_core.data.dataset import Dataset
+from udml_core.data.encoders import Encoder
+from udml_core.data.encoders.encoder import image_seconds
+from udml_core.data.encoders.graphs import Graph, engine_words, network_graph
+
+Rows: TypeAlias = Callable[[Array | torch.Tensor], Array]
+"""Returns the rows (b, d) float32 of prepared images (b, c, s, s), 0–255."""
+LEAST_COSINE = 0.99999
+COMPARED = 16
+"""Images on which both engines are compared before ONNX Runtime is used."""
+WORTH_SECONDS = 10.0
+"""Expected seconds of torch from which a network is converted, which takes about five."""
+_fitting: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
+"""The number of images that an encoder's device has memory for, where that is fewer."""
+MOST_OPEN = 4
+_opened: dict[Path, Graph] = {}
+"""The graphs that this process opened last."""
+_agreeing: dict[tuple[str, str], bool] = {}
+"""Whether the engines agree, by the graph's file name and the data set's fingerprint."""
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Inference:
+    """How rows of images are computed.
+
+    Attributes:
+        rows: Computes them.
+        engine: The engine's name and version. Another engine's rows differ in their last digits.
+    """
+
+    rows: Rows
+    engine: str
+
+
+def torch_inference(network: nn.Module) -> Inference:
+    """Return a network's inference by torch, on its own device."""
+    return Inference(partial(embed_pixels, network), f"torch {torch.__version__}")
+
+
+def inference_of(encoder: Encoder, dataset: Dataset, count: int) -> Inference:
+    """Choose the engine for an encoder that does not train.
+
+    Args:
+        encoder: The encoder.
+        dataset: The data set, on some images of which the engines are compared once.
+        count: Number of images to come; for a few, a network is not converted.
+    """
+    by_torch = torch_inference(encoder)
+    if next(encoder.buffers()).device.type != "cpu" or not encoder.trainable:
+        return by_torch
+    path = _graph_path(encoder)
+    graph = _open_graph(encoder, path, is_worth=count * image_seconds(encoder.spec) >= WORTH_SECONDS)
+    if graph is None or not _agrees(graph, by_torch.rows, path, encoder, dataset):
+        return by_torch
+    return Inference(partial(_finite_rows, graph), engine_words())
+
+
+def embed_pixels(encoder: nn.Module, pixels: Array | torch.Tensor) -> Array:
+    """Apply an encoder or embedder to prepared images by torch, on its own device.
+
+    Args:
+        encoder: A module from images to rows.
+        pixels: Images (b, c, s, s), 0–255.
+
+    Returns:
+        Rows (b, d) float32.
+
+    Raises:
+        UserError: The module returns values that are not finite.
+    """
+    images = torch.from_numpy(np.ascontiguousarray(pixels)) if isinstance(pixels, np.ndarray) else pixels
+    return _finite(in_batches(encoder, lambda batch: encoder(batch).float(), images).numpy())
+
+
+def in_batches(encoder: nn.Module, compute: Callable[[torch.Tensor], torch.Tensor],
+               images: torch.Tensor) -> torch.Tensor:
+    """Compute rows of images on the encoder's device, in batches that its memory can hold.
+
+    Raises:
+        UserError: The memory does not hold a single image.
+    """
+    device = next(encoder.buffers()).device
+    rows: list[torch.Tensor] = []
+    start = 0
+    while start < len(images) or not rows:  # a module decides on the shape without images
+        size = min(_fitting.get(encoder, len(images)), len(images) - start)
+        try:
+            with torch.inference_mode():
+                rows.append(compute(images[start : start + size].to(device)).cpu())
+            start += size
+        except torch.OutOfMemoryError as error:
+            if size <= 1:
+                raise UserError(f"The memory of the device '{device}' is too small for one image of "
+                                f"{images.shape[-1]} pixels. Lower the image size, or choose a smaller backbone or "
+                                "the device 'cpu'.") from error
+            _fitting[encoder] = size // 2
+            log.warning("the memory of %s holds fewer than %d images at once; trying %d", device, size, size // 2)
+    return torch.cat(rows)
+
+
+def _finite_rows(graph: Graph, pixels: Array | torch.Tensor) -> Array:
+    return _finite(_rows_of(graph, pixels))
+
+
+def _rows_of(graph: Graph, pixels: Array | torch.Tensor) -> Array:
+    images = np.asarray(pixels)
+    return graph(np.broadcast_to(images, (len(images), 3, *images.shape[2:])))
+
+
+def _finite(rows: Array) -> Array:
+    """Return rows whose values are finite.
+
+    Raises:
+        UserError: Some are not.
+    """
+    if not np.isfinite(rows).all():
+        raise UserError(f"The encoder returned {(~np.isfinite(rows)).sum():,} values that are not finite. Its "
+                        "training may have diverged. Lower the learning rate, or choose another backbone.")
+    return np.asarray(rows)
+
+
+def _least_cosine(rows: Array, others: Array) -> float:
+    """Return the smallest cosine similarity of paired rows; two rows of zero agree."""
+    lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(others, axis=1)
+    are_zero = ~rows.any(axis=1) & ~others.any(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.where(are_zero, 1.0, (rows * others).sum(axis=1) / lengths).min(initial=1.0))
+
+
+def _agrees(graph: Graph, torch_rows: Rows, path: Path, encoder: Encoder, dataset: Dataset) -> bool:
+    """Return whether both engines agree on images of a data set, compared once in this process."""
+    key = path.name, dataset.fingerprint
+    if key not in _agreeing:
+        some = np.linspace(0, len(dataset) - 1, min(COMPARED, len(dataset))).astype(int)
+        images = np.stack([encoder.prepare(dataset.images[int(index)]) for index in some])
+        cosine = _least_cosine(torch_rows(images), _rows_of(graph, images))
+        _agreeing[key] = cosine > LEAST_COSINE
+        if not _agreeing[key]:
+            log.warning("%s: ONNX Runtime's features have a cosine similarity of only %.6f with torch's, so torch "
+                        "computes them", encoder.spec.words, cosine)
+    return _agreeing[key]
+
+
+def _open_graph(encoder: Encoder, path: Path, is_worth: bool) -> Graph | None:
+    """Open the kept graph of an encoder, written first if that is worth the time; None without one."""
+    failed = path.with_suffix(".json")
+    if path not in _opened and not path.is_file() and (not is_worth or failed.is_file()):
+        return None
+    try:
+        if path not in _opened:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(path.with_suffix(".lock")):
+                if not path.is_file():
+                    size = encoder.spec.size
+                    replace_bytes(path, network_graph(encoder, torch.zeros(2, 3, size, size)))
+            _opened[path] = Graph(path.read_bytes())
+            while len(_opened) > MOST_OPEN:
+                _opened.pop(next(iter(_opened)))
+        return _opened[path]
+    except Exception as error:  # torch's tracer and ONNX Runtime pass on any exception of a network
+        reason = next(iter(str(error.__cause__ or error).strip().splitlines()), type(error).__name__)
+        log.warning("%s: torch computes the features, as ONNX Runtime cannot: %s", encoder.spec.words, reason)
+        path.unlink(missing_ok=True)
+        replace_text(failed, json.dumps({"reason": reason}))
+        return None
+
+
+def _graph_path(encoder: Encoder) -> Path:
+    """Return the file of an encoder's graph, named by its settings, its weights and the versions of the packages."""
+    digest = hashlib.sha1(f"{torch.__version__} {engine_words()}".encode(), usedforsecurity=False)
+    for name, values in encoder.state_dict().items():
+        digest.update(name.encode())
+        digest.update(values.contiguous().flatten().view(torch.uint8).numpy())
+    return cache_folder() / "graphs" / f"{encoder.spec.key}-{digest.hexdigest()[:16]}.onnx"
