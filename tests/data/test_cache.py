@@ -6,6 +6,7 @@ Processes are killed or wait, files are damaged, and the disk is full.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -21,7 +22,7 @@ from filelock import FileLock
 
 from tests.running import PROCESSES
 from udml_core.base.errors import UserError
-from udml_core.data import features
+from udml_core.data import inference
 from udml_core.data.dataset import ArrayImages, Dataset
 from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import BLOCK, features_of, features_path, pixels_of
@@ -42,7 +43,7 @@ def compute_features(cache: Path, kill_at: int, connection: Connection) -> None:
     """Compute the features in a second process, which kills itself at block `kill_at`."""
     os.environ["UDML_CACHE"] = str(cache)
     dataset, encoder = small_images()
-    embed, sizes = features.embed_pixels, []
+    embed, sizes = inference.embed_pixels, []
 
     def counted(module: torch.nn.Module, pixels: Any) -> Any:
         if len(sizes) == kill_at:
@@ -50,7 +51,7 @@ def compute_features(cache: Path, kill_at: int, connection: Connection) -> None:
         sizes.append(len(pixels))
         return embed(module, pixels)
 
-    features.embed_pixels = counted  # type: ignore[assignment]
+    inference.embed_pixels = counted  # type: ignore[assignment]
     connection.send("ready")
     try:
         rows = features_of(dataset, encoder)
@@ -94,13 +95,13 @@ def images(cache: Path) -> tuple[Dataset, Encoder]:
 def blocks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of the blocks that were encoded in this process."""
     sizes: list[int] = []
-    embed = features.embed_pixels
+    embed = inference.embed_pixels
 
     def counted(encoder: torch.nn.Module, pixels: Any) -> Any:
         sizes.append(len(pixels))
         return embed(encoder, pixels)
 
-    monkeypatch.setattr(features, "embed_pixels", counted)
+    monkeypatch.setattr(inference, "embed_pixels", counted)
     return sizes
 
 
@@ -150,8 +151,16 @@ def test_a_stored_file_that_does_not_hold_the_features_is_recomputed(
     assert len(blocks) == BLOCKS
 
 
+ENGINE = f"torch {torch.__version__}"
+
+
+def progress_words(engine: str = ENGINE) -> str:
+    """Return what a computation that stopped after 512 images wrote."""
+    return json.dumps({"done": 512, "shape": [IMAGES, 128], "dtype": "float32", "engine": engine})
+
+
 @pytest.mark.parametrize("progress", ["", "{}", "[1]", '{"done": 512, "shape": [9, 9], "dtype": "float32"}',
-                                      f'{{"done": 512, "shape": [{IMAGES}, 128], "dtype": "float32"}}'])
+                                      progress_words()])
 def test_a_progress_file_without_its_partial_file_is_ignored(
         progress: str, images: tuple[Dataset, Encoder], blocks: list[int]) -> None:
     path = features_path(images[0], images[1].spec)
@@ -166,9 +175,22 @@ def test_a_damaged_partial_file_is_ignored(content: bytes, images: tuple[Dataset
     path = features_path(images[0], images[1].spec)
     path.parent.mkdir(parents=True)
     path.with_suffix(".part").write_bytes(content)
-    path.with_suffix(".progress").write_text(f'{{"done": 512, "shape": [{IMAGES}, 128], "dtype": "float32"}}')
+    path.with_suffix(".progress").write_text(progress_words())
     features_of(*images)
     assert len(blocks) == BLOCKS
+
+
+@pytest.mark.parametrize(("engine", "computed"), [(ENGINE, BLOCKS - 8), ("another engine 1.0", BLOCKS)])
+def test_only_the_engine_that_began_the_features_goes_on(
+        engine: str, computed: int, images: tuple[Dataset, Encoder], blocks: list[int]) -> None:
+    expected = np.array(features_of(*images))
+    path = features_path(images[0], images[1].spec)
+    assert json.loads(path.with_suffix(".json").read_text()) == {"engine": ENGINE}
+    path.rename(path.with_suffix(".part"))
+    path.with_suffix(".progress").write_text(progress_words(engine))
+    del blocks[:]
+    np.testing.assert_array_equal(features_of(*images), expected)
+    assert len(blocks) == computed
 
 
 def test_a_folder_in_place_of_the_features_gives_a_message(images: tuple[Dataset, Encoder]) -> None:

@@ -38,6 +38,8 @@ Compute: TypeAlias = Callable[[int, int], Array]
 """Returns the rows from a start to a stop index."""
 BLOCK = 64
 """Images that are encoded at once, if the device's memory is large enough."""
+READERS = min(8, os.cpu_count() or 1)
+"""Threads that read images; decoding and resizing run at once."""
 AHEAD = 2
 """Blocks that each of several devices has in work, so that none waits for another."""
 MEASURED_SECONDS = 1.0
@@ -294,7 +296,7 @@ class _Sharing:
 class _PreparedImages:
     """Blocks of images as the encoder reads them.
 
-    The next block is read in the background.
+    The next block is read in the background, by several threads: decoding of photographs takes longer than the network.
     """
 
     def __init__(self, dataset: Dataset, encoder: Encoder, side: int | None = None, indices: Integers | None = None,
@@ -313,24 +315,23 @@ class _PreparedImages:
         self._side = side or encoder.spec.size
         self._indices = np.arange(len(dataset)) if indices is None else indices
         self._skipped = (lanes - 1) * BLOCK
-        self._pool = ThreadPoolExecutor(max_workers=2)
-        self._upcoming: tuple[int, Future[Array]] | None = None
+        self._pool = ThreadPoolExecutor(max_workers=READERS)
+        self._upcoming: tuple[int, list[Future[Array]]] | None = None
 
     def __getitem__(self, part: slice) -> Array:
         start, stop = part.start, part.stop
-        if self._upcoming is not None and self._upcoming[0] == start:
-            block = self._upcoming[1].result()
-        else:
-            block = self._read(start, stop)
+        reading = self._upcoming[1] if self._upcoming is not None and self._upcoming[0] == start else self._read(
+            start, stop)
         following = stop + self._skipped
         next_stop = min(following + BLOCK, len(self._indices))
-        self._upcoming = (following, self._pool.submit(self._read, following, next_stop)) if (
-            next_stop > following) else None
-        return block
+        self._upcoming = (following, self._read(following, next_stop)) if next_stop > following else None
+        return np.stack([image.result() for image in reading])
 
-    def _read(self, start: int, stop: int) -> Array:
-        return np.stack([self._encoder.prepare(self._dataset.images[int(index)], self._side)
-                         for index in self._indices[start:stop]])
+    def _read(self, start: int, stop: int) -> list[Future[Array]]:
+        return [self._pool.submit(self._prepare, int(index)) for index in self._indices[start:stop]]
+
+    def _prepare(self, index: int) -> Array:
+        return self._encoder.prepare(self._dataset.images[index], self._side)
 
 
 def _load_or_compute(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], make: Callable[[], Work],
