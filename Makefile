@@ -57,6 +57,6 @@ wheel:
 	@touch $@
 	@echo "Installed. The next start takes seconds."
 
-.venv/ready-dev: requirements-dev.txt requirements-engines.txt requirements-onnx.txt requirements.txt requirements-library.txt .venv/ready
+.venv/ready-dev: requirements-dev.txt requirements-engines.txt requirements.txt requirements-library.txt .venv/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@

@@ -37,8 +37,6 @@ from udml_core.runs.search import Retrieval
 from udml_core.runs.search.same import open_same_pairs, same_threshold
 from udml_core.work.exporting import export_model, model_archive, onnx_graph
 
-needs_onnx = pytest.mark.skipif(bool(onnx_graph.missing_packages()), reason=(
-    f"needs the extra onnx: {', '.join(onnx_graph.missing_packages())} cannot be found"))
 WITHOUT_ONNX = {"README.md", "config.json", "gallery.csv", "gallery.faiss", "model.safetensors"}
 GUARD = """
 import runpy, sys
@@ -187,22 +185,8 @@ def test_names_in_a_card_are_not_markdown(tmp_path: Path) -> None:
     assert "\n# <" not in card
 
 
-def test_a_model_without_onnx_has_no_example(
-        run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    monkeypatch.setattr(onnx_graph, "PACKAGES", ("onnx", "onnx_of_tomorrow"))
-    code, out, err = call(capsys, monkeypatch, "export", str(run.folder), str(tmp_path / "model"), "--model", "--json")
-    assert code == 0, err
-    assert set(json.loads(out)["files"]) == WITHOUT_ONNX
-    assert "pip install onnx onnxscript onnxruntime" in err
-    assert "search.py" not in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
-    code, _, err = call(capsys, monkeypatch, "export", str(run.folder), str(tmp_path / "more"), "--model", "--onnx")
-    assert code == 2
-    assert "onnx_of_tomorrow cannot be found. Install them with `pip install onnx onnxscript onnxruntime`" in err
-    assert not (tmp_path / "more").exists()
-
-
 @pytest.mark.parametrize(("words", "message"), [
-    (["--model", "--refined", "refine-0"], "Remove --model or --refined"), (["--onnx"], "Add --model"),
+    (["--model", "--refined", "refine-0"], "Remove --model or --refined"), (["--no-onnx"], "Add --model"),
     (["--refined", "refine-0"], "has no analysis 'refine-0'")])
 def test_options_that_do_not_fit_are_rejected(
         words: Sequence[str], message: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
@@ -218,7 +202,6 @@ def test_the_example_is_short() -> None:
     assert len(code) <= 20
 
 
-@needs_onnx
 @pytest.mark.parametrize("kind", ["plain", "turned", "transparent"])
 def test_the_example_finds_the_neighbors_of_the_app_without_torch(
         kind: str, run: Run, folder: Path, tmp_path: Path) -> None:
@@ -239,7 +222,6 @@ def test_the_example_finds_the_neighbors_of_the_app_without_torch(
     np.testing.assert_allclose([float(distance) for distance, _ in rows], [hit.distance for hit in hits], atol=1e-3)
 
 
-@needs_onnx
 def test_the_card_and_the_description_state_the_agreement_of_onnx(folder: Path) -> None:
     stated = json.loads((folder / "config.json").read_text(encoding="utf-8"))["onnx"]
     assert stated["compared_images"] == 16
@@ -248,7 +230,6 @@ def test_the_card_and_the_description_state_the_agreement_of_onnx(folder: Path) 
 
 
 @pytest.mark.slow
-@needs_onnx
 def test_the_command_line_says_that_a_backbone_with_its_own_preparation_has_no_example(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     timm = pytest.importorskip("timm", reason="needs the package timm")
@@ -263,7 +244,6 @@ def test_the_command_line_says_that_a_backbone_with_its_own_preparation_has_no_e
     assert "search.py was left out, because this backbone prepares images in its own way" in err
 
 
-@needs_onnx
 def test_no_exported_file_names_a_folder_or_a_line_of_code(folder: Path) -> None:
     for path in folder.iterdir():
         for trace in (str(Path.home()), str(Path(__file__).parents[2]), "site-packages", "stack_trace", ".py\", line"):
@@ -271,7 +251,6 @@ def test_no_exported_file_names_a_folder_or_a_line_of_code(folder: Path) -> None
 
 
 @pytest.mark.slow
-@needs_onnx
 @pytest.mark.parametrize(("backbone", "size", "make"), [
     ("pixels", 4, lambda: Head(torch.randn(48, 5), 0.1 * torch.rand(48), False, torch.rand(5))),
     pytest.param("pixels", 4, lambda: LatentHead(torch.randn(48, 6), torch.randn(6, 6), "latent"),
@@ -305,7 +284,6 @@ class _Doubled(torch.nn.Module):
 
 
 @pytest.mark.slow
-@needs_onnx
 def test_a_network_that_cannot_be_converted_leaves_no_folder(
         run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def branch(self: Head, features: torch.Tensor) -> torch.Tensor:
@@ -320,7 +298,7 @@ def test_a_network_that_cannot_be_converted_leaves_no_folder(
 @pytest.mark.slow
 def test_an_archive_is_made_in_another_process_and_without_onnx_if_that_fails(
         run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in onnx_graph.PACKAGES:  # found, but of no use
+    for name in ("onnx", "onnxscript", "onnxruntime"):  # found, but of no use
         (tmp_path / f"{name}.py").write_text("raise ImportError('broken')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(torch.onnx, "export", None)
@@ -342,13 +320,13 @@ def test_the_command_line_lists_the_files_of_a_model(
         run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     words = ("export", str(run.folder), str(tmp_path / "model"), "--model", "--no-onnx")
     assert set(answer(capsys, monkeypatch, *words)["files"]) == WITHOUT_ONNX
+    assert "search.py" not in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
     code, _, err = call(capsys, monkeypatch, *words)
     assert code == 2
     assert f"{str(tmp_path / 'model')!r} is not empty. Choose another folder, or replace" in err
     assert set(answer(capsys, monkeypatch, *words, "--force")["files"]) == WITHOUT_ONNX
 
 
-@needs_onnx
 def test_a_model_folder_states_where_the_same_ends_and_the_example_marks_it(
         run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))

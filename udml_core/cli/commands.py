@@ -559,8 +559,8 @@ def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DI
                model: Annotated[bool, typer.Option("--model", help=(
                    "Write a model folder instead: weights, description, model card, search index, and the model as "
                    "ONNX with an example that searches without torch."))] = False,
-               onnx: Annotated[bool | None, typer.Option("--onnx/--no-onnx", show_default=False, help=(
-                   "Write the model as ONNX. Default: yes, if the packages of the extra onnx are installed."))] = None,
+               no_onnx: Annotated[bool, typer.Option("--no-onnx", help=(
+                   "Leave out ONNX and the example, for a network that cannot be converted."))] = False,
                refined: Annotated[str | None, typer.Option("--refined", metavar="ID", help=(
                    "Write the embedding and the neighbors of this refinement into images.parquet."))] = None,
                shards: Annotated[int | None, typer.Option("--shards", metavar="ROWS", min=1, show_default=False, help=(
@@ -578,17 +578,14 @@ def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DI
         raise UserError("Shards have the embedding after training alone. Remove --model and --refined, or --shards.")
     if model and refined is not None:
         raise UserError("A refinement has no model of its own. Remove --model or --refined.")
-    if onnx is not None and not model:
-        raise UserError("ONNX is a part of the model folder. Add --model, or remove --onnx and --no-onnx.")
+    if no_onnx and not model:
+        raise UserError("ONNX is a part of the model folder. Add --model, or remove --no-onnx.")
     run = _find_run(name, root)
     if shards is not None:
         files = export_shards(run, folder, shards, force=force)
     elif model:
-        files = export_model(run, folder, onnx=onnx, force=force)
-        if onnx is None and not any(path.suffix == ".onnx" for path in files):
-            typer.echo("model.onnx and search.py were left out, because they need further packages. Install them with "
-                       "`pip install onnx onnxscript onnxruntime`, and export again with --force.", err=True)
-        elif {"model.onnx", "search.py"} & {path.name for path in files} == {"model.onnx"}:
+        files = export_model(run, folder, onnx=not no_onnx, force=force)
+        if {"model.onnx", "search.py"} & {path.name for path in files} == {"model.onnx"}:
             typer.echo("search.py was left out, because this backbone prepares images in its own way. config.json "
                        "describes it.", err=True)
     else:

@@ -38,6 +38,8 @@ Compute: TypeAlias = Callable[[int, int], Array]
 """Returns the rows from a start to a stop index."""
 BLOCK = 64
 """Images that are encoded at once, if the device's memory is large enough."""
+FEW = 0
+"""Of a few images, a network is not converted."""
 READERS = min(8, os.cpu_count() or 1)
 """Threads that read images; decoding and resizing run at once."""
 AHEAD = 2
@@ -103,7 +105,7 @@ def features_of_some(dataset: Dataset, encoder: Encoder, indices: Integers) -> A
     if dataset.vectors is not None:
         return dataset.vectors[indices]
     pixels = _PreparedImages(dataset, encoder, indices=indices)
-    rows = inference_of(encoder, dataset, len(indices)).rows
+    rows = inference_of(encoder, dataset, FEW).rows
     return np.concatenate([rows(pixels[start : min(start + BLOCK, len(indices))])
                            for start in range(0, len(indices), BLOCK)])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -172,7 +173,9 @@ def _agrees(graph: Graph, torch_rows: Rows, path: Path, encoder: Encoder, datase
 def _open_graph(encoder: Encoder, path: Path, is_worth: bool) -> Graph | None:
     """Open the kept graph of an encoder, written first if that is worth the time; None without one."""
     failed = path.with_suffix(".json")
-    if path not in _opened and not path.is_file() and (not is_worth or failed.is_file()):
+    # Torch converts a network in one thread of a process only, so a page's thread never does.
+    may_write = is_worth and threading.current_thread() is threading.main_thread() and not failed.is_file()
+    if path not in _opened and not path.is_file() and not may_write:
         return None
     try:
         if path not in _opened:

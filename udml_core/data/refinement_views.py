@@ -16,7 +16,7 @@ from PIL import Image
 from udml_core.base.arrays import Array, Integers
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.encoders import Encoder
-from udml_core.data.features import BLOCK, Work, cached_rows, features_of
+from udml_core.data.features import BLOCK, FEW, Work, cached_rows, features_of
 from udml_core.data.inference import Rows, inference_of, torch_inference
 from udml_core.numerics.refinement.recipe import Views
 
@@ -79,7 +79,7 @@ def view_features(dataset: Dataset, encoder: Encoder, view: View,
 
 def view_features_of_some(dataset: Dataset, encoder: Encoder, view: View, indices: Sequence[int] | Integers) -> Array:
     """Return a frozen encoder's features (m, d) of one view of a few images; they are not stored."""
-    return _rows(dataset, encoder, view, indices, inference_of(encoder, dataset, len(indices)).rows)
+    return _rows(dataset, encoder, view, indices, inference_of(encoder, dataset, FEW).rows)
 
 
 def _rows(dataset: Dataset, encoder: Encoder, view: View, indices: Iterable[int], rows: Rows) -> Array:

@@ -40,19 +40,19 @@ COMPARED = 16
 ARCHIVE = "model"
 
 
-def export_model(run: Run, folder: Path, dataset: Dataset | None = None, onnx: bool | None = None,
+def export_model(run: Run, folder: Path, dataset: Dataset | None = None, onnx: bool = True,
                  force: bool = False) -> list[Path]:
     """Write a run's final model to a new folder.
 
     The folder contains the weights of encoder and head, their description, a model card, the search index and the list
-    of the gallery, and, with the packages of the extra `onnx`, an ONNX graph with an example that searches without
-    torch. No file names a folder of this computer.
+    of the gallery, and an ONNX graph with an example that searches without torch. No file names a folder of this
+    computer.
 
     Args:
         run: A finished run.
         folder: A new or empty folder.
         dataset: The run's data set, if it is loaded already.
-        onnx: Whether to write the ONNX graph and the example; by default if the packages are installed.
+        onnx: Whether to write the ONNX graph and the example.
         force: Whether the folder may also be an earlier export, which is replaced.
 
     Returns:
@@ -72,7 +72,7 @@ def export_model(run: Run, folder: Path, dataset: Dataset | None = None, onnx: b
         write_index(build_index(final.take(gallery)), aside / target.INDEX)
         _write_gallery(opened.dataset, gallery, aside / target.GALLERY)
         agreement = None
-        if onnx or (onnx is None and not onnx_graph.missing_packages()):
+        if onnx:
             agreement = _write_onnx(opened, embedder, aside / target.ONNX)
             if embedder.encoder.preparation == Preparation():  # the only one that the example knows
                 shutil.copyfile(EXAMPLE, aside / target.SEARCH)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +15,6 @@ from udml_core.data.encoders.graphs import Graph, network_graph
 from udml_core.data.inference import embed_pixels
 from udml_core.methods import Embedder
 
-PACKAGES = ("onnx", "onnxscript", "onnxruntime")
-INSTALL = "pip install onnx onnxscript onnxruntime"
 LEAST_COSINE = 0.999
 LARGEST_DIFFERENCE = 0.045
 """Largest relative distance: that of vectors of equal length with the least cosine similarity."""
@@ -38,11 +35,6 @@ class Agreement:
     difference: float
 
 
-def missing_packages() -> list[str]:
-    """List the packages of the extra `onnx` that are not installed."""
-    return [name for name in PACKAGES if find_spec(name) is None]
-
-
 def write_onnx(embedder: Embedder, path: Path) -> None:
     """Write an embedder as an ONNX graph from images (b, 3, s, s) uint8, RGB, to embeddings (b, l) float32.
 
@@ -53,11 +45,8 @@ def write_onnx(embedder: Embedder, path: Path) -> None:
         path: The file.
 
     Raises:
-        UserError: A package is missing, or the network cannot be converted.
+        UserError: The network cannot be converted.
     """
-    if missing := missing_packages():
-        raise UserError(f"ONNX needs the packages {', '.join(PACKAGES)}, and {', '.join(missing)} cannot be found. "
-                        f"Install them with `{INSTALL}`, or export with --no-onnx.")
     size = embedder.encoder.spec.size
     try:
         content = network_graph(embedder, torch.zeros((2, 3, size, size), dtype=torch.uint8))
