@@ -50,6 +50,7 @@ class CountingEncoder(torch.nn.Module):
         super().__init__()
         self.encoder, self.limit, self.count = encoder, limit, 0
         self.spec, self.dimension, self.prepare = encoder.spec, encoder.dimension, encoder.prepare
+        self.preparation = encoder.preparation
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         if self.count + len(images) > self.limit:
@@ -146,6 +147,7 @@ class Noting(torch.nn.Module):
         super().__init__()
         self.encoder, self.notes, self.blocks = encoder, notes, list[int]()
         self.spec, self.dimension, self.prepare = encoder.spec, encoder.dimension, encoder.prepare
+        self.preparation = encoder.preparation
         notes.append(self)
 
     def __deepcopy__(self, _memo: Any) -> Noting:

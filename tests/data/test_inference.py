@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
+from sklearn.datasets import load_sample_image
 
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.data import inference
-from udml_core.data.dataset import ArrayImages, Dataset
+from udml_core.data.dataset import ArrayImages, Dataset, FileImages, reduced
 from udml_core.data.encoders import Encoder, EncoderSpec
 from udml_core.data.encoders.graphs import engine_words, network_graph
+from udml_core.data.features import features_of_some
 from udml_core.data.inference import embed_pixels, inference_of, torch_inference
 from udml_core.data.refinement_views import View, view_features, view_features_of_some
 
@@ -171,3 +174,16 @@ def test_features_of_views_come_from_the_same_engine(view: View, caplog: pytest.
     np.testing.assert_allclose(view_features_of_some(images, encoder, view, [3, 5]), stored[[3, 5]], rtol=1e-5)
     pixels = np.stack([view(images.images[index], encoder) for index in range(20)])
     assert cosines(stored, torch_inference(encoder).rows(pixels)).min() > 0.999999
+
+
+def test_a_large_photograph_keeps_its_features_when_it_is_decoded_smaller(tmp_path: Path) -> None:
+    for number, name in enumerate(("china.jpg", "flower.jpg")):  # real photographs
+        large = Image.fromarray(load_sample_image(name)).resize((2560, 1708), Image.Resampling.LANCZOS)
+        large.save(tmp_path / f"{number}.jpg", quality=90)
+    images = FileImages(tmp_path, ("0.jpg", "1.jpg"))
+    dataset = Dataset("large", "Large", images, None, (), "large", 1708, False, images.files)
+    encoder = squeezenet(112)
+    assert reduced(images, 0, 112).size == (640, 427)
+    features = features_of_some(dataset, encoder, np.arange(2))
+    whole = embed_pixels(encoder, np.stack([encoder.prepare(images[index]) for index in range(2)]))
+    assert 0.998 < cosines(features, whole).min() < 1

@@ -91,6 +91,22 @@ def test_an_image_with_a_damaged_exif_block_is_readable(tmp_path: Path) -> None:
         assert read_user_image(io.BytesIO(damaged), "mine").size in ((16, 12), (12, 16))
 
 
+@pytest.mark.parametrize(("side", "expected"), [
+    (None, (1600, 1200)), (301, (1600, 1200)), (300, (800, 600)), (150, (400, 300)), (75, (200, 150)), (8, (200, 150))])
+def test_a_photograph_is_decoded_at_the_smallest_scale_with_twice_the_needed_side(
+        side: int | None, expected: tuple[int, int], tmp_path: Path) -> None:
+    picture = Image.fromarray(COLORED).resize((1600, 1200), Image.Resampling.BILINEAR)
+    exif = Image.Exif()
+    exif[0x0112] = 6  # a quarter turn
+    picture.transpose(Image.Transpose.ROTATE_90).save(tmp_path / "a.jpg", exif=exif, quality=95)
+    picture.save(tmp_path / "a.png")
+    read = read_image(tmp_path / "a.jpg", side)
+    assert read.size == expected
+    smooth = picture.resize(expected, Image.Resampling.BOX)
+    assert np.abs(np.asarray(read).astype(int) - np.asarray(smooth)).max() <= 6
+    assert read_image(tmp_path / "a.png", side).size == (1600, 1200)  # other formats have no scales
+
+
 @pytest.mark.parametrize("content", [b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 50 50\n", b"DDS " + bytes(124)])
 def test_other_formats_are_rejected_with_any_extension(content: bytes, tmp_path: Path,
                                                        monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ from udml_core.base.errors import UserError
 from udml_core.base.files import read_array, read_json, replace_text
 from udml_core.base.paths import dataset_cache
 from udml_core.data.augmentation import VERSION, Augmentation
-from udml_core.data.dataset import DETAIL, Dataset, Report
+from udml_core.data.dataset import DETAIL, Dataset, Report, reduced
 from udml_core.data.encoders import Encoder, EncoderSpec
 from udml_core.data.inference import Inference, Rows, in_batches, inference_of, torch_inference
 
@@ -333,7 +333,8 @@ class _PreparedImages:
         return [self._pool.submit(self._prepare, int(index)) for index in self._indices[start:stop]]
 
     def _prepare(self, index: int) -> Array:
-        return self._encoder.prepare(self._dataset.images[index], self._side)
+        side = self._encoder.preparation.resized(self._side)
+        return self._encoder.prepare(reduced(self._dataset.images, index, side), self._side)
 
 
 def _load_or_compute(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], make: Callable[[], Work],

@@ -75,7 +75,7 @@ def inference_of(encoder: Encoder, dataset: Dataset, count: int) -> Inference:
         count: Number of images to come; for a few, a network is not converted.
     """
     by_torch = torch_inference(encoder)
-    if next(encoder.buffers()).device.type != "cpu" or not encoder.trainable:
+    if next(encoder.buffers()).device.type != "cpu" or not encoder.spec.trainable:
         return by_torch
     path = _graph_path(encoder)
     graph = _open_graph(encoder, path, is_worth=count * image_seconds(encoder.spec) >= WORTH_SECONDS)

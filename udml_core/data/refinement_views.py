@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from udml_core.base.arrays import Array, Integers
-from udml_core.data.dataset import Dataset, Report
+from udml_core.data.dataset import Dataset, Report, reduced
 from udml_core.data.encoders import Encoder
 from udml_core.data.features import BLOCK, FEW, Work, cached_rows, features_of
 from udml_core.data.inference import Rows, inference_of, torch_inference
@@ -83,7 +83,8 @@ def view_features_of_some(dataset: Dataset, encoder: Encoder, view: View, indice
 
 
 def _rows(dataset: Dataset, encoder: Encoder, view: View, indices: Iterable[int], rows: Rows) -> Array:
-    return rows(np.stack([view(dataset.images[int(index)], encoder) for index in indices]))
+    side = encoder.preparation.resized(encoder.spec.size)
+    return rows(np.stack([view(reduced(dataset.images, int(index), side), encoder) for index in indices]))
 
 
 def _computed(dataset: Dataset, encoder: Encoder, view: View, report: Report) -> Array:
