@@ -92,8 +92,8 @@ def show_numbers(board: Board) -> None:
         for label, value, meaning in metrics:
             st.metric(label, value, help=meaning, width="content")
     if trained and not board.has_two_classes:
-        st.caption("Every label so far is of one class. Label an image of a second class to see which images lie nearer "
-                   "to which.")
+        st.caption("Every label so far is of one class. Label an image of a second class to see which images lie "
+                   "nearer to which.")
     outside = len(board.labels) - trained
     if outside:
         st.caption(f"Labels of images outside this run's training half: {outside}. They are saved, but they do not "
