@@ -49,7 +49,9 @@ def spread_map(board: Board) -> None:
                          "labels-map-new")
         show_analysis_progress(board.run)
         return
-    by = choose_segment("Color", "show", COLORS, DEFAULT_COLOR, key="labels-color", label_visibility="collapsed")
+    by = DEFAULT_COLOR
+    if board.has_two_classes:
+        by = choose_segment("Color", "show", COLORS, DEFAULT_COLOR, key="labels-color", label_visibility="collapsed")
     selected = selection(board.dataset)
     marks = [*(Ring(image) for image in board.labels), *(Ring(image, "next") for image in board.suggested_images[:1])]
     clicked = draw_map(board.dataset, shown.layout, _color(board, shown, by), f"Map colored by {COLORS[by].lower()}",
@@ -77,7 +79,7 @@ def show_numbers(board: Board) -> None:
     trained = int((board.codes >= 0).sum())
     metrics = [("Labels", f"{len(board.labels):,}", "Images with a label."),
                ("Classes", f"{len(board.classes):,}", "Classes with at least one labeled image.")]
-    if trained:
+    if board.has_two_classes:
         metrics.append(("Reached", percent(100 * float((board.ends.best >= 0).mean())),
                         "Share of training images from which a random walk can end at a label."))
         metrics.append(("Certainty", percent(100 * float(np.nanmean(board.ends.certainty))),
@@ -89,6 +91,9 @@ def show_numbers(board: Board) -> None:
     with st.container(horizontal=True):
         for label, value, meaning in metrics:
             st.metric(label, value, help=meaning, width="content")
+    if trained and not board.has_two_classes:
+        st.caption("Every label so far is of one class. Label an image of a second class to see which images lie "
+                   "nearer to which.")
     outside = len(board.labels) - trained
     if outside:
         st.caption(f"Labels of images outside this run's training half: {outside}. They are saved, but they do not "

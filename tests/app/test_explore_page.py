@@ -225,6 +225,25 @@ def test_neighborhood_counts_members_and_rejected(rpml: Run) -> None:
     assert deep_link(test)[1] == {"tool": "neighborhoods", "run": rpml.id, "picked": "7"}
 
 
+def test_t_admits_the_candidates_whose_badge_reaches_it(rpml: Run) -> None:
+    """The lowest quality in a test depends on the members before, so T is set just below and above a stated one."""
+    def badges(threshold: float) -> tuple[list[str], list[str]]:
+        test = explored(rpml, panel="neighborhood", picked=7, threshold=threshold, candidates=12)
+        galleries = {call["label"].split()[0]: call["tiles"]["list"] for call in components(test, "gallery")
+                     if "linear neighborhood" in call["label"]}
+        members, rejected = ([tile["badge"] for tile in galleries.get(word, [])] for word in ("Members", "Rejected"))
+        return members, rejected
+
+    members, rejected = badges(0.8)
+    assert members[:3] == ["not tested"] * run_geometry(rpml).untested
+    assert all(float(badge.removesuffix(" %")) >= 80 for badge in members[3:])
+    assert rejected
+    assert all(float(badge.removesuffix(" %")) < 80 for badge in rejected)
+    first = max(rejected, key=lambda badge: float(badge.removesuffix(" %")))
+    admitted, _ = badges(float(first.removesuffix(" %")) / 100 - 0.001)
+    assert first in admitted
+
+
 def test_triplets_shows_one_of_the_anchors_own_triplets(rpml: Run) -> None:
     bench = bench_of(rpml, 0)
     record = bench.record(Triplets)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Array
@@ -58,27 +59,35 @@ def _which(bench: Workbench) -> Which:
     return "initial" if trained_name(bench.run, bench.frame) == "initial" else "final"
 
 
+def _badge_words(geometry: views.Geometry) -> str:
+    """Say what the badges of the candidates mean."""
+    if not geometry.admission:
+        return "No candidate is tested: all are members."
+    nearest = "The nearest candidate is a member" if geometry.untested == 1 else (
+        f"The nearest {geometry.untested} candidates are members")
+    return ("Badge: the lowest quality in the image's test, the share of a member's squared distance that the flat "
+            f"keeps. It is a member from T = {100 * geometry.threshold:g} % on. {nearest} without a test.")
+
+
 def show_neighborhood(bench: Workbench) -> DeepLink:
-    """Show the members of the linear neighborhood with their similarity s, and the rejected candidates."""
+    """Show the members of the linear neighborhood and the rejected candidates with the share that T tests."""
     which = _which(bench)
     geometry, around = _around(bench)
-    rows, hoods = around.rows, around.neighborhoods(geometry)
-    similar = dict(zip(rows.tolist(), views.similarities(around, hoods, geometry).tolist(), strict=True))
-    candidates, admitted = hoods.neighbors[0].tolist(), hoods.members[0].tolist()
+    hoods = around.neighborhoods(geometry)
+    candidates, untested = hoods.neighbors[0].tolist(), geometry.untested if geometry.admission else len(hoods.worst[0])
+    lowest = views.floor_percent(hoods.worst[0])
     explain("A linear neighborhood holds the neighbors near one line or plane through the image.",
             f"A candidate is admitted if every member keeps at least {geometry.threshold:g} of its squared distance in "
-            f"a flat of {geometry.flat} dimensions: a line, plane or larger subspace through the image. "
-            "s = (s'(i, j) + s'(j, i)) / 2 with s' = (1 + o/2)^−Nα · (1 + p)^−Nβ, where o is the distance across the "
-            "flat and p along it (PLM eq. 2–5).")
+            f"a flat of {geometry.flat} dimensions: a line, plane or larger subspace through the image (PLM section "
+            "3.2).")
     for word, wanted in (("Members", True), ("Rejected", False)):
-        images = [index for index, is_member in zip(candidates, admitted, strict=True) if is_member == wanted]
-        if images:
-            st.markdown(f"**{word}: {len(images)}** of {len(candidates)} candidates, {frame_words(which)}")
-            bench.tiles([bench.tile(index, f"s {similar[index]:.3f}" if index in similar else "") for index in images],
-                        f"{word} of the linear neighborhood", f"neighborhood-{word.lower()}")
+        rows = np.flatnonzero(hoods.members[0] == wanted).tolist()
+        if rows:
+            st.markdown(f"**{word}: {len(rows)}** of {len(candidates)} candidates, {frame_words(which)}")
+            bench.tiles([bench.tile(candidates[row], "not tested" if row < untested else f"{lowest[row]:g} %")
+                         for row in rows], f"{word} of the linear neighborhood", f"neighborhood-{word.lower()}")
     if epoch_of(trained_name(bench.run, bench.frame)) is not None:
         st.caption("Linear neighborhoods are shown before and after training, not at single epochs.")
-    used = "" if bench.run.spec().method == PLM.card.name else " Only the method PLM trains with s; this run did not."
-    st.caption(f"Badge: the similarity s, high along this line or plane, low across it.{used}")
+    st.caption(_badge_words(geometry))
     return link("neighborhoods", bench, picked=bench.focus, **({"embedding": which} if which == "initial" else {}),
                 **in_address("candidates", "threshold"))
