@@ -70,7 +70,7 @@ def test_answers_are_stored_undone_and_resumed(run: Run) -> None:
     press(test, "judge-equal-1")
     question = judged(run).question_at(0)
     better = judged(run).judgments("me")[0].better
-    assert better == run.dataset().names[question.left]
+    assert better == run.dataset().names[question.left[0]]
     assert judged(run).values("me")[1] == 0.5
     assert shown_images(press(test, "judge-undo")) == second
     assert judged(run).count("me") == 1
@@ -85,7 +85,7 @@ def test_names_are_hidden_until_they_are_revealed_and_while_judging_goes_on(run:
     test = open_judge(run)
     assert test.button(key="judge-reveal").disabled
     while (question := judged(run).question()) and question.position < 9:
-        is_second_left = question.left == judged(run).comparison.candidates[question.position, 1]
+        is_second_left = question.left == judged(run).comparison.options(question.position)[1]
         press(test, f"judge-{'left' if is_second_left else 'right'}-{question.position}")
     assert "Decided: the range excludes 50\xa0%" in test.success[0].value
     everything = texts(test) + "".join(image.proto.imgs[0].alt for image in test.get("image"))

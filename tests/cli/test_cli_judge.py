@@ -51,7 +51,7 @@ def test_judgments_are_asked_undone_stored_and_summed_up(run: Run, shell: Shell)
 def test_a_wrong_letter_asks_again_and_the_end_of_the_input_ends_the_session(run: Run, shell: Shell) -> None:
     code, lines, messages = judge(shell, run, "xl", "--ask", "--name", "Ana")
     assert code == 0, messages
-    assert "Answer with a letter: l left, r right, e equal, u undo, q quit; got 'x'" in messages
+    assert "Answer with a key: l left, r right, e equal, u undo, q quit; got 'x'" in messages
     assert "After 1 judgment: " in lines
 
 

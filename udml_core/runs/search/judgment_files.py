@@ -22,6 +22,7 @@ COLUMNS = ("judge", "number", "query", "image of A", "image of B", "better")
 MOST_BYTES = 32_000_000
 EXPECTED = "Expected a JSON file that `udml judge --export` or the view Compare wrote."
 MOST_NAMESAKES = 100
+WHAT = {"first": "first results", "ten": "the first ten results"}
 
 
 @dataclass(frozen=True)
@@ -50,16 +51,20 @@ class Imported:
 
 
 def write_table(judging: Judging) -> bytes:
-    """Write all judgments as CSV: the judge, the query, both images by name, and which is better: A, B or equal."""
+    """Write all judgments as CSV: the judge, the query, both images by name, and which is better: A, B or equal.
+
+    Rows of images are the names that only A or only B finds, each row as a JSON list.
+    """
     table = io.StringIO()
     writer = csv.writer(table)
     writer.writerow(COLUMNS)
-    names, comparison = judging.comparison.dataset.names, judging.comparison
+    comparison = judging.comparison
     for judgment in _all(judging):
         position = comparison.positions[judgment.query]
-        images = [names[image] for image in comparison.candidates[position].tolist()]
+        images = [comparison.shown(images) for images in comparison.options(position)]
         better = "equal" if judgment.better is None else "AB"[images.index(judgment.better)]
-        writer.writerow([judgment.judge, position + 1, judgment.query, *images, better])
+        cells = [image if isinstance(image, str) else json.dumps(image, ensure_ascii=False) for image in images]
+        writer.writerow([judgment.judge, position + 1, judgment.query, *cells, better])
     return table.getvalue().encode()
 
 
@@ -73,7 +78,7 @@ def describe(judging: Judging) -> dict[str, Any]:
     """Return the comparison and the results as JSON fields."""
     comparison, shared = judging.comparison, judging.shared_share()
     return {"a": comparison.names[0], "b": comparison.names[1], "gallery": comparison.gallery,
-            "dataset": comparison.dataset.name, "fingerprint": comparison.dataset.fingerprint,
+            "results": comparison.results, "dataset": comparison.dataset.name, "fingerprint": comparison.dataset.fingerprint,
             "images": comparison.images, "queries": comparison.queries, "differing": len(comparison.differing),
             "people": {judge: _fields(judging.share(judge)) for judge in judging.people()},
             "result": _fields(shared), "sentence": result_words(shared, comparison)}
@@ -138,6 +143,10 @@ def _parse(content: bytes, name: str, judging: Judging) -> list[Judgment]:
         raise UserError(f"{name} has the format {quoted(shown)}. {EXPECTED}")
     comparison = judging.comparison
     about = (written.get("a"), written.get("b"), written.get("gallery"))
+    results = written.get("results", "first")  # files of earlier versions are about the first result
+    if results != comparison.results:
+        raise UserError(f"{name} judges {WHAT.get(results, quoted(results))}. Here {WHAT[comparison.results]} are "
+                        "judged. Choose what the file judges.")
     if {about[0], about[1]} != set(comparison.names) or about[2] != comparison.gallery:
         raise UserError(f"{name} is about {quoted(about[0])} and {quoted(about[1])}, gallery {quoted(about[2])}. Here "
                         f"{comparison.names[0]} and {comparison.names[1]} are compared, gallery "
