@@ -178,6 +178,7 @@ def test_links_name_the_search_and_the_judgments() -> None:
     assert search_link("run", "refine-1") == {"run": "run", "refined": "refine-1"}
     assert judge_link("run", "run", "refine-1") == {"part": "Judge", "runs": "run", "a": "run:frozen",
                                                     "b": "run:refine-1"}
+    assert judge_link("run", "run", "refine-1", "groups")["results"] == "ten", "whole groups are judged as rows"
     assert judge_link("run", "other", None) == {"part": "Judge", "runs": "run.other", "a": "run:frozen",
                                                 "b": "other:final"}
 

@@ -41,8 +41,8 @@ def result_words(share: Share, comparison: Comparison, names: tuple[str, str] = 
     if not share.count:
         return f"No judgments yet {differing}"
     leader = names[int(leads(share))]
-    return (f"After {counted(share.count, 'judgment')}: {leader} {BETTER[comparison.results]} in {interval_words(share)} % "
-            f"of the differing queries {differing}")
+    return (f"After {counted(share.count, 'judgment')}: {leader} {BETTER[comparison.results]} in "
+            f"{interval_words(share)} % of the differing queries {differing}")
 
 
 def leads(share: Share) -> bool:

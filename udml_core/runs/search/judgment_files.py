@@ -78,7 +78,8 @@ def describe(judging: Judging) -> dict[str, Any]:
     """Return the comparison and the results as JSON fields."""
     comparison, shared = judging.comparison, judging.shared_share()
     return {"a": comparison.names[0], "b": comparison.names[1], "gallery": comparison.gallery,
-            "results": comparison.results, "dataset": comparison.dataset.name, "fingerprint": comparison.dataset.fingerprint,
+            "results": comparison.results, "dataset": comparison.dataset.name,
+            "fingerprint": comparison.dataset.fingerprint,
             "images": comparison.images, "queries": comparison.queries, "differing": len(comparison.differing),
             "people": {judge: _fields(judging.share(judge)) for judge in judging.people()},
             "result": _fields(shared), "sentence": result_words(shared, comparison)}
