@@ -22,6 +22,9 @@ from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import create_analysis
 from udml_core.runs.analyses.kinds.opinion import Verdicts
 from udml_core.runs.opinions import OF_RUN
+from udml_core.runs.search import Retrieval
+from udml_core.runs.search.differing import Side, compare
+from udml_core.runs.search.judging import Judging
 from udml_core.work import jobs
 
 pytestmark = pytest.mark.usefixtures("own_runs")
@@ -124,6 +127,27 @@ def test_runs_without_labels_are_compared_by_second_opinions(root: Path) -> None
             "is not clearly different from the frozen features.") in shown
     assert "Measured on the test half" not in shown
     assert not test.exception
+
+
+def test_compare_states_ones_own_judgments_once_they_decide(root: Path, monkeypatch: pytest.MonkeyPatch,
+                                                            tmp_path: Path) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    first, second = worked(root), worked(root, method="pca", fields={"dimension": 16})
+    sides = Side(Retrieval(first), "final"), Side(Retrieval(second), "final")
+    judging = Judging(compare(*sides))
+    shown = []
+    while not judging.share("me").is_decided:
+        question = judging.question()
+        assert question is not None
+        is_second_left = question.left == judging.comparison.options(question.position)[1]
+        judging.answer(question, "left" if is_second_left else "right")
+        if judging.count("me") in (1, 2):
+            shown.append(texts(opened("compare", runs=f"{first.id}.{second.id}", part="Settings")))
+    assert "Your judgments of first results do not decide yet (1 so far): continue under Judge." in shown[0]
+    assert "finds the better image" not in shown[1], "judging stays blind"
+    decided = texts(opened("compare", runs=f"{first.id}.{second.id}", part="Settings")).replace("\xa0", " ")
+    assert "Your judgments of first results: After" in decided
+    assert "**PCA on Digits** finds the better image in" in decided
 
 
 def test_seeds_share_a_verdict_only_if_all_have_it(pair: list[Run]) -> None:

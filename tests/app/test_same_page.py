@@ -75,8 +75,8 @@ def test_pairs_are_judged_skipped_undone_and_continued_in_another_session(run: R
     assert "2 pairs judged." in texts(test)
     assert "1 pair skipped." in texts(test)
     again = opened("retrieval", run=run.id, view=VIEW)
-    shown = [image.caption for element in again.get("image") for image in element.proto.imgs]
-    assert shown == [run.dataset().names[index] for index in expected[3] or ()], "the session continues with the next pair"
+    shown, names = [image.caption for element in again.get("image") for image in element.proto.imgs], run.dataset().names
+    assert shown == [names[index] for index in expected[3] or ()], "the session continues with the next pair"
     press(press(again, "Undo"), "Undo")
     undone = f"Undone: digit {expected[1][0]} and digit {expected[1][1]} were different."
     assert undone in texts(again).replace("\\", "")
@@ -88,7 +88,8 @@ def test_pairs_are_judged_skipped_undone_and_continued_in_another_session(run: R
 def test_the_meaning_of_the_same_stays_in_view_after_an_answer(run: Run, log: PairLog) -> None:
     test = opened("retrieval", run=run.id, view=VIEW)
     assert "**Do these two images show the same thing?**" in texts(test)
-    next(box for box in test.text_input if box.label.startswith("What counts as the same?")).set_value("one *digit*").run()
+    box = next(box for box in test.text_input if box.label.startswith("What counts as the same?"))
+    box.set_value("one *digit*").run()
     press(test, "Same")
     assert r"**Do these two images show the same: one \*digit\*?**" in texts(test)
     again = opened("retrieval", run=run.id, view=VIEW)
@@ -109,8 +110,8 @@ def test_the_chart_shows_the_interval_after_ten_answers(run: Run, log: PairLog) 
 
 def test_a_file_name_is_shown_unless_it_tells_the_class() -> None:
     names = ("birds/a/DSC_1.jpg", "a/Blue_Jay_7.jpg", "a\\jays.png", "7/digit 70", "7_3.png")
-    dataset = Dataset("set", "Set", ArrayImages(np.zeros((5, 2, 2), np.uint8)), np.array([0, 0, 0, 1, 1]), ("Blue Jay", "7"),
-                      "f", 2, True, names)
+    dataset = Dataset("set", "Set", ArrayImages(np.zeros((5, 2, 2), np.uint8)), np.array([0, 0, 0, 1, 1]),
+                      ("Blue Jay", "7"), "f", 2, True, names)
     assert [unclassed_name(dataset, index) for index in range(5)] == ["DSC_1.jpg", "image 1", "image 2", "digit 70",
                                                                       "image 4"]
     assert unclassed_name(replace(dataset, labels=None), 1) == "a/Blue_Jay_7.jpg"

@@ -15,6 +15,7 @@ BLIND = ("one of the two", "one of the two")
 """The names of the embeddings while they are hidden."""
 QUESTIONS: dict[Results, str] = {"first": "Which image is more similar to the query?",
                                  "ten": "Which row holds more images of the same kind as the query?"}
+WHAT: dict[Results, str] = {"first": "first results", "ten": "the first ten results"}
 DIFFERS: dict[Results, tuple[str, str]] = {
     "first": ("differs", "differ"), "ten": ("differs in its first ten results", "differ in their first ten results")}
 """What a query, and several, do."""

@@ -15,14 +15,13 @@ from udml_core.base.files import parse_json
 from udml_core.data.given.judgments import Judgment, judge_name
 from udml_core.numerics.judgments import Share
 from udml_core.runs.search.judging import Judging
-from udml_core.runs.search.judging_words import result_words
+from udml_core.runs.search.judging_words import WHAT, result_words
 
 FORMAT = "udml judgments 1"
 COLUMNS = ("judge", "number", "query", "image of A", "image of B", "better")
 MOST_BYTES = 32_000_000
 EXPECTED = "Expected a JSON file that `udml judge --export` or the view Compare wrote."
 MOST_NAMESAKES = 100
-WHAT = {"first": "first results", "ten": "the first ten results"}
 
 
 @dataclass(frozen=True)
@@ -146,7 +145,8 @@ def _parse(content: bytes, name: str, judging: Judging) -> list[Judgment]:
     about = (written.get("a"), written.get("b"), written.get("gallery"))
     results = written.get("results", "first")  # files of earlier versions are about the first result
     if results != comparison.results:
-        raise UserError(f"{name} judges {WHAT.get(results, quoted(results))}. Here {WHAT[comparison.results]} are "
+        known = WHAT.get(results, quoted(results)) if isinstance(results, str) else quoted(results)
+        raise UserError(f"{name} judges {known}. Here {WHAT[comparison.results]} are "
                         "judged. Choose what the file judges.")
     if {about[0], about[1]} != set(comparison.names) or about[2] != comparison.gallery:
         raise UserError(f"{name} is about {quoted(about[0])} and {quoted(about[1])}, gallery {quoted(about[2])}. Here "
