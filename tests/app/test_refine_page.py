@@ -131,7 +131,7 @@ def test_a_strong_recipe_improves_the_first_query(plain_run: Run, run: Run) -> N
             for word in ("before", "after")]
     assert hits[1] > hits[0]
     protocol = texts(opened("refine", run=plain_run.id, recipe="whiten+average:k=20", section="protocol"))
-    assert "Protocol: transductive" in protocol
+    assert "The searched images themselves take part" in protocol
     assert "whitening: the training half" in protocol
     assert "Queries from outside the gallery" in protocol
     expanded = opened("refine", run=plain_run.id, recipe="average:k=5+expand:k=5", section="protocol")
@@ -236,7 +236,7 @@ def test_a_stored_verdict_stands_beside_the_labels_and_says_whether_they_agree(
     keep_opinion(run, WORSE, WORSE, request_on(recipe), recipe)
     test = opened("refine", run=run.id, recipe=recipe)
     assert "First result: worse · Whole group: worse" in texts(test)
-    assert "by SqueezeNet 1.1 on all test images and the first 30 results of a query" in texts(test)
+    assert "by SqueezeNet 1.1 on all searched images and the first 30 results of a query" in texts(test)
     falls = float(test.metric[0].delta.split()[0].replace("−", "-")) < 0
     rises = float(test.metric[1].delta.split()[0].replace("−", "-")) > 0
     assert falls
@@ -381,8 +381,8 @@ def test_images_without_classes_have_label_free_measures_only(places: Path, tmp_
     assert (metric(test, "First result"), metric(test, "Whole group")) == ("cannot tell", "better")
     assert "- SqueezeNet 1.1: **better**, 0.200 → 0.300, change +0.100, 95 % interval +0.080 to +0.120" in texts(test)
     assert "They do not follow retrieval quality, so they decide nothing" in texts(test)
-    assert "Judged without labels by SqueezeNet 1.1 on all test images" in texts(test)
-    assert "whitening: all unlabeled test images" in texts(
+    assert "Judged without labels by SqueezeNet 1.1 on all searched images" in texts(test)
+    assert "whitening: the searched images without their labels" in texts(
         opened("refine", run=unlabeled.id, recipe="whiten", section="protocol"))
 
 

@@ -75,7 +75,8 @@ def test_pairs_are_judged_skipped_undone_and_continued_in_another_session(run: R
     assert "2 pairs judged." in texts(test)
     assert "1 pair skipped." in texts(test)
     again = opened("retrieval", run=run.id, view=VIEW)
-    shown, names = [image.caption for element in again.get("image") for image in element.proto.imgs], run.dataset().names
+    shown = [image.caption for element in again.get("image") for image in element.proto.imgs]
+    names = run.dataset().names
     assert shown == [names[index] for index in expected[3] or ()], "the session continues with the next pair"
     press(press(again, "Undo"), "Undo")
     undone = f"Undone: digit {expected[1][0]} and digit {expected[1][1]} were different."

@@ -147,8 +147,8 @@ def test_two_runs_are_compared_by_the_judges_of_both(tmp_path: Path, monkeypatch
     assert of.share == reversed_of.share > 0.5
     assert of.low > 0.5 > reversed_of.high
     low, high = np.floor(100 * of.low), np.ceil(100 * of.high)
-    assert size_words(opinions) == (f"It changes {100 * of.share:.0f} % of first results; of 100 changed, the judges find "
-                                    f"between {low:.0f} and {high:.0f} better.")
+    assert size_words(opinions) == (f"It changes {100 * of.share:.0f} % of first results; of 100 changed, the judges "
+                                    f"find between {low:.0f} and {high:.0f} better.")
     itself = run_against_run(run, run, dataset)
     assert itself is not None
     assert size_words(itself) == "Both find the same first results."

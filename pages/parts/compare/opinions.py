@@ -107,11 +107,13 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
                            None if opinions is None else opinions.verdicts("final"))
     if verdicts:
         words = frozen_words(verdicts)
-        (st.caption if pair else st.markdown)(words if pair else f":material/balance: {words}")
-        st.html(opinions_html(named, positions))
-        st.caption("Difference of each judge to the frozen features, in mean cosine between a query and the images "
-                   "found, with its 95 % interval. First result: the nearest image; whole group: as many as a typical "
-                   "group has. A verdict needs judges with three quarters of all weight. No labels are used.")
+        with st.expander("What each judge measured") if pair else st.container():
+            st.markdown(words if pair else f":material/balance: {words}")
+            st.html(opinions_html(named, positions))
+            st.caption("Difference of each judge to the frozen features, in mean cosine between a query and the images "
+                       "found, with its 95 % interval. First result: the nearest image; whole group: as many as a "
+                       "typical group has. A verdict needs judges with three quarters of all weight. No labels are "
+                       "used.")
     missing = {name: race_verdict(runs[0], "") for name, runs in named.items() if name not in verdicts}
     for name, words in missing.items():
         if words:

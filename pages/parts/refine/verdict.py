@@ -98,7 +98,7 @@ def opinions_on(live: Live, refined: RefinedGallery) -> tuple[Opinions | None, s
     name = str(refined.recipe)
     stored = stored_opinion_on(live.run, name)
     if stored is not None:
-        return stored, f" on all test images and the first {stored.group} results of a query"
+        return stored, f" on all searched images and the first {stored.group} results of a query"
     judges = load_judges(live)
     opinion = refining.judge_recipe(judges, refined) if judges else None
     if opinion is None:

@@ -145,7 +145,7 @@ def _parse(content: bytes, name: str, judging: Judging) -> list[Judgment]:
     about = (written.get("a"), written.get("b"), written.get("gallery"))
     results = written.get("results", "first")  # files of earlier versions are about the first result
     if results != comparison.results:
-        known = WHAT.get(results, quoted(results)) if isinstance(results, str) else quoted(results)
+        known = {str(name): words for name, words in WHAT.items()}.get(str(results), quoted(results))
         raise UserError(f"{name} judges {known}. Here {WHAT[comparison.results]} are "
                         "judged. Choose what the file judges.")
     if {about[0], about[1]} != set(comparison.names) or about[2] != comparison.gallery:
