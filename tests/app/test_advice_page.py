@@ -269,5 +269,6 @@ def test_runs_and_searches_show_what_the_race_said_of_them(frozen: Run) -> None:
     assert said in texts(opened("refine", run=frozen.id, recipe="whiten"))
     assert race_words_of(frozen, "whiten").startswith(said)
     assert race_words_of(frozen, "diffuse") == ""
+    assert race_words_of(frozen, "whiten", is_brief=True).startswith("Whitening, against the frozen features, judged")
     assert race_words_of(frozen, "") == ""
     assert refined.spec().recipe == "whiten"

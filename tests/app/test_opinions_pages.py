@@ -73,6 +73,40 @@ def test_labels_are_named_where_they_agree_with_the_judges_and_where_they_do_not
     assert list(measure_table(pair)[OPINION]) == ["▲ better · ? cannot tell"], "seeds share a row"
 
 
+def test_frozen_features_are_the_start_where_another_run_is_judged(root: Path) -> None:
+    frozen, trained = worked(root, method="frozen"), worked(root)
+    assert OPINION not in leaderboard([frozen, trained]), "nothing is said of either"
+    keep_opinion(trained, BETTER, WORSE)
+    assert leaderboard([frozen, trained])[OPINION].tolist() == ["start", "▲ better · ▼ worse ≠"]
+
+
+def test_the_overview_of_frozen_features_speaks_of_no_training_and_of_images_without_halves(root: Path) -> None:
+    run = worked(root, method="frozen", split="all")
+    test = opened("runs", run=run.id)
+    table = next(frame.value for frame in test.dataframe if "Frozen features" in frame.value.columns)
+    assert list(table.columns) == ["Frozen features", "PCA (centered)"]
+    assert table["Frozen features"]["Trustworthiness"] == "reference"
+    assert "All measures on the images." in texts(test)
+    assert "How rarely an image that is far in the frozen features becomes a neighbor" in texts(test)
+    linear = opened("runs", run=worked(root, method="pca", fields={"dimension": 16}).id)
+    shown = next(frame.value for frame in linear.dataframe if "Frozen features" in frame.value.columns)
+    assert "Before training" not in shown.columns
+    assert "After training" not in shown.columns
+    assert "PCA" in shown.columns
+    assert "All measures on the test images." in texts(linear)
+
+
+def test_compare_shows_the_progress_of_a_map_that_is_computed(pair: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pages.parts.compare.matched_maps.maps_by_kind", lambda _runs: {})
+    monkeypatch.setattr(jobs, "are_maps_coming", lambda run: run == pair[1])
+    shown = texts(opened("compare", runs=f"{pair[0].id}.{pair[1].id}", part="Maps"))
+    assert shown.count("is being computed.") == 1
+    assert "Maps and second opinions follow in the background" in shown
+    monkeypatch.setattr(jobs, "are_maps_coming", lambda _run: False)
+    shown = texts(opened("compare", runs=f"{pair[0].id}.{pair[1].id}", part="Maps"))
+    assert "None of these runs has a map yet." in shown
+
+
 def test_labeled_runs_without_second_opinions_have_no_column_for_them(pair: list[Run]) -> None:
     assert OPINION not in leaderboard(pair)
     assert OPINION not in measure_table(pair)

@@ -51,7 +51,7 @@ def is_of_second(row: tuple[int, ...]) -> bool:
 
 
 def answer(judging: Judging, values: np.ndarray) -> None:
-    """Answer the session's question by a simulated person, whose value of each query is known."""
+    """Answer the session's question as a simulated user would, whose value of each query is known."""
     question = judging.question()
     assert question is not None
     value = values[question.query]
@@ -60,7 +60,7 @@ def answer(judging: Judging, values: np.ndarray) -> None:
 
 
 def values_of(seed: int, share: float, error: float) -> np.ndarray:
-    """Return a person's value of each query; small numbers favor B, so that any order but a random one is unfair."""
+    """Return a user's value of each query; small numbers favor B, so that any order but a random one is unfair."""
     rng = np.random.default_rng(seed)
     is_better = (np.arange(TOTAL) < share * TOTAL) ^ (rng.random(TOTAL) < error)
     return np.where(rng.random(TOTAL) < 0.2, 0.5, is_better)

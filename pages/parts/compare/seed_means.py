@@ -21,6 +21,7 @@ from udml_core.runs.verdict import MAIN_MEASURE, best_runs, standing
 
 from ..draw.palette import percent, points
 from ..shell.cached import load_retrieval, progress_bar
+from ..shell.pools import images_of
 from ..shell.run_groups import group_column, group_of
 from ..shell.run_status import METHOD_TITLES, SUPERVISION, escaped, group_titles, run_titles
 from ..shell.setting_words import setting_title, value_text
@@ -214,7 +215,7 @@ def _show_labeled(runs: Sequence[Run], named: Mapping[str, Sequence[Run]], equal
     st.html(table_html(table, positions))
     seeds = " Runs that differ only in the seed share a row: mean ± standard deviation." if any(table["Seeds"] > 1) \
         else ""
-    st.caption(f"Measured on the test half; differences are in percentage points.{seeds}", help=(
+    st.caption(f"Measured on the {images_of(runs[0], 'test')}; differences are in percentage points.{seeds}", help=(
         "MAP@R judges the whole ranking, R@1 only the nearest image. Change: after minus before training. Against "
         "frozen: after training minus the backbone's features, which are not trained. Against PCA: minus centered PCA "
         "of these features with the run's dimension. Against best: minus the best "

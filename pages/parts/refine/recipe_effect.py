@@ -81,8 +81,8 @@ def show_protocol(live: Live, refined: RefinedGallery) -> None:
     width = live.gallery.before.embedding.shape[1]
     kept = (f", {stage.rows.shape[1]} components of {width} ({100 * live.gallery.kept:.1f} % of the squared length)"
             if stage.rows.shape[1] < width else "")
-    st.caption(f"Live figures: {len(queries):,} evenly spaced queries against {of} {images_of(live.run, 'test')}{kept}; "
-               f"neighbors are searched among each image's {stage.candidates.shape[1]} nearest. Apply to all images for "
-               "exact figures.")
+    st.caption(f"Live figures: {len(queries):,} evenly spaced queries against {of} {images_of(live.run, 'test')}{kept};"
+               f" neighbors are searched among each image's {stage.candidates.shape[1]} nearest. Apply to all images "
+               "for exact figures.")
     st.caption(" ".join(f"**{of.name}**: {of.help}" for of in SHOWN
                         if live.labels is not None or of not in MAIN_MEASURES))

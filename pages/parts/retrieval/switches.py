@@ -56,8 +56,8 @@ def shown_refinement(retrieval: Retrieval, columns: Sequence[Column]) -> tuple[s
 def show_switches(retrieval: Retrieval, query: int | None, columns: Sequence[Column]) -> Column | None:
     """Show a switch for each step, and the way to the page that explains and tunes them.
 
-    While a stored refinement is shown, the switches are those of its recipe. A switch then replaces it by the changed
-    recipe.
+    While a stored refinement is shown, the switches show the steps of its recipe. A switch then replaces it by the
+    changed recipe.
 
     Args:
         retrieval: The search of a run.

@@ -11,11 +11,12 @@ from udml_core.exploration.race_words import recipe_words, said_words
 from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
 from udml_core.runs.analyses import REFINED, find_analysis
+from udml_core.runs.analyses.kinds.opinion import Verdicts
 from udml_core.runs.opinions import OF_REFINEMENTS, opinion_of
 from udml_core.runs.search import RECIPE
-from udml_core.work.jobs.advising import race_words_of
+from udml_core.work.jobs.advising import judged_in_race, race_words_of
 
-from .opinions import stored_opinion
+from .opinions import marks, stored_opinion
 from .run_hash import RUN_HASH
 from .run_status import escaped
 
@@ -28,6 +29,17 @@ def race_verdict(run: Run, recipe: str | None = None) -> str:
         recipe: The refinement of its embedding, empty for the embedding itself; None for the best of its searches.
     """
     return escaped(_race_words(run, recipe))
+
+
+@st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
+def race_marks(run: Run) -> str:
+    """Return the verdicts of a race on a run's embedding, or else on its best refinement; empty if none judged it."""
+    for recipe in ("", None):
+        if judged := judged_in_race(run, recipe):
+            of = judged[1].against_start
+            assert of is not None, "the candidate was judged"
+            return marks(Verdicts(of.first.said, of.groups.said))
+    return ""
 
 
 def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> None:
@@ -51,7 +63,7 @@ def frame_verdict(run: Run, frame: str) -> tuple[str, str]:
         frame: The embedding's name.
 
     Returns:
-        Empty texts if nobody judged it.
+        Empty texts if it was not judged.
     """
     recipe = _recipe_of(run, frame)
     if recipe is None:

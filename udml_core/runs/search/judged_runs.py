@@ -1,4 +1,4 @@
-"""What a person's blind judgments say of two runs, in a sentence beside the second opinion."""
+"""What blind judgments say of two runs, in a sentence beside the second opinion."""
 
 from __future__ import annotations
 

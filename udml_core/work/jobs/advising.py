@@ -183,6 +183,12 @@ def race_words_of(run: Run, recipe: str | None = None, is_brief: bool = False) -
             gain.
         is_brief: Whether the verdicts alone are stated, in a line without figures.
     """
+    judged = judged_in_race(run, recipe)
+    return "" if judged is None else (brief_words if is_brief else searched_words)(*judged)
+
+
+def judged_in_race(run: Run, recipe: str | None = None) -> tuple[Race, Outcome] | None:
+    """Return the newest race that judged a run's search, and what it said; see `race_words_of`."""
     own = run.spec()
     for start in list_runs(run.root):
         spec = start.spec()
@@ -194,8 +200,8 @@ def race_words_of(run: Run, recipe: str | None = None, is_brief: bool = False) -
                 found = (outcome for outcome in race.judged
                          if outcome.run == run.id and recipe in (None, outcome.setup.recipe))
                 if outcome := next(found, None):
-                    return (brief_words if is_brief else searched_words)(race, outcome)
-    return ""
+                    return race, outcome
+    return None
 
 
 def use_outcome(outcome: Outcome, root: Path) -> tuple[Run, Analysis | None]:
