@@ -30,8 +30,8 @@ ROW_HEIGHT, BAR_HEIGHT = 35, 12
 """Heights in pixels of a row, and of the scroll bar with the border: a narrow screen needs it below the last row."""
 NAME_WIDTH = 202
 """Width in pixels of the names at most: the measures follow on a phone, and 29 characters fit."""
-TALL_HEIGHT, ONE_LINE = 54, 29
-"""Height in pixels of rows in which a name has two lines, and the characters of a name above which it has."""
+WHOLE_WIDTH = 420
+"""Width of the names at most where no measures follow them."""
 STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "✕ failed", "stopped": "■ stopped",
                "interrupted": "✕ interrupted"}
 ALL = "All data sets"
@@ -170,12 +170,10 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
     frame = leaderboard(listed)
     content = " ".join([str(st.session_state.get("runs-links", 0)), *ids])
     key = "runs-table-" + hashlib.sha1(content.encode(), usedforsecurity=False).hexdigest()[:10]
-    row_height = TALL_HEIGHT if frame["Run"].str.len().max() > ONE_LINE else ROW_HEIGHT
     with st.container(key=f"runs-rows-{min(len(frame), SHORT_TABLE)}"):  # app.css keeps its place
         event = st.dataframe(
             _formatted(frame), hide_index=True, width="stretch", on_select="rerun", selection_mode="multi-row", key=key,
-            row_height=row_height,
-            height=min(row_height * len(frame), ROW_HEIGHT * SHORT_TABLE) + ROW_HEIGHT + BAR_HEIGHT,
+            height=ROW_HEIGHT * (min(len(frame), SHORT_TABLE) + 1) + BAR_HEIGHT,
             selection_default={"selection": {"rows": [ids.index(run_id) for run_id in chosen]}},
             column_config=_columns(frame), placeholder="–",
             alt="Leaderboard of runs: MAP@R and recall@1 after training, and their differences to the better baseline."
@@ -209,7 +207,7 @@ def _columns(frame: pd.DataFrame) -> dict[str, Any]:
     """Describe the columns of the leaderboard."""
     column = st.column_config
     columns: dict[str, Any] = {
-        "Run": column.TextColumn(width=_text_width(frame["Run"], NAME_WIDTH)),
+        "Run": column.TextColumn(width=_text_width(frame["Run"], NAME_WIDTH if BAR in frame else WHOLE_WIDTH)),
         "": column.TextColumn(width=30, help="★: the highest MAP@R of the group."),
         BAR: column.ImageColumn(width=BAR_WIDTH + 24, help="Upper bar: MAP@R, lower bar: R@1. To the right of the "
                                 "line: above the better baseline; to the left: below it."),
