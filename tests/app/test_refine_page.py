@@ -31,10 +31,11 @@ from udml_core.numerics.refinement.ranking_measures import retrieval_measures
 from udml_core.numerics.second_opinion import Judge
 from udml_core.results.records import FOLDER
 from udml_core.runs import Run
-from udml_core.runs.analyses import analysis_at, plan_analysis
+from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.opinions import OF_REFINEMENTS
 from udml_core.runs.recipe_choice import request_on
+from udml_core.work import jobs
 from udml_core.work.workers.analyse import keep
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -195,7 +196,9 @@ def test_a_run_without_a_second_opinion_opens_with_whitening_and_keeps_it(plain_
     try:
         test.run()
         assert chosen_steps(test) == {"whiten"}, "the second opinion does not change what the user looks at"
-        assert "The second opinion prefers `average:k=5`." in texts(test)
+        said = "better whole groups"
+        assert f"**Recommended: averaging with 5 neighbors** (no clear difference in first results, {said})." in texts(
+            test)
         test.button(key="refine-preferred").click().run()
         assert test.query_params["recipe"] == "average:k=5"
         assert "Chosen by SqueezeNet 1.1, without labels" in texts(test)
@@ -203,6 +206,17 @@ def test_a_run_without_a_second_opinion_opens_with_whitening_and_keeps_it(plain_
         assert not test.exception
     finally:
         shutil.rmtree(analysis_at(plain_run, OF_REFINEMENTS).folder)
+
+
+def test_a_second_opinion_that_failed_can_be_tried_again(plain_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    analysis, resumed = create_analysis(plain_run, OF_REFINEMENTS), []
+    try:
+        analysis.write_status(analysis.stored_status().__class__(state="failed", message="No weights"))
+        monkeypatch.setattr(jobs, "resume", lambda task: resumed.append(task.id))
+        opened("refine", run=plain_run.id).button(key="refine-opinion-again").click().run()
+        assert resumed == [analysis.id]
+    finally:
+        shutil.rmtree(analysis.folder)
 
 
 def test_a_narrow_run_without_a_second_opinion_opens_without_steps(places: Path) -> None:

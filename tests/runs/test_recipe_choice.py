@@ -36,7 +36,8 @@ def test_a_run_begins_with_the_mildest_recipe_and_then_with_the_preferred_one(tm
     assert "not judged yet" in recipe_choice(run).words
     keep_opinion(run, UNCLEAR, BETTER, OF_REFINEMENTS, "whiten+average:k=10,times=2")
     assert recipe_choice(run).recipe == "whiten+average:times=2", "as the address writes it"
-    assert recipe_choice(run).words.startswith("Chosen by SqueezeNet 1.1, without labels: of 1 recipes")
+    assert "Chosen by SqueezeNet 1.1, without labels: of 1 recipes" in recipe_choice(run).words
+    assert recipe_choice(run).words.startswith("**Recommended: ")
 
 
 def test_a_narrow_run_begins_without_steps_until_it_is_judged(tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ def show_measures(live: Live, refined: RefinedGallery) -> None:
     opinions, scope = opinions_on(live, refined) if refined.recipe.steps else (None, "")
     measures = refining.measure(refined, live.labels)
     shown = [of for of in SHOWN if of.key in measures and (live.labels is not None or of.key not in GRAPH_MEASURES)]
-    with st.container(horizontal=True, gap="small", key="refine-measures"):
+    with st.container(horizontal=True, gap="small",
+                      key="refine-measures" if live.labels is not None else "refine-verdicts"):
         if live.labels is None:
             show_verdict_metrics(refined, opinions)
         for of in shown:
