@@ -24,7 +24,7 @@ SAVED: dict[str, dict[Choice, str]] = {
     "first": {"left": "the left image is better", "right": "the right image is better",
               "equal": "both are equally good"},
     "ten": {"left": "the upper row is better", "right": "the lower row is better", "equal": "both are equally good"}}
-FEWEST = 5
+FEWEST = 3
 """A row has room for this many images at least, so that few images do not grow without bound."""
 
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 import streamlit as st
 
-from udml_core.base.errors import UserError
 from udml_core.exploration.race_words import recipe_words, said_words
 from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
 from udml_core.runs.analyses import REFINED, find_analysis
 from udml_core.runs.analyses.kinds.opinion import Verdicts
-from udml_core.runs.opinions import OF_REFINEMENTS, opinion_of
+from udml_core.runs.opinions import OF_REFINEMENTS
+from udml_core.runs.recipe_choice import plainly
 from udml_core.runs.search import RECIPE
 from udml_core.work.jobs.advising import judged_in_race, race_words_of
 
@@ -71,7 +71,9 @@ def frame_verdict(run: Run, frame: str) -> tuple[str, str]:
     if line := _race_words(run, recipe, is_brief=True):
         return line, _race_words(run, recipe)
     if recipe:
-        verdicts = _refinement_verdicts(run, recipe)
+        judged = stored_opinion(run, OF_REFINEMENTS)
+        name = next((name for name in judged.opinions if plainly(name) == plainly(recipe)), None) if judged else None
+        verdicts = judged.verdicts(name) if judged and name else None
         words = recipe_words(Recipe.parse(recipe), is_sentence=True)
         return (f"{words}, against the embedding without it, judged without labels: "
                 f"{said_words(*verdicts)}." if verdicts else ""), ""
@@ -93,13 +95,3 @@ def _recipe_of(run: Run, frame: str) -> str | None:
 @st.cache_data(ttl="10s", max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
 def _race_words(run: Run, recipe: str | None, is_brief: bool = False) -> str:
     return race_words_of(run, recipe, is_brief)
-
-
-@st.cache_data(ttl="10s", max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
-def _refinement_verdicts(run: Run, recipe: str) -> tuple[str, ...]:
-    """Return the verdicts of the second opinion on a refinement; none if it was not judged."""
-    try:
-        opinions = opinion_of(run, OF_REFINEMENTS)
-    except UserError:
-        return ()
-    return tuple(opinions.verdicts(recipe)) if opinions is not None and recipe in opinions.opinions else ()
