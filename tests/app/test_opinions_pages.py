@@ -180,7 +180,7 @@ def test_compare_states_ones_own_judgments_once_they_decide(root: Path, monkeypa
     assert "Your judgments of first results do not decide yet (1 so far): continue under Judge." in shown[0]
     assert "finds the better image" not in shown[1], "judging stays blind"
     decided = texts(opened("compare", runs=f"{first.id}.{second.id}", part="Settings")).replace("\xa0", " ")
-    assert "Your judgments of first results: After" in decided
+    assert "Your judgments of first results (" in decided
     assert "**PCA on Digits** finds the better image in" in decided
 
 

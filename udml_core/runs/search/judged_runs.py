@@ -13,7 +13,7 @@ from udml_core.numerics.second_opinion import Verdict
 from udml_core.runs import Run
 from udml_core.runs.search.differing import Comparison, Results, comparison_key, side_name
 from udml_core.runs.search.judging import Judging
-from udml_core.runs.search.judging_words import WHAT, result_words
+from udml_core.runs.search.judging_words import WHAT, finding_words
 from udml_core.runs.search.names import FROZEN
 from udml_core.runs.search.query import Gallery
 
@@ -64,7 +64,7 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
     verdict, of = judged_verdict(share), WHAT[comparison.results]
     if verdict == "cannot tell" and share.count < len(comparison.differing):
         return f"{whose} of {of} do not decide yet ({share.count} so far): continue under Judge."
-    result = f"{whose} of {of}: {result_words(share, comparison, names)}."
+    result = f"{whose} of {of} ({share.count}): {finding_words(share, comparison, names)}."
     if verdict == "cannot tell":
         return f"{result} Both are equally good."
     if said in (None, "cannot tell"):

@@ -38,12 +38,15 @@ def result_words(share: Share, comparison: Comparison, names: tuple[str, str] = 
         comparison: The comparison.
         names: The names of A and B.
     """
-    differing = f"(differing: {percent_words(comparison.share)} % of all)"
     if not share.count:
-        return f"No judgments yet {differing}"
-    leader = names[int(leads(share))]
-    return (f"After {counted(share.count, 'judgment')}: {leader} {BETTER[comparison.results]} in "
-            f"{interval_words(share)} % of the differing queries {differing}")
+        return f"No judgments yet (differing: {percent_words(comparison.share)} % of all)"
+    return f"After {counted(share.count, 'judgment')}: {finding_words(share, comparison, names)}"
+
+
+def finding_words(share: Share, comparison: Comparison, names: tuple[str, str] = ("A", "B")) -> str:
+    """Say the same of at least one judgment, without the number of judgments."""
+    return (f"{names[int(leads(share))]} {BETTER[comparison.results]} in {interval_words(share)} % of the differing "
+            f"queries (differing: {percent_words(comparison.share)} % of all)")
 
 
 def leads(share: Share) -> bool:
