@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from tests.running import worked
 from tests.runs.test_judging_rows import TOTAL, answer, rows_of
@@ -43,9 +42,7 @@ def test_words_stay_blind_until_judgments_decide_and_then_name_the_agreement() -
     assert judgments_words(comparison, names).startswith("Blind judgments by me and Ana of the first ten results")
 
 
-def test_judgments_of_frozen_features_are_found_under_both_of_their_names(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+def test_judgments_of_frozen_features_are_found_under_both_of_their_names(tmp_path: Path) -> None:
     frozen, trained = worked(tmp_path, method="frozen"), worked(tmp_path)
     sides = Side(Retrieval(frozen), "frozen"), Side(Retrieval(trained), "final")
     dataset = sides[0].retrieval.dataset
