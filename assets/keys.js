@@ -26,6 +26,7 @@ if (!window.udmlHistory) {
 }
 
 const MOST_LISTED = 8;
+const FREED = ".st-key-compare-part, .st-key-judge-results, [class*=st-key-view-of-], [data-testid=stCheckbox]";
 const isTyping = () => {
   let element = document.activeElement;
   while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
@@ -42,13 +43,11 @@ class Keys {
     this.at = 0;
     this.onKey = (event) => this.press(event);
     document.addEventListener("keydown", this.onKey);
-    // A click on a part or view leaves the focus free, so that the arrow keys judge images in place of changing the part.
+    // A click on a part, view or switch leaves the focus free, so that keys act on images in place of the control.
     this.onClick = (event) => {
-      if (event.detail && event.target.closest?.(".st-key-compare-part, [class*=st-key-view-of-]")) {
-        document.activeElement?.blur();
-      }
+      if (event.detail && event.target.closest?.(FREED)) setTimeout(() => document.activeElement?.blur());
     };
-    document.addEventListener("click", this.onClick);
+    document.addEventListener("click", this.onClick, true); // a switch stops the click from going further
     this.input.oninput = () => { this.at = 0; this.show(); };
     this.search.onkeydown = (event) => this.pressInSearch(event);
     for (const dialog of [this.search, this.help]) {
@@ -119,7 +118,7 @@ class Keys {
 
   end() {
     document.removeEventListener("keydown", this.onKey);
-    document.removeEventListener("click", this.onClick);
+    document.removeEventListener("click", this.onClick, true);
   }
 }
 

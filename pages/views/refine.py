@@ -11,6 +11,7 @@ from pages.parts.refine.recipe_effect import show_measures, show_protocol, warn_
 from pages.parts.refine.verdict import show_choice
 from pages.parts.shell.analyses import load_result, request_analysis, show_analysis_progress
 from pages.parts.shell.confirming import link_to_judging
+from pages.parts.shell.pools import images_of
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from pages.parts.shell.views import view_link
@@ -64,7 +65,7 @@ def show_exact(run: Run, analysis_id: str) -> None:
     assert isinstance(result, Refined)
     figures = ", ".join(f"{measure_of(name).name} {before:.1f} → **{after:.1f}**" for name, (before, after)
                         in result.measures.items())
-    applied = f"Applied to all {len(result.indices):,} test images ({result.protocol}): {figures}."
+    applied = f"Applied to all {len(result.indices):,} {images_of(run, 'test')}{f': {figures}' if figures else ''}."
     before, after = (round(value, 1) for value in result.measures.get("recall@1", (0.0, 0.0)))
     if after < before:
         st.warning(f"{applied} R@1 falls by {before - after:.1f} points: the nearest image is a miss more often.",

@@ -35,7 +35,7 @@ from pages.parts.retrieval.shared import explain_result
 from pages.parts.retrieval.switches import LIVE, show_switches
 from pages.parts.shell.cached import load_retrieval
 from pages.parts.shell.confirming import link_to_judging
-from pages.parts.shell.race_verdict import show_frame_verdict
+from pages.parts.shell.race_verdict import show_frames_verdict
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.run_status import escaped
 from pages.parts.shell.user_errors import show_user_errors
@@ -56,6 +56,7 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
     query = shown_query(retrieval, strip)
     with st.container(key="retrieval-query"):
         below = show_query_bar(retrieval, query)
+        verdict = st.container(key="retrieval-verdict")
         show_query_row(retrieval, query, strip)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-toolbar"):
         columns = choose_embeddings(retrieval)
@@ -71,10 +72,12 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
     refined = None
     with (st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-switches"),
           show_user_errors()):
-        refined = show_switches(retrieval, query.single)
+        refined = show_switches(retrieval, query.single, columns)
         if refined is not None:
             columns.append(refined)
             search_filter = same_images(retrieval, search_filter)
+    with verdict:
+        show_frames_verdict((column.retrieval.run, column.frame.name) for column in columns)
     rankings: list[SearchResult] = []
     if query.images("add"):
         with nullcontext() if refined is None else st.spinner("Refining …"):
@@ -87,7 +90,6 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
     for column in columns:
         if column.frame.note:
             st.caption(f"{escaped(column.title)}: {column.frame.note}")
-        show_frame_verdict(column.retrieval.run, column.frame.name)
     return query, rankings, search_filter.gallery
 
 

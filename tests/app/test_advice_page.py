@@ -178,6 +178,7 @@ def test_links_name_the_search_and_the_judgments() -> None:
     assert search_link("run", "refine-1") == {"run": "run", "refined": "refine-1"}
     assert judge_link("run", "run", "refine-1") == {"part": "Judge", "runs": "run", "a": "run:frozen",
                                                     "b": "run:refine-1"}
+    assert judge_link("run", "run", "refine-1", "groups")["results"] == "ten", "whole groups are judged as rows"
     assert judge_link("run", "other", None) == {"part": "Judge", "runs": "run.other", "a": "run:frozen",
                                                 "b": "other:final"}
 
@@ -268,5 +269,6 @@ def test_runs_and_searches_show_what_the_race_said_of_them(frozen: Run) -> None:
     assert said in texts(opened("refine", run=frozen.id, recipe="whiten"))
     assert race_words_of(frozen, "whiten").startswith(said)
     assert race_words_of(frozen, "diffuse") == ""
+    assert race_words_of(frozen, "whiten", is_brief=True).startswith("Whitening, against the frozen features, judged")
     assert race_words_of(frozen, "") == ""
     assert refined.spec().recipe == "whiten"

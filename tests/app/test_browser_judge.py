@@ -75,7 +75,7 @@ def test_twenty_queries_are_judged_by_keys_with_a_reload_and_an_undo(app: App, p
     expected = []
     for position, key in enumerate(TWENTY):
         side = VALUES[key]
-        expected.append(None if side is None else names[getattr(session.question_at(position), side)])
+        expected.append(None if side is None else names[getattr(session.question_at(position), side)[0]])
     assert [judgment.better for judgment in session.judgments("Ana")] == expected
     page.get_by_role("button", name="Reveal names").click()
     said = re.compile(r"After 20 judgments: .*finds the better image in|A \d+, B \d+, \d+ equal")
@@ -84,6 +84,35 @@ def test_twenty_queries_are_judged_by_keys_with_a_reload_and_an_undo(app: App, p
     rows = list(csv.DictReader(download(page, "Judgments (CSV)", tmp_path).read_text().splitlines()))
     assert len(rows) == 20
     assert [row["better"] == "equal" for row in rows] == [better is None for better in expected]
+
+
+@in_both_windows
+def test_rows_are_judged_by_arrow_keys_and_undone(app: App, page: Page, finished: Run) -> None:
+    judge = f"Cy {page.viewport_size['width']}"  # type: ignore[index]
+    page.goto(f"/compare?part=Judge&a={finished.id}:initial&b={finished.id}:final&judge={judge}&results=ten")
+    query = page.locator(".judge-rows img").first
+    expect(query).to_be_visible()
+    settle(page)
+    assert complaints(page) == []
+    lower = page.get_by_role("button", name="Lower row").bounding_box()
+    assert lower is not None
+    assert lower["y"] + lower["height"] <= page.viewport_size["height"], "the answers are in reach"  # type: ignore[index]
+    shown = [query.get_attribute("src")]
+    for key in ("ArrowUp", "ArrowRight", "ArrowDown"):
+        page.keyboard.press(key)
+        expect(query).not_to_have_attribute("src", str(shown[-1]))
+        settle(page)
+        shown.append(query.get_attribute("src"))
+    page.keyboard.press("u")
+    expect(query).to_have_attribute("src", str(shown[2]))
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop") == 0, "arrows do not scroll"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UDML_CACHE", app.environment["UDML_CACHE"])
+        sides = (Side(retrieval := Retrieval(finished), "initial"), Side(retrieval, "final"))
+        judging = Judging(compare(*sides, results="ten"), judge)
+    better = [judgment.better for judgment in judging.judgments(judge)]
+    upper = judging.comparison.shown(judging.question_at(0).left)
+    assert better == [upper, None]
 
 
 @in_both_windows

@@ -43,9 +43,9 @@ def dataset(run: Run, app: App, monkeypatch: pytest.MonkeyPatch) -> Dataset:
 
 def shown_pair(page: Page) -> tuple[int, int]:
     """Return the two images on the page."""
-    captions = page.locator(".st-key-two-images").get_by_text(re.compile(r"^image \d+$"))
+    captions = page.locator(".st-key-two-images").get_by_text(re.compile(r"^(digit|image) \d+$"))
     expect(captions).to_have_count(2)
-    first, second = (int(text.removeprefix("image ")) for text in captions.all_inner_texts())
+    first, second = (int(text.split()[1]) for text in captions.all_inner_texts())
     return first, second
 
 
@@ -55,9 +55,9 @@ def press(page: Page, log: PairLog, key: str = "") -> None:
     assert labels is not None
     page.keyboard.press(key or ("s" if labels[first] == labels[second] else "d"))
     page.wait_for_function("""(before) => {
-      const shown = document.querySelector(".st-key-two-images")?.innerText.match(/image \\d+/g) ?? [];
-      return shown.length === 2 && shown.join() !== before;
-    }""", arg=f"image {first},image {second}")
+      const shown = document.querySelector(".st-key-two-images")?.innerText.match(/(?:digit|image) \\d+/g) ?? [];
+      return shown.length === 2 && shown.map((name) => name.split(" ")[1]).join() !== before;
+    }""", arg=f"{first},{second}")
     settle(page)
 
 
@@ -66,8 +66,16 @@ def test_twenty_pairs_are_judged_with_keys_and_the_line_stands_in_the_results(
     log = judged_pairs(dataset)
     page.goto(f"/retrieval?run={run.id}&view={VIEW}")
     settle(page)
+    meaning = page.get_by_label("What counts as the same?")
+    meaning.fill("")
+    meaning.press_sequentially("dusk")  # letters of the keys that answer
+    meaning.press("Enter")
+    expect(page.get_by_text("Do these two images show the same: dusk?")).to_be_visible()
+    assert not log.answers()
+    page.locator("h1").click()
     for _ in range(8):
         press(page, log)
+    expect(page.get_by_text("Do these two images show the same: dusk?")).to_be_visible()
     skipped = shown_pair(page)
     press(page, log, "k")
     following = shown_pair(page)
@@ -115,5 +123,5 @@ def test_the_question_fits_into_the_window(page: Page, run: Run, dataset: Datase
     shown_pair(page)
     expect(page.get_by_role("button", name="Same")).to_be_in_viewport()
     press(page, judged_pairs(dataset))
-    expect(page.get_by_text(re.compile("^Saved: image"))).to_have_count(2)  # one of them for screen readers
+    expect(page.get_by_text(re.compile("^Saved: (digit|image)"))).to_have_count(2)  # one of them for screen readers
     assert not complaints(page)

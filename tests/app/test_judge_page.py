@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.compare.judging import _picture
+from pages.parts.compare.judge_pictures import _picture
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core.base.errors import UserError
@@ -70,7 +70,7 @@ def test_answers_are_stored_undone_and_resumed(run: Run) -> None:
     press(test, "judge-equal-1")
     question = judged(run).question_at(0)
     better = judged(run).judgments("me")[0].better
-    assert better == run.dataset().names[question.left]
+    assert better == run.dataset().names[question.left[0]]
     assert judged(run).values("me")[1] == 0.5
     assert shown_images(press(test, "judge-undo")) == second
     assert judged(run).count("me") == 1
@@ -85,7 +85,7 @@ def test_names_are_hidden_until_they_are_revealed_and_while_judging_goes_on(run:
     test = open_judge(run)
     assert test.button(key="judge-reveal").disabled
     while (question := judged(run).question()) and question.position < 9:
-        is_second_left = question.left == judged(run).comparison.candidates[question.position, 1]
+        is_second_left = question.left == judged(run).comparison.options(question.position)[1]
         press(test, f"judge-{'left' if is_second_left else 'right'}-{question.position}")
     assert "Decided: the range excludes 50\xa0%" in test.success[0].value
     everything = texts(test) + "".join(image.proto.imgs[0].alt for image in test.get("image"))
@@ -102,6 +102,30 @@ def test_names_are_hidden_until_they_are_revealed_and_while_judging_goes_on(run:
     assert QUESTION in texts(test)
     press(test, "judge-left-9")
     assert "B (After training)" not in texts(test)
+
+
+def test_rows_of_ten_are_judged_by_a_link_apart_from_first_results(run: Run) -> None:
+    test = open_judge(run, results="ten")
+    assert "#### Which row holds more images of the same kind as the query?" in texts(test)
+    assert "among the first ten; only what differs is shown." in texts(test)
+    keys = {test.button(key=f"judge-{choice}-0-ten").label: test.button(key=f"judge-{choice}-0-ten").proto.shortcut
+            for choice in ("left", "equal", "right")}
+    assert keys == {"Upper row": "up", "Equal": "right", "Lower row": "down"}
+    shown = next(of.proto.body for of in test.get("html") if "judge-rows" in of.proto.body)
+    assert ".png" not in shown
+    assert "digit" not in shown
+    press(press(test, "judge-left-0-ten"), "judge-equal-1-ten")
+    assert "Saved: both are equally good." in texts(test)
+    retrieval = Retrieval(run)
+    sides = Side(retrieval, "initial"), Side(retrieval, "final")
+    assert Judging(compare(*sides, results="ten")).count("me") == 2
+    assert judged(run).count("me") == 0
+    press(test, "judge-undo")
+    press(test, "judge-reveal")
+    titles = [text.split("**: ")[0] for text in texts(test).splitlines() if " better**: " in text]
+    assert titles == ["**A (Before training) better", "**B (After training) better"]
+    test.button_group(key="judge-results").set_value("first").run()
+    assert QUESTION in texts(test)
 
 
 def test_two_people_are_combined_where_both_have_judged(run: Run) -> None:
@@ -165,7 +189,7 @@ def test_an_image_that_cannot_be_read_does_not_stop_the_session(run: Run, monkey
     def fail(*_: object) -> str:
         raise UserError("The image 1.png could not be read.")
 
-    monkeypatch.setattr("pages.parts.compare.judging.sharp", fail)
+    monkeypatch.setattr("pages.parts.compare.judge_pictures.sharp", fail)
     _picture.clear()
     test = open_judge(run)
     assert {error.value for error in test.error} == {"The image 1.png could not be read."}

@@ -22,6 +22,9 @@ from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import create_analysis
 from udml_core.runs.analyses.kinds.opinion import Verdicts
 from udml_core.runs.opinions import OF_RUN
+from udml_core.runs.search import Retrieval
+from udml_core.runs.search.differing import Side, compare
+from udml_core.runs.search.judging import Judging
 from udml_core.work import jobs
 
 pytestmark = pytest.mark.usefixtures("own_runs")
@@ -68,6 +71,40 @@ def test_labels_are_named_where_they_agree_with_the_judges_and_where_they_do_not
     assert "took no part in this run. The labels agree." in texts(opened("runs", run=agreeing.id))
     assert "The labels say otherwise: R@1 falls by 1.2 points." in texts(opened("runs", run=opposed.id))
     assert list(measure_table(pair)[OPINION]) == ["▲ better · ? cannot tell"], "seeds share a row"
+
+
+def test_frozen_features_are_the_start_where_another_run_is_judged(root: Path) -> None:
+    frozen, trained = worked(root, method="frozen"), worked(root)
+    assert OPINION not in leaderboard([frozen, trained]), "nothing is said of either"
+    keep_opinion(trained, BETTER, WORSE)
+    assert leaderboard([frozen, trained])[OPINION].tolist() == ["start", "▲ better · ▼ worse ≠"]
+
+
+def test_the_overview_of_frozen_features_speaks_of_no_training_and_of_images_without_halves(root: Path) -> None:
+    run = worked(root, method="frozen", split="all")
+    test = opened("runs", run=run.id)
+    table = next(frame.value for frame in test.dataframe if "Frozen features" in frame.value.columns)
+    assert list(table.columns) == ["Frozen features", "PCA (centered)"]
+    assert table["Frozen features"]["Trustworthiness"] == "reference"
+    assert "All measures on the images." in texts(test)
+    assert "How rarely an image that is far in the frozen features becomes a neighbor" in texts(test)
+    linear = opened("runs", run=worked(root, method="pca", fields={"dimension": 16}).id)
+    shown = next(frame.value for frame in linear.dataframe if "Frozen features" in frame.value.columns)
+    assert "Before training" not in shown.columns
+    assert "After training" not in shown.columns
+    assert "PCA" in shown.columns
+    assert "All measures on the test images." in texts(linear)
+
+
+def test_compare_shows_the_progress_of_a_map_that_is_computed(pair: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pages.parts.compare.matched_maps.maps_by_kind", lambda _runs: {})
+    monkeypatch.setattr(jobs, "are_maps_coming", lambda run: run == pair[1])
+    shown = texts(opened("compare", runs=f"{pair[0].id}.{pair[1].id}", part="Maps"))
+    assert shown.count("is being computed.") == 1
+    assert "Maps and second opinions follow in the background" in shown
+    monkeypatch.setattr(jobs, "are_maps_coming", lambda _run: False)
+    shown = texts(opened("compare", runs=f"{pair[0].id}.{pair[1].id}", part="Maps"))
+    assert "None of these runs has a map yet." in shown
 
 
 def test_labeled_runs_without_second_opinions_have_no_column_for_them(pair: list[Run]) -> None:
@@ -124,6 +161,27 @@ def test_runs_without_labels_are_compared_by_second_opinions(root: Path) -> None
             "is not clearly different from the frozen features.") in shown
     assert "Measured on the test half" not in shown
     assert not test.exception
+
+
+def test_compare_states_ones_own_judgments_once_they_decide(root: Path, monkeypatch: pytest.MonkeyPatch,
+                                                            tmp_path: Path) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    first, second = worked(root), worked(root, method="pca", fields={"dimension": 16})
+    sides = Side(Retrieval(first), "final"), Side(Retrieval(second), "final")
+    judging = Judging(compare(*sides))
+    shown = []
+    while not judging.share("me").is_decided:
+        question = judging.question()
+        assert question is not None
+        is_second_left = question.left == judging.comparison.options(question.position)[1]
+        judging.answer(question, "left" if is_second_left else "right")
+        if judging.count("me") in (1, 2):
+            shown.append(texts(opened("compare", runs=f"{first.id}.{second.id}", part="Settings")))
+    assert "Your judgments of first results do not decide yet (1 so far): continue under Judge." in shown[0]
+    assert "finds the better image" not in shown[1], "judging stays blind"
+    decided = texts(opened("compare", runs=f"{first.id}.{second.id}", part="Settings")).replace("\xa0", " ")
+    assert "Your judgments of first results (" in decided
+    assert "**PCA on Digits** finds the better image in" in decided
 
 
 def test_seeds_share_a_verdict_only_if_all_have_it(pair: list[Run]) -> None:

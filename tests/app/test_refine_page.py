@@ -31,10 +31,11 @@ from udml_core.numerics.refinement.ranking_measures import retrieval_measures
 from udml_core.numerics.second_opinion import Judge
 from udml_core.results.records import FOLDER
 from udml_core.runs import Run
-from udml_core.runs.analyses import analysis_at, plan_analysis
+from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.opinions import OF_REFINEMENTS
 from udml_core.runs.recipe_choice import request_on
+from udml_core.work import jobs
 from udml_core.work.workers.analyse import keep
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -131,7 +132,7 @@ def test_a_strong_recipe_improves_the_first_query(plain_run: Run, run: Run) -> N
             for word in ("before", "after")]
     assert hits[1] > hits[0]
     protocol = texts(opened("refine", run=plain_run.id, recipe="whiten+average:k=20", section="protocol"))
-    assert "Protocol: transductive" in protocol
+    assert "The searched images themselves take part" in protocol
     assert "whitening: the training half" in protocol
     assert "Queries from outside the gallery" in protocol
     expanded = opened("refine", run=plain_run.id, recipe="average:k=5+expand:k=5", section="protocol")
@@ -195,7 +196,9 @@ def test_a_run_without_a_second_opinion_opens_with_whitening_and_keeps_it(plain_
     try:
         test.run()
         assert chosen_steps(test) == {"whiten"}, "the second opinion does not change what the user looks at"
-        assert "The second opinion prefers `average:k=5`." in texts(test)
+        said = "better whole groups"
+        assert f"**Recommended: averaging with 5 neighbors** (no clear difference in first results, {said})." in texts(
+            test)
         test.button(key="refine-preferred").click().run()
         assert test.query_params["recipe"] == "average:k=5"
         assert "Chosen by SqueezeNet 1.1, without labels" in texts(test)
@@ -203,6 +206,17 @@ def test_a_run_without_a_second_opinion_opens_with_whitening_and_keeps_it(plain_
         assert not test.exception
     finally:
         shutil.rmtree(analysis_at(plain_run, OF_REFINEMENTS).folder)
+
+
+def test_a_second_opinion_that_failed_can_be_tried_again(plain_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    analysis, resumed = create_analysis(plain_run, OF_REFINEMENTS), []
+    try:
+        analysis.write_status(analysis.stored_status().__class__(state="failed", message="No weights"))
+        monkeypatch.setattr(jobs, "resume", lambda task: resumed.append(task.id))
+        opened("refine", run=plain_run.id).button(key="refine-opinion-again").click().run()
+        assert resumed == [analysis.id]
+    finally:
+        shutil.rmtree(analysis.folder)
 
 
 def test_a_narrow_run_without_a_second_opinion_opens_without_steps(places: Path) -> None:
@@ -236,7 +250,7 @@ def test_a_stored_verdict_stands_beside_the_labels_and_says_whether_they_agree(
     keep_opinion(run, WORSE, WORSE, request_on(recipe), recipe)
     test = opened("refine", run=run.id, recipe=recipe)
     assert "First result: worse · Whole group: worse" in texts(test)
-    assert "by SqueezeNet 1.1 on all test images and the first 30 results of a query" in texts(test)
+    assert "by SqueezeNet 1.1 on all searched images and the first 30 results of a query" in texts(test)
     falls = float(test.metric[0].delta.split()[0].replace("−", "-")) < 0
     rises = float(test.metric[1].delta.split()[0].replace("−", "-")) > 0
     assert falls
@@ -381,8 +395,8 @@ def test_images_without_classes_have_label_free_measures_only(places: Path, tmp_
     assert (metric(test, "First result"), metric(test, "Whole group")) == ("cannot tell", "better")
     assert "- SqueezeNet 1.1: **better**, 0.200 → 0.300, change +0.100, 95 % interval +0.080 to +0.120" in texts(test)
     assert "They do not follow retrieval quality, so they decide nothing" in texts(test)
-    assert "Judged without labels by SqueezeNet 1.1 on all test images" in texts(test)
-    assert "whitening: all unlabeled test images" in texts(
+    assert "Judged without labels by SqueezeNet 1.1 on all searched images" in texts(test)
+    assert "whitening: the searched images without their labels" in texts(
         opened("refine", run=unlabeled.id, recipe="whiten", section="protocol"))
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.draw.two_images import unclassed_name
 from tests.app.opening import opened, texts
 from tests.app.test_retrieval_page import headers
 from tests.running import worked, write_clothes
+from udml_core.data.dataset import ArrayImages, Dataset
 from udml_core.data.given.judged_pairs import KIND, judged_pairs, want_precision, wanted_precision
 from udml_core.data.given.log import log_path_of
 from udml_core.data.given.pair_sets import PairLog
@@ -71,13 +76,46 @@ def test_pairs_are_judged_skipped_undone_and_continued_in_another_session(run: R
     assert "1 pair skipped." in texts(test)
     again = opened("retrieval", run=run.id, view=VIEW)
     shown = [image.caption for element in again.get("image") for image in element.proto.imgs]
-    assert shown == [f"image {index}" for index in expected[3] or ()], "the session continues with the next pair"
+    names = run.dataset().names
+    assert shown == [names[index] for index in expected[3] or ()], "the session continues with the next pair"
     press(press(again, "Undo"), "Undo")
-    undone = f"Undone: image {expected[1][0]} and image {expected[1][1]} were different."
+    undone = f"Undone: digit {expected[1][0]} and digit {expected[1][1]} were different."
     assert undone in texts(again).replace("\\", "")
     assert list(log.answers()) == expected[:1]
     press(press(again, "Undo"), "Undo")
     assert "There is nothing left to undo." in texts(again)
+
+
+def test_the_meaning_of_the_same_stays_in_view_after_an_answer(run: Run, log: PairLog) -> None:
+    test = opened("retrieval", run=run.id, view=VIEW)
+    assert "**Do these two images show the same thing?**" in texts(test)
+    box = next(box for box in test.text_input if box.label.startswith("What counts as the same?"))
+    box.set_value("one *digit*").run()
+    press(test, "Same")
+    assert r"**Do these two images show the same: one \*digit\*?**" in texts(test)
+    again = opened("retrieval", run=run.id, view=VIEW)
+    assert r"the same: one \*digit\*?" in texts(again)
+
+
+def test_the_chart_shows_the_interval_after_ten_answers(run: Run, log: PairLog) -> None:
+    def names() -> list[str]:
+        chart = next(chart for chart in opened("retrieval", run=run.id, view=VIEW).get("plotly_chart"))
+        return [trace.get("name") for trace in json.loads(chart.proto.spec)["data"]]
+
+    judge(run, 9)
+    assert names() == ["judged the same", "judged different"]
+    judge(run, 1)
+    assert "95 % interval" in names()
+    assert "estimate" in names()
+
+
+def test_a_file_name_is_shown_unless_it_tells_the_class() -> None:
+    names = ("birds/a/DSC_1.jpg", "a/Blue_Jay_7.jpg", "a\\jays.png", "7/digit 70", "7_3.png")
+    dataset = Dataset("set", "Set", ArrayImages(np.zeros((5, 2, 2), np.uint8)), np.array([0, 0, 0, 1, 1]),
+                      ("Blue Jay", "7"), "f", 2, True, names)
+    assert [unclassed_name(dataset, index) for index in range(5)] == ["DSC_1.jpg", "image 1", "image 2", "digit 70",
+                                                                      "image 4"]
+    assert unclassed_name(replace(dataset, labels=None), 1) == "a/Blue_Jay_7.jpg"
 
 
 def test_the_precision_is_kept_with_the_judgments(run: Run, log: PairLog) -> None:

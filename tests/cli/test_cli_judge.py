@@ -48,10 +48,24 @@ def test_judgments_are_asked_undone_stored_and_summed_up(run: Run, shell: Shell)
     assert stored["people"]["me"]["mean"] in (0.25, 0.75)
 
 
+def test_the_first_ten_results_are_judged_as_rows(run: Run, shell: Shell, tmp_path: Path) -> None:
+    options = ("--ask", "--results", "ten", "--export", str(tmp_path / "a.json"))
+    code, lines, messages = judge(shell, run, "12uleq", *options)
+    assert code == 0, messages
+    assert "Which row holds more images of the same kind as the query? 1 row 1, 2 row 2, e equal" in messages
+    assert "got 'l'" in messages
+    assert messages.count("row 1  ") == messages.count("row 2  ") >= 5
+    assert "differ in their first ten results (" in lines
+    stored = json.loads((tmp_path / "a.json").read_text())
+    assert (stored["results"], stored["people"]["me"]["judgments"]) == ("ten", 2)
+    assert all(isinstance(row, list) for row in stored["judgments"][0]["images"])
+    assert "No judgments yet" in judge(shell, run, "")[1], "first results are judged apart"
+
+
 def test_a_wrong_letter_asks_again_and_the_end_of_the_input_ends_the_session(run: Run, shell: Shell) -> None:
     code, lines, messages = judge(shell, run, "xl", "--ask", "--name", "Ana")
     assert code == 0, messages
-    assert "Answer with a letter: l left, r right, e equal, u undo, q quit; got 'x'" in messages
+    assert "Answer with a key: l left, r right, e equal, u undo, q quit; got 'x'" in messages
     assert "After 1 judgment: " in lines
 
 

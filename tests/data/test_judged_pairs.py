@@ -9,7 +9,15 @@ import pytest
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.judged_pairs import KIND, judged_pairs, log_version, want_precision, wanted_precision
+from udml_core.data.given.judged_pairs import (
+    KIND,
+    choose_meaning,
+    chosen_meaning,
+    judged_pairs,
+    log_version,
+    want_precision,
+    wanted_precision,
+)
 from udml_core.data.given.log import log_path_of
 from udml_core.data.given.pair_sets import PairLog
 
@@ -67,6 +75,21 @@ def test_the_chosen_precision_stays_when_judgments_are_undone(digits: Dataset) -
     lines = log_path_of(digits, KIND).read_bytes().count(b"\n")
     want_precision(digits, 0.9)
     assert log_path_of(digits, KIND).read_bytes().count(b"\n") == lines, "an equal choice is not stored again"
+
+
+def test_what_counts_as_the_same_stays_with_the_pairs(digits: Dataset) -> None:
+    assert chosen_meaning(digits) == ""
+    choose_meaning(digits, "  one   species ")
+    judged_pairs(digits).add(1, 2, True)
+    judged_pairs(digits).undo()
+    assert (chosen_meaning(digits), given(digits), wanted_precision(digits)) == ("one species", {}, 0.95)
+    with pytest.raises(UserError, match="at most 80 letters; got 81"):
+        choose_meaning(digits, "x" * 81)
+    with log_path_of(digits, KIND).open("ab") as file:
+        file.write(b'{"meaning": 3}\n')
+    assert chosen_meaning(digits) == "one species"
+    choose_meaning(digits, "")
+    assert chosen_meaning(digits) == ""
 
 
 @pytest.mark.parametrize("precision", [0.5, 1.0, -1, float("nan")])

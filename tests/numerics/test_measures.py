@@ -75,6 +75,7 @@ def test_counts_rank_no_method() -> None:
 
 def test_a_value_has_one_format() -> None:
     assert MEASURES["map@r"].text(85.46) == "85.5 %"
+    assert [MEASURES["recall@1"].text(value) for value in (99.94, 99.96, 100.0)] == ["99.9 %", "> 99.9 %", "100.0 %"]
     assert MEASURES["effective rank"].text(1234.56) == "1,234.6"
     assert MEASURES["dimension"].text(512.0) == "512"
     assert [MEASURES["hubness"].text(value) for value in (-0.123, -0.001)] == ["−0.12", "0.00"]

@@ -46,7 +46,7 @@ def test_only_the_test_half_is_searched_and_the_note_says_what_was_applied(run: 
     retrieval = Retrieval(run)
     frame = retrieval.frame("recipe:whiten")
     assert frame.indices.tolist() == retrieval.split.test.tolist()
-    assert "recipe `whiten`" in frame.note
+    assert frame.note.startswith(f"computed from {len(frame.indices)} test images themselves, without labels.")
     assert "refined" in frame.words
     with pytest.raises(UserError, match="has no model"):
         _ = frame.embedder

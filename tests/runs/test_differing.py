@@ -123,3 +123,32 @@ def test_embeddings_of_different_images_are_refused(change: dict[str, str], mess
     other.spec = other.spec.model_copy(update=change)
     with pytest.raises(UserError, match=message):
         compare(Side(retrieval, "final"), Side(other, "final"))
+
+
+@pytest.mark.parametrize("recipe", fast_first(["whiten+average:k=5", "rerank:k1=12"]))
+def test_the_first_ten_differ_where_the_searches_find_other_images(recipe: str, retrieval: Retrieval) -> None:
+    sides = Side(retrieval, "final"), Side(retrieval, refined(retrieval.run, recipe))
+    comparison = compare(*sides, results="ten")
+    shared = np.isin(np.arange(len(retrieval.dataset)), retrieval.split.test)
+    asked = np.flatnonzero(shared)[::9].tolist()
+    found = {query: [[hit.index for hit in side.retrieval.search(Query((query,)), 10, side.frame, "all", shared)]
+                     for side in sides] for query in asked}
+    known = dict(zip(comparison.differing.tolist(), comparison.candidates.tolist(), strict=True))
+    expected = {query: rows for query, rows in found.items() if set(rows[0]) != set(rows[1])}
+    assert {query: rows for query, rows in known.items() if query in asked} == expected
+    assert 0 < len(expected) < len(asked) or recipe != "whiten+average:k=5"
+    assert comparison.key != compare(*sides).key
+
+
+def test_stored_rankings_that_end_early_are_searched_again(retrieval: Retrieval) -> None:
+    """Only every fifth image is searched, so that a stored ranking holds fewer than ten of them."""
+    side = Side(retrieval, refined(retrieval.run, "average:k=5"))
+    searched = np.zeros(len(retrieval.dataset), bool)
+    searched[retrieval.split.test[::12]] = True
+    queries = np.flatnonzero(searched)[:6]
+    ten = differing.first_ten(retrieval.frame(side.frame).index, queries, searched)
+    for query, row in zip(queries.tolist(), ten.tolist(), strict=True):
+        hits = side.retrieval.search(Query((query,)), 10, side.frame, "all", searched)
+        assert row == [hit.index for hit in hits]
+    few = searched & (np.cumsum(searched) <= 4)
+    assert differing.first_ten(retrieval.frame("final").index, np.flatnonzero(few), few).shape == (4, 3)

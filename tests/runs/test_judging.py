@@ -63,7 +63,7 @@ class Person:
         question = judging.question()
         assert question is not None
         value = self.values[question.query]
-        is_second_left = question.left >= 2 * TOTAL
+        is_second_left = question.left[0] >= 2 * TOTAL
         return "equal" if value == 0.5 else "left" if is_second_left == (value == 1) else "right"
 
     def answer(self, judging: Judging) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from tests.running import worked
 from udml_core.data.encoders import choose_spec
 from udml_core.data.features import features_path
+from udml_core.numerics.changed_results import Changed
 from udml_core.numerics.second_opinion import Interval, Opinion
 from udml_core.runs import Run
 from udml_core.runs.analyses import create_analysis
@@ -26,6 +28,7 @@ from udml_core.runs.opinions import (
     opinion_words,
     preferred_recipe,
     run_against_run,
+    size_words,
     verdicts_of,
 )
 from udml_core.work.jobs.follow_ups import planned
@@ -140,6 +143,18 @@ def test_two_runs_are_compared_by_the_judges_of_both(tmp_path: Path, monkeypatch
     assert reverse is not None
     assert opinions.verdicts("final") == ("better", "better")
     assert reverse.verdicts("final") == ("worse", "worse")
+    of, reversed_of = opinions.changed["squeezenet"], reverse.changed["squeezenet"]
+    assert of.share == reversed_of.share > 0.5
+    assert of.low > 0.5 > reversed_of.high
+    low, high = np.floor(100 * of.low), np.ceil(100 * of.high)
+    assert size_words(opinions) == (f"It changes {100 * of.share:.0f} % of first results; of 100 changed, the judges "
+                                    f"find between {low:.0f} and {high:.0f} better.")
+    itself = run_against_run(run, run, dataset)
+    assert itself is not None
+    assert size_words(itself) == "Both find the same first results."
+    assert size_words(Opinions("frozen", {}, {}, 10)) == "", "stored second opinions do not know it"
+    few = replace(opinions, changed={"squeezenet": Changed(0.004, 0.9, 0.0, 1.0)})
+    assert size_words(few) == "It changes 0.4 % of first results, too few to say how many are better."
 
 
 def test_what_cannot_have_a_second_opinion_says_why(tmp_path: Path) -> None:

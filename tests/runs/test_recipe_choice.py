@@ -14,13 +14,16 @@ from udml_core.base.files import replace_array
 from udml_core.data.catalog import load
 from udml_core.data.encoders import choose_spec
 from udml_core.data.features import features_path
+from udml_core.numerics.second_opinion import Opinion
 from udml_core.results.records import FOLDER
 from udml_core.runs import RunRequest, create_run
+from udml_core.runs.analyses.kinds.opinion import Opinions
 from udml_core.runs.opinions import OF_REFINEMENTS
 from udml_core.runs.recipe_choice import (
     MILDEST,
     MOST_LOST,
     NARROW,
+    RecipeChoice,
     judge_paths,
     judge_weights,
     recipe_choice,
@@ -36,7 +39,8 @@ def test_a_run_begins_with_the_mildest_recipe_and_then_with_the_preferred_one(tm
     assert "not judged yet" in recipe_choice(run).words
     keep_opinion(run, UNCLEAR, BETTER, OF_REFINEMENTS, "whiten+average:k=10,times=2")
     assert recipe_choice(run).recipe == "whiten+average:times=2", "as the address writes it"
-    assert recipe_choice(run).words.startswith("Chosen by SqueezeNet 1.1, without labels: of 1 recipes")
+    assert "Chosen by SqueezeNet 1.1, without labels: of 1 recipes" in recipe_choice(run).words
+    assert recipe_choice(run).words.startswith("**Recommended: ")
 
 
 def test_a_narrow_run_begins_without_steps_until_it_is_judged(tmp_path: Path) -> None:
@@ -113,3 +117,13 @@ def test_pixels_do_not_judge_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_array(path, np.zeros((len(dataset), 4), np.float32))
     assert judge_paths(run, dataset) == {}
+
+
+def test_the_recommendation_has_the_verdicts_of_its_recipe(tmp_path: Path) -> None:
+    opinions = Opinions("final", {"average:k=5": {"squeezenet": Opinion(WORSE, UNCLEAR)},
+                                  "whiten+average:k=10,times=2": {"squeezenet": Opinion(UNCLEAR, BETTER)}},
+                        {"squeezenet": 1.0}, 30)
+    choice = RecipeChoice("whiten+average:times=2", opinions)
+    assert choice.recommendation == ("**Recommended: whitening, then averaging with 10 neighbors, twice** (no clear "
+                                     "difference in first results, better whole groups).")
+    assert RecipeChoice("", opinions).recommendation == RecipeChoice("whiten", None).recommendation == ""

@@ -139,6 +139,25 @@ def test_a_pair_judged_in_one_embedding_counts_in_another_that_draws_it(run: Run
     assert pair not in judged_pairs(retrieval.dataset).answers()
 
 
+def test_each_answer_counts_once_where_pairs_were_judged_for_another_embedding(run: Run) -> None:
+    """Pairs that wait for their turn are counted from the beginning, so that no answer raises the number by several."""
+    retrieval = Retrieval(run)
+    judge(retrieval, 60)
+    judged = open_same_pairs(retrieval, "initial", 0.8)
+    begin, waiting = judged.judged, judged.judged - judged.estimate.judged
+    assert waiting > 0
+    assert f"{begin} pairs judged; {waiting} of them w" in judged.sentence
+    used = [judged.estimate.judged]
+    for count in range(1, 25):
+        pair = judged.next()
+        assert pair is not None
+        judged_pairs(retrieval.dataset).add(*pair, True)
+        judged = open_same_pairs(retrieval, "initial", 0.8)
+        assert judged.judged == begin + count
+        used.append(judged.estimate.judged)
+    assert max(np.diff(used)) > 1, "an answer also brings waiting pairs into the estimate"
+
+
 def test_without_a_judgment_nothing_is_computed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StoredIndex, "neighbors", None)
     assert same_threshold(Retrieval(run)) is None

@@ -20,14 +20,17 @@ if TYPE_CHECKING:
 
 EmbeddingName = Annotated[str, typer.Argument(show_default=False, help=(
     "RUN or RUN:FRAME; a frame is frozen, initial, final (the default) or the id of a refinement."))]
-CHOICES: dict[str, Literal["left", "right", "equal"]] = {"l": "left", "r": "right", "e": "equal"}
-KEYS = "l left, r right, e equal, u undo, q quit"
+CHOICES: dict[str, dict[str, Literal["left", "right", "equal"]]] = {
+    "first": {"l": "left", "r": "right", "e": "equal"}, "ten": {"1": "left", "2": "right", "e": "equal"}}
+KEYS = {"first": "l left, r right, e equal, u undo, q quit", "ten": "1 row 1, 2 row 2, e equal, u undo, q quit"}
 
 
 def judge(a: EmbeddingName, b: EmbeddingName,
           name: Annotated[str, typer.Option(metavar="NAME", help="The person who judges.")] = "me",
           ask: Annotated[bool, typer.Option("--ask", help="Judge here: answer l (left), r (right), e (equal), u (undo) "
-                                                          "or q (quit).")] = False,
+                                                          "or q (quit); of rows 1 or 2.")] = False,
+          results: Annotated[Literal["first", "ten"], typer.Option(help=(
+              "Judge the first result of a query, or its first ten results as rows."))] = "first",
           gallery: Annotated[Literal["test", "all"], typer.Option(help="Search the test half or all images.")] = "test",
           export: Annotated[Path | None, typer.Option("--export", metavar="FILE", help=(
               "Write the judgments of all people to this file, as a table if its name ends in .csv, else as JSON."))
@@ -38,15 +41,15 @@ def judge(a: EmbeddingName, b: EmbeddingName,
     """Compare two embeddings of the same images by blind judgments, without labels.
 
     A judgment says which of two images is more similar to a query: the nearest image in A or in B, without their
-    names. The queries are a random sample of all queries for which these images differ, and the interval holds
-    whenever you stop.
+    names; or which of two rows, of the first ten results in A or in B, holds more images of the same kind. The queries
+    are a random sample of all queries for which these results differ, and the interval holds whenever you stop.
     """
     from udml_core.runs.search import judgment_files as files
     from udml_core.runs.search.differing import compare
     from udml_core.runs.search.judging import Judging
 
     first = _open_side(a, root)
-    judging = Judging(compare(first, _open_side(b, root, first), gallery), name)
+    judging = Judging(compare(first, _open_side(b, root, first), gallery, results), name)
     if file is not None:
         try:
             added = files.read_judgments(read_regular(file, files.MOST_BYTES), str(file), judging)
@@ -89,11 +92,12 @@ def _ask(judging: Judging) -> None:
     """Ask about queries until the input ends or the person quits."""
     from udml_core.runs.search.judging_words import advice_words
 
+    choices, keys = CHOICES[judging.comparison.results], KEYS[judging.comparison.results]
     while (question := judging.question()) is not None:
         _show(judging, question)
         match (line := sys.stdin.readline()).strip().lower()[:1]:
-            case key if key in CHOICES and key:
-                judging.answer(question, CHOICES[key])
+            case key if key in choices and key:
+                judging.answer(question, choices[key])
                 typer.echo(f"{judging.count(judging.judge)} judged. {advice_words(judging, is_blind=True)}", err=True)
             case "u":
                 undone = judging.undo()
@@ -103,17 +107,20 @@ def _ask(judging: Judging) -> None:
             case _ if not line:  # the input has ended
                 return
             case _:
-                typer.echo(f"Answer with a letter: {KEYS}; got {quoted(line.strip())}.", err=True)
+                typer.echo(f"Answer with a key: {keys}; got {quoted(line.strip())}.", err=True)
 
 
 def _show(judging: Judging, question: Question) -> None:
     """Print where the images of a question are."""
     from udml_core.data.text_tiles import image_path
+    from udml_core.runs.search.judging_words import QUESTIONS
 
-    dataset = judging.comparison.dataset
-    typer.echo(f"\nWhich image is more similar to the query? {KEYS}", err=True)
-    for word, image in (("query", question.query), ("left", question.left), ("right", question.right)):
-        typer.echo(f"{word:6} {image_path(dataset, image)}", err=True)
+    dataset, results = judging.comparison.dataset, judging.comparison.results
+    typer.echo(f"\n{QUESTIONS[results]} {KEYS[results]}", err=True)
+    words = ("left", "right") if results == "first" else ("row 1", "row 2")
+    for word, images in (("query", (question.query,)), (words[0], question.left), (words[1], question.right)):
+        for image in images:
+            typer.echo(f"{word:6} {image_path(dataset, image)}", err=True)
 
 
 def _summary(judging: Judging) -> dict[str, Any]:

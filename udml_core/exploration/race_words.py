@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from udml_core.base.errors import duration
 from udml_core.exploration.race import FROZEN, Comparison, Measured, Outcome, Race, Serves, Setup, step_title
+from udml_core.numerics.refinement import Recipe
 
 MEASURES: Mapping[Serves, str] = {"first": "first results", "groups": "whole groups"}
 FEW_CHANGED = 0.2
@@ -125,6 +126,25 @@ def _no_winner_words(race: Race, is_done: bool) -> str:
             f"chance{among} ({interval_words(gain)}{few}).")
 
 
+def brief_words(race: Race, outcome: Outcome) -> str:
+    """Return the verdicts of a race on a judged candidate in a line, without figures."""
+    of = outcome.against_start
+    assert of is not None, "the candidate was judged"
+    said = ", ".join((_said(of.first, MEASURES["first"]), _said(of.groups, MEASURES["groups"])))
+    words = setup_words(race, outcome.setup)
+    return f"{words[:1].upper()}{words[1:]}, against the frozen features, judged without labels: {said}."
+
+
+def said_words(first: str, groups: str) -> str:
+    """Return two verdicts in words, such as "better first results, no clear difference in whole groups"."""
+    return ", ".join(f"{'no clear difference in' if said == 'cannot tell' else said} {name}"
+                     for said, name in ((first, MEASURES["first"]), (groups, MEASURES["groups"])))
+
+
+def _said(measured: Measured, name: str) -> str:
+    return measured_words(measured, name).rpartition(" (")[0]
+
+
 def _changed_words(of: Comparison, serves: Serves) -> str:
     """Return how many first results differ; empty where that is not what the search serves, or not known."""
     if serves != "first" or of.changed is None:
@@ -169,9 +189,23 @@ def setup_words(race: Race, setup: Setup) -> str:
     """Return a search in words: encoder and method where the start has others, then the steps in order."""
     names = [race.titles.get(name, name) for name, own in ((setup.backbone, race.start.backbone),
                                                            (setup.method, FROZEN)) if name != own]
-    titles = [step_title(step) for step in setup.parsed.steps]
-    steps = [title if title.startswith("k-") else title[0].lower() + title[1:] for title in titles]
-    return ", then ".join([*names, *steps]) or "frozen features"
+    return ", then ".join([*names, *_steps(setup.parsed)]) or "frozen features"
+
+
+def recipe_words(recipe: Recipe, is_sentence: bool = False) -> str:
+    """Return the steps of a recipe in words, such as "whitening, then averaging with 10 neighbors".
+
+    Args:
+        recipe: The recipe.
+        is_sentence: Whether the words begin a sentence.
+    """
+    words = ", then ".join(_steps(recipe))
+    return f"{words[:1].upper()}{words[1:]}" if is_sentence else words
+
+
+def _steps(recipe: Recipe) -> list[str]:
+    titles = [step_title(step) for step in recipe.steps]
+    return [title if title.startswith("k-") else title[0].lower() + title[1:] for title in titles]
 
 
 def no_judge_words(title: str, other: str = "") -> str:

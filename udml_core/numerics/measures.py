@@ -55,6 +55,8 @@ class Measure:
         if value is None or math.isnan(value):
             return "–"
         number = f"{round(value, self.digits) + 0.0:,.{self.digits}f}".replace("-", "−")  # + 0.0: no −0.0
+        if self.is_percent and value < 100 <= round(value, self.digits):
+            return f"> {100 - 10.0**-self.digits:.{self.digits}f} %"  # less than all is never 100 %
         return f"{number} %" if self.is_percent else number
 
 
@@ -96,10 +98,10 @@ MEASURES = _by_key([
     Measure("recall", "Recall", "Share of the pairs of images of one class that share a cluster of k-means.", HIGHER,
             "%"),
     Measure("purity", "Purity", "Share of images that have the most frequent class of their cluster.", HIGHER, "%"),
-    Measure("trustworthiness", "Trustworthiness", "Neighbors in the embedding that are neighbors before training; "
-            "100 % if all are.", HIGHER, "%"),
-    Measure("continuity", "Continuity", "Neighbors before training that are neighbors in the embedding; 100 % if all "
-            "are.", HIGHER, "%"),
+    Measure("trustworthiness", "Trustworthiness", "How rarely an image that is far in the frozen features becomes a "
+            "neighbor in the embedding; 100 % if never.", HIGHER, "%"),
+    Measure("continuity", "Continuity", "How rarely a neighbor in the frozen features becomes far in the embedding; "
+            "100 % if never.", HIGHER, "%"),
     Measure("effective rank", "Effective rank", f"Of the test images; needs no labels. {_RANK}", HIGHER, "dimensions"),
     Measure("neighbors kept from frozen", "10 nearest neighbors kept from frozen features", "Share of an image's 10 "
             "nearest neighbors that are among its 10 nearest by the frozen features.", NEITHER, "%"),

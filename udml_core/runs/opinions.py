@@ -6,6 +6,7 @@ refinements with the kept embedding. Both follow a run in the background.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -86,6 +87,7 @@ def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
     Raises:
         UserError: The stored embeddings are damaged.
     """
+    from udml_core.numerics.changed_results import changed_results
     from udml_core.numerics.neighbors import nearest
     from udml_core.numerics.second_opinion import QUERIES, Judge, judge_rankings
 
@@ -101,7 +103,8 @@ def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
     after, before = (nearest(np.asarray(of.embeddings("final"))[test], depth, own=queries)[1] for of in (run, other))
     return Opinions(other.id, {"final": {name: judge_rankings(judge, queries, before, after)
                                          for name, judge in judges.items()}},
-                    _weights((run, other), list(judges)), depth)
+                    _weights((run, other), list(judges)), depth,
+                    {name: changed_results(judge, queries, before, after) for name, judge in judges.items()})
 
 
 def _weights(runs: Sequence[Run], names: Sequence[str]) -> dict[str, float]:
@@ -128,6 +131,27 @@ def stored_features(dataset: Dataset, backbone: str) -> Array | None:
 def judge_words(name: str) -> str:
     """Return the name of a judge in a sentence, such as SqueezeNet 1.1."""
     return JUDGE_WORDS.get(name) or encoder_title(name)
+
+
+def size_words(opinions: Opinions) -> str:
+    """State how many first results differ, and how many of 100 of these the judges find better; empty if unknown."""
+    from udml_core.numerics.changed_results import joint_changed
+
+    if not opinions.changed:
+        return ""
+    of = joint_changed(opinions.changed, opinions.weights)
+    if not of.share:
+        return "Both find the same first results."
+    changes = f"It changes {share_words(of.share)} of first results"
+    if of.high - of.low == 1:
+        return f"{changes}, too few to say how many are better."
+    low, high = math.floor(100 * of.low + 1e-9), math.ceil(100 * of.high - 1e-9)
+    return f"{changes}; of 100 changed, the judges find between {low} and {high} better."
+
+
+def share_words(share: float) -> str:
+    """Return a share in whole percent; with a decimal below 1 %."""
+    return f"{100 * share:.0f} %" if share >= 0.01 else f"{100 * share:.1f} %"
 
 
 def opinion_words(opinions: Opinions, compared: str = "final", reference: str = "the frozen features") -> str:

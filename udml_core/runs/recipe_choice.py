@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from udml_core.base.errors import UserError
 from udml_core.data.judge_names import WEAK
+from udml_core.exploration.race_words import recipe_words, said_words
 from udml_core.numerics.refinement.recipe import Recipe
 from udml_core.runs.analyses import AnalysisSpec, plan_analysis
 from udml_core.runs.analyses.kinds.opinion import JUDGES, RECIPES, Opinions, SecondOpinion
@@ -52,8 +53,17 @@ class RecipeChoice:
         if not self.recipe:
             return (f"**No refinement is better for this run**: of {len(self.opinions.opinions)} recipes, {judges} "
                     "prefer none to the embedding after training.")
-        return (f"Chosen by {judges}, without labels: of {len(self.opinions.opinions)} recipes, this has the largest "
-                "gain in whole groups without a worse first result.")
+        return (f"{self.recommendation} Chosen by {judges}, without labels: of {len(self.opinions.opinions)} recipes, "
+                "this has the largest gain in whole groups without a worse first result.")
+
+    @property
+    def recommendation(self) -> str:
+        """The recipe that the second opinion prefers, and its verdicts, in Markdown; empty without one."""
+        if self.opinions is None or not self.recipe:
+            return ""
+        name = next(name for name in self.opinions.opinions if plainly(name) == self.recipe)
+        said = said_words(*self.opinions.verdicts(name))
+        return f"**Recommended: {recipe_words(Recipe.parse(self.recipe))}** ({said})."
 
 
 def recipe_choice(run: Run) -> RecipeChoice:

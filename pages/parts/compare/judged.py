@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 
 import pandas as pd
 import streamlit as st
 
 from udml_core.numerics.judgments import Share
+from udml_core.runs.search.differing import Comparison
 from udml_core.runs.search.judging import EQUAL, Judging
 from udml_core.runs.search.judging_words import advice_words, interval_words, leading, leads, result_words
 from udml_core.runs.search.judgment_files import read_judgments, write_judgments, write_table
@@ -16,9 +18,12 @@ from ..draw.downloads import Download, share
 from ..draw.gallery import Tile, gallery
 from ..shell.run_status import escaped
 from ..shell.user_errors import keep_user_errors
+from .judge_pictures import rows_html
 
 SHOWN = 12
 """Number of queries of each group that are shown."""
+MOST_ROWS = 4
+"""Number of queries of each group that are shown with both rows."""
 SIDE = 64
 NEVER, HALF, ALWAYS = "0 %", "50 %: both are equally good", "100 %"
 
@@ -68,7 +73,7 @@ def show_judged(judging: Judging, names: tuple[str, str]) -> None:
         range_bar(own, is_blind=False)
     _show_queries(judging, names)
     st.caption(unbroken("The interval holds with 95 % certainty, whenever you stop, for all differing queries; for the "
-                        "other queries both embeddings find the same image."))
+                        "other queries both embeddings find the same."))
 
 
 def _show_people(judging: Judging, names: tuple[str, str]) -> None:
@@ -76,7 +81,7 @@ def _show_people(judging: Judging, names: tuple[str, str]) -> None:
     rows = [(judge, judging.share(judge)) for judge in judging.people()]
     st.dataframe(pd.DataFrame({
         "Judge": [judge for judge, _ in rows], "Judgments": [share.count for _, share in rows],
-        "Finds the better image more often": [names[int(leads(share))] for _, share in rows],
+        "Better more often": [names[int(leads(share))] for _, share in rows],
         "In % of the differing queries": [interval_words(share) for _, share in rows],
         "Decided": ["yes" if share.is_decided else "no" for _, share in rows]}),
         hide_index=True, width="content", alt="Result of each judge.")
@@ -85,22 +90,40 @@ def _show_people(judging: Judging, names: tuple[str, str]) -> None:
 
 
 def _show_queries(judging: Judging, names: tuple[str, str]) -> None:
-    """Show the person's judged queries by the better embedding, each with the nearest images in A and in B."""
+    """Show the person's judged queries by the better embedding, each with what A and B find."""
     comparison, count = judging.comparison, judging.count(judging.judge)
     values = judging.values(judging.judge)
-    groups = {f"{names[1]} better": 1.0, f"{names[0]} better": 0.0, "Equal": EQUAL}
-    for column, (title, wanted) in zip(st.columns(3), groups.items(), strict=True):
+    is_rows = comparison.results == "ten"
+    most = MOST_ROWS if is_rows else SHOWN
+    groups = {f"{names[0]} better": 0.0, f"{names[1]} better": 1.0, "Equal": EQUAL}
+    for place, (title, wanted) in zip([st.container() for _ in groups] if is_rows else st.columns(3), groups.items(),
+                                      strict=True):
         positions = [position for position in range(count) if values[position] == wanted]
-        tiles = [Tile(int(image), comparison.dataset.names[image], "query" if word == "query" else "", word)
-                 for position in positions[:SHOWN]
-                 for word, image in zip(("query", "A", "B"), (comparison.differing[position],
-                                                             *comparison.candidates[position]), strict=True)]
-        with column:
+        with place:
             st.markdown(f"**{escaped(title)}**: {len(positions)}")
-            if tiles:
-                gallery(comparison.dataset, tiles, title, f"judge-group-{wanted}", SIDE, columns=3)
-            if len(positions) > SHOWN:
-                st.caption(f"The first {SHOWN} are shown.")
+            if is_rows:
+                _show_rows(comparison, positions[:most])
+            elif positions:
+                _show_tiles(comparison, positions[:most], title, f"judge-group-{wanted}")
+            if len(positions) > most:
+                st.caption(f"The first {most} are shown.")
+
+
+def _show_tiles(comparison: Comparison, positions: Sequence[int], title: str, key: str) -> None:
+    """Show queries with the nearest images in A and in B, a row each."""
+    names = comparison.dataset.names
+    tiles = [Tile(int(image), names[image], "query" if word == "query" else "", word) for position in positions
+             for word, image in zip(("query", "A", "B"), (comparison.differing[position],
+                                                         *comparison.candidates[position]), strict=True)]
+    gallery(comparison.dataset, tiles, title, key, SIDE, columns=3)
+
+
+def _show_rows(comparison: Comparison, positions: Sequence[int]) -> None:
+    """Show queries with the images that only A and only B find among the first ten."""
+    for position in positions:
+        query = int(comparison.differing[position])
+        rows = list(zip("AB", comparison.options(position), strict=True))
+        st.html(rows_html(comparison.dataset, query, rows, "small"))
 
 
 def show_files(judging: Judging) -> None:

@@ -1,6 +1,7 @@
 """The part Judge of the view Compare: blind judgments of the queries for which two embeddings differ.
 
-Neither names, labels nor files are shown until the user reveals the names.
+The first results are judged, or the first ten as rows. Neither names, labels nor files are shown until the user
+reveals the names.
 """
 
 from __future__ import annotations
@@ -10,27 +11,30 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from udml_core.data.dataset import Dataset
 from udml_core.data.given.judgments import LONGEST_NAME, ME
 from udml_core.runs import Run
 from udml_core.runs.analyses import REFINED, find_analysis
 from udml_core.runs.search import Gallery
-from udml_core.runs.search.differing import Comparison, Side, compare
+from udml_core.runs.search.differing import Comparison, Results, Side, compare
 from udml_core.runs.search.judging import Choice, Judging, Question
-from udml_core.runs.search.judging_words import BLIND, advice_words, differing_words, result_words
+from udml_core.runs.search.judging_words import BLIND, QUESTIONS, advice_words, differing_words, result_words
 
-from ..draw.pictures import inline, sharp
+from ..shell.address import choose_segment
 from ..shell.pools import among
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import UNSEEN, escaped
 from ..shell.user_errors import fragment, show_user_errors
+from .judge_pictures import KEYS, LEGENDS, SAVED, show_pictures
 from .judged import range_bar, show_files, show_judged, unbroken
 from .sides import Contest, choose_contest
 
 MESSAGE, REVEALED = "judge-message", "judge-revealed"
-QUESTION = "Which image is more similar to the query?"
-WORDS: dict[Choice, str] = {"left": "the left image is better", "right": "the right image is better",
-                            "equal": "both are equally good"}
+RESULTS: dict[Results, str] = {"first": "First result", "ten": "First ten"}
+SUFFIX = {"first": "", "ten": "-ten"}
+EXPLAINED: dict[Results, str] = {
+    "first": "The two images are the nearest in A and in B, in random order.",
+    "ten": "The rows are the images that only A or only B finds among its first ten, in random order."}
+SAME: dict[Results, str] = {"first": "the same nearest image", "ten": "the same ten images"}
 
 
 @fragment
@@ -44,23 +48,25 @@ def show_judging(runs: Sequence[Run]) -> None:
         heading = st.container()
         with st.popover("Embeddings", icon=":material/tune:", help="Choose what is compared, and among which images."):
             contest = choose_contest(runs)
+        results = choose_segment("What is judged", "results", RESULTS, "first", key="judge-results",
+                                 label_visibility="collapsed")
         name = st.session_state.get("judge", st.query_params.get("judge", ME))
         with st.popover(f"Judge: {escaped(str(name)[:LONGEST_NAME])}", icon=":material/person:", key="judge-who"):
             judge = st.text_input("Your name", ME, LONGEST_NAME, key="judge", bind="query-params",
                                   help="Each person judges the same queries, with sides of their own.")
-    comparison = compare_contest(contest)
+    comparison = compare_contest(contest, results)
     judging = Judging(comparison, judge)
     question = judging.question()
     if not len(comparison.differing):
-        st.info("Both embeddings find the same nearest image for every query, so there is nothing to judge. Choose "
-                "another embedding.", icon=":material/lightbulb:")
+        st.info(f"Both embeddings find {SAME[results]} for every query, so there is nothing to judge. Choose another "
+                "embedding.", icon=":material/lightbulb:")
     elif st.session_state.get(REVEALED) == comparison.key:
         heading.markdown("#### The result")
         show_judged(judging, contest.titles)
         st.button("Hide names and judge more", icon=":material/visibility_off:", key="judge-hide", type="primary",
                   on_click=_reveal, args=("",), disabled=question is None)
     else:
-        heading.markdown(f"#### {QUESTION}" if question else "#### All queries are judged")
+        heading.markdown(f"#### {QUESTIONS[results]}" if question else "#### All queries are judged")
         if question:
             _show_question(judging, question)
         _show_progress(judging)
@@ -68,17 +74,18 @@ def show_judging(runs: Sequence[Run]) -> None:
     show_files(judging)
 
 
-def compare_contest(contest: Contest) -> Comparison:
+def compare_contest(contest: Contest, results: Results = "first") -> Comparison:
     """Find the queries that differ, once."""
     first, second = contest.sides
     return _comparison(first.retrieval.run, second.retrieval.run, first.frame, second.frame, contest.gallery,
-                       (_version(first), _version(second)), contest.sides)
+                       (_version(first), _version(second)), results, contest.sides)
 
 
 @st.cache_resource(max_entries=8, show_spinner="Searching with every image in both embeddings …", hash_funcs=RUN_HASH)
 def _comparison(first: Run, second: Run, first_frame: str, second_frame: str, gallery: Gallery,  # noqa: ARG001
-                versions: tuple[tuple[str, float], ...], _sides: tuple[Side, Side]) -> Comparison:  # noqa: ARG001
-    return compare(*_sides, gallery)
+                versions: tuple[tuple[str, float], ...], results: Results,  # noqa: ARG001
+                _sides: tuple[Side, Side]) -> Comparison:
+    return compare(*_sides, gallery, results)
 
 
 def _version(side: Side) -> tuple[str, float]:
@@ -92,40 +99,27 @@ def _explain(contest: Contest, comparison: Comparison) -> str:
     first, second = map(escaped, contest.names)
     retrieval = contest.sides[0].retrieval
     pool = among(comparison.images, retrieval.split, len(comparison.dataset))
-    return (f"**A** {first} · **B** {second}. {differing_words(comparison)}; neighbors are searched {pool}. The two "
-            "images are the nearest in A and in B, in random order. An equal answer counts as half for each.")
+    return (f"**A** {first} · **B** {second}. {differing_words(comparison)}; neighbors are searched {pool}. "
+            f"{EXPLAINED[comparison.results]} An equal answer counts as half for each.")
 
 
 def _show_question(judging: Judging, question: Question) -> None:
-    """Show the query between the candidates, and below them the buttons, which keys press."""
-    dataset = judging.comparison.dataset
-    pictures = (("Left", question.left), ("Query", question.query), ("Right", question.right))
-    with st.container(key="judge-pictures"):
-        for column, (word, image) in zip(st.columns(3), pictures, strict=True):
-            with column:
-                st.html(f'<div class="judge-name">{word}</div>')
-                with show_user_errors():
-                    st.image(_picture(dataset.fingerprint, image, dataset), width="stretch", alt=f"{word} image")
-    buttons: tuple[tuple[Choice, str, str], ...] = (
-        ("left", "Left", "Left"), ("equal", "Equal", "Down"), ("right", "Right", "Right"))
+    """Show the query with the candidates, and below them the buttons, which keys press."""
+    show_pictures(judging, question)
+    results = judging.comparison.results
     with st.container(key="judge-buttons"):
-        for column, (choice, label, key) in zip(st.columns(3), buttons, strict=True):
+        for column, (choice, label, key) in zip(st.columns(3), KEYS[results], strict=True):
             # A key of its own for each query: a second press must not answer a query that is not shown yet.
-            column.button(label, key=f"judge-{choice}-{question.position}", shortcut=key, width="stretch",
-                          type="secondary" if choice == "equal" else "primary", on_click=_answer,
+            column.button(label, key=f"judge-{choice}-{question.position}{SUFFIX[results]}", shortcut=key,
+                          width="stretch", type="secondary" if choice == "equal" else "primary", on_click=_answer,
                           args=(judging, question, choice))
-
-
-@st.cache_data(max_size="128MB", show_spinner=False)
-def _picture(fingerprint: str, index: int, _dataset: Dataset) -> str:  # noqa: ARG001
-    return inline(sharp(_dataset.images[index]))
 
 
 def _answer(judging: Judging, question: Question, choice: Choice) -> None:
     """Store an answer; a key that is pressed again before the next query is shown does nothing."""
     with show_user_errors():
         if judging.answer(question, choice):
-            st.session_state[MESSAGE] = f"Saved: {WORDS[choice]}."
+            st.session_state[MESSAGE] = f"Saved: {SAVED[judging.comparison.results][choice]}."
 
 
 def _undo(judging: Judging) -> None:
@@ -151,7 +145,7 @@ def _show_progress(judging: Judging) -> None:
                       type="primary" if share.is_decided else "secondary",
                       help="Shows the result, and which image came from which embedding. You can judge more queries "
                            "afterward: their sides are random, too.")
-            st.caption(message or "Keys: ← left, → right, ↓ equal, U undo. Every answer is saved at once.")
+            st.caption(message or LEGENDS[comparison.results])
         if share.is_decided:
             range_bar(share, is_blind=True)
         (st.success if share.is_decided else st.markdown)(unbroken(f"**{advice}**{result}"))

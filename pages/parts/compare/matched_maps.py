@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import streamlit as st
@@ -11,13 +11,17 @@ from udml_core.base.arrays import Array
 from udml_core.exploration.comparison import aligned_layouts
 from udml_core.exploration.map_values import bounds
 from udml_core.runs import Run
-from udml_core.runs.analyses import KINDS, MAPS, Analysis, finished_maps
+from udml_core.runs.analyses import KINDS, MAPS, Analysis, finished_maps, list_analyses
+from udml_core.runs.tasks import LIVE_STATES
+from udml_core.work import jobs
 
 from ..maps.coloring import default_color
 from ..maps.content import Layout
 from ..maps.frame import UNITS, MapFrame, link_to_map, load_map
 from ..maps.scatter import Ring, draw_map
 from ..shell.address import choice_from_address, write_address
+from ..shell.analyses import show_analysis_progress
+from ..shell.run_status import escaped
 from .colors import run_heading
 
 MOST_MAPS = 4
@@ -40,8 +44,9 @@ def show_maps(runs: Sequence[Run], names: Sequence[str]) -> None:
     """Show one map of each run after training, at most four, in matched orientation."""
     by_kind = maps_by_kind(runs)
     if not by_kind:
-        st.info("None of these runs has a map yet. Compute one on the page Explore.", icon=":material/lightbulb:")
-        link_to_map(runs[0], "Map")
+        if not show_coming_maps(runs, names, ()):
+            st.info("None of these runs has a map yet. Compute one on the page Explore.", icon=":material/lightbulb:")
+            link_to_map(runs[0], "Map")
         return
     kinds = sorted(by_kind, key=lambda kind: -len(by_kind[kind]))  # The kind that most runs have; UMAP first.
     wanted = choice_from_address("kind", kinds, kinds[0])
@@ -53,6 +58,7 @@ def show_maps(runs: Sequence[Run], names: Sequence[str]) -> None:
     if len(placed) < len(runs):
         st.caption(f"{len(placed)} of {len(runs)} runs are shown: at most {MOST_MAPS}, and only runs with a finished "
                    f"{KINDS[kind].title} map. Compute missing maps on the page Explore.")
+        show_coming_maps(runs, names, placed)
     shown = [(number, placed[run.id]) for number, run in enumerate(runs) if run.id in placed]
     for start in range(0, len(shown), SIDE_PANEL_WIDTH):
         for column, (number, matched) in zip(st.columns(SIDE_PANEL_WIDTH), shown[start:start + SIDE_PANEL_WIDTH],
@@ -61,6 +67,28 @@ def show_maps(runs: Sequence[Run], names: Sequence[str]) -> None:
                 run_heading(number, names[number])
                 show_matched_map(matched, names[number])
     st.caption(f"Each map is rotated, mirrored and scaled to match the first as well as possible. {UNITS}")
+
+
+def show_coming_maps(runs: Sequence[Run], names: Sequence[str], present: Collection[str]) -> bool:
+    """Show the progress of the maps that are being computed; return whether there are any.
+
+    Args:
+        runs: The compared runs.
+        names: Their names.
+        present: Ids of the runs whose map is shown.
+    """
+    coming = [(run, name) for run, name in zip(runs, names, strict=True) if run.id not in present and is_coming(run)]
+    for run, name in coming[:MOST_MAPS]:
+        st.markdown(f"The map of **{escaped(name)}** is being computed.")
+        show_analysis_progress(run)
+    return bool(coming)
+
+
+def is_coming(run: Run) -> bool:
+    """Return whether a map of a run is being computed, or follows in the background."""
+    maps = {kind.name for kind in MAPS}
+    return jobs.are_maps_coming(run) or any(analysis.status().state in LIVE_STATES for analysis in list_analyses(run)
+                                            if analysis.spec().kind in maps)
 
 
 @dataclass(frozen=True)

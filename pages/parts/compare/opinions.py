@@ -12,7 +12,7 @@ from udml_core.base.errors import UserError
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
-from udml_core.runs.opinions import OF_RUN, QUESTION_WORDS, judge_words, obstacle, run_against_run
+from udml_core.runs.opinions import OF_RUN, QUESTION_WORDS, judge_words, obstacle, run_against_run, size_words
 from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES
 
@@ -24,6 +24,7 @@ from ..shell.race_verdict import race_verdict
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped
 from .colors import swatch
+from .own_judgments import show_own_judgments
 
 UNCLEAR = "no clear difference"
 CLAUSES = {"better": ("is better than", "are better than"), "worse": ("is worse than", "are worse than"),
@@ -82,7 +83,9 @@ def pair_words(opinions: Opinions, name: str, other: str) -> str:
     said = [f"{question}: {UNCLEAR if verdict == 'cannot tell' else verdict}" for question, verdict in
             zip(QUESTION_WORDS, opinions.verdicts("final"), strict=True)]
     judges = _listed([judge_words(judge) for judge in opinions.judges])
-    return f"**{escaped(name)} against {escaped(other)}: {'. '.join(said)}.** Judged without labels by {judges}."
+    size = size_words(opinions)
+    return (f"**{escaped(name)} against {escaped(other)}: {'. '.join(said)}.** {size}{' ' * bool(size)}Judged without "
+            f"labels by {judges}.")
 
 
 def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequence[int]]) -> None:
@@ -93,18 +96,24 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
         positions: Positions of each name's runs among the compared runs, for their colors.
     """
     verdicts = {name: of for name, runs in named.items() if (of := joint_verdicts(runs)) is not None}
-    pair = _pair(named)
+    opinions = _pair(named)
+    pair = "" if opinions is None else pair_words(opinions, *named)
     if pair:
         st.markdown(f":material/balance: {pair}")
     elif len(named) == 2:
         _offer_pair([run for runs in named.values() for run in runs])
+    if is_pair(named):
+        show_own_judgments([runs[0] for runs in named.values()][::-1], list(named)[::-1],
+                           None if opinions is None else opinions.verdicts("final"))
     if verdicts:
         words = frozen_words(verdicts)
-        (st.caption if pair else st.markdown)(words if pair else f":material/balance: {words}")
-        st.html(opinions_html(named, positions))
-        st.caption("Difference of each judge to the frozen features, in mean cosine between a query and the images "
-                   "found, with its 95 % interval. First result: the nearest image; whole group: as many as a typical "
-                   "group has. A verdict needs judges with three quarters of all weight. No labels are used.")
+        with st.expander("What each judge measured") if pair else st.container():
+            st.markdown(words if pair else f":material/balance: {words}")
+            st.html(opinions_html(named, positions))
+            st.caption("Difference of each judge to the frozen features, in mean cosine between a query and the images "
+                       "found, with its 95 % interval. First result: the nearest image; whole group: as many as a "
+                       "typical group has. A verdict needs judges with three quarters of all weight. No labels are "
+                       "used.")
     missing = {name: race_verdict(runs[0], "") for name, runs in named.items() if name not in verdicts}
     for name, words in missing.items():
         if words:
@@ -131,15 +140,19 @@ def _offer_pair(runs: Sequence[Run]) -> None:
                              "Encoders that took no part in either run compare their results, in the background.")
 
 
-def _pair(named: Mapping[str, Sequence[Run]]) -> str:
-    """Return the words of the comparison of two runs; empty if there are others or it is not possible."""
-    if len(named) != 2 or any(len(runs) != 1 for runs in named.values()):
-        return ""
-    (name, (run, *_)), (other, (rival, *_)) = named.items()
-    opinions = None
+def _pair(named: Mapping[str, Sequence[Run]]) -> Opinions | None:
+    """Return the judges' opinion on the first of two runs; None if there are others or it is not possible."""
+    if not is_pair(named):
+        return None
+    (run, *_), (rival, *_) = named.values()
     with suppress(UserError):  # the data set or an embedding is missing
-        opinions = _against(run, rival)
-    return "" if opinions is None else pair_words(opinions, name, other)
+        return _against(run, rival)
+    return None
+
+
+def is_pair(named: Mapping[str, Sequence[Run]]) -> bool:
+    """Return whether two runs are compared, none of them with other seeds."""
+    return len(named) == 2 and all(len(runs) == 1 for runs in named.values())
 
 
 @st.cache_resource(max_entries=32, show_spinner="Comparing the two runs …", hash_funcs=RUN_HASH)

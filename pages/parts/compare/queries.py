@@ -24,7 +24,7 @@ from ..shell.cached import load_retrieval, progress_bar
 from ..shell.pools import among
 from ..shell.run_status import escaped
 from .colors import run_heading, swatch
-from .matched_maps import MOST_MAPS, maps_by_kind, matched_maps, show_matched_map
+from .matched_maps import MOST_MAPS, maps_by_kind, matched_maps, show_coming_maps, show_matched_map
 
 SAME_QUERY = "Same query"
 SHOWN_HITS = 10
@@ -91,7 +91,9 @@ def show_same_query(runs: Sequence[Run], names: Sequence[str]) -> None:
     if maps:
         st.caption("Lines join the query with its nearest images. Each map is turned to match the first; distances on "
                    "a map carry no unit.")
-    elif len(runs) > MOST_MAPS:
+    if len(runs) <= MOST_MAPS:
+        show_coming_maps(runs, names, maps)
+    else:
         st.caption(f"The part Maps shows the maps of up to {MOST_MAPS} runs.")
     _make_query(clicked_tile(clicks))
     if dataset.labels is not None and len(runs) == len(FIRST_TWO):

@@ -21,12 +21,14 @@ from udml_core.runs.verdict import MAIN_MEASURE, best_runs, standing
 
 from ..draw.palette import percent, points
 from ..shell.cached import load_retrieval, progress_bar
+from ..shell.pools import images_of
 from ..shell.run_groups import group_column, group_of
 from ..shell.run_status import METHOD_TITLES, SUPERVISION, escaped, group_titles, run_titles
 from ..shell.setting_words import setting_title, value_text
 from .choosing import share_images
 from .colors import swatch
-from .opinions import joint_verdicts, marks_of, show_opinions
+from .opinions import is_pair, joint_verdicts, marks_of, show_opinions
+from .own_judgments import show_own_judgments
 from .verdict import Interval, unequal_words, verdict_words
 
 PAGE_WIDTH, TITLE_WIDTH, MOST_WIDTH = 1014, 230, 260
@@ -208,10 +210,12 @@ def _show_labeled(runs: Sequence[Run], named: Mapping[str, Sequence[Run]], equal
             st.markdown(f":material/emoji_events: {words}")
             if cautions := " ".join(filter(None, [_unequal(runs), certainty])):
                 st.caption(cautions, help=RESAMPLED)
+    if is_pair(named) and share_images(runs):
+        show_own_judgments([members[0] for members in named.values()], list(named), None)
     st.html(table_html(table, positions))
     seeds = " Runs that differ only in the seed share a row: mean ± standard deviation." if any(table["Seeds"] > 1) \
         else ""
-    st.caption(f"Measured on the test half; differences are in percentage points.{seeds}", help=(
+    st.caption(f"Measured on the {images_of(runs[0], 'test')}; differences are in percentage points.{seeds}", help=(
         "MAP@R judges the whole ranking, R@1 only the nearest image. Change: after minus before training. Against "
         "frozen: after training minus the backbone's features, which are not trained. Against PCA: minus centered PCA "
         "of these features with the run's dimension. Against best: minus the best "

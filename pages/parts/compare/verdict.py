@@ -53,8 +53,8 @@ def verdict_words(measured: Mapping[str, Sequence[Standing]],
 def _against_frozen(standings: Sequence[Standing], nearest: Sequence[Standing]) -> str:
     """Compare a run's means with the frozen features: MAP@R, and R@1 where it is on the other side."""
     gap, of_nearest = _over_frozen(standings), _over_frozen(nearest)
-    if gap is None:
-        return ""
+    if gap is None or all(standing.gain == standing.over_frozen == 0 for standing in standings):
+        return ""  # unknown, or the run is the frozen features themselves
     contrast = ""
     if of_nearest is not None and gap * of_nearest < 0:
         side = "below" if of_nearest < 0 else "above"

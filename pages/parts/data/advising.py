@@ -51,8 +51,8 @@ MEANINGS: dict[Serves, str] = {
 USED = "advice-used"
 """Session key of a search that is made usable: runs of start and search, refinement, and the page that opens it."""
 SHOWN = f"{VISIT}advice-shown"
-JUDGING = ("You see a query and the nearest image of each search where they differ, without the names of the searches. "
-           "This judges first results, not whole groups.")
+JUDGING = ("You see a query and where the two searches differ, without their names: the first result, or the first ten "
+           "results if the race served whole groups.")
 """Session key that says that the choices were shown, so that they are the user's from now on."""
 
 
@@ -208,8 +208,7 @@ def _show_actions(race: Race, is_done: bool, again: Callable[[], None]) -> None:
         if race.best is not None:
             _use_button("Use this", ":material/image_search:", race, race.best, "retrieval",
                         "Search with it. A refinement of all images is computed first, in seconds.")
-            _use_button("Confirm by judgments" if race.serves == "first" else "Judge the first results",
-                        ":material/thumbs_up_down:", race, race.best, "compare", JUDGING)
+            _use_button("Confirm by judgments", ":material/thumbs_up_down:", race, race.best, "compare", JUDGING)
         elif is_done and race.is_judged:
             view_link("retrieval", label="Search with the frozen features", icon=":material/image_search:",
                       query_params={"run": race.run})
@@ -235,7 +234,7 @@ def _use_button(label: str, icon: str, race: Race, outcome: Outcome, page: str, 
                  type="primary" if primary else "secondary"):
         with show_user_errors():
             run, refinement = use_outcome(outcome, runs_folder())
-            st.session_state[USED] = race.run, run.id, refinement and refinement.id, page
+            st.session_state[USED] = race.run, run.id, refinement and refinement.id, page, race.serves
             st.rerun()
 
 
@@ -243,7 +242,7 @@ def _open_used() -> bool:
     """Open the page of a search that was chosen, as soon as its refinement is there; return whether one is awaited."""
     if USED not in st.session_state:
         return False
-    start, run_id, refinement_id, page = st.session_state[USED]
+    start, run_id, refinement_id, page, serves = st.session_state[USED]
     with show_user_errors():
         run = find_run(run_id, runs_folder())
         refinement = None if refinement_id is None else find_analysis(run, refinement_id)
@@ -255,7 +254,7 @@ def _open_used() -> bool:
             st.error(f"The refinement is {refinement.status().state}. {refinement.status().message}",
                      icon=":material/error:")
             return False
-        open_view(page, query_params=judge_link(start, run_id, refinement_id) if page == "compare"
+        open_view(page, query_params=judge_link(start, run_id, refinement_id, serves) if page == "compare"
                        else search_link(run_id, refinement_id))
     st.session_state.pop(USED, None)  # the run was removed
     return False
@@ -276,16 +275,17 @@ def search_link(run_id: str, refinement_id: str | None) -> dict[str, str]:
     return {"run": run_id} | ({"refined": refinement_id} if refinement_id else {})
 
 
-def judge_link(start: str, run_id: str, refinement_id: str | None) -> dict[str, str]:
+def judge_link(start: str, run_id: str, refinement_id: str | None, serves: Serves = "first") -> dict[str, str]:
     """Return the address parameters of the part Judge of the view Compare: frozen features against a search.
 
     Args:
         start: Id of the run of the frozen features.
         run_id: Id of the run of the search.
         refinement_id: Id of its refinement; None for the run's own embedding.
+        serves: What the search serves, which is judged: first results, or the first ten for whole groups.
     """
     return {"part": "Judge", "runs": ".".join(dict.fromkeys((start, run_id))), "a": f"{start}:frozen",
-            "b": f"{run_id}:{refinement_id or 'final'}"}
+            "b": f"{run_id}:{refinement_id or 'final'}"} | ({"results": "ten"} if serves == "groups" else {})
 
 
 def _say(line: str) -> None:

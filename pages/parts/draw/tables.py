@@ -15,6 +15,9 @@ EVALUATION_ROWS = ("recall@1", "recall@2", "recall@4", "recall@8", "recall@10", 
                    "map@r", "knn@200", "linear probe", "nmi", "f", "purity", "trustworthiness", "continuity",
                    "effective rank", "neighbors kept from frozen", "dimension", "images")
 
+RELATIVE, REFERENCE = ("trustworthiness", "continuity"), "reference"
+"""Measures that compare an embedding with the frozen features, and what stands in the column of these."""
+
 
 def table_behind(label: str, frame: pd.DataFrame) -> None:
     """Show the numbers of a chart in a closed expander."""
@@ -39,22 +42,31 @@ def number_formats(frame: pd.DataFrame) -> dict[str, str]:
     return formats
 
 
-def evaluation_table(evaluations: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> pd.DataFrame:
+def evaluation_table(evaluations: Mapping[str, Mapping[str, Mapping[str, float | None]]],
+                     titles: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Build the table of evaluations.
+
+    Measures that compare an embedding with the frozen features say of these that they are the reference.
 
     Args:
         evaluations: Measures by run and by embedding: initial, frozen, centered pca, final and, for PSLR, latent.
+        titles: Titles of embeddings in place of the usual ones.
 
     Returns:
         A row for each measure and a column for each embedding of each run, as text.
     """
-    columns = {}
+    columns: dict[str, Mapping[str, float | None]] = {}
+    references: set[str] = set()
     for run, evaluation in evaluations.items():
         for embedding, measures in evaluation.items():
-            title = words_of(embedding).title
-            columns[title if len(evaluations) == 1 else f"{run}: {title}"] = measures
+            title = (titles or {}).get(embedding) or words_of(embedding).title
+            heading = title if len(evaluations) == 1 else f"{run}: {title}"
+            columns[heading] = measures
+            if embedding == "frozen":
+                references.add(heading)
     present = [name for name in EVALUATION_ROWS
                if any(measures.get(name) is not None for measures in columns.values())]
     words = pd.Index([MEASURES[name].name for name in present], name="Measure")
-    return pd.DataFrame({title: [MEASURES[name].text(measures.get(name)) for name in present]
+    return pd.DataFrame({title: [REFERENCE if title in references and name in RELATIVE and name in measures else
+                                 MEASURES[name].text(measures.get(name)) for name in present]
                          for title, measures in columns.items()}, index=words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from udml_core.data.dataset import Dataset
 from .pictures import picture
 
 SIDE = 340
+LEAST_LETTERS = 3
+"""A word of a class's name with fewer letters may be in a file name by chance."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,15 @@ def two_images(dataset: Dataset, pair: tuple[int, int], with_classes: bool) -> N
 
 
 def unclassed_name(dataset: Dataset, index: int) -> str:
-    """Return the name of an image; its number where there are classes, which the name may tell."""
-    return dataset.names[index] if dataset.labels is None else f"image {index}"
+    """Return the file name of an image; its number if the file name tells its class."""
+    if dataset.labels is None:
+        return dataset.names[index]
+    file = dataset.names[index].replace("\\", "/").rpartition("/")[2]
+    of_class = dataset.class_names[int(dataset.labels[index])].lower()
+    words = [word for word in re.findall(r"[^\W\d_]+", of_class) if len(word) >= LEAST_LETTERS]
+    parts = re.split(r"[\W_]+", file.lower())
+    tells = any(word in file.lower() for word in words) or of_class in parts
+    return f"image {index}" if tells else file
 
 
 def answer_buttons(prefix: str, answering: Answering | None, undo: Callable[[], None]) -> None:

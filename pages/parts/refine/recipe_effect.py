@@ -10,6 +10,7 @@ from udml_core.numerics.measures import MAIN_MEASURES, MEASURES, Measure
 from udml_core.numerics.refinement import STEPS
 
 from ..draw.palette import change_style, signed
+from ..shell.pools import images_of
 from .live import Live
 from .verdict import GRAPH_MEASURES, explain_verdict, opinions_on, show_verdict_metrics
 
@@ -25,7 +26,8 @@ def show_measures(live: Live, refined: RefinedGallery) -> None:
     opinions, scope = opinions_on(live, refined) if refined.recipe.steps else (None, "")
     measures = refining.measure(refined, live.labels)
     shown = [of for of in SHOWN if of.key in measures and (live.labels is not None or of.key not in GRAPH_MEASURES)]
-    with st.container(horizontal=True, gap="small", key="refine-measures"):
+    with st.container(horizontal=True, gap="small",
+                      key="refine-measures" if live.labels is not None else "refine-verdicts"):
         if live.labels is None:
             show_verdict_metrics(refined, opinions)
         for of in shown:
@@ -59,17 +61,19 @@ def warn_of_fall(live: Live, refined: RefinedGallery) -> None:
 def show_protocol(live: Live, refined: RefinedGallery) -> None:
     """Show which images each step uses, and where the live figures are approximate."""
     words = {"nothing": "no other image", "training half": "the training half",
-             "gallery": "all unlabeled test images, the queries among them"}
+             "gallery": f"the searched {images_of(live.run, 'test')} without their labels, the queries among them"}
     seen = refining.seen_images(refined.recipe, live.has_training)
-    protocol = "transductive" if any(images == "gallery" for _, images in seen) else "inductive"
+    sees = any(images == "gallery" for _, images in seen)
+    first = ("The searched images themselves take part, so new images do not have the recipe until it is applied again"
+             if sees else "No searched image takes part, so new images have the recipe at once")
     steps = "; ".join(f"{STEPS[name].title.lower()}: {words[images]}" for name, images in seen)
     if refining.voting_step(refined) == "average":
         st.caption("**Queries from outside the gallery** are not averaged, so plain cosines rank them less well. The "
                    "page Search adds query expansion with the same neighbors; in Python, switch on **Query "
                    "expansion** before you copy the recipe.")
     if steps:
-        st.caption(f"**Protocol: {protocol}.** What each step uses: {steps}. No step uses labels; only the "
-                   "measures do.")
+        measured = " No step uses labels; only the measures do." if live.labels is not None else ""
+        st.caption(f"**{first}.** What each step uses: {steps}.{measured}")
     if not live.run.is_normalized("final"):
         st.caption("Before refinement: nearest by Euclidean distance, as on the page Search. After refinement: "
                    "nearest by cosine, because every recipe begins with embeddings of unit length.")
@@ -78,8 +82,8 @@ def show_protocol(live: Live, refined: RefinedGallery) -> None:
     width = live.gallery.before.embedding.shape[1]
     kept = (f", {stage.rows.shape[1]} components of {width} ({100 * live.gallery.kept:.1f} % of the squared length)"
             if stage.rows.shape[1] < width else "")
-    st.caption(f"Live figures: {len(queries):,} evenly spaced queries against {of} test images{kept}; neighbors are "
-               f"searched among each image's {stage.candidates.shape[1]} nearest. Apply to all images for exact "
-               "figures.")
+    st.caption(f"Live figures: {len(queries):,} evenly spaced queries against {of} {images_of(live.run, 'test')}{kept};"
+               f" neighbors are searched among each image's {stage.candidates.shape[1]} nearest. Apply to all images "
+               "for exact figures.")
     st.caption(" ".join(f"**{of.name}**: {of.help}" for of in SHOWN
                         if live.labels is not None or of not in MAIN_MEASURES))

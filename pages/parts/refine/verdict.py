@@ -29,11 +29,13 @@ from udml_core.runs.recipe_choice import (
     why_not_judged,
 )
 from udml_core.runs.tasks import LIVE_STATES
+from udml_core.work import jobs
 
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
 from ..shell.race_verdict import race_verdict
 from ..shell.run_hash import RUN_HASH
+from ..shell.user_errors import show_user_errors
 from ..shell.warming import SCRIPT_THREAD
 from .cards import forget_widgets, write_recipe
 from .live import Live
@@ -63,9 +65,8 @@ def show_choice(run: Run, recipe: Recipe) -> None:
         elif str(recipe) == choice.recipe:
             st.caption(choice.words, width="stretch")
         else:
-            st.caption(f"The second opinion prefers `{choice.recipe}`." if choice.recipe else choice.words,
-                       width="stretch")
-            st.button("Use the preferred recipe" if choice.recipe else "Remove all steps", key="refine-preferred",
+            st.caption(choice.recommendation or choice.words, width="stretch")
+            st.button("Use the recommended recipe" if choice.recipe else "Remove all steps", key="refine-preferred",
                       icon=":material/thumb_up:", type="tertiary", on_click=_use, args=(choice.recipe,))
 
 
@@ -86,8 +87,15 @@ def _is_live(run: Run, spec: AnalysisSpec) -> bool:
 
 
 def _offer_opinion(run: Run, spec: AnalysisSpec, key: str) -> None:
-    """Show the button that computes a second opinion, unless there is one in whatever state."""
-    if not analysis_at(run, spec).folder.exists():
+    """Show the button that computes a second opinion, or tries it again if it ended early."""
+    analysis = analysis_at(run, spec)
+    if analysis.folder.exists() and analysis.status().state not in (*LIVE_STATES, "done"):
+        if st.button("Retry the second opinion", icon=":material/replay:", key=f"{key}-again",
+                     help=analysis.status().message or None):
+            with show_user_errors():
+                jobs.resume(analysis)
+                st.rerun()
+    elif not analysis.folder.exists():
         request_analysis(run, spec, "Compute the second opinion", key,
                          "Encoders that took no part in this run compare the results before and after refinement. "
                          "Their features are stored, so later every recipe is judged at once.")
@@ -98,7 +106,7 @@ def opinions_on(live: Live, refined: RefinedGallery) -> tuple[Opinions | None, s
     name = str(refined.recipe)
     stored = stored_opinion_on(live.run, name)
     if stored is not None:
-        return stored, f" on all test images and the first {stored.group} results of a query"
+        return stored, f" on all searched images and the first {stored.group} results of a query"
     judges = load_judges(live)
     opinion = refining.judge_recipe(judges, refined) if judges else None
     if opinion is None:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import streamlit as st
 
+from udml_core.exploration.race_words import recipe_words
+from udml_core.numerics.refinement import Recipe
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import list_runs, runs_folder
 from udml_core.runs.search import FROZEN, Frame, Retrieval, epoch_of, finished_refinements, frame_words
@@ -54,12 +56,25 @@ class Column:
 def choose_embeddings(retrieval: Retrieval) -> list[Column]:
     """Choose up to four embeddings to search side by side."""
     titles = _titles(retrieval)
-    key = f"compare-{retrieval.run.id}"
+    key = _key(retrieval)
     chosen = st.multiselect(
         "Embeddings side by side", list(titles), _chosen_in_address(retrieval, titles), key=key, max_selections=MOST,
         format_func=titles.__getitem__, placeholder="Choose embeddings to compare", label_visibility="collapsed",
         on_change=lambda: _write_chosen(retrieval, st.session_state[key]))
     return [_column(retrieval, name, titles[name]) for name in chosen]
+
+
+def _key(retrieval: Retrieval) -> str:
+    """Return the key of the widget that chooses embeddings."""
+    return f"compare-{retrieval.run.id}"
+
+
+def hide_embedding(retrieval: Retrieval, name: str) -> None:
+    """Leave out an embedding that is shown; called before the page runs again."""
+    key = _key(retrieval)
+    names = [other for other in st.session_state.get(key, []) if other != name] or default_names(retrieval)
+    st.session_state[key] = names
+    _write_chosen(retrieval, names)
 
 
 def default_names(retrieval: Retrieval) -> list[str]:
@@ -91,13 +106,19 @@ def _write_chosen(retrieval: Retrieval, names: list[str]) -> None:
 def own_titles(retrieval: Retrieval) -> dict[str, str]:
     """Return the titles of the run's embeddings of all images, and of its refinements, by name."""
     recipes = {analysis.id: analysis.spec().recipe for analysis in finished_refinements(retrieval.run)}
-    refined = {name: words_of("refined").title + ("" if len(recipes) == 1 else f": {recipe}")
-               for name, recipe in recipes.items()}
+    words = [recipe_words(Recipe.parse(str(recipe))) for recipe in recipes.values()]
+    refined = {name: f"{words_of('refined').title}: {own}{_number(own, words[:at])}"
+               for at, (name, own) in enumerate(zip(recipes, words, strict=True))}
     main = {name: frame_words(name, retrieval.run).capitalize() for name in retrieval.frames.names()
             if name in MAIN and (name != "initial" or retrieval.is_changed)}
     if retrieval.spec.method == FROZEN:
         main = {"final": main["final"]}
     return main | refined
+
+
+def _number(words: str, before: list[str]) -> str:
+    """Return a number in parentheses if recipes before have the same words, because only a finer value differs."""
+    return f" ({before.count(words) + 1})" if words in before else ""
 
 
 def _titles(retrieval: Retrieval) -> dict[str, str]:

@@ -15,7 +15,10 @@ from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.judged_pairs import (
     LEAST,
+    LONGEST_MEANING,
     MOST,
+    choose_meaning,
+    chosen_meaning,
     judged_pairs,
     want_precision,
     wanted_precision,
@@ -40,8 +43,9 @@ from ..shell.run_status import UNSEEN, escaped
 from ..shell.user_errors import show_user_errors
 from .embeddings import own_titles
 
-MESSAGE, PRECISION = "same-message", "same-precision"
-"""Session keys of the message about the last action, and of the widget that chooses the precision."""
+MESSAGE, PRECISION, MEANING = "same-message", "same-precision", "same-meaning"
+"""Session keys of the message about the last action, and of the widgets for the precision and for what is the same."""
+BAND = "rgba(0,114,178,0.2)"
 WORDS = {True: "the same", False: "different", None: "skipped"}
 
 
@@ -60,6 +64,7 @@ def show_same(retrieval: Retrieval) -> None:
     left, right = st.columns([7, 5], gap="large")
     with left:
         _show_question(judged)
+        _choose_meaning(retrieval.dataset)
     with right:
         _show_estimate(judged)
     pairs = judged_pairs(retrieval.dataset).read()
@@ -81,6 +86,25 @@ def _choose_precision(dataset: Dataset) -> float:
                                           "99 %: a higher precision takes more judgments and misses more pairs.") / 100
 
 
+def _meaning_key(dataset: Dataset) -> str:
+    """Return the key of the widget that describes what counts as the same; at first it holds what the log keeps."""
+    key = f"{MEANING}-{dataset.fingerprint[:8]}"
+    st.session_state.setdefault(key, chosen_meaning(dataset))
+    return key
+
+
+def _choose_meaning(dataset: Dataset) -> None:
+    """Describe what counts as the same; every question then names it."""
+    key = _meaning_key(dataset)
+
+    def keep() -> None:
+        with show_user_errors():
+            choose_meaning(dataset, st.session_state[key])
+
+    st.text_input("What counts as the same? Your words stay in view: keep to them for all pairs.", key=key,
+                  max_chars=LONGEST_MEANING, on_change=keep, placeholder="one object, one product, one species")
+
+
 def _show_question(judged: SamePairs) -> None:
     """Show the pair and the buttons, or that none is left; the last answer can always be undone."""
     dataset, pair = judged.dataset, judged.next()
@@ -88,15 +112,15 @@ def _show_question(judged: SamePairs) -> None:
     if pair is None:
         st.success("All drawn pairs are judged.", icon=":material/done_all:")
     else:
-        st.markdown("**Do these two images show the same thing?** Press **S** for same, **D** for different, **K** to "
-                    "skip, **U** to undo.")
+        meaning = " ".join(st.session_state[_meaning_key(dataset)].split())
+        same = f"the same: {escaped(meaning)}" if meaning else "the same thing"
+        st.markdown(f"**Do these two images show {same}?** Press **S** for same, **D** for different, **K** to skip, "
+                    "**U** to undo.")
         two_images(dataset, pair, with_classes=False)
         answering = Answering(lambda same: _answer(dataset, pair, same), lambda: _answer(dataset, pair, None), "K")
     answer_buttons("same", answering, lambda: _undo(dataset))
     message = st.session_state.get(MESSAGE, "")
-    st.caption(escaped(message) or "You decide what counts as the same: one object, one product, one species. Keep to "
-                                   "it for all pairs. Answers are saved immediately; classes and similarities are "
-                                   "hidden.")
+    st.caption(escaped(message) or "Answers are saved immediately; classes and similarities are hidden.")
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(message)}</div>')
 
 
@@ -130,45 +154,49 @@ def _show_estimate(judged: SamePairs) -> None:
         st.success(judged.sentence, icon=":material/straighten:")
     else:
         st.info(judged.sentence, icon=":material/hourglass_empty:")
-    if judged.estimate.judged:
+    if judged.judged:
         _show_chart(judged)
     skipped = int((judged.answers == SKIPPED).sum())
-    others = sum(answer.same is not None for answer in judged.given.values()) - judged.estimate.judged
+    others = sum(answer.same is not None for answer in judged.given.values()) - judged.judged
     notes = [f"{judged.population}, are estimated from a random sample that covers every similarity; intervals hold "
              "with 95 %, whenever you stop."]
     notes += [f"{counted(skipped, 'pair')} skipped."] if skipped else []
-    notes += [f"{counted(others, 'pair')} judged for other embeddings."] if others > 0 else []
+    notes += [f"{counted(others, 'pair')} judged for other embeddings are not drawn here."] if others > 0 else []
     st.caption(" ".join(notes))
 
 
 def _show_chart(judged: SamePairs) -> None:
-    """Draw the probability of "the same" over the similarity, the judged pairs, and the threshold."""
-    plan = judged.plan
+    """Draw the share of "the same" above each similarity with its interval, the judged pairs, and the threshold."""
+    plan, known, threshold = judged.plan, judged.estimate, judged.threshold
 
     def shown(distances: Floats) -> Floats:
         return distances if judged.measure == DISTANCE else similarity_at(distances)
 
-    known = judged.answers > SKIPPED
-    begin = plan.distances[plan.parts == 0].min()
-    middles = (np.concatenate([[begin], plan.edges[:-1]]) + plan.edges) / 2
     figure = go.Figure()
-    if judged.estimate.judged >= ENOUGH:
-        figure.add_scatter(x=shown(middles), y=100 * judged.estimate.chance, mode="lines", name="estimate",
-                           line={"color": COLORS[0], "shape": "linear"}, showlegend=False)
+    share, low, high = 100 * known.precision
+    if known.judged >= ENOUGH:
+        edges = shown(known.edges)
+        line = {"color": COLORS[0], "shape": "linear"}
+        figure.add_scatter(x=edges, y=low, mode="lines", line=line | {"width": 0}, showlegend=False, hoverinfo="skip")
+        figure.add_scatter(x=edges, y=high, mode="lines", line=line | {"width": 0}, fill="tonexty",
+                           fillcolor=BAND, name="95 % interval", hoverinfo="skip")
+        figure.add_scatter(x=edges, y=share, mode="lines", name="estimate", line=line)
+        figure.add_hline(y=100 * judged.target, line=CURSOR | {"dash": "dot"})
+    counted_pairs = judged.answers > SKIPPED
     for name, same, color, symbol in (("judged the same", True, HIT, "circle"),
                                       ("judged different", False, MISS, "x")):
-        chosen = known & ((judged.answers == SAME) == same)
+        chosen = counted_pairs & ((judged.answers == SAME) == same)
         figure.add_scatter(x=shown(plan.distances[chosen]), y=np.full(int(chosen.sum()), 100.0 * same), mode="markers",
                            name=name, marker={"color": color, "symbol": symbol, "size": 8, "opacity": 0.6})
-    threshold = judged.threshold
     if threshold is not None:
         figure.add_vline(x=float(shown(np.array(threshold.distance))), line=CURSOR | {"dash": "dash"},
                          annotation_text="threshold", annotation_position="top left")
-    measure = judged.measure
-    titled(figure, 'Probability of "the same"', 300, legend={"orientation": "h", "y": -0.3})
-    figure.update_xaxes(title=measure)
-    figure.update_yaxes(title="probability, %", range=[-8, 124], tickvals=[0, 50, 100])  # room for the annotation
-    nearest, *_, farthest = (100 * judged.estimate.chance).round()
-    curve = f"from {nearest:.0f} % for the nearest pairs to {farthest:.0f} % for the farthest" if (
-        judged.estimate.judged >= ENOUGH) else f"a curve follows after {ENOUGH} answers"
-    draw(figure, "same-chance", f'Probability of "the same" over {measure}: {curve}. {judged.sentence}')
+    there = "within" if judged.measure == DISTANCE else "above"
+    titled(figure, f'Share of "the same" among the results {there} a {judged.measure}', 300,
+           legend={"orientation": "h", "y": -0.3})
+    figure.update_xaxes(title=judged.measure)
+    figure.update_yaxes(title="share, %", range=[-8, 124], tickvals=[0, 50, 100])  # room for the annotation
+    curve = (f"from {share[0]:.0f} % ({low[0]:.0f} to {high[0]:.0f} %) of the nearest pairs to {share[-1]:.0f} % "
+             f"({low[-1]:.0f} to {high[-1]:.0f} %) of all") if known.judged >= ENOUGH else (
+        f"a curve with its interval follows after {ENOUGH} answers")
+    draw(figure, "same-chance", f'Share of "the same" over {judged.measure}: {curve}. {judged.sentence}')

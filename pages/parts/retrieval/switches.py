@@ -5,17 +5,22 @@ The address parameter `recipe` holds the steps that are on, as on the view Refin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from udml_core.base.errors import UserError
+from udml_core.exploration.race_words import recipe_words
 from udml_core.numerics.refinement import STEPS, Recipe, make_step
+from udml_core.runs.analyses import REFINED as REFINED_NAME
+from udml_core.runs.analyses import find_analysis
 from udml_core.runs.search import RECIPE, Retrieval
 
 from ..draw.palette import REFINED
 from ..refine.cards import PARAMETER, with_step
 from ..shell.address import write_address
 from ..shell.views import view_link
-from .embeddings import Column
+from .embeddings import Column, hide_embedding
 
 OFFERED = {"whiten": "Whitening", "average": "Averaging", "rerank": "Re-ranking", "diffuse": "Diffusion"}
 """The steps that have a switch; the view Refine has all steps with their values."""
@@ -34,41 +39,65 @@ def recipe_at_once() -> Recipe:
         return Recipe()
 
 
-def show_switches(retrieval: Retrieval, query: int | None) -> Column | None:
+def shown_refinement(retrieval: Retrieval, columns: Sequence[Column]) -> tuple[str, Recipe]:
+    """Return the first stored refinement of the embedding after training that is shown: its name and its recipe.
+
+    Returns:
+        Empty values if none is shown.
+    """
+    for column in columns:
+        if column.retrieval.run == retrieval.run and column.frame.name.startswith(REFINED_NAME):
+            spec = find_analysis(retrieval.run, column.frame.name).spec()
+            if spec.frames == ("final",):
+                return column.name, Recipe.parse(str(spec.recipe))
+    return "", Recipe()
+
+
+def show_switches(retrieval: Retrieval, query: int | None, columns: Sequence[Column]) -> Column | None:
     """Show a switch for each step, and the way to the page that explains and tunes them.
+
+    While a stored refinement is shown, the switches show the steps of its recipe. A switch then replaces it by the
+    changed recipe.
 
     Args:
         retrieval: The search of a run.
         query: Index of the query, which the view Refine shows too; None for a query from outside.
+        columns: The embeddings that are shown.
 
     Returns:
         The embedding after training with the steps that are on; None if no step is on.
     """
-    recipe = recipe_at_once()
+    at_once = recipe_at_once()
+    stored, of_stored = ("", Recipe()) if at_once.steps else shown_refinement(retrieval, columns)
+    recipe = at_once if at_once.steps else of_stored
     on = {step.name for step in recipe.steps}
     st.markdown("**Refine**", width="content", help=EXPLAINED)
     for name, title in OFFERED.items():
         key = f"search-{name}"
         st.session_state[key] = name in on
-        st.toggle(title, key=key, on_change=_switch, args=(name,))
+        st.toggle(title, key=key, on_change=_switch, args=(name, recipe, retrieval, stored))
     parameters = {"run": retrieval.run.id} | ({PARAMETER: str(recipe)} if recipe.steps else {})
     view_link("refine", label="Tune", icon=":material/auto_fix_high:",
               query_params=parameters | ({} if query is None else {"query": str(query)}),
               help="The view Refine: values of each step, their effect on all queries, and who judges it.")
-    if not recipe.steps:
+    if not at_once.steps:
         return None
     frame = retrieval.frame(f"{RECIPE}{recipe}")
     return Column(LIVE, f"Refined: {recipe_words(recipe)}", REFINED, retrieval, frame)
 
 
-def recipe_words(recipe: Recipe) -> str:
-    """Name the steps of a recipe, such as "whitening, averaging"."""
-    return ", ".join(OFFERED.get(step.name, STEPS[step.name].title).lower() for step in recipe.steps)
+def _switch(name: str, recipe: Recipe, retrieval: Retrieval, stored: str) -> None:
+    """Switch a step on or off; of two re-rankings the other one is switched off.
 
-
-def _switch(name: str) -> None:
-    """Switch a step on or off; of two re-rankings the other one is switched off."""
-    recipe = recipe_at_once()
+    Args:
+        name: The step.
+        recipe: The recipe that the switches showed.
+        retrieval: The search of the run.
+        stored: The stored refinement that the changed recipe replaces; empty if there is none.
+    """
+    if stored:
+        hide_embedding(retrieval, stored)
+        recipe = recipe.without("views")  # these take minutes
     if any(step.name == name for step in recipe.steps):
         changed = Recipe(tuple(step for step in recipe.steps if step.name != name))
     else:

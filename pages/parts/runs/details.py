@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from typing import Any
+
 import streamlit as st
 
+from udml_core.numerics.measures import measure_of
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.command import command_limits, command_of
 from udml_core.runs.examples import point_of
 from udml_core.runs.notes import LONGEST_NAME, LONGEST_NOTE, MOST_TAGS, Notes
 from udml_core.runs.opinions import has_labels
 from udml_core.runs.run_comparison import settings_of
+from udml_core.runs.search import FROZEN, TRAINED
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.runs.verdict import standing, verdict
 from udml_core.work import jobs
 
-from ..draw.tables import evaluation_table
+from ..draw.tables import RELATIVE, evaluation_table
 from ..shell.cached import dataset_of
+from ..shell.pools import images_of
 from ..shell.run_status import ICONS, escaped, method_title, run_title, since, state_line, title_of
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view, view_link
@@ -23,6 +29,8 @@ from .assigned import show_assigned
 from .opinion import BETTER, MIXED, WORSE, show_opinion
 from .trash import delete_menu
 
+LINEAR = ("pca", "whiten")
+"""Methods that are linear steps of the frozen features."""
 VERDICT_ICONS = {"above": BETTER, "between": ":orange[:material/trending_flat:]", "below": WORSE,
                  "baseline": ":material/horizontal_rule:"}
 
@@ -35,7 +43,7 @@ def show_header(run: Run) -> None:
         st.caption(escaped(point))
     if status.state == "done":
         evaluation = run.evaluation()
-        judged = verdict(method_title(run), evaluation, spec.method == "frozen")
+        judged = verdict(method_title(run), evaluation, spec.method == FROZEN)
         if is_labeled(run):
             icon = MIXED if judged.is_mixed else VERDICT_ICONS.get(judged.rank, ":material/help:")
             st.markdown(f"{icon} **{judged.sentence}**")
@@ -104,16 +112,40 @@ def show_overview(run: Run) -> None:
                 show_opinion(run)
         show_assigned(run)
     evaluation = run.evaluation()
+    images = images_of(run, "test")
     if not evaluation:
-        st.caption("The measures on the test half appear here when the run ends.")
+        st.caption(f"The measures on the {images} appear here when the run ends.")
         return
-    st.dataframe(evaluation_table({"": evaluation}), width="stretch", height="content",
-                 column_config={"_index": st.column_config.TextColumn("Measure", width=215)})
+    shown, titles = _distinct(run, evaluation)
+    table = evaluation_table({"": shown}, titles)
+    st.dataframe(table, width="stretch", height="content",
+                 column_config={"_index": st.column_config.TextColumn("Measure", width=300)})
+    _explain_measures(table.index)
     hits = ("R@k: share of test images with a hit, an image of the same class, among the k nearest. "
             if any("recall@1" in measures for measures in evaluation.values()) else "")
-    st.caption("All measures on the test half.", help=(
+    st.caption(f"All measures on the {images}.", help=(
         f"{hits}Frozen: {run.spec().encoder.frozen_words}, without training. PCA has the dimension of the run's "
         "embedding, is compared by the same distance and needs no training: a run should exceed it."))
+
+
+def _distinct(run: Run, evaluation: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the embeddings of an evaluation that differ, and the titles of these that no training made.
+
+    Frozen features are not trained, and a linear step of them is computed at once.
+    """
+    method = run.spec().method
+    if method == FROZEN:
+        return {name: of for name, of in evaluation.items() if name not in TRAINED}, {}
+    if method in LINEAR:
+        return {name: of for name, of in evaluation.items() if name != "initial"}, {"final": method_title(run)}
+    return dict(evaluation), {}
+
+
+def _explain_measures(names: Collection[str]) -> None:
+    """Say what the measures mean that compare an embedding with the frozen features."""
+    if words := " ".join(f"**{measure.name}**: {measure.help}" for measure in map(measure_of, RELATIVE)
+                         if measure.name in names):
+        st.caption(words)
 
 
 def show_settings(run: Run) -> None:

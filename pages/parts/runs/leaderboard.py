@@ -18,6 +18,7 @@ from udml_core.runs.verdict import best_runs, standing
 from ..draw.palette import change_mark
 from ..shell.address import choose_in_box, write_address
 from ..shell.opinions import AGREES, DIFFERS, stored_opinion, verdict_marks
+from ..shell.race_verdict import race_marks
 from ..shell.run_groups import PARTS, by_group, group_column, group_of, group_words
 from ..shell.run_picker import app_run
 from ..shell.run_status import SUPERVISION, run_titles
@@ -29,6 +30,8 @@ ROW_HEIGHT, BAR_HEIGHT = 35, 12
 """Heights in pixels of a row, and of the scroll bar with the border: a narrow screen needs it below the last row."""
 NAME_WIDTH = 202
 """Width in pixels of the names at most: the measures follow on a phone, and 29 characters fit."""
+WHOLE_WIDTH = 420
+"""Width of the names at most where no measures follow them."""
 STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "✕ failed", "stopped": "■ stopped",
                "interrupted": "✕ interrupted"}
 ALL = "All data sets"
@@ -37,6 +40,8 @@ OPINION_WORDS = ("Encoders that took no part in a run compare what it finds with
 BAR, STATE, OPINION = "Against baseline", "State", "Without labels"
 OVER = {measure.name: f"{measure.name} − baseline" for measure in MAIN_MEASURES}
 """Column with the difference of a measure to the better baseline."""
+START = "start"
+"""What the verdicts are compared with."""
 CHOOSE = "Choose a run for its details, two to six to compare them."
 SEEN = "runs-address"
 """Session key of the runs that the page last wrote to the address."""
@@ -84,7 +89,7 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
     is_frozen = [run.spec().method == FROZEN for run in runs]
     over = {name: [None if frozen else of.over_best for of, frozen in zip(of_run, is_frozen, strict=True)]
             for name, of_run in of_runs.items()}
-    labeled, opinions = are_labeled(runs, evaluations), [stored_opinion(run) for run in runs]
+    labeled = are_labeled(runs, evaluations)
     # A phone shows about 310 pixels: the name and the measures come first.
     columns: dict[str, Sequence[Any]] = {"Run": [titles[run.id] for run in runs]}
     if labeled:
@@ -93,13 +98,23 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
                     BAR: baseline_bars(list(zip(*over.values(), strict=True)))}
         columns |= {OVER[name]: differences for name, differences in over.items()}
     columns |= {STATE: [STATE_MARKS.get(run.status().state, "") for run in runs],
-                OPINION: [verdict_marks(run, opinion) for run, opinion in zip(runs, opinions, strict=True)],
+                OPINION: _opinions(runs, is_frozen),
                 "Labels": [SUPERVISION.get(run.spec().method, "") for run in runs]}
     if heading:
         columns[heading] = groups
     columns["Tags"] = [list(written.tags) for written in notes]
     return pd.DataFrame({name: values for name, values in columns.items() if name == "Run" or any(
         value not in (None, "", []) for value in values)})
+
+
+def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool]) -> list[str]:
+    """Return the verdict without labels on each run: of its second opinion, else of a race; frozen is the start.
+
+    If no run has a verdict, nothing is said of frozen features either.
+    """
+    marked = ["" if frozen else verdict_marks(run, stored_opinion(run)) or race_marks(run)
+              for run, frozen in zip(runs, is_frozen, strict=True)]
+    return [START if frozen else of for of, frozen in zip(marked, is_frozen, strict=True)] if any(marked) else marked
 
 
 def are_labeled(runs: Sequence[Run], evaluations: Sequence[Mapping[str, Any] | None]) -> bool:
@@ -192,14 +207,14 @@ def _columns(frame: pd.DataFrame) -> dict[str, Any]:
     """Describe the columns of the leaderboard."""
     column = st.column_config
     columns: dict[str, Any] = {
-        "Run": column.TextColumn(width=_text_width(frame["Run"], NAME_WIDTH)),
+        "Run": column.TextColumn(width=_text_width(frame["Run"], NAME_WIDTH if BAR in frame else WHOLE_WIDTH)),
         "": column.TextColumn(width=30, help="★: the highest MAP@R of the group."),
         BAR: column.ImageColumn(width=BAR_WIDTH + 24, help="Upper bar: MAP@R, lower bar: R@1. To the right of the "
                                 "line: above the better baseline; to the left: below it."),
         STATE: column.TextColumn(width=104),
         OPINION: column.TextColumn(width=190, help=(
-            "First result · whole group, against frozen features, judged by encoders that took no part in the run. "
-            f"{AGREES}: measures from labels agree. {DIFFERS}: they disagree.")),
+            "First result · whole group, against frozen features, which are the start, judged by encoders that took "
+            f"no part in the run. {AGREES}: measures from labels agree. {DIFFERS}: they disagree.")),
         "Labels": column.TextColumn(width=62, help="What the method learns from: no labels, few labels, pairs of "
                                                    "similar and dissimilar images, or all labels.")}
     for heading in (name for name in frame.columns if name.split(" · ")[0] in PARTS):
@@ -207,7 +222,7 @@ def _columns(frame: pd.DataFrame) -> dict[str, Any]:
                                              help="Only runs of the same group can be compared.")
     for name, over in OVER.items():
         more = 7 * (len(name) - len("R@1"))  # a longer name needs wider columns
-        columns[name] = column.NumberColumn(width=58 + more // 3, help="After training, on the test half, in percent.")
+        columns[name] = column.NumberColumn(width=58 + more // 3, help="After training, on test images, in percent.")
         columns[over] = column.NumberColumn(
             width=112 + more, help=f"{name} minus that of the better baseline: the frozen features, or PCA of them "
                                    "with the same dimension. In percentage points.")

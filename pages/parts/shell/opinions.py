@@ -6,7 +6,7 @@ import streamlit as st
 
 from udml_core.base.errors import UserError
 from udml_core.runs import Run
-from udml_core.runs.analyses import analysis_at
+from udml_core.runs.analyses import AnalysisSpec, analysis_at
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
 from udml_core.runs.opinions import OF_RUN, agreement, opinion_of
 
@@ -18,17 +18,17 @@ AGREES, DIFFERS = "✓", "≠"
 """Whether measures from labels agree with a verdict."""
 
 
-def stored_opinion(run: Run) -> Opinions | None:
-    """Return the finished second opinion of a run, read once; None if there is none or its file is damaged."""
-    analysis = analysis_at(run, OF_RUN)
-    return _read(run, analysis.stored_status().ticket) if analysis.is_done() else None
+def stored_opinion(run: Run, request: AnalysisSpec = OF_RUN) -> Opinions | None:
+    """Return a finished second opinion of a run, read once; None if there is none or its file is damaged."""
+    analysis = analysis_at(run, request)
+    return _read(run, analysis.id, analysis.stored_status().ticket, request) if analysis.is_done() else None
 
 
 # The ticket changes when the second opinion is computed again.
 @st.cache_resource(max_entries=512, show_spinner=False, hash_funcs=RUN_HASH)
-def _read(run: Run, ticket: float) -> Opinions | None:  # noqa: ARG001
+def _read(run: Run, name: str, ticket: float, _request: AnalysisSpec) -> Opinions | None:  # noqa: ARG001
     try:
-        return opinion_of(run)
+        return opinion_of(run, _request)
     except UserError:
         return None
 

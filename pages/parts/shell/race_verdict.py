@@ -1,13 +1,22 @@
-"""What a race for the best search said of a run or a refinement, on every page that shows it."""
+"""What judges said of a run or a refinement without labels, on every page that shows it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import streamlit as st
 
+from udml_core.exploration.race_words import recipe_words, said_words
+from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
 from udml_core.runs.analyses import REFINED, find_analysis
-from udml_core.work.jobs.advising import race_words_of
+from udml_core.runs.analyses.kinds.opinion import Verdicts
+from udml_core.runs.opinions import OF_REFINEMENTS
+from udml_core.runs.recipe_choice import plainly
+from udml_core.runs.search import RECIPE
+from udml_core.work.jobs.advising import judged_in_race, race_words_of
 
+from .opinions import marks, stored_opinion
 from .run_hash import RUN_HASH
 from .run_status import escaped
 
@@ -19,18 +28,70 @@ def race_verdict(run: Run, recipe: str | None = None) -> str:
         run: The run.
         recipe: The refinement of its embedding, empty for the embedding itself; None for the best of its searches.
     """
-    return escaped(_words(run, recipe))
+    return escaped(_race_words(run, recipe))
 
 
-def show_frame_verdict(run: Run, frame: str) -> None:
-    """Show a race's sentence on an embedding of a run, if it is the kept embedding or a refinement that was judged."""
-    if frame != "final" and not frame.startswith(REFINED):
-        return
-    recipe = find_analysis(run, frame).spec().recipe if frame.startswith(REFINED) else ""
-    if words := race_verdict(run, recipe):
-        st.caption(f":material/balance: {words}")
+@st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
+def race_marks(run: Run) -> str:
+    """Return the verdicts of a race on a run's embedding, or else on its best refinement; empty if none judged it."""
+    for recipe in ("", None):
+        if judged := judged_in_race(run, recipe):
+            of = judged[1].against_start
+            assert of is not None, "the candidate was judged"
+            return marks(Verdicts(of.first.said, of.groups.said))
+    return ""
+
+
+def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> None:
+    """Show in a line what judges said of one of several embeddings, the last that was judged.
+
+    Args:
+        frames: Runs and their embeddings by name.
+    """
+    for run, frame in reversed(list(frames)):
+        line, more = frame_verdict(run, frame)
+        if line:
+            st.caption(f":material/balance: {escaped(line)}", help=escaped(more) or None)
+            return
+
+
+def frame_verdict(run: Run, frame: str) -> tuple[str, str]:
+    """Return what a race, or else a second opinion, said of an embedding: a line, and the same with its figures.
+
+    Args:
+        run: The run.
+        frame: The embedding's name.
+
+    Returns:
+        Empty texts if it was not judged.
+    """
+    recipe = _recipe_of(run, frame)
+    if recipe is None:
+        return "", ""
+    if line := _race_words(run, recipe, is_brief=True):
+        return line, _race_words(run, recipe)
+    if recipe:
+        judged = stored_opinion(run, OF_REFINEMENTS)
+        name = next((name for name in judged.opinions if plainly(name) == plainly(recipe)), None) if judged else None
+        verdicts = judged.verdicts(name) if judged and name else None
+        words = recipe_words(Recipe.parse(recipe), is_sentence=True)
+        return (f"{words}, against the embedding without it, judged without labels: "
+                f"{said_words(*verdicts)}." if verdicts else ""), ""
+    opinions = stored_opinion(run)
+    return (f"This run against the frozen features, judged without labels: {said_words(*opinions.verdicts('final'))}."
+            if opinions is not None else ""), ""
+
+
+def _recipe_of(run: Run, frame: str) -> str | None:
+    """Return the recipe of an embedding, empty for the run's own; None for another embedding."""
+    if frame.startswith(RECIPE):
+        return frame.removeprefix(RECIPE)
+    if not frame.startswith(REFINED):
+        return "" if frame == "final" else None
+    spec = find_analysis(run, frame).spec()
+    return str(spec.recipe) if spec.frames == ("final",) else None
 
 
 @st.cache_data(ttl="10s", max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
-def _words(run: Run, recipe: str | None) -> str:
-    return race_words_of(run, recipe)
+def _race_words(run: Run, recipe: str | None, is_brief: bool = False) -> str:
+    return race_words_of(run, recipe, is_brief)

@@ -18,7 +18,7 @@ from udml_core.work.jobs.advising import is_trial
 from .address import write_address
 from .empty_state import offer_example
 from .focus import carry_image, note_page
-from .run_status import escaped, run_title, run_titles
+from .run_status import LEGIBLE, escaped, run_title, run_titles
 from .views import open_view, view_link
 
 ADVICE = "Train a run, then come back."
@@ -126,9 +126,12 @@ def _draw_box(runs: Sequence[Run], preferred: Run, on_change: Callable[[], None]
     titles = _titles_with_states(runs)
     use = "Every page shows this run" if label == "Run" else label
     with st.sidebar.container(key="app-run-box"):
-        return st.selectbox("Run", list(titles), key=BOX, on_change=on_change,
-                            format_func=lambda run_id: titles.get(run_id, run_id),
-                            help=f"{use}: {escaped(run_title(preferred))}, `{preferred.id}`.")
+        chosen = st.selectbox("Run", list(titles), key=BOX, on_change=on_change,
+                              format_func=lambda run_id: titles.get(run_id, run_id),
+                              help=f"{use}: {escaped(run_title(preferred))}, `{preferred.id}`.")
+        if len(title := titles.get(chosen, chosen)) > LEGIBLE:  # the box cuts it
+            st.caption(escaped(title))
+        return chosen
 
 
 def _titles_with_states(runs: Sequence[Run]) -> dict[str, str]:

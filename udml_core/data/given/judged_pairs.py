@@ -1,7 +1,8 @@
 """Pairs judged as the same or different, from which the end of "the same" is estimated, and the precision to reach.
 
 The log has the lines of `pair_sets`. Its question is another than that of labeled pairs, which name classes, so that
-neither log serves the other. A line {"precision": …} is the precision that the user chose last; undo leaves it.
+neither log serves the other. A line {"precision": …} is the precision that the user chose last, and {"meaning": …} what
+the user calls the same; undo leaves both.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from udml_core.data.given.pair_sets import PairLog
 KIND = "judged-pairs"
 PRECISION = 0.95
 """Precision of a threshold unless the user chooses another."""
+LONGEST_MEANING = 80
+"""Longest description of what counts as the same, in letters."""
 LEAST, MOST = 0.55, 0.99
 """Lowest and highest precision of a threshold: chance is a half, and certainty needs every pair."""
 
@@ -52,3 +55,23 @@ def want_precision(dataset: Dataset, precision: float) -> None:
                         "Choose a share such as 0.95.")
     if precision != wanted_precision(dataset):
         append_to_log(dataset, KIND, {"precision": precision, "time": time.time()})
+
+
+def chosen_meaning(dataset: Dataset) -> str:
+    """Return what counts as the same, as the user described it last; empty before."""
+    rows = (row.get("meaning") for row in read_log(dataset, KIND))
+    return ([text[:LONGEST_MEANING] for text in rows if isinstance(text, str)] or [""])[-1]
+
+
+def choose_meaning(dataset: Dataset, text: str) -> None:
+    """Store what counts as the same, such as "one species"; an empty text removes it.
+
+    Raises:
+        UserError: The text is too long, or the log cannot be written.
+    """
+    meaning = " ".join(text.split())
+    if len(meaning) > LONGEST_MEANING:
+        raise UserError(f"The meaning of \"the same\" has at most {LONGEST_MEANING} letters; got {len(meaning)}. "
+                        "Shorten it.")
+    if meaning != chosen_meaning(dataset):
+        append_to_log(dataset, KIND, {"meaning": meaning, "time": time.time()})

@@ -1,8 +1,9 @@
-"""Blind judgments: which of two images is more similar to a query, as several people see it.
+"""Blind judgments: which of two images, or of two rows of images, fits a query better, as several people see it.
 
 Each line of the log belongs to a comparison of two embeddings. It is a judge's answer about a query, {"comparison": …,
-"judge": …, "query": …, "images": […, …], "better": …}, with images by name and `null` where both are equally good; or
-{"comparison": …, "judge": …, "undo": query}, which reverts the judge's answer about the query.
+"judge": …, "query": …, "images": […, …], "better": …}, with images by name, a row as the list of its names, and `null`
+where both are equally good; or {"comparison": …, "judge": …, "undo": query}, which reverts the judge's answer about the
+query.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ LONGEST_NAME = 60
 """Longest name of a judge, in letters."""
 ME = "me"
 """The judge without a name."""
+Shown = str | tuple[str, ...]
+"""What a judge compares: an image, or a row of images, by name."""
 
 
 @dataclass(frozen=True)
@@ -30,27 +33,42 @@ class Judgment:
     Attributes:
         judge: Name of the judge.
         query: The query.
-        images: The two images that the judge compared.
-        better: The image that is more similar to the query; None if both are equally good.
+        images: The two images, or rows of images, that the judge compared.
+        better: The image or row that fits the query better; None if both are equally good.
     """
 
     judge: str
     query: str
-    images: tuple[str, str]
-    better: str | None
+    images: tuple[Shown, Shown]
+    better: Shown | None
 
     @classmethod
     def parse(cls, row: Mapping[str, Any]) -> Judgment | None:
         """Return the judgment in a line of a log or of a file; None if it is damaged."""
-        judge, query, images, better = (row.get(name) for name in ("judge", "query", "images", "better"))
-        is_valid = (isinstance(judge, str) and isinstance(query, str) and isinstance(images, list)
-                    and len(images) == 2 and all(isinstance(image, str) for image in images)
-                    and "better" in row and (better is None or better in images))
-        return cls(str(judge), str(query), (images[0], images[1]), better) if is_valid and images else None
+        judge, query, images = (row.get(name) for name in ("judge", "query", "images"))
+        if not isinstance(judge, str) or not isinstance(query, str) or not isinstance(images, list):
+            return None
+        shown, better = [of for image in images if (of := _shown(image)) is not None], _shown(row.get("better"))
+        is_equal = row.get("better", "") is None
+        if len(images) == len(shown) == 2 and (is_equal or better in shown):
+            return cls(judge, query, (shown[0], shown[1]), better)
+        return None
 
     def row(self) -> dict[str, Any]:
         """Return the judgment as `parse` reads it."""
-        return {"judge": self.judge, "query": self.query, "images": list(self.images), "better": self.better}
+        return {"judge": self.judge, "query": self.query, "images": [_stored(image) for image in self.images],
+                "better": _stored(self.better)}
+
+
+def _stored(shown: Shown | None) -> str | list[str] | None:
+    return list(shown) if isinstance(shown, tuple) else shown
+
+
+def _shown(value: Any) -> Shown | None:
+    """Return an image or a row of images as it is stored; None if it is neither."""
+    if isinstance(value, list) and value and all(isinstance(name, str) for name in value):
+        return tuple(value)
+    return value if isinstance(value, str) else None
 
 
 def judge_name(text: str) -> str:

@@ -55,13 +55,20 @@ def refined_frame(name: str, run: Run, dataset: Callable[[], Dataset], start: Ca
     is_whole = len(images) == len(run.embeddings("final"))
     part = "" if is_whole else "test half" if len(images) == len(split.test) else "sample of the test half"
     return Frame(run, name, np.zeros((len(images), 0), np.float32), images, part, lambda: index,
-                 partial(_has_no_model, name), describe_recipe(recipe, len(images)))
+                 partial(_has_no_model, name), describe_recipe(recipe, len(images), run.spec().split == "all"))
 
 
-def describe_recipe(recipe: Recipe, count: int) -> str:
-    """Describe a refinement at once, and what it means for queries from outside."""
+def describe_recipe(recipe: Recipe, count: int, is_whole: bool = False) -> str:
+    """Describe a refinement at once, and what it means for queries from outside.
+
+    Args:
+        recipe: The recipe.
+        count: Number of refined images.
+        is_whole: Whether the run has no halves, so that its images are not called test images.
+    """
     how = "are expanded by their nearest images and change" if outside_recipe(recipe).find("queries") else "change"
-    return f"recipe `{recipe}` on {count:,} test images, without labels. Own images {how} nothing in the gallery."
+    images = "images" if is_whole else "test images"
+    return f"computed from {count:,} {images} themselves, without labels. Own images {how} none of these images."
 
 
 def _without_rankings(images: Array) -> Refined:

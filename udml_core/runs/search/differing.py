@@ -1,4 +1,8 @@
-"""Two embeddings of a data set, and the queries for which their nearest images differ, in the order of judging."""
+"""Two embeddings of a data set, and the queries for which their first results differ, in the order of judging.
+
+Either the nearest images differ, or the first ten results as sets: then the images that only one of the embeddings
+finds are judged, because the others count the same in both.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,16 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
 from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
-from udml_core.runs.search.query import Gallery
+from udml_core.data.given.judgments import Shown
+from udml_core.runs.search.frame import Index
+from udml_core.runs.search.query import Gallery, Query
 from udml_core.runs.search.retrieval import Retrieval
 
 MOST_QUERIES = 20_000
@@ -20,6 +27,11 @@ MOST_QUERIES = 20_000
 FEWEST = 3
 """Number of images at least, because two images are each other's nearest in every embedding."""
 SEPARATOR = ":"
+Results = Literal["first", "ten"]
+"""What is judged: the first result of a query, or its first ten."""
+TEN = 10
+SPARE = 10
+"""Further results to search, in place of stored results that are not searched now."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +59,7 @@ def side_name(run_id: str, frame: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Two embeddings A and B, and the queries for which their nearest images differ.
+    """Two embeddings A and B, and the queries for which their results differ.
 
     Attributes:
         dataset: The data set.
@@ -55,8 +67,9 @@ class Comparison:
         gallery: The images that are searched.
         images: Number of searched images, each of which could be a query.
         queries: Number of images that were queries.
-        differing: Indices (m,) of the queries whose nearest images differ, in the order of judging.
-        candidates: Indices (m, 2) of the nearest images of these queries in A and in B.
+        differing: Indices (m,) of the queries whose results differ, in the order of judging.
+        candidates: Indices (m, 2) of the nearest images of these queries in A and in B; (m, 2, 10) of the first ten.
+        results: What is judged.
     """
 
     dataset: Dataset
@@ -66,16 +79,32 @@ class Comparison:
     queries: int
     differing: Integers
     candidates: Integers
+    results: Results = "first"
 
     @property
     def key(self) -> str:
         """The name of the comparison, which does not depend on the order of A and B."""
-        return comparison_key(self.names, self.gallery)
+        return comparison_key(self.names, self.gallery, self.results)
 
     @property
     def share(self) -> float:
-        """The share of the queries whose nearest images differ."""
+        """The share of the queries whose results differ."""
         return len(self.differing) / self.queries
+
+    def options(self, position: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the images of A and of B that the other does not find, in order of rank."""
+        first, second = self.candidates[position].reshape(2, -1).tolist()
+        return (tuple(image for image in first if image >= 0 and image not in second),
+                tuple(image for image in second if image >= 0 and image not in first))
+
+    def shared(self, position: int) -> int:
+        """Return how many results of a query both embeddings find."""
+        return self.candidates[position].size // 2 - len(self.options(position)[0])
+
+    def shown(self, images: Sequence[int]) -> Shown:
+        """Return images as a judgment stores them: the name of the nearest, or the names of a row in a fixed order."""
+        names = [self.dataset.names[image] for image in images]
+        return names[0] if self.results == "first" else tuple(sorted(names))
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -92,13 +121,16 @@ class Comparison:
         return is_second_left != (self.names[0] > self.names[1])
 
 
-def comparison_key(names: Sequence[str], gallery: Gallery) -> str:
-    """Return the name of a comparison, which does not depend on the order of the embeddings' names."""
-    return " ".join([*sorted(names), gallery])
+def comparison_key(names: Sequence[str], gallery: Gallery, results: Results = "first") -> str:
+    """Return the name of a comparison, which does not depend on the order of the embeddings' names.
+
+    Judgments of the first ten results have a name, and so a log and an order, of their own.
+    """
+    return " ".join([*sorted(names), gallery, *(["ten"] if results == "ten" else [])])
 
 
-def compare(first: Side, second: Side, gallery: Gallery = "test") -> Comparison:
-    """Find the queries for which two embeddings have different nearest images.
+def compare(first: Side, second: Side, gallery: Gallery = "test", results: Results = "first") -> Comparison:
+    """Find the queries for which two embeddings have different nearest images, or different images in the first ten.
 
     Both search the same images: the images of the gallery that both embeddings have and that no run excludes.
 
@@ -106,6 +138,7 @@ def compare(first: Side, second: Side, gallery: Gallery = "test") -> Comparison:
         first: Embedding A.
         second: Embedding B.
         gallery: Search the test half or all images.
+        results: What is judged.
 
     Raises:
         UserError: The embeddings are of different images, or have fewer than three in common.
@@ -117,11 +150,38 @@ def compare(first: Side, second: Side, gallery: Gallery = "test") -> Comparison:
         raise UserError(f"Comparing {first.name} and {second.name} needs at least {FEWEST} images that both can "
                         f"search, got {shared.sum()}. Compare two other embeddings, or search all images.")
     names = (first.name, second.name)
-    queries = draw_queries(dataset, np.flatnonzero(shared), comparison_key(names, gallery))
-    nearest = np.stack([side.retrieval.frame(side.frame).index.nearest_each(queries, shared)
-                        for side in (first, second)], axis=1)
-    differ = nearest[:, 0] != nearest[:, 1]
-    return Comparison(dataset, names, gallery, int(shared.sum()), len(queries), queries[differ], nearest[differ])
+    queries = draw_queries(dataset, np.flatnonzero(shared), comparison_key(names, gallery, results))
+    indexes = [side.retrieval.frame(side.frame).index for side in (first, second)]
+    if results == "first":
+        nearest = np.stack([index.nearest_each(queries, shared) for index in indexes], axis=1)
+        differ = nearest[:, 0] != nearest[:, 1]
+    else:
+        nearest = np.stack([first_ten(index, queries, shared) for index in indexes], axis=1)
+        differ = (np.sort(nearest[:, 0]) != np.sort(nearest[:, 1])).any(axis=1)
+    return Comparison(dataset, names, gallery, int(shared.sum()), len(queries), queries[differ], nearest[differ],
+                      results)
+
+
+def first_ten(index: Index, queries: Integers, searched: Array) -> Integers:
+    """Return the ten nearest images (q, 10) of each query; fewer columns if fewer images are searched.
+
+    Args:
+        index: The index of an embedding.
+        queries: Indices (q,) of searched images.
+        searched: Mask (n,) of the images that are searched.
+    """
+    count = min(TEN, int(searched.sum()) - 1)
+    found = index.neighbors(queries, count + SPARE, searched)[0]
+    is_result = (found >= 0) & (found != queries[:, None])
+    order = np.argsort(~is_result, axis=1, kind="stable")[:, :count]
+    ten = np.full((len(queries), count), -1, np.int64)
+    ten[:, :order.shape[1]] = np.take_along_axis(found, order, axis=1)
+    for row in np.flatnonzero(is_result.sum(axis=1) < count).tolist():  # the stored ranking ends earlier
+        others = searched.copy()
+        others[queries[row]] = False
+        images = index.nearest(Query((int(queries[row]),)), count, others).images[:count]
+        ten[row] = [*images, *[-1] * (count - len(images))]
+    return ten
 
 
 def check_images(first: Retrieval, second: Retrieval, gallery: Gallery) -> None:

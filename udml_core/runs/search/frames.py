@@ -168,7 +168,7 @@ def _refined(frames: Frames, analysis: Analysis, _ticket: float) -> Frame:
     return Frame(run, analysis.id, result.embedding, result.indices,
                  "" if is_whole else f"{SCOPE_WORDS[spec.scope]}, which the refinement covers", lambda: index,
                  partial(frames.embedder, analysis.id),
-                 describe_refinement(Recipe.parse(spec.recipe), result, spec.scope))
+                 describe_refinement(Recipe.parse(spec.recipe), result, spec.scope, run.spec().split == "all"))
 
 
 @lru_cache(maxsize=4)

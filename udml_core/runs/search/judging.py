@@ -20,7 +20,7 @@ from typing import Literal
 
 import numpy as np
 
-from udml_core.data.given.judgments import ME, Judgment, JudgmentLog, judge_name
+from udml_core.data.given.judgments import ME, Judgment, JudgmentLog, Shown, judge_name
 from udml_core.numerics.judgments import Share, judgments_left, share_of
 from udml_core.runs.search.differing import Comparison
 
@@ -32,19 +32,19 @@ FEW = 10
 
 @dataclass(frozen=True)
 class Question:
-    """A query and the candidates, whose sides are random.
+    """A query and the candidates, whose sides are random: two images side by side, or two rows, one above the other.
 
     Attributes:
         position: Position of the query in the order of judging.
         query: Index of the query.
-        left: Index of the image on the left.
-        right: Index of the image on the right.
+        left: Indices of the image on the left, or of the images in the upper row.
+        right: Indices of the image on the right, or of the images in the lower row.
     """
 
     position: int
     query: int
-    left: int
-    right: int
+    left: tuple[int, ...]
+    right: tuple[int, ...]
 
 
 class Judging:
@@ -78,13 +78,13 @@ class Judging:
 
     def question_at(self, position: int, judge: str | None = None) -> Question:
         """Return the query at a position of the order, with its sides for a judge, by default the session's."""
-        left, right = self.comparison.candidates[position].tolist()
+        left, right = self.comparison.options(position)
         if self.comparison.is_swapped(self.judge if judge is None else judge, position):
             left, right = right, left
         return Question(position, int(self.comparison.differing[position]), left, right)
 
     def answer(self, question: Question, choice: Choice) -> bool:
-        """Store which image is better.
+        """Store which image or row is better.
 
         Args:
             question: The question that the person saw.
@@ -99,10 +99,8 @@ class Judging:
         if question != self.question():
             return False
         better = {"left": question.left, "right": question.right, "equal": None}[choice]
-        names = self.comparison.dataset.names
-        first, second = (names[image] for image in self.comparison.candidates[question.position].tolist())
-        judgment = Judgment(self.judge, names[question.query], (first, second),
-                            None if better is None else names[better])
+        judgment = Judgment(self.judge, self.comparison.dataset.names[question.query],
+                            self._options(question.position), None if better is None else self.comparison.shown(better))
         self.add(judgment)
         return True
 
@@ -159,7 +157,7 @@ class Judging:
         better = self._answers[judge][position].better
         if better is None:
             return EQUAL
-        return float(better == self.comparison.dataset.names[self.comparison.candidates[position, 1]])
+        return float(better == self._options(position)[1])
 
     def share(self, judge: str) -> Share:
         """Return the share of differing queries in which B is better, by one person's judgments."""
@@ -192,9 +190,12 @@ class Judging:
             answers[position] = judgment
 
     def _position(self, judgment: Judgment) -> int | None:
-        """Return the position of a judgment's query; None if its nearest images are others or do not differ now."""
+        """Return the position of a judgment's query; None if its results are others or do not differ now."""
         position = self.comparison.positions.get(judgment.query)
-        if position is None:
-            return None
-        candidates = {self.comparison.dataset.names[image] for image in self.comparison.candidates[position].tolist()}
-        return position if candidates == set(judgment.images) else None
+        is_same = position is not None and set(self._options(position)) == set(judgment.images)
+        return position if is_same else None
+
+    def _options(self, position: int) -> tuple[Shown, Shown]:
+        """Return the images of A and of B for a query, as a judgment stores them."""
+        first, second = map(self.comparison.shown, self.comparison.options(position))
+        return first, second

@@ -6,37 +6,47 @@ import math
 
 from udml_core.base.errors import counted
 from udml_core.numerics.judgments import Share
-from udml_core.runs.search.differing import Comparison
+from udml_core.runs.search.differing import Comparison, Results
 from udml_core.runs.search.judging import EQUAL, FEW, Judging
 
 SCALE = (10, 20, 30, 50, 100, 150, 200)
 """The forecasts of further judgments."""
 BLIND = ("one of the two", "one of the two")
 """The names of the embeddings while they are hidden."""
+QUESTIONS: dict[Results, str] = {"first": "Which image is more similar to the query?",
+                                 "ten": "Which row holds more images of the same kind as the query?"}
+WHAT: dict[Results, str] = {"first": "first results", "ten": "the first ten results"}
+DIFFERS: dict[Results, tuple[str, str]] = {
+    "first": ("differs", "differ"), "ten": ("differs in its first ten results", "differ in their first ten results")}
+"""What a query, and several, do."""
+BETTER: dict[Results, str] = {"first": "finds the better image", "ten": "finds the better ten results"}
 
 
 def differing_words(comparison: Comparison) -> str:
     """Say how many queries differ, such as "512 of 1,509 queries differ (34 %)"."""
     drawn = f", drawn from {comparison.images:,} images" if comparison.queries < comparison.images else ""
-    verb = "differs" if len(comparison.differing) == 1 else "differ"
+    verb = DIFFERS[comparison.results][len(comparison.differing) != 1]
     return (f"{len(comparison.differing):,} of {comparison.queries:,} queries{drawn} {verb} "
             f"({percent_words(comparison.share)} %)")
 
 
 def result_words(share: Share, comparison: Comparison, names: tuple[str, str] = ("A", "B")) -> str:
-    """Say in how many of the differing queries the leading embedding finds the better image.
+    """Say in how many of the differing queries the leading embedding finds the better image or ten results.
 
     Args:
         share: The share in which B is better.
         comparison: The comparison.
         names: The names of A and B.
     """
-    differing = f"(differing: {percent_words(comparison.share)} % of all)"
     if not share.count:
-        return f"No judgments yet {differing}"
-    leader = names[int(leads(share))]
-    return (f"After {counted(share.count, 'judgment')}: {leader} finds the better image in {interval_words(share)} % "
-            f"of the differing queries {differing}")
+        return f"No judgments yet (differing: {percent_words(comparison.share)} % of all)"
+    return f"After {counted(share.count, 'judgment')}: {finding_words(share, comparison, names)}"
+
+
+def finding_words(share: Share, comparison: Comparison, names: tuple[str, str] = ("A", "B")) -> str:
+    """Say the same of at least one judgment, without the number of judgments."""
+    return (f"{names[int(leads(share))]} {BETTER[comparison.results]} in {interval_words(share)} % of the differing "
+            f"queries (differing: {percent_words(comparison.share)} % of all)")
 
 
 def leads(share: Share) -> bool:

@@ -15,7 +15,7 @@ from udml_core.base.files import parse_json
 from udml_core.data.given.judgments import Judgment, judge_name
 from udml_core.numerics.judgments import Share
 from udml_core.runs.search.judging import Judging
-from udml_core.runs.search.judging_words import result_words
+from udml_core.runs.search.judging_words import WHAT, result_words
 
 FORMAT = "udml judgments 1"
 COLUMNS = ("judge", "number", "query", "image of A", "image of B", "better")
@@ -50,16 +50,20 @@ class Imported:
 
 
 def write_table(judging: Judging) -> bytes:
-    """Write all judgments as CSV: the judge, the query, both images by name, and which is better: A, B or equal."""
+    """Write all judgments as CSV: the judge, the query, both images by name, and which is better: A, B or equal.
+
+    Rows of images are the names that only A or only B finds, each row as a JSON list.
+    """
     table = io.StringIO()
     writer = csv.writer(table)
     writer.writerow(COLUMNS)
-    names, comparison = judging.comparison.dataset.names, judging.comparison
+    comparison = judging.comparison
     for judgment in _all(judging):
         position = comparison.positions[judgment.query]
-        images = [names[image] for image in comparison.candidates[position].tolist()]
+        images = [comparison.shown(images) for images in comparison.options(position)]
         better = "equal" if judgment.better is None else "AB"[images.index(judgment.better)]
-        writer.writerow([judgment.judge, position + 1, judgment.query, *images, better])
+        cells = [image if isinstance(image, str) else json.dumps(image, ensure_ascii=False) for image in images]
+        writer.writerow([judgment.judge, position + 1, judgment.query, *cells, better])
     return table.getvalue().encode()
 
 
@@ -73,7 +77,8 @@ def describe(judging: Judging) -> dict[str, Any]:
     """Return the comparison and the results as JSON fields."""
     comparison, shared = judging.comparison, judging.shared_share()
     return {"a": comparison.names[0], "b": comparison.names[1], "gallery": comparison.gallery,
-            "dataset": comparison.dataset.name, "fingerprint": comparison.dataset.fingerprint,
+            "results": comparison.results, "dataset": comparison.dataset.name,
+            "fingerprint": comparison.dataset.fingerprint,
             "images": comparison.images, "queries": comparison.queries, "differing": len(comparison.differing),
             "people": {judge: _fields(judging.share(judge)) for judge in judging.people()},
             "result": _fields(shared), "sentence": result_words(shared, comparison)}
@@ -138,6 +143,11 @@ def _parse(content: bytes, name: str, judging: Judging) -> list[Judgment]:
         raise UserError(f"{name} has the format {quoted(shown)}. {EXPECTED}")
     comparison = judging.comparison
     about = (written.get("a"), written.get("b"), written.get("gallery"))
+    results = written.get("results", "first")  # files of earlier versions are about the first result
+    if results != comparison.results:
+        known = {str(name): words for name, words in WHAT.items()}.get(str(results), quoted(results))
+        raise UserError(f"{name} judges {known}. Here {WHAT[comparison.results]} are "
+                        "judged. Choose what the file judges.")
     if {about[0], about[1]} != set(comparison.names) or about[2] != comparison.gallery:
         raise UserError(f"{name} is about {quoted(about[0])} and {quoted(about[1])}, gallery {quoted(about[2])}. Here "
                         f"{comparison.names[0]} and {comparison.names[1]} are compared, gallery "

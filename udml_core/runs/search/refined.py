@@ -51,12 +51,19 @@ def outside_recipe(recipe: Recipe) -> Recipe:
     return Recipe(steps)
 
 
-def describe_refinement(recipe: Recipe, result: Refined, scope: Scope) -> str:
-    """Describe a refinement and what it means for queries from outside."""
-    images = {"test": "test images", "train": "training images"}.get(scope, "images")
+def describe_refinement(recipe: Recipe, result: Refined, scope: Scope, is_whole: bool = False) -> str:
+    """Describe a refinement and what it means for queries from outside.
+
+    Args:
+        recipe: The recipe.
+        result: The refinement.
+        scope: The images that are refined.
+        is_whole: Whether the run has no halves, so that its images are not called test images.
+    """
+    images = {"test": "test images", "train": "training images"}.get("" if is_whole else scope, "images")
     how = f"are expanded by their nearest {images} and change" if outside_recipe(recipe).find("queries") else "change"
-    return (f"recipe `{recipe}` on the {len(result.indices):,} {images} ({result.protocol}). Own images and queries "
-            f"of several images {how} nothing in the gallery.")
+    return (f"computed from the {len(result.indices):,} {images} themselves. Own images and queries of several images "
+            f"{how} none of these images.")
 
 
 def stored_features_path(run: Run) -> Path:

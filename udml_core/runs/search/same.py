@@ -100,14 +100,18 @@ class Threshold:
     @property
     def sentence(self) -> str:
         """Precision, recall and the number of judgments in words."""
+        return f"{self.words} {counted(self.judged, 'pair')} judged."
+
+    @property
+    def words(self) -> str:
+        """Precision and recall in words."""
         certain = "" if self.certain is None else (f" With 95 % confidence, at least {percent(self.target)} do "
                                                    f"{place_words(self.measure, self.certain)}.")
         there = "within" if self.measure == DISTANCE else "above"
         shares = "all pairs" if self.recall[1] == 1 else f"{percent(self.recall[0])} of all same pairs"
         error = "" if self.recall[1] == 1 else f" ({interval(self.recall)})"
         return (f"{self.place[0].upper()}{self.place[1:]}, {percent(self.precision[0])} of the results show the same "
-                f"thing ({interval(self.precision)}); {shares} are {there} it{error}.{certain} "
-                f"{counted(self.judged, 'pair')} judged.")
+                f"thing ({interval(self.precision)}); {shares} are {there} it{error}.{certain}")
 
     def describe(self) -> dict[str, Any]:
         """Return the threshold as exports and `--json` write it."""
@@ -145,6 +149,21 @@ class SamePairs:
         return np.array([words[self.given[pair].same] if pair in self.given else OPEN
                          for pair in map(tuple, self.plan.pairs.tolist())], np.int64)
 
+    @property
+    def judged(self) -> int:
+        """Number of drawn pairs with an answer, which each answer raises by one."""
+        return int((self.answers > SKIPPED).sum())
+
+    @property
+    def judged_words(self) -> str:
+        """The number of judged pairs in words, and how many of them wait for their turn in the random order."""
+        waiting = self.judged - self.estimate.judged
+        if not waiting:
+            return f"{counted(self.judged, 'pair')} judged."
+        verb = "was" if waiting == 1 else "were"
+        return (f"{counted(self.judged, 'pair')} judged; {waiting} of them {verb} judged for another embedding and "
+                f"{'counts' if waiting == 1 else 'count'} as soon as the pairs drawn before are judged.")
+
     @cached_property
     def estimate(self) -> Estimate:
         return estimate(self.plan, self.answers, self.target)
@@ -166,10 +185,10 @@ class SamePairs:
     def sentence(self) -> str:
         """What the judgments tell, in words."""
         known, target = self.estimate, percent(self.target)
+        judged = self.judged_words
         if self.threshold is not None:
-            return self.threshold.sentence
-        judged = f"{counted(known.judged, 'pair')} judged."
-        if not known.judged:
+            return f"{self.threshold.words} {judged}"
+        if not self.judged:
             return (f"No pair is judged yet. A threshold with a precision of {target} takes about {known.needed} "
                     "judgments.")
         if known.is_unreachable:

@@ -15,7 +15,7 @@ from udml_core.base.files import read_regular, replace_text
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.race import FROZEN, Outcome, Race
-from udml_core.exploration.race_words import searched_words
+from udml_core.exploration.race_words import brief_words, searched_words
 from udml_core.runs import Run, RunRequest, find_run, list_runs
 from udml_core.runs.analyses import (
     Analysis,
@@ -174,14 +174,21 @@ def advised_method(dataset: Dataset, root: Path) -> str:
     return ""
 
 
-def race_words_of(run: Run, recipe: str | None = None) -> str:
+def race_words_of(run: Run, recipe: str | None = None, is_brief: bool = False) -> str:
     """State what the newest race that judged a run's search said of it; empty if none did.
 
     Args:
         run: The run.
         recipe: The refinement of its embedding, empty for the embedding itself; None for the search with the largest
             gain.
+        is_brief: Whether the verdicts alone are stated, in a line without figures.
     """
+    judged = judged_in_race(run, recipe)
+    return "" if judged is None else (brief_words if is_brief else searched_words)(*judged)
+
+
+def judged_in_race(run: Run, recipe: str | None = None) -> tuple[Race, Outcome] | None:
+    """Return the newest race that judged a run's search, and what it said; see `race_words_of`."""
     own = run.spec()
     for start in list_runs(run.root):
         spec = start.spec()
@@ -193,8 +200,8 @@ def race_words_of(run: Run, recipe: str | None = None) -> str:
                 found = (outcome for outcome in race.judged
                          if outcome.run == run.id and recipe in (None, outcome.setup.recipe))
                 if outcome := next(found, None):
-                    return searched_words(race, outcome)
-    return ""
+                    return race, outcome
+    return None
 
 
 def use_outcome(outcome: Outcome, root: Path) -> tuple[Run, Analysis | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from udml_core.runs.analyses.kind import AnalysisKind, Arrays, Material
 from udml_core.runs.analyses.kinds.refine import fit_refiner
 
 if TYPE_CHECKING:
+    from udml_core.numerics.changed_results import Changed
     from udml_core.numerics.second_opinion import Interval, Judge, Opinion, Verdict
     from udml_core.runs import Run
 
@@ -53,12 +54,14 @@ class Opinions:
         opinions: By frame or recipe, and judge, the opinion on the embedding.
         weights: What each judge counts.
         group: Number of results that the judges look at for whole groups.
+        changed: By judge, how many first results differ and are better; of two compared runs.
     """
 
     reference: str
     opinions: Mapping[str, Mapping[str, Opinion]]
     weights: Mapping[str, float]
     group: int
+    changed: Mapping[str, Changed] = field(default_factory=dict)
 
     @property
     def judges(self) -> tuple[str, ...]:

@@ -1,0 +1,80 @@
+"""The pictures of a blind judgment: the query between two images, or beside two rows; neither names nor labels."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+import streamlit as st
+
+from udml_core.base.errors import UserError, counted
+from udml_core.data.dataset import Dataset
+from udml_core.runs.search.judging import Choice, Judging, Question
+
+from ..draw.pictures import inline, sharp
+from ..shell.user_errors import show_user_errors
+
+KEYS: dict[str, tuple[tuple[Choice, str, str], ...]] = {
+    "first": (("left", "Left", "Left"), ("equal", "Equal", "Down"), ("right", "Right", "Right")),
+    "ten": (("left", "Upper row", "Up"), ("equal", "Equal", "Right"), ("right", "Lower row", "Down"))}
+"""Each answer with its button and the arrow key that presses it."""
+LEGENDS = {"first": "Keys: ← left, → right, ↓ equal, U undo. Every answer is saved at once.",
+           "ten": "Keys: ↑ upper row, ↓ lower row, → equal, U undo. Every answer is saved at once."}
+SAVED: dict[str, dict[Choice, str]] = {
+    "first": {"left": "the left image is better", "right": "the right image is better",
+              "equal": "both are equally good"},
+    "ten": {"left": "the upper row is better", "right": "the lower row is better", "equal": "both are equally good"}}
+FEWEST = 3
+"""A row has room for this many images at least, so that few images do not grow without bound."""
+
+
+def show_pictures(judging: Judging, question: Question) -> None:
+    """Show the query with its candidates."""
+    dataset = judging.comparison.dataset
+    if judging.comparison.results == "ten":
+        _show_rows(dataset, question, judging.comparison.shared(question.position))
+        return
+    pictures = (("Left", question.left[0]), ("Query", question.query), ("Right", question.right[0]))
+    with st.container(key="judge-pictures"):
+        for column, (word, image) in zip(st.columns(3), pictures, strict=True):
+            with column:
+                st.html(f'<div class="judge-name">{word}</div>')
+                with show_user_errors():
+                    st.image(_picture(dataset.fingerprint, image, dataset), width="stretch", alt=f"{word} image")
+
+
+def _show_rows(dataset: Dataset, question: Question, shared: int) -> None:
+    """Show the query beside both rows; the results that both embeddings find are left out, because they are equal."""
+    st.html(rows_html(dataset, question.query, (("Upper row", question.left), ("Lower row", question.right))))
+    st.caption(f"Both also find {counted(shared, 'further image')} among the first ten; only what differs is shown."
+               if shared else "All of the first ten differ.")
+
+
+def rows_html(dataset: Dataset, query: int, rows: Sequence[tuple[str, tuple[int, ...]]], style: str = "") -> str:
+    """Return a query beside named rows of images in HTML.
+
+    Args:
+        dataset: The data set.
+        query: The query.
+        rows: The name and the images of each row.
+        style: A further class of the element.
+    """
+    columns = max(FEWEST, *(len(images) for _, images in rows))
+    drawn = "".join(f'<div class="judge-name">{html.escape(name)}</div><div class="judge-row">'
+                    f'{"".join(_image_html(dataset, image, f"{name}, image {at}") for at, image in enumerate(row, 1))}'
+                    "</div>" for name, row in rows)
+    return (f'<div class="judge-rows {style}" style="--columns:{columns}"><div><div class="judge-name">Query</div>'
+            f'{_image_html(dataset, query, "Query image")}</div><div>{drawn}</div></div>')
+
+
+def _image_html(dataset: Dataset, image: int, words: str) -> str:
+    try:
+        source = _picture(dataset.fingerprint, image, dataset)
+    except UserError as error:
+        return f'<div class="judge-missing">{html.escape(str(error))}</div>'
+    return f'<img src="{source}" alt="{html.escape(words)}">'
+
+
+@st.cache_data(max_size="128MB", show_spinner=False)
+def _picture(fingerprint: str, index: int, _dataset: Dataset) -> str:  # noqa: ARG001
+    return inline(sharp(_dataset.images[index]))

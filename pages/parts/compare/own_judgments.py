@@ -1,0 +1,46 @@
+"""What blind judgments say of two compared runs, beside the verdict of labels or of the second opinion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from udml_core.base.errors import UserError
+from udml_core.runs import Run
+from udml_core.runs.analyses.kinds.opinion import Verdicts
+from udml_core.runs.search.differing import Side
+from udml_core.runs.search.judged_runs import judged_comparisons, judgments_words
+
+from ..shell.cached import load_retrieval
+from ..shell.run_status import escaped
+from .judged import unbroken
+from .judging import compare_contest
+from .sides import Contest
+
+
+def show_own_judgments(runs: Sequence[Run], names: Sequence[str], verdicts: Verdicts | None) -> None:
+    """Say what blind judgments of two runs say, and whether they agree with the second opinion.
+
+    Args:
+        runs: The two runs.
+        names: Their names.
+        verdicts: The second opinion on the second against the first; None without one.
+    """
+    sentences = []
+    try:
+        opened = [load_retrieval(run) for run in runs]
+        for frames, gallery, results in judged_comparisons(runs[0], runs[1], opened[0].dataset):
+            first, second = (Side(retrieval, frame) for retrieval, frame in zip(opened, frames, strict=True))
+            contest = Contest((first, second), (names[0], names[1]), gallery)
+            said = None if verdicts is None else verdicts.groups if results == "ten" else verdicts.first
+            sentences.append(judgments_words(compare_contest(contest, results), _marked(names), said))
+    except UserError:  # the images or an embedding are missing, which other parts of the page say
+        return
+    if shown := " ".join(filter(None, sentences)):
+        st.markdown(unbroken(f":material/thumbs_up_down: {shown}"))
+
+
+def _marked(names: Sequence[str]) -> tuple[str, str]:
+    first, second = (f"**{escaped(name)}**" for name in names)
+    return first, second

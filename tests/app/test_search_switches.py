@@ -1,0 +1,89 @@
+"""Refinement on the page Search: switches that show the recipe in view, its verdict, and its name in plain words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+from streamlit.testing.v1 import AppTest
+
+from tests.app.opening import opened, texts
+from tests.app.test_browser import settle
+from tests.running import worked
+from tests.runs.test_opinions import BETTER, UNCLEAR, keep_opinion
+from udml_core.runs import Run
+from udml_core.runs.analyses import plan_analysis
+from udml_core.runs.opinions import OF_REFINEMENTS
+from udml_core.work.workers.analyse import keep
+
+RECIPE = "whiten+average:k=5"
+STEPS = ("whiten", "average", "rerank", "diffuse")
+
+
+@pytest.fixture(scope="module")
+def run(places: Path) -> Run:
+    return worked(places / "runs", fields={"dimension": 16, "epochs": 2})
+
+
+@pytest.fixture(scope="module")
+def refined(run: Run) -> str:
+    """The name of a stored refinement."""
+    return keep(run, plan_analysis(kind="refine", recipe=RECIPE), lambda _share, _step: None).id
+
+
+def switches(test: AppTest) -> list[bool]:
+    assert not test.exception
+    return [bool(test.toggle(key=f"search-{step}").value) for step in STEPS]
+
+
+def headings(test: AppTest) -> list[str]:
+    return [line for line in plain(test).splitlines() if "■</span>" in line]
+
+
+def plain(test: AppTest) -> str:
+    """Return the texts without the signs that escape Markdown."""
+    return texts(test).replace("\\", "")
+
+
+@pytest.mark.usefixtures("own_places")
+def test_switches_show_the_stored_recipe_and_a_switch_replaces_it(run: Run, refined: str) -> None:
+    test = opened("retrieval", run=run.id, refined=refined, add="3")
+    assert switches(test) == [True, True, False, False]
+    assert "Refined: whitening, then averaging with 5 neighbors" in headings(test)[-1]
+    assert "transductive" not in texts(test)
+    assert RECIPE not in plain(test)
+    count = len(headings(test))
+    test.toggle(key="search-average").set_value(False).run()
+    assert switches(test) == [True, False, False, False]
+    assert len(headings(test)) == count, "the changed recipe takes the place of the stored one"
+    assert "**Refined: whitening**" in headings(test)[-1]
+    assert "averaging" not in "".join(headings(test))
+    test.toggle(key="search-whiten").set_value(False).run()
+    assert switches(test) == [False] * 4
+    assert "Refined" not in "".join(headings(test))
+
+
+@pytest.mark.usefixtures("own_places")
+def test_the_verdict_on_the_recipe_in_view_stands_above_the_results(run: Run) -> None:
+    keep_opinion(run, BETTER, UNCLEAR, OF_REFINEMENTS, "whiten+average:k=10,times=2")
+    test = opened("retrieval", run=run.id, recipe="whiten+average:times=2", add="3")  # the same recipe, written plainly
+    captions = [caption.value.replace("\\", "") for caption in test.caption]
+    verdict = ("Whitening, then averaging with 10 neighbors, twice, against the embedding without it, judged without "
+               "labels: better first results, no clear difference in whole groups.")
+    place = next(at for at, caption in enumerate(captions) if verdict in caption)
+    assert place < next(at for at, caption in enumerate(captions) if "Rank · " in caption)
+    assert verdict not in plain(opened("retrieval", run=run.id, recipe="diffuse", add="3"))
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_keys_step_through_queries_after_a_switch_was_clicked(page: Page, finished: Run) -> None:
+    page.goto(f"/retrieval?run={finished.id}")
+    settle(page)
+    page.get_by_text("Whitening", exact=True).click()
+    settle(page)
+    expect(page.get_by_text("Refined: whitening").first).to_be_visible()
+    query = page.locator(".st-key-retrieval-bar").get_by_text("Query:").inner_text()
+    page.keyboard.press("n")
+    expect(page.locator(".st-key-retrieval-bar").get_by_text("Query:")).not_to_have_text(query)

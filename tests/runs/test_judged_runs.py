@@ -1,0 +1,57 @@
+"""What blind judgments say of two runs, and whether they agree with the second opinion."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from tests.running import worked
+from tests.runs.test_judging_rows import TOTAL, answer, rows_of
+from udml_core.numerics.judgments import Share
+from udml_core.runs.search import Retrieval
+from udml_core.runs.search.differing import Side, compare
+from udml_core.runs.search.judged_runs import judged_comparisons, judged_verdict, judgments_words
+from udml_core.runs.search.judging import Judging
+
+
+def test_judgments_say_better_or_worse_only_if_the_interval_excludes_one_half() -> None:
+    verdicts = [judged_verdict(Share(9, mean, low, high)) for mean, low, high in (
+        (0.9, 0.51, 1.0), (0.1, 0.0, 0.49), (0.7, 0.5, 0.9), (0.5, 0.2, 0.8))]
+    assert verdicts == ["better", "worse", "cannot tell", "cannot tell"]
+
+
+def test_words_stay_blind_until_judgments_decide_and_then_name_the_agreement() -> None:
+    comparison, names = rows_of("words of runs"), ("X", "Y")
+    judging = Judging(comparison)
+    assert judgments_words(comparison, names, "better") == ""
+    answer(judging, np.ones(TOTAL))
+    assert judgments_words(comparison, names, "better") == (
+        "Your judgments of the first ten results do not decide yet (1 so far): continue under Judge.")
+    while not judging.share("me").is_decided:
+        answer(judging, np.ones(TOTAL))
+    words = [judgments_words(comparison, names, said) for said in ("better", "worse", "cannot tell", None)]  # type: ignore[arg-type]
+    assert all("Y finds the better ten results in " in of for of in words)
+    assert words[0].endswith("They agree with the second opinion.")
+    assert words[1].endswith("They contradict the second opinion.")
+    assert words[2] == words[3]
+    assert words[3].endswith("(differing: 100 % of all).")
+    ana = Judging(comparison, "Ana")
+    while ana.count("Ana") < judging.count("me"):
+        answer(ana, np.full(TOTAL, 0.5))
+    assert judgments_words(comparison, names).startswith("Blind judgments by me and Ana of the first ten results")
+
+
+def test_judgments_of_frozen_features_are_found_under_both_of_their_names(tmp_path: Path) -> None:
+    frozen, trained = worked(tmp_path, method="frozen"), worked(tmp_path)
+    sides = Side(Retrieval(frozen), "frozen"), Side(Retrieval(trained), "final")
+    dataset = sides[0].retrieval.dataset
+    assert list(judged_comparisons(frozen, trained, dataset)) == []
+    for results in ("first", "ten"):
+        judging = Judging(compare(*sides, results=results))  # type: ignore[arg-type]
+        question = judging.question()
+        assert question is not None
+        judging.answer(question, "left")
+    expected = [(("frozen", "final"), "test", "first"), (("frozen", "final"), "test", "ten")]
+    assert list(judged_comparisons(frozen, trained, dataset)) == expected
+    assert [(frames[::-1], *rest) for frames, *rest in judged_comparisons(trained, frozen, dataset)] == expected

@@ -1,0 +1,97 @@
+"""How many first results differ between two embeddings, and in how many of these a judge prefers the second.
+
+A difference of mean cosines says which embedding is better, but not how much a user will notice. The judge also looks
+at each query whose first result differs: in its own features, one of the two results is nearer to the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from udml_core.base.arrays import Floats, Integers
+from udml_core.numerics.second_opinion import ERRORS, LEAST, Judge, result_cosines
+
+
+@dataclass(frozen=True)
+class Changed:
+    """What a judge sees in the first results that differ.
+
+    Attributes:
+        share: Share of the queries whose first result differs.
+        better: Share of these in which the judge finds the second embedding's result nearer to the query.
+        low: Lower end of its 95 % interval; 0 if fewer than 20 differ.
+        high: Upper end of its 95 % interval; 1 if fewer than 20 differ.
+    """
+
+    share: float
+    better: float
+    low: float
+    high: float
+
+
+def changed_results(judge: Judge, queries: Integers, before: Integers, after: Integers) -> Changed:
+    """Compare the first results of two embeddings, query by query.
+
+    Queries that share an image, as a query or as a result, are not independent: hubs are results of many. The variance
+    of the share sums the products of the deviations of all such pairs of queries, and a Wilson interval has as many
+    observations as independent queries with this variance would be.
+
+    Args:
+        judge: The judge of m images.
+        queries: Rows (q,) of the queries among the judged images.
+        before: Rows (q, k) of the results of the first embedding, nearest first.
+        after: Rows (q, k) of the results of the second embedding.
+
+    References:
+        P. Aronow, C. Samii, V. Assenova, "Cluster-Robust Variance Estimation for Dyadic Data", Political Analysis 2015.
+        E. Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", JASA 1927.
+    """
+    differ = before[:, 0] != after[:, 0]
+    count = int(differ.sum())
+    if not count:
+        return Changed(0.0, 0.5, 0.0, 1.0)
+    asked, results = queries[differ], np.stack([before[differ, 0], after[differ, 0]], axis=1)
+    cosines = result_cosines(judge.whitened, asked, results)
+    values = (np.sign(cosines[:, 1] - cosines[:, 0]) + 1) / 2
+    share, better = count / len(queries), float(values.mean())
+    if count < LEAST:
+        return Changed(share, better, 0.0, 1.0)
+    return Changed(share, better, *_wilson(better, _independent(values, np.column_stack([asked, results]))))
+
+
+def _independent(values: Floats, images: Integers) -> float:
+    """Return how many independent values have the variance of the mean of these (q,), by the images (q, 3) of each."""
+    count, deviations = len(values), values - values.mean()
+    plain = float((deviations**2).sum())
+    rows = np.repeat(np.arange(count), images.shape[1])
+    contains = csr_matrix((np.ones(len(rows)), (rows, images.ravel())), (count, int(images.max()) + 1))
+    shares = (contains @ contains.T).tocsr()
+    shares.data = np.ones_like(shares.data)
+    joint = float(deviations @ (shares @ deviations))
+    return count if not plain else count * plain / max(joint, plain)
+
+
+def _wilson(share: float, count: float) -> tuple[float, float]:
+    """Return the 95 % interval of a share of independent observations."""
+    squared = ERRORS**2 / count
+    middle = (share + squared / 2) / (1 + squared)
+    half = np.sqrt(squared * share * (1 - share) + squared**2 / 4) / (1 + squared)
+    return max(0.0, float(middle - half)), min(1.0, float(middle + half))
+
+
+def joint_changed(by_judge: Mapping[str, Changed], weights: Mapping[str, float]) -> Changed:
+    """Return what several judges say together: their weighted mean, within the widest of their intervals.
+
+    Args:
+        by_judge: What each judge sees, at least one.
+        weights: What each judge counts; all the same if none counts.
+    """
+    counts = np.array([weights.get(name, 0.0) for name in by_judge])
+    counts = counts if counts.any() else np.ones(len(counts))
+    better = float(np.average([of.better for of in by_judge.values()], weights=counts))
+    return Changed(next(iter(by_judge.values())).share, better, min(of.low for of in by_judge.values()),
+                   max(of.high for of in by_judge.values()))

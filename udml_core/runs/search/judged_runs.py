@@ -1,0 +1,77 @@
+"""What blind judgments say of two runs, in a sentence beside the second opinion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import get_args
+
+from udml_core.data.dataset import Dataset
+from udml_core.data.given.judgments import JudgmentLog
+from udml_core.numerics.judgments import Share
+from udml_core.numerics.second_opinion import Verdict
+from udml_core.runs import Run
+from udml_core.runs.search.differing import Comparison, Results, comparison_key, side_name
+from udml_core.runs.search.judging import Judging
+from udml_core.runs.search.judging_words import WHAT, finding_words
+from udml_core.runs.search.names import FROZEN
+from udml_core.runs.search.query import Gallery
+
+FINAL = "final"
+Names = tuple[str, str]
+
+
+def judged_comparisons(first: Run, second: Run, dataset: Dataset) -> Iterator[tuple[tuple[str, str], Gallery, Results]]:
+    """Find the stored comparisons of the embeddings that two runs keep.
+
+    The features of a run without training are its embedding under another name.
+
+    Yields:
+        The frames of both runs, the gallery, and what was judged; the first results first.
+    """
+    frames = [(FINAL, FROZEN) if run.spec().method == FROZEN else (FINAL,) for run in (first, second)]
+    for results, gallery, pair in product(get_args(Results), get_args(Gallery), product(*frames)):
+        names = [side_name(run.id, frame) for run, frame in zip((first, second), pair, strict=True)]
+        if JudgmentLog(dataset, comparison_key(names, gallery, results)).read():
+            yield (pair[0], pair[1]), gallery, results
+
+
+def judged_verdict(share: Share) -> Verdict:
+    """Return what judgments say of B: nothing while the interval holds one half."""
+    if not share.is_decided:
+        return "cannot tell"
+    return "better" if share.low > 0.5 else "worse"
+
+
+def judgments_words(comparison: Comparison, names: Names, said: Verdict | None = None) -> str:
+    """State what everyone's judgments of two embeddings say, and whether they agree with the second opinion.
+
+    Until they decide, the words do not tell which answers fell together, so that judging stays blind.
+
+    Args:
+        comparison: The comparison; B is the embedding that the second opinion is about.
+        names: The names of A and B.
+        said: The second opinion on B in the measure that was judged; None without one.
+
+    Returns:
+        Sentences; empty if no judgment counts.
+    """
+    judging = Judging(comparison)
+    share, people = judging.shared_share(), judging.people()
+    if not share.count:
+        return ""
+    whose = "Your judgments" if people == [judging.judge] else f"Blind judgments by {_listed(people)}"
+    verdict, of = judged_verdict(share), WHAT[comparison.results]
+    if verdict == "cannot tell" and share.count < len(comparison.differing):
+        return f"{whose} of {of} do not decide yet ({share.count} so far): continue under Judge."
+    result = f"{whose} of {of} ({share.count}): {finding_words(share, comparison, names)}."
+    if verdict == "cannot tell":
+        return f"{result} Both are equally good."
+    if said in (None, "cannot tell"):
+        return result
+    return f"{result} {'They agree with' if verdict == said else 'They contradict'} the second opinion."
+
+
+def _listed(names: Sequence[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
