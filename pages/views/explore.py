@@ -69,6 +69,7 @@ def explore(run: Run) -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             show_facts(choice)
             undo_buttons(dataset, "explore", parameters=(EXCLUDED,))
+        show_analysis_progress(run)
         announce_missing(dataset, bench.focus, shown_images(choice))
         clicks = [] if choice.other is None else [changed_neighborhoods(choice.shown, choice.other)]
     with right:
@@ -90,4 +91,3 @@ def draw() -> None:
         run = pick_run()
         if run is not None:
             explore(run)
-            show_analysis_progress(run)

@@ -10,12 +10,11 @@ import streamlit as st
 from udml_core.base.arrays import rows_of
 from udml_core.exploration.quick_map import place_among_neighbors, quick_frames
 from udml_core.runs import Run
-from udml_core.runs.analyses import ImageGrid, Projection, analysis_at, plan_analysis
-from udml_core.runs.analyses.kinds.grid import Grid
+from udml_core.runs.analyses import ImageGrid, Projection
 from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.runs.search import FROZEN
 
-from ..shell.analyses import load_projection, load_result, short_title
+from ..shell.analyses import load_projection, short_title
 from ..shell.cached import dataset_of
 from ..shell.epoch_images import epoch_images
 from ..shell.run_hash import RUN_HASH
@@ -23,6 +22,7 @@ from ..shell.views import GRID
 from .choosing import carry_frame, map_specs, pick_layout
 from .content import Layout
 from .frame import MapFrame, load_map
+from .grids import grid_of
 
 NOW, EPOCHS, MOVING = "pca-now", "pca-epochs", "epochs-of-"
 FRAMES: tuple[str, ...] = ("initial", "final")
@@ -88,12 +88,7 @@ class MapLayout:
 
     def grid(self, run: Run, frame: str) -> ImageGrid | None:
         """Return the grid of an embedding; None if this layout is a map, or the grid is not computed yet."""
-        spec = plan_analysis(Grid, source=self.source, frame=frame) if self.is_grid else None
-        if spec is None or not analysis_at(run, spec).is_done():
-            return None
-        grid = load_result(run, spec.id)
-        assert isinstance(grid, ImageGrid)
-        return grid
+        return grid_of(run, self.source, frame) if self.is_grid else None
 
 
 def pick_any_layout(run: Run) -> MapLayout:
