@@ -159,16 +159,23 @@ class Overlay {
     pen.beginPath(); pen.arc(x, y, 9, 0, 2 * Math.PI); pen.stroke();
   }
 
-  drawMark(pen, { row, lines }) {
+  drawMark(pen, { row, lines, color, radius = 11 }) { // a ring; filled if it has a color of its own
     const [x, y] = this.chart.screenPosition(row);
-    pen.strokeStyle = this.chart.text;
+    pen.strokeStyle = color || this.chart.text;
     pen.lineWidth = 2;
     for (const other of lines ?? []) {
       const [ox, oy] = this.chart.screenPosition(other);
       pen.beginPath(); pen.moveTo(x, y); pen.lineTo(ox, oy); pen.stroke();
     }
-    pen.lineWidth = 3;
-    pen.beginPath(); pen.arc(x, y, 11, 0, 2 * Math.PI); pen.stroke();
+    pen.lineWidth = color ? 2 : 3;
+    pen.beginPath(); pen.arc(x, y, radius, 0, 2 * Math.PI);
+    if (color) {
+      pen.globalAlpha = 0.35;
+      pen.fillStyle = color;
+      pen.fill();
+      pen.globalAlpha = 1;
+    }
+    pen.stroke();
     this.taken.push(boxAround(x, y));
   }
 

@@ -61,11 +61,11 @@ def explore(run: Run) -> None:
     bench = Workbench(run, dataset, current_image(run, dataset), choice.frame)
     with tools:
         bench = replace(bench, **pick_settings(bench, choice))
-    choice, ends = apply_settings(bench, choice)
+    choice, marks = apply_settings(bench, choice)
     selected = selection(dataset)
     left, right = body.columns([62, 38] if choice.other is None else [70, 30], gap="small")
     with left:
-        draw_maps(bench, choice, ends)
+        draw_maps(bench, choice, marks)
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             show_facts(choice)
             undo_buttons(dataset, "explore", parameters=(EXCLUDED,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ..maps.frame import UNITS, MapFrame, distortion_words
 from ..maps.grids import offer_grid
 from ..maps.image_grid import seam_range
 from ..maps.images import follow_click
-from ..maps.scatter import show_map
+from ..maps.scatter import Ring, show_map
 from ..shell.analyses import load_result
 from .toolbar import MOST_DRAWN, MapChoice
 from .workbench import Workbench
@@ -38,19 +39,19 @@ def follow_clicks(choice: MapChoice) -> bool:
                 and follow_click(SECOND, _visible(choice.other, choice.other_grid, choice.hidden))])
 
 
-def draw_maps(bench: Workbench, choice: MapChoice, ends: Array | None = None) -> None:
+def draw_maps(bench: Workbench, choice: MapChoice, marks: Sequence[Ring] | None = None) -> None:
     """Draw the map or grid, and the second map beside it, with the current image marked.
 
     Args:
         bench: The workbench.
         choice: What the toolbar chose.
-        ends: Data set indices of the images that lines join with the current image; its neighbors if None.
+        marks: Images that rings and lines mark; the current image and its neighbors if None.
     """
     layout, shown, other, grid = choice.layout, choice.shown, choice.other, choice.grid
     places = [st.container()] if other is None else st.columns(2, gap="small")
     with places[0]:
         show_map(shown, choice.color, f"{layout.title}, {bench.frame_words}", KEY, choice.hidden,
-                 layout=layout.draw(shown), grid=grid, current=bench.focus, ends=ends, most=LINES, legend_below=True,
+                 layout=layout.draw(shown), grid=grid, current=bench.focus, marks=marks, most=LINES, legend_below=True,
                  placed=[] if grid is not None else placed_images(shown), linked=other is not None)
     if other is not None:
         colors = colorings(other)

@@ -59,26 +59,27 @@ def _which(bench: Workbench) -> Which:
 
 
 def show_neighborhood(bench: Workbench) -> DeepLink:
-    """Show the members of the linear neighborhood with their similarity s, and the rejected candidates."""
+    """Show the members of the linear neighborhood and the rejected candidates, with the quality that T tests."""
     which = _which(bench)
     geometry, around = _around(bench)
-    rows, hoods = around.rows, around.neighborhoods(geometry)
-    similar = dict(zip(rows.tolist(), views.similarities(around, hoods, geometry).tolist(), strict=True))
+    hoods = around.neighborhoods(geometry)
     candidates, admitted = hoods.neighbors[0].tolist(), hoods.members[0].tolist()
+    badges = dict(zip(candidates, views.tested_words(hoods.worst[0], geometry.untested), strict=True))
     explain("A linear neighborhood holds the neighbors near one line or plane through the image.",
             f"A candidate is admitted if every member keeps at least {geometry.threshold:g} of its squared distance in "
             f"a flat of {geometry.flat} dimensions: a line, plane or larger subspace through the image. "
-            "s = (s'(i, j) + s'(j, i)) / 2 with s' = (1 + o/2)^−Nα · (1 + p)^−Nβ, where o is the distance across the "
-            "flat and p along it (PLM eq. 2–5).")
+            f"The {geometry.untested} nearest images always fit into it and need no test (PLM section 3.2).")
     for word, wanted in (("Members", True), ("Rejected", False)):
         images = [index for index, is_member in zip(candidates, admitted, strict=True) if is_member == wanted]
         if images:
-            st.markdown(f"**{word}: {len(images)}** of {len(candidates)} candidates, {frame_words(which)}")
-            bench.tiles([bench.tile(index, f"s {similar[index]:.3f}" if index in similar else "") for index in images],
+            st.markdown(f"**{word}: {len(images)}** of {len(candidates)} candidates, {frame_words(which)} · badge "
+                        f"{'≥' if wanted else '<'} T = {geometry.threshold:g}")
+            bench.tiles([bench.tile(index, badges[index]) for index in images],
                         f"{word} of the linear neighborhood", f"neighborhood-{word.lower()}")
     if epoch_of(trained_name(bench.run, bench.frame)) is not None:
         st.caption("Linear neighborhoods are shown before and after training, not at single epochs.")
-    used = "" if bench.run.spec().method == PLM.card.name else " Only the method PLM trains with s; this run did not."
-    st.caption(f"Badge: the similarity s, high along this line or plane, low across it.{used}")
+    used = "" if bench.run.spec().method == PLM.card.name else " Only the method PLM trains with it; this run did not."
+    st.caption("Badge: the reconstruction quality that T tests, the smallest share of a member's squared distance that "
+               f"the line or plane keeps when this image joins.{used}")
     return link("neighborhoods", bench, picked=bench.focus, **({"embedding": which} if which == "initial" else {}),
                 **in_address("candidates", "threshold"))

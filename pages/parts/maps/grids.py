@@ -5,7 +5,14 @@ from __future__ import annotations
 import streamlit as st
 
 from udml_core.runs import Run
-from udml_core.runs.analyses import AnalysisSpec, ImageGrid, analysis_at, finished_analyses, list_analyses, plan_analysis
+from udml_core.runs.analyses import (
+    AnalysisSpec,
+    ImageGrid,
+    analysis_at,
+    finished_analyses,
+    list_analyses,
+    plan_analysis,
+)
 from udml_core.runs.analyses.kinds.grid import Grid
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
