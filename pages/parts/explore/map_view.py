@@ -11,8 +11,9 @@ import streamlit as st
 from udml_core.base.arrays import Array
 from udml_core.runs.analyses import ImageGrid, Placed, finished_analyses
 from udml_core.runs.analyses.kinds.placed import NewImages
-from udml_core.runs.search import frame_words
+from udml_core.runs.search import SCOPE_WORDS, frame_words
 
+from ..maps.choosing import map_specs
 from ..maps.coloring import colorings
 from ..maps.excluding import show_excluded, visible_images
 from ..maps.frame import UNITS, MapFrame, distortion_words
@@ -114,12 +115,14 @@ def _words_of_map(choice: MapChoice) -> tuple[str, str]:
     shown, drawn, total = choice.shown, len(choice.shown.projection.indices), len(choice.shown.dataset)
     trust = np.nan if shown.is_quick else np.nanmean(shown.projection.trustworthiness[shown.frame])
     kept = "" if np.isnan(trust) else f" Trustworthiness {100 * trust:.1f} %."
-    part = "" if drawn == total else f"{drawn:,} of {total:,} images. "
+    spec = map_specs(shown.run).get(shown.map_id)
+    scope = f": the {SCOPE_WORDS[spec.scope]}" if spec is not None and spec.scope != "all" else ""
+    part = "" if drawn == total else f"{drawn:,} of the {total:,} images{scope}. "
     if shown.is_large:
         sample = f"A sample of {MOST_DRAWN:,} of" if drawn > MOST_DRAWN else "All"
         part = f"{sample} {drawn:,} images, as points without thumbnails. "
     if part and shown.is_quick:
-        part = f"A quick map of the {drawn:,} images stored for every epoch, of {total:,}. "
+        part = f"{drawn:,} of the {total:,} images: a sample of the test half, stored for every epoch. "
     hint = UNITS if shown.is_quick else f"{distortion_words(shown)} {UNITS}"
     hint += " Lines lead to the neighbors of the current image."
     if choice.layout.moves:

@@ -72,6 +72,11 @@ class Board:
         return ends_of(self.run, self.codes, len(self.names), self.gamma)
 
     @cached_property
+    def spreads(self) -> bool:
+        """Whether two classes have labels: every walk that ends at a label of a single class ends at that class."""
+        return len(np.unique(self.codes[self.codes >= 0])) > 1
+
+    @cached_property
     def suggestions(self) -> list[views.Suggestion]:
         """The images to label next, the most useful first."""
         return _suggestions(self.run, self.codes, self.gamma, skipped_images(self.dataset))

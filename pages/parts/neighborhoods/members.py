@@ -46,7 +46,7 @@ def show_candidates(center: Center, hoods: LinearNeighborhoods, geometry: views.
     Returns:
         The index of the image that was clicked just now.
     """
-    members, images, untested = hoods.members[0], hoods.neighbors[0], geometry.untested
+    members, images = hoods.members[0], hoods.neighbors[0]
     quality, worst = views.floor_percent(hoods.quality[0]), views.floor_percent(hoods.worst[0])
     badges = views.tested_words(hoods.worst[0], geometry.untested)
     st.caption("A flat is a line, plane or larger subspace through the "
