@@ -32,15 +32,15 @@ PANEL_HEIGHT = 510
 
 def show_focus(bench: Workbench) -> None:
     """Show the current image with its name, and buttons that move to another image."""
-    left, middle, right = st.container(key="explore-focus").columns([1, 3.4, 1.7], vertical_alignment="center",
+    left, middle, right = st.container(key="explore-focus").columns([1, 2.6, 2], vertical_alignment="center",
                                                                     gap="small")
     with left:
         picture(bench.dataset.images[bench.focus], 64, f"Current image: {bench.caption}")
     half = "Training half." if bench.focus in bench.split.train else "Test half."
     why = ""
     if load_retrieval(bench.run).is_changed and bench.focus in interesting_images(bench.run)[:1]:
-        why = " Its neighbors changed most through training."
-    middle.markdown(f"**{bench.title}**  \n:small[{bench.file}. {half}{why}]")
+        why = "Its neighbors changed most through training."
+    middle.markdown(f"**{bench.title}**  \n:small[{bench.file}. {half}]", help=why or None)
     with right.container(gap=None):
         # Without tooltips, which would cover the other button.
         for label, icon, step, images in (("Next", ":material/skip_next:", 1, interesting_images(bench.run)),
