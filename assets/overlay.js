@@ -1,6 +1,6 @@
 // The layer above a map's points, on a 2-D canvas: images, seams, marks, the point under the pointer, and the lasso.
 const TILE = 44;
-const FRAMED = 24; // pixels from which an image of a grid shows its color as a frame; smaller ones leave the seams visible
+const FRAMED = 24; // pixels from which an image of a grid shows its color as a frame; smaller ones have a strip below
 const LINE = 16;
 const RING = 12; // half the side of a mark
 const ASIDE = 14; // pixels from a point to its word
@@ -72,7 +72,10 @@ class Overlay {
         const [sx, sy] = this.chart.screenPosition(row);
         if (sx < -side || sy < -side || sx > width + side || sy > height + side) continue;
         pen.globalAlpha = this.chart.grayed(row) ? 0.18 : 1;
-        if (this.chart.images && side >= 5) this.drawImage(pen, this.chart.idOf(row), sx, sy, side - gap, side >= FRAMED ? this.chart.tint(row) : "");
+        if (this.chart.images && side >= 5) {
+          this.drawImage(pen, this.chart.idOf(row), sx, sy, side - gap, side >= FRAMED ? this.chart.tint(row) : "");
+          if (side < FRAMED) this.drawStrip(pen, row, sx, sy, side - gap);
+        }
         else {
           pen.fillStyle = this.chart.tint(row);
           pen.fillRect(sx - side / 2, sy - side / 2, side - gap, side - gap);
@@ -80,6 +83,12 @@ class Overlay {
       }
     }
     pen.globalAlpha = 1;
+  }
+
+  drawStrip(pen, row, x, y, side) { // a frame would hide a small image
+    const height = Math.max(1.5, side * 0.16);
+    pen.fillStyle = this.chart.tint(row);
+    pen.fillRect(x - side / 2, y + side / 2 - height, side, height);
   }
 
   drawSeams(pen, side, left, top, right, bottom) {
@@ -150,16 +159,23 @@ class Overlay {
     pen.beginPath(); pen.arc(x, y, 9, 0, 2 * Math.PI); pen.stroke();
   }
 
-  drawMark(pen, { row, lines }) {
+  drawMark(pen, { row, lines, color, radius = 11 }) { // a ring; filled if it has a color of its own
     const [x, y] = this.chart.screenPosition(row);
-    pen.strokeStyle = this.chart.text;
+    pen.strokeStyle = color || this.chart.text;
     pen.lineWidth = 2;
     for (const other of lines ?? []) {
       const [ox, oy] = this.chart.screenPosition(other);
       pen.beginPath(); pen.moveTo(x, y); pen.lineTo(ox, oy); pen.stroke();
     }
-    pen.lineWidth = 3;
-    pen.beginPath(); pen.arc(x, y, 11, 0, 2 * Math.PI); pen.stroke();
+    pen.lineWidth = color ? 2 : 3;
+    pen.beginPath(); pen.arc(x, y, radius, 0, 2 * Math.PI);
+    if (color) {
+      pen.globalAlpha = 0.35;
+      pen.fillStyle = color;
+      pen.fill();
+      pen.globalAlpha = 1;
+    }
+    pen.stroke();
     this.taken.push(boxAround(x, y));
   }
 

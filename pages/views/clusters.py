@@ -48,7 +48,7 @@ def choose_clustering(run: Run) -> Clustering | None:
                                   "differ so little that γ has hardly any effect.")
     with left:
         epsilon = field_slider(describe_field(type(settings), "epsilon"), "clusters-epsilon", settings.epsilon,
-                               "lower merges, higher shatters", play=True, marks={settings.epsilon: source})
+                               "lower merges groups, higher splits them", play=True, marks={settings.epsilon: source})
     write_address("rescaled", "1" if rescaled else "")
     return None if graph_id is None else Clustering(run, graph_id, rescaled, epsilon, gamma)
 

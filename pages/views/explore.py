@@ -32,15 +32,15 @@ PANEL_HEIGHT = 510
 
 def show_focus(bench: Workbench) -> None:
     """Show the current image with its name, and buttons that move to another image."""
-    left, middle, right = st.container(key="explore-focus").columns([1, 3.4, 1.7], vertical_alignment="center",
+    left, middle, right = st.container(key="explore-focus").columns([1, 2.6, 2], vertical_alignment="center",
                                                                     gap="small")
     with left:
         picture(bench.dataset.images[bench.focus], 64, f"Current image: {bench.caption}")
     half = "Training half." if bench.focus in bench.split.train else "Test half."
     why = ""
     if load_retrieval(bench.run).is_changed and bench.focus in interesting_images(bench.run)[:1]:
-        why = " Its neighbors changed most through training."
-    middle.markdown(f"**{bench.title}**  \n:small[{bench.file}. {half}{why}]")
+        why = "Its neighbors changed most through training."
+    middle.markdown(f"**{bench.title}**  \n:small[{bench.file}. {half}]", help=why or None)
     with right.container(gap=None):
         # Without tooltips, which would cover the other button.
         for label, icon, step, images in (("Next", ":material/skip_next:", 1, interesting_images(bench.run)),
@@ -61,14 +61,15 @@ def explore(run: Run) -> None:
     bench = Workbench(run, dataset, current_image(run, dataset), choice.frame)
     with tools:
         bench = replace(bench, **pick_settings(bench, choice))
-    choice, ends = apply_settings(bench, choice)
+    choice, marks = apply_settings(bench, choice)
     selected = selection(dataset)
     left, right = body.columns([62, 38] if choice.other is None else [70, 30], gap="small")
     with left:
-        draw_maps(bench, choice, ends)
+        draw_maps(bench, choice, marks)
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             show_facts(choice)
             undo_buttons(dataset, "explore", parameters=(EXCLUDED,))
+        show_analysis_progress(run)
         announce_missing(dataset, bench.focus, shown_images(choice))
         clicks = [] if choice.other is None else [changed_neighborhoods(choice.shown, choice.other)]
     with right:
@@ -90,4 +91,3 @@ def draw() -> None:
         run = pick_run()
         if run is not None:
             explore(run)
-            show_analysis_progress(run)

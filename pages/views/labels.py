@@ -49,16 +49,15 @@ def spread_map(board: Board) -> None:
                          "labels-map-new")
         show_analysis_progress(board.run)
         return
-    by = DEFAULT_COLOR
-    if board.has_two_classes:
-        by = choose_segment("Color", "show", COLORS, DEFAULT_COLOR, key="labels-color", label_visibility="collapsed")
+    by = choose_segment("Color", "show", COLORS, DEFAULT_COLOR, key="labels-color", label_visibility="collapsed")
     selected = selection(board.dataset)
     marks = [*(Ring(image) for image in board.labels), *(Ring(image, "next") for image in board.suggested_images[:1])]
     clicked = draw_map(board.dataset, shown.layout, _color(board, shown, by), f"Map colored by {COLORS[by].lower()}",
                        "labels-map", marks=marks, height=430)
-    st.caption("Rings mark labeled images; no label reaches the gray images. Click a point to select or deselect it; "
-               "hold Shift and drag to select several.",
-               help=f"The gray images include all images outside the training half. {distortion_words(shown)} {UNITS}")
+    outside = int((rows_of(board.images, shown.layout.indices) < 0).sum())
+    gray = f" Gray: {outside:,} images outside the training half, where labels do not spread." if outside else ""
+    st.caption(f"Rings mark labeled images.{gray} Click a point to select it; hold Shift and drag to select several.",
+               help=f"Gray images of the training half are not reached by any label. {distortion_words(shown)} {UNITS}")
     if clicked is not None:
         select(board.dataset.fingerprint, np.setxor1d(selected.ids, [clicked]))
         st.rerun(scope="fragment")
@@ -67,9 +66,10 @@ def spread_map(board: Board) -> None:
 def _color(board: Board, shown: MapFrame, by: str) -> Color:
     """Return the colors of the map's points, none outside the training half."""
     rows = rows_of(board.images, shown.layout.indices)
-    none = "not reached"
-    if by == "class":
-        return Color(by, np.where(rows >= 0, board.ends.best[rows], -1), board.names or ("no class yet",), none=none)
+    none = "not reached" if board.spreads else "no class yet"
+    if by == "class" or not board.spreads:
+        codes = board.ends.best if board.spreads else board.codes
+        return Color("class", np.where(rows >= 0, codes[rows], -1), board.names or ("no class yet",), none=none)
     percent = 100 * board.ends.certainty
     return Color(by, np.where(rows >= 0, percent[rows], np.nan), unit=" %", none=none, low=0, high=100)
 
@@ -79,7 +79,7 @@ def show_numbers(board: Board) -> None:
     trained = int((board.codes >= 0).sum())
     metrics = [("Labels", f"{len(board.labels):,}", "Images with a label."),
                ("Classes", f"{len(board.classes):,}", "Classes with at least one labeled image.")]
-    if board.has_two_classes:
+    if board.spreads:
         metrics.append(("Reached", percent(100 * float((board.ends.best >= 0).mean())),
                         "Share of training images from which a random walk can end at a label."))
         metrics.append(("Certainty", percent(100 * float(np.nanmean(board.ends.certainty))),
@@ -88,16 +88,26 @@ def show_numbers(board: Board) -> None:
         if share_correct is not None:
             metrics.append(("Accuracy", percent(100 * share_correct),
                             "Unlabeled images whose most probable class is their class in the data set."))
-    with st.container(horizontal=True):
-        for label, value, meaning in metrics:
-            st.metric(label, value, help=meaning, width="content")
-    if trained and not board.has_two_classes:
-        st.caption("Every label so far is of one class. Label an image of a second class to see which images lie "
-                   "nearer to which.")
+    if board.labels:
+        with st.container(horizontal=True):
+            for label, value, meaning in metrics:
+                st.metric(label, value, help=meaning, width="content")
+    _say_next(board)
     outside = len(board.labels) - trained
     if outside:
         st.caption(f"Labels of images outside this run's training half: {outside}. They are saved, but they do not "
                    "spread and are not used in training.")
+
+
+def _say_next(board: Board) -> None:
+    """Say what to do next, in one sentence."""
+    if not board.labels:
+        st.markdown("**First step:** type the class of the suggested image.")
+    elif not board.spreads:
+        st.markdown("**Next:** assign a second class. Then the map shows which class each image probably has, and how "
+                    "certain that is.")
+    else:
+        st.markdown("**Next:** label suggested images until the certainty stops rising, then train with the labels.")
 
 
 def accuracy(board: Board) -> float | None:
@@ -145,14 +155,15 @@ def next_steps(board: Board) -> None:
     """Show the link that trains on the labels, and the download."""
     spec = board.run.spec()
     with st.container(horizontal=True, vertical_alignment="center"):
-        if board.labels:
-            view_link("train", label=f"Train SSDML with the assigned labels ({len(board.labels):,})",
+        if board.spreads:
+            view_link("train", label=f"Train with {len(board.labels):,} label{'s' if len(board.labels) != 1 else ''}",
                          icon=":material/model_training:", query_params={
                              "dataset": spec.dataset, "method": "ssdml", "labels": "given",
                              "backbone": spec.encoder.backbone, "split": spec.split})
-        images = np.array(list(board.labels), dtype=np.int64)
-        share([Download("Labels as a table", "labels.csv", "text/csv", lambda: table_file(
-            board.dataset, images, {"given": np.array(list(board.labels.values()), dtype=object)}))], "labels")
+        if board.labels:
+            images = np.array(list(board.labels), dtype=np.int64)
+            share([Download("Labels as a table", "labels.csv", "text/csv", lambda: table_file(
+                board.dataset, images, {"given": np.array(list(board.labels.values()), dtype=object)}))], "labels")
 
 
 @fragment
@@ -166,11 +177,11 @@ def explore(run: Run) -> None:
     with left:
         assignment_panel(board, selection(dataset))
         show_numbers(board)
+        next_steps(board)
     with right:
         spread_map(board)
     show_sections([Section("next", "Images to label next", lambda: suggestion_list(board)),
                    Section("labels", "Assigned labels", lambda: show_labeled_images(board))], "labels-section")
-    next_steps(board)
 
 
 def draw() -> None:

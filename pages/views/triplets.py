@@ -11,8 +11,8 @@ from pages.parts.draw.figures import histogram
 from pages.parts.draw.palette import percent
 from pages.parts.draw.run_header import header_place, run_header
 from pages.parts.draw.sections import Section, show_sections, slot
-from pages.parts.draw.slider import field_slider
 from pages.parts.draw.tables import table_behind
+from pages.parts.explore.constraints import pick_alpha
 from pages.parts.maps.coloring import colorings
 from pages.parts.maps.frame import UNITS, covering_map, link_to_map, show_distortion
 from pages.parts.maps.scatter import Ring, draw_map
@@ -25,22 +25,10 @@ from pages.parts.triplets.detail import show_triangles, show_triplet
 from pages.parts.triplets.regime import show_regime
 from pages.parts.triplets.stored import ROLES, StoredTriplets
 from udml_core.base.arrays import Array
-from udml_core.base.declaration import describe_field
 from udml_core.exploration import triplets as views
-from udml_core.methods.rpml import RPML
 from udml_core.numerics.explanations import Triplets
 from udml_core.runs import Run
 from udml_core.runs.search import epoch_words
-
-
-def choose_alpha(run: Run) -> float:
-    """Show the slider for α, with the run's value as the default."""
-    method = run.spec().build_method()
-    has_field = "alpha" in type(method).model_fields
-    field = describe_field(type(method) if has_field else RPML, "alpha")
-    default = float(getattr(method, "alpha", field.default))
-    return field_slider(field, "triplets-alpha", default, "upper bound of the angle at the negative", play=True,
-                        marks={default: "this run" if has_field else "RPML's default"})
 
 
 @fragment
@@ -49,7 +37,7 @@ def explore(run: Run) -> None:
     header = header_place()
     left, right = st.columns([4, 1], vertical_alignment="bottom")
     with left:
-        alpha = choose_alpha(run)
+        alpha = pick_alpha(run, "triplets-alpha")
     with right:
         epoch = pick_epoch(run, Triplets, lambda: write_address("triplet", ""))
     run_header(run, epoch_words(run, epoch), header)

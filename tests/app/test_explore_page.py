@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.draw.palette import MISS
 from pages.parts.explore.map_view import shown_images
 from pages.parts.explore.neighborhood import run_geometry
 from pages.parts.explore.panels import PANELS
@@ -22,6 +23,7 @@ from pages.parts.maps.layouts import EPOCHS, MOVING, MapLayout
 from pages.parts.shell.epoch_images import EpochImages
 from pages.parts.shell.interesting import MOST, MOST_TEST, current_image, recorded_images
 from pages.parts.shell.selection import Selection
+from pages.parts.triplets.stored import StoredTriplets
 from tests.app.opening import opened, switched, texts
 from tests.app.test_refine_page import components, tiles
 from tests.running import worked
@@ -225,25 +227,6 @@ def test_neighborhood_counts_members_and_rejected(rpml: Run) -> None:
     assert deep_link(test)[1] == {"tool": "neighborhoods", "run": rpml.id, "picked": "7"}
 
 
-def test_t_admits_the_candidates_whose_badge_reaches_it(rpml: Run) -> None:
-    """The lowest quality in a test depends on the members before, so T is set just below and above a stated one."""
-    def badges(threshold: float) -> tuple[list[str], list[str]]:
-        test = explored(rpml, panel="neighborhood", picked=7, threshold=threshold, candidates=12)
-        galleries = {call["label"].split()[0]: call["tiles"]["list"] for call in components(test, "gallery")
-                     if "linear neighborhood" in call["label"]}
-        members, rejected = ([tile["badge"] for tile in galleries.get(word, [])] for word in ("Members", "Rejected"))
-        return members, rejected
-
-    members, rejected = badges(0.8)
-    assert members[:3] == ["not tested"] * run_geometry(rpml).untested
-    assert all(float(badge.removesuffix(" %")) >= 80 for badge in members[3:])
-    assert rejected
-    assert all(float(badge.removesuffix(" %")) < 80 for badge in rejected)
-    first = max(rejected, key=lambda badge: float(badge.removesuffix(" %")))
-    admitted, _ = badges(float(first.removesuffix(" %")) / 100 - 0.001)
-    assert first in admitted
-
-
 def test_triplets_shows_one_of_the_anchors_own_triplets(rpml: Run) -> None:
     bench = bench_of(rpml, 0)
     record = bench.record(Triplets)
@@ -428,6 +411,44 @@ def test_k_and_t_choose_the_members_that_the_map_joins_with_the_image(rpml: Run)
     assert len(joined(candidates=30, threshold=1)) < 30
     assert len(joined(candidates=12, threshold=0.01)) == 12
     assert deep_link(explored(rpml, panel="neighborhood", picked=5, candidates=12))[1]["candidates"] == "12"
+
+
+def test_alpha_joins_the_violating_triplets_of_the_image_on_the_map(rpml: Run) -> None:
+    bench = bench_of(rpml, 0)
+    record = bench.record(Triplets)
+    assert record is not None
+    stored = StoredTriplets(rpml, record)
+    anchor = int(np.bincount(stored.images[0]).argmax())
+    angles = stored.shape.angle[stored.images[0] == anchor]
+    between = round(float(np.median(angles)), 2)
+    joined = {}
+    for alpha in (between, 89.0):
+        test = explored(rpml, panel="triplets", picked=anchor, alpha=alpha, map="pca-now")
+        marks = next(iter(components(test, "scatter")))["marks"]
+        joined[alpha] = sum(bool(mark["lines"]) for mark in marks if mark["color"] == MISS)
+        assert f"**{(angles > alpha).sum()} of this anchor's {len(angles)} triplets violate" in texts(test)
+        assert deep_link(test)[1]["alpha"] == f"{alpha:g}"
+    violating = stored.images[2, (stored.images[0] == anchor) & (stored.shape.angle > between)]
+    assert joined == {between: len(np.unique(violating)), 89.0: 0}
+
+
+def test_tau_sets_the_size_of_the_competitors_on_the_map(isif: Run) -> None:
+    def sizes(temperature: float) -> list[float]:
+        test = explored(isif, panel="instance", picked=3, temperature=temperature)
+        return sorted(mark["radius"] for mark in next(iter(components(test, "scatter")))["marks"] if mark["color"])
+
+    low, high = sizes(0.02), sizes(1)
+    assert max(low) > 2 * max(high), "a low temperature compares with few images"
+    assert max(high) - min(high) < max(low) - min(low)
+
+
+def test_the_badge_of_a_neighborhood_is_the_quality_that_t_tests(rpml: Run) -> None:
+    for threshold in (0.5, 0.9, 0.99):
+        test = explored(rpml, panel="neighborhood", picked=7, threshold=threshold)
+        for word, is_member in (("Members", True), ("Rejected", False)):
+            shown = tiles(test, f"{word} of the linear neighborhood") if f"**{word}: " in texts(test) else []
+            tested = [float(tile["badge"]) for tile in shown if tile["badge"] != "not tested"]
+            assert all((value >= threshold) == is_member for value in tested)
 
 
 def test_gamma_says_how_far_labels_reach_on_the_map(ssdml: Run) -> None:

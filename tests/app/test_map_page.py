@@ -143,7 +143,7 @@ def test_a_map_of_one_embedding_offers_no_other_of_it(run: Run) -> None:
     test = opened("explore", run=run.id, map=one.id, compare="frame")
     assert not test.exception
     assert len(components(test, "scatter")) == 1
-    assert "Another embedding" not in test.selectbox(key="choose-compare").options
+    assert "Other embedding" not in test.selectbox(key="choose-compare").options
 
 
 def test_the_panel_of_the_selection_offers_actions(run: Run) -> None:
@@ -214,15 +214,30 @@ def test_a_map_without_some_images_keeps_positions_colors_and_neighbors_together
     assert without_excluded(layout, color, layout.indices)[0] is layout
 
 
-def test_a_grid_that_is_not_computed_yet_is_offered(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chosen_grid_computes_itself_while_the_map_stays(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[AnalysisSpec] = []
-    monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
     monkeypatch.setattr("udml_core.work.jobs.analyse", lambda _run, spec, **_: started.append(spec))
     test = opened("explore", run=run.id, map=f"grid-of-{whole_map(run)}", frame="0")
     assert not test.exception
-    assert "This map has no grid yet" in texts(test)
-    test.button(key="grid-compute").click().run()
     assert [(spec.kind, spec.source, spec.frame) for spec in started] == [("grid", whole_map(run), "initial")]
+    assert the_map(test)["grid"] is None
+    assert the_map(test)["count"] > 0
+    test.run()
+    assert len(started) == 1, "a grid that was cancelled must not come back"
+    test.button(key="grid-compute").click().run()
+    assert len(started) == 2
+
+
+def test_two_grids_stand_beside_each_other(run: Run) -> None:
+    source = whole_map(run)
+    for frame in ("initial", "final"):
+        keep(run, plan_analysis(kind="grid", source=source, frame=frame), _no_report)
+    test = opened("explore", run=run.id, map=f"grid-of-{source}", compare="frame")
+    assert not test.exception
+    first, second = components(test, "scatter")
+    assert first["grid"] is not None
+    assert second["grid"] is not None
+    assert first["positions"] != second["positions"]
 
 
 def test_unlabeled_images_are_colored_by_their_density(unlabeled: Run) -> None:

@@ -137,6 +137,10 @@ def test_a_share_below_the_threshold_never_displays_as_equal_to_it() -> None:
     assert neighborhoods.floor_percent(np.array([0.8999, 0.9, 1.0])).tolist() == [89.9, 90.0, 100.0]
 
 
+def test_a_candidate_without_a_test_has_no_quality() -> None:
+    assert neighborhoods.tested_words(np.array([1.0, 0.8999, 0.9]), 1) == ["not tested", "0.899", "0.900"]
+
+
 def test_hits_are_counted_among_the_first_images() -> None:
     assert neighborhoods.hits_among_first(np.array([True, False, True, True]), (1, 2, 4)) == (1, 1, 3)
 

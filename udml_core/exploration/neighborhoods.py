@@ -368,6 +368,17 @@ def floor_percent(shares: Array) -> Array:
     return np.floor(1000 * np.asarray(shares, np.float64) + 1e-6) / 10
 
 
+def tested_words(worst: Array, untested: int) -> list[str]:
+    """Return the quality that T tests of each candidate in words, rounded down to three decimals.
+
+    Args:
+        worst: (k,) smallest quality in the set that each candidate was tested with, nearest candidate first.
+        untested: Number of nearest candidates that are members without a test.
+    """
+    return ["not tested" if rank < untested else f"{value / 100:.3f}"
+            for rank, value in enumerate(floor_percent(worst).tolist())]
+
+
 def similarity_in_plane(n_alpha: float, n_beta: float, reach: float = 2.0, steps: int = 81) -> tuple[Array, Array]:
     """Compute the similarity around a point in the plane whose flat is the first axis.
 

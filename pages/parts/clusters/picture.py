@@ -55,7 +55,7 @@ def cluster_color(clustering: Clustering, indices: Array) -> Color:
     codes = np.where(rows < 0, -1, code_of[clusters.labels][rows])
     names = tuple(f"cluster {number}" for number in named.tolist())
     rest = "" if len(named) == summary.count else f", outside the {MOST_NAMED:,} largest"
-    return Color("cluster", codes, names, none=f"single image{rest} or not in this graph")
+    return Color("cluster", codes, names, none=f"no cluster{rest}")
 
 
 def _draw_clusters(clustering: Clustering, layout: Layout, current: int) -> None:
@@ -91,12 +91,23 @@ def show_clusters(clustering: Clustering, shown: MapFrame | None, current: int, 
     with left:
         if shown is not None:
             _draw_clusters(clustering, shown.layout, current)
-            st.caption(_origin(clustering, shown, embedding) + " Lines are steps of the ascent; gray images are "
-                       "single images or not in this graph.", help=f"{distortion_words(shown)} {UNITS}")
+            st.caption("Lines are steps of the ascent to the mode, the image where it ends. "
+                       + _gray(clustering, shown),
+                       help=f"{_origin(clustering, shown, embedding)} {distortion_words(shown)} {UNITS}")
             return
         st.info("This run has no map of its training images yet. Compute one on the page Explore to see the clusters "
                 "on it.", icon=":material/lightbulb:")
         link_to_map(clustering.run, "Compute a map")
+
+
+def _gray(clustering: Clustering, shown: MapFrame) -> str:
+    """Say which images are gray, and how many of each kind."""
+    single = clustering.summary.singletons
+    outside = int((rows_of(clustering.indices, shown.projection.indices) < 0).sum())
+    scope = SCOPE_WORDS[find_analysis(clustering.run, clustering.graph_id).spec().scope]
+    parts = [f"{single:,} alone in their cluster"] * bool(single)
+    parts += [f"{outside:,} outside the {scope}, which alone is clustered"] * bool(outside)
+    return f"Gray images: {' and '.join(parts)}." if parts else ""
 
 
 def _origin(clustering: Clustering, shown: MapFrame, embedding: str) -> str:

@@ -9,39 +9,77 @@ from udml_core.base.declaration import describe_field
 from udml_core.exploration import triplets as views
 from udml_core.methods.rpml import RPML
 from udml_core.numerics.explanations import Pairs, Triplets
+from udml_core.runs import Run
 
 from ..draw.drawing import page_colors
 from ..draw.gallery import Mark, tile_of
+from ..draw.palette import BEFORE, HIT, MISS
+from ..draw.slider import field_slider
+from ..maps.scatter import Ring
 from ..pairs.stored import StoredPairs
 from ..shell.address import join_indices, number_from_address, write_address
 from ..shell.run_status import hyperparameters
 from ..triplets.detail import verdict
 from ..triplets.stored import ROLES, STAGES, StoredTriplets
 from ..triplets.triangle import describe_triangle, triangle
-from .workbench import DeepLink, Workbench, explain, link, say_stand_in
+from .workbench import DeepLink, Workbench, explain, in_address, link, say_stand_in
 
 MOST, HEIGHT = 6, 310
 """Most listed triplets of an anchor, and the height of the drawing in pixels: the panel shows all of it."""
 MOST_PAIRS = 20
 
 
-def show_triplets(bench: Workbench) -> DeepLink:
-    """Show one triplet of the current image as a triangle with its images."""
-    record, epoch = bench.record(Triplets), bench.epoch_with(Triplets)
+def pick_alpha(run: Run, key: str) -> float:
+    """Show the slider of α, at first the run's α; the address holds its value."""
+    method = run.spec().build_method()
+    has_field = "alpha" in type(method).model_fields
+    field = describe_field(type(method) if has_field else RPML, "alpha")
+    default = float(getattr(method, "alpha", field.default))
+    return field_slider(field, key, default, "upper bound of the angle at the negative", play=True,
+                        marks={default: "this run" if has_field else "RPML's default"})
+
+
+def triplet_marks(bench: Workbench, alpha: float) -> list[Ring]:
+    """Return rings for the triplets of the current image: colored lines join those that violate α with their anchor."""
+    stored, anchor, own = _own_triplets(bench)
+    violating = stored.shape.angle[own] > alpha
+    marks = []
+    for role, color in ((1, HIT), (2, MISS)):
+        images = stored.images[role, own]
+        marks += [Ring(int(image), "", (anchor,), color, 7) for image in np.unique(images[violating])]
+        marks += [Ring(int(image), "", (), BEFORE, 4) for image in np.setdiff1d(images, images[violating])]
+    return [*marks, Ring(anchor, "anchor")]
+
+
+def _own_triplets(bench: Workbench) -> tuple[StoredTriplets, int, list[int]]:
+    """Return the stored triplets, the current image or the nearest anchor, and its triplets, largest loss first."""
+    record = bench.record(Triplets)
     assert record is not None
     stored = StoredTriplets(bench.run, record)
+    anchor = bench.nearest_of(np.unique(stored.images[0]))
+    own = np.flatnonzero(stored.images[0] == anchor)
+    return stored, anchor, own[np.argsort(-np.asarray(record.loss)[own], kind="stable")].tolist()
+
+
+def show_triplets(bench: Workbench) -> DeepLink:
+    """Show one triplet of the current image as a triangle with its images."""
+    epoch = bench.epoch_with(Triplets)
+    stored, shown, own = _own_triplets(bench)
     explain("Training pulls the positive near and pushes the negative away.",
             "The angle is arctan(‖a − p‖ / (2‖n − m‖)) with m = (a + p)/2. A triplet violates α if "
             "z = ‖a − p‖² − 4tan²α · ‖n − m‖² is above 0 (RPML eq. 8). Distances are of the learned embedding.")
-    shown = bench.nearest_of(np.unique(stored.images[0]))
     say_stand_in(bench, shown, "the anchor of a stored triplet")
-    own = np.flatnonzero(stored.images[0] == shown)
-    own = own[np.argsort(-np.asarray(record.loss)[own], kind="stable")].tolist()
-    triplet = _pick_triplet(stored, own)
-    alpha = float(hyperparameters(bench.run).get("alpha", describe_field(RPML, "alpha").default))
+    alpha = bench.alpha or float(hyperparameters(bench.run).get("alpha", describe_field(RPML, "alpha").default))
+    violating = stored.shape.angle > alpha
+    st.markdown(f"**{violating[own].sum()} of this anchor's {len(own)} triplets violate α = {alpha:g}°**, and "
+                f"{violating.sum():,} of all {len(violating):,} of epoch {epoch}.",
+                help="The map joins the triplets of this anchor that violate α with lines: blue to the positive, "
+                     "orange to the negative. Gray rings belong to triplets that satisfy α.")
+    triplet = _pick_triplet(stored, own, alpha)
     images = stored.images[:, triplet].tolist()
-    stage = st.segmented_control("Triangle", list(STAGES), default="loss", required=True, key="explore-triangle",
-                                 format_func=STAGES.__getitem__, label_visibility="collapsed") or "loss"
+    stages = stored.stages(triplet)
+    stage = st.segmented_control("Triangle", stages, default=stages[-1], required=True, key="explore-triangle",
+                                 format_func=STAGES.__getitem__, label_visibility="collapsed") or stages[-1]
     shape, position = stored.shape_at(stage, triplet)
     angle = float(shape.angle[position])
     st.image(triangle(views.corners(shape, position), alpha, angle, page_colors(),
@@ -53,16 +91,18 @@ def show_triplets(bench: Workbench) -> DeepLink:
     st.markdown(f"{where}{agreement}")
     bench.tiles([tile_of(stored.dataset, index, role, role) for index, role in zip(images, ROLES, strict=True)],
                 "Anchor, positive and negative", "triplets")
-    return link("triplets", bench, epoch=epoch, triplet=triplet)
+    return link("triplets", bench, picked=shown, epoch=epoch, triplet=triplet, **in_address("alpha"))
 
 
-def _pick_triplet(stored: StoredTriplets, own: list[int]) -> int:
+def _pick_triplet(stored: StoredTriplets, own: list[int], alpha: float) -> int:
     """Choose one of an anchor's triplets; the address parameter `triplet` holds it.
 
     Args:
         stored: The stored triplets.
         own: Positions of the anchor's triplets, largest loss first.
+        alpha: The upper bound of the angle in degrees; the angles above it are marked.
     """
+    angles = stored.shape.angle
     wanted = int(number_from_address("triplet", own[0], 0, 10**9))
     triplet = wanted if wanted in own else own[0]
     listed = list(dict.fromkeys([*own[:MOST], triplet]))
@@ -71,7 +111,7 @@ def _pick_triplet(stored: StoredTriplets, own: list[int]) -> int:
         triplet = st.segmented_control(
             f"{len(own)} triplets of this anchor, largest loss first", listed, required=True, key="explore-triplet-of",
             label_visibility="collapsed",
-            format_func=lambda other: f"{own.index(other) + 1} · {stored.shape.angle[other]:.0f}°",
+            format_func=lambda other: f"{angles[other]:.0f}°{' ✕' if angles[other] > alpha else ''}",
             on_change=lambda: write_address("triplet", str(st.session_state["explore-triplet-of"]))) or triplet
     return triplet
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Array
-from udml_core.runs.analyses import Placed, finished_analyses, plan_analysis
-from udml_core.runs.analyses.kinds.grid import Grid
+from udml_core.runs.analyses import ImageGrid, Placed, finished_analyses
 from udml_core.runs.analyses.kinds.placed import NewImages
-from udml_core.runs.search import frame_words
+from udml_core.runs.search import SCOPE_WORDS, frame_words
 
+from ..maps.choosing import map_specs
 from ..maps.coloring import colorings
 from ..maps.excluding import show_excluded, visible_images
 from ..maps.frame import UNITS, MapFrame, distortion_words
+from ..maps.grids import offer_grid
 from ..maps.image_grid import seam_range
 from ..maps.images import follow_click
-from ..maps.scatter import show_map
-from ..shell.analyses import load_result, request_analysis
+from ..maps.scatter import Ring, show_map
+from ..shell.analyses import load_result
 from .toolbar import MOST_DRAWN, MapChoice
 from .workbench import Workbench
 
@@ -35,41 +37,30 @@ def follow_clicks(choice: MapChoice) -> bool:
     """Make an image that was just clicked on a map the current image; return whether one was."""
     return any([follow_click(KEY, shown_images(choice)),
                 choice.other is not None
-                and follow_click(SECOND, visible_images(choice.other.projection.indices, choice.hidden))])
+                and follow_click(SECOND, _visible(choice.other, choice.other_grid, choice.hidden))])
 
 
-def draw_maps(bench: Workbench, choice: MapChoice, ends: Array | None = None) -> None:
+def draw_maps(bench: Workbench, choice: MapChoice, marks: Sequence[Ring] | None = None) -> None:
     """Draw the map or grid, and the second map beside it, with the current image marked.
 
     Args:
         bench: The workbench.
         choice: What the toolbar chose.
-        ends: Data set indices of the images that lines join with the current image; its neighbors if None.
+        marks: Images that rings and lines mark; the current image and its neighbors if None.
     """
-    layout, shown, other = choice.layout, choice.shown, choice.other
-    grid = layout.grid(bench.run, choice.frame)
-    if layout.is_grid and grid is None:
-        _offer_grid(choice)
-        return
+    layout, shown, other, grid = choice.layout, choice.shown, choice.other, choice.grid
     places = [st.container()] if other is None else st.columns(2, gap="small")
     with places[0]:
         show_map(shown, choice.color, f"{layout.title}, {bench.frame_words}", KEY, choice.hidden,
-                 layout=layout.draw(shown), grid=grid, current=bench.focus, ends=ends, most=LINES, legend_below=True,
+                 layout=layout.draw(shown), grid=grid, current=bench.focus, marks=marks, most=LINES, legend_below=True,
                  placed=[] if grid is not None else placed_images(shown), linked=other is not None)
     if other is not None:
         colors = colorings(other)
         with places[1]:
             show_map(other, colors.get(choice.color.label, next(iter(colors.values())))(),
-                     f"Second map, {frame_words(other.name, other.run)}", SECOND, choice.hidden, current=bench.focus,
-                     most=LINES, legend_below=True, placed=placed_images(other), linked=True)
-
-
-def _offer_grid(choice: MapChoice) -> None:
-    """Show the button that computes the grid of a map."""
-    st.info("This map has no grid yet. The grid is computed once in the background and kept with the run; it takes "
-            "seconds.", icon=":material/lightbulb:")
-    request_analysis(choice.shown.run, plan_analysis(Grid, source=choice.layout.source, frame=choice.frame),
-                     "Compute grid", "grid-compute", primary=True)
+                     f"Second {'grid' if choice.other_grid else 'map'}, {frame_words(other.name, other.run)}", SECOND,
+                     choice.hidden, grid=choice.other_grid, current=bench.focus, most=LINES, legend_below=True,
+                     placed=[] if choice.other_grid is not None else placed_images(other), linked=True)
 
 
 def placed_images(shown: MapFrame) -> list[dict[str, Any]]:
@@ -87,25 +78,36 @@ def placed_images(shown: MapFrame) -> list[dict[str, Any]]:
 
 def shown_images(choice: MapChoice) -> Array:
     """Return the data set indices of the map's points in their order, (n,)."""
-    grid = choice.layout.grid(choice.shown.run, choice.frame)
-    indices = choice.shown.projection.indices if grid is None else grid.indices
-    return visible_images(indices, choice.hidden)
+    return _visible(choice.shown, choice.grid, choice.hidden)
+
+
+def _visible(shown: MapFrame, grid: ImageGrid | None, hidden: Array) -> Array:
+    return visible_images(shown.projection.indices if grid is None else grid.indices, hidden)
 
 
 def show_facts(choice: MapChoice) -> None:
     """Say in one line what the map shows and how far it can be trusted."""
     shown = choice.shown
     show_excluded(shown.dataset, shown.projection.indices, KEY)
-    grid = choice.layout.grid(shown.run, choice.frame)
-    if grid is not None:
-        low, high = seam_range(grid) or (0.0, 0.0)
-        st.caption(f"{len(grid.indices):,} images in {grid.rows} rows and {grid.columns} columns.",
-                   help="The seam between two images is dark if they are close in the embedding and bright yellow if "
-                        f"they are far apart, from {low:.2f} to {high:.2f} in Euclidean distance. Bright lines "
-                        "separate groups of similar images. Positions and areas carry no units.")
+    if choice.grid is not None:
+        _grid_facts(choice.grid, choice.color.label)
+        return
+    if choice.layout.is_grid:
+        st.caption("The map stays until its grid is computed.", width="content")
+        offer_grid(shown.run, shown.map_id, shown.name)
         return
     text, hint = _words_of_map(choice)
     st.caption(text, help=hint)
+
+
+def _grid_facts(grid: ImageGrid, color: str) -> None:
+    """Say what the lines and colors of a grid mean."""
+    low, high = seam_range(grid) or (0.0, 0.0)
+    st.caption(f"Similar images are neighbors in the grid. Strip or frame: {color}. Line between two images: dark if "
+               "they are close in the embedding, yellow if far apart.",
+               help=f"{len(grid.indices):,} images in {grid.rows} rows and {grid.columns} columns. The lines range "
+                    f"from {low:.2f} to {high:.2f} in Euclidean distance. Bright lines separate groups of similar "
+                    "images. Positions and areas carry no units.")
 
 
 def _words_of_map(choice: MapChoice) -> tuple[str, str]:
@@ -113,12 +115,14 @@ def _words_of_map(choice: MapChoice) -> tuple[str, str]:
     shown, drawn, total = choice.shown, len(choice.shown.projection.indices), len(choice.shown.dataset)
     trust = np.nan if shown.is_quick else np.nanmean(shown.projection.trustworthiness[shown.frame])
     kept = "" if np.isnan(trust) else f" Trustworthiness {100 * trust:.1f} %."
-    part = "" if drawn == total else f"{drawn:,} of {total:,} images. "
+    spec = map_specs(shown.run).get(shown.map_id)
+    scope = f": the {SCOPE_WORDS[spec.scope]}" if spec is not None and spec.scope != "all" else ""
+    part = "" if drawn == total else f"{drawn:,} of the {total:,} images{scope}. "
     if shown.is_large:
         sample = f"A sample of {MOST_DRAWN:,} of" if drawn > MOST_DRAWN else "All"
         part = f"{sample} {drawn:,} images, as points without thumbnails. "
     if part and shown.is_quick:
-        part = f"A quick map of the {drawn:,} images stored for every epoch, of {total:,}. "
+        part = f"{drawn:,} of the {total:,} images: a sample of the test half, stored for every epoch. "
     hint = UNITS if shown.is_quick else f"{distortion_words(shown)} {UNITS}"
     hint += " Lines lead to the neighbors of the current image."
     if choice.layout.moves:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Array
@@ -59,35 +58,28 @@ def _which(bench: Workbench) -> Which:
     return "initial" if trained_name(bench.run, bench.frame) == "initial" else "final"
 
 
-def _badge_words(geometry: views.Geometry) -> str:
-    """Say what the badges of the candidates mean."""
-    if not geometry.admission:
-        return "No candidate is tested: all are members."
-    nearest = "The nearest candidate is a member" if geometry.untested == 1 else (
-        f"The nearest {geometry.untested} candidates are members")
-    return ("Badge: the lowest quality in the image's test, the share of a member's squared distance that the flat "
-            f"keeps. It is a member from T = {100 * geometry.threshold:g} % on. {nearest} without a test.")
-
-
 def show_neighborhood(bench: Workbench) -> DeepLink:
-    """Show the members of the linear neighborhood and the rejected candidates with the share that T tests."""
+    """Show the members of the linear neighborhood and the rejected candidates, with the quality that T tests."""
     which = _which(bench)
     geometry, around = _around(bench)
     hoods = around.neighborhoods(geometry)
-    candidates, untested = hoods.neighbors[0].tolist(), geometry.untested if geometry.admission else len(hoods.worst[0])
-    lowest = views.floor_percent(hoods.worst[0])
+    candidates, admitted = hoods.neighbors[0].tolist(), hoods.members[0].tolist()
+    badges = dict(zip(candidates, views.tested_words(hoods.worst[0], geometry.untested), strict=True))
     explain("A linear neighborhood holds the neighbors near one line or plane through the image.",
             f"A candidate is admitted if every member keeps at least {geometry.threshold:g} of its squared distance in "
-            f"a flat of {geometry.flat} dimensions: a line, plane or larger subspace through the image (PLM section "
-            "3.2).")
+            f"a flat of {geometry.flat} dimensions: a line, plane or larger subspace through the image. "
+            f"The {geometry.untested} nearest images always fit into it and need no test (PLM section 3.2).")
     for word, wanted in (("Members", True), ("Rejected", False)):
-        rows = np.flatnonzero(hoods.members[0] == wanted).tolist()
-        if rows:
-            st.markdown(f"**{word}: {len(rows)}** of {len(candidates)} candidates, {frame_words(which)}")
-            bench.tiles([bench.tile(candidates[row], "not tested" if row < untested else f"{lowest[row]:g} %")
-                         for row in rows], f"{word} of the linear neighborhood", f"neighborhood-{word.lower()}")
+        images = [index for index, is_member in zip(candidates, admitted, strict=True) if is_member == wanted]
+        if images:
+            st.markdown(f"**{word}: {len(images)}** of {len(candidates)} candidates, {frame_words(which)} · badge "
+                        f"{'≥' if wanted else '<'} T = {geometry.threshold:g}")
+            bench.tiles([bench.tile(index, badges[index]) for index in images],
+                        f"{word} of the linear neighborhood", f"neighborhood-{word.lower()}")
     if epoch_of(trained_name(bench.run, bench.frame)) is not None:
         st.caption("Linear neighborhoods are shown before and after training, not at single epochs.")
-    st.caption(_badge_words(geometry))
+    used = "" if bench.run.spec().method == PLM.card.name else " Only the method PLM trains with it; this run did not."
+    st.caption("Badge: the reconstruction quality that T tests, the smallest share of a member's squared distance that "
+               f"the line or plane keeps when this image joins.{used}")
     return link("neighborhoods", bench, picked=bench.focus, **({"embedding": which} if which == "initial" else {}),
                 **in_address("candidates", "threshold"))

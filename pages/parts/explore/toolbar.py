@@ -12,6 +12,7 @@ from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.map_values import hide_rest
 from udml_core.runs import Run
+from udml_core.runs.analyses import ImageGrid
 from udml_core.runs.search import frame_words
 
 from ..data.columns import choose_values
@@ -21,6 +22,7 @@ from ..maps.coloring import pick_color
 from ..maps.content import Color
 from ..maps.excluding import excluded_images
 from ..maps.frame import MapFrame
+from ..maps.grids import compute_grid, grid_of
 from ..maps.layouts import MapLayout, pick_any_layout
 from ..maps.new_map import new_map_menu
 from ..maps.second_map import pick_comparison, pick_second_map
@@ -50,6 +52,17 @@ class MapChoice:
     hidden: Array
     other: MapFrame | None
 
+    @property
+    def grid(self) -> ImageGrid | None:
+        """The grid that is drawn in place of the map; None for a map, or while the grid is being computed."""
+        return self.layout.grid(self.shown.run, self.frame)
+
+    @property
+    def other_grid(self) -> ImageGrid | None:
+        """The grid that is drawn in place of the second map."""
+        other = self.other
+        return None if other is None or not self.layout.is_grid else grid_of(other.run, other.map_id, other.name)
+
 
 def choose_map(run: Run, header: DeltaGenerator) -> MapChoice:
     """Show the toolbar, and load what it chooses.
@@ -66,13 +79,16 @@ def choose_map(run: Run, header: DeltaGenerator) -> MapChoice:
         run_header(run, frame_words(frame, run), header)  # before the map is loaded, so that nothing moves later
         shown = layout.load(run, frame)
         color = pick_color(shown, "Color", 150, "explore-color")
-        comparison = "" if layout.is_grid else pick_comparison(
-            len(layout.frames) if shown.map_id in map_specs(run) else 1, 150)
+        comparison = pick_comparison(len(layout.frames) if shown.map_id in map_specs(run) else 1, 176)
         hidden = hidden_images(shown.dataset, shown.projection.indices)
         new_map_menu(run)
     if color.label == LABEL and shown.epoch is None:
         noise_slider(run)
-    return MapChoice(layout, frame, shown, color, hidden, pick_second_map(comparison, shown))
+    other = pick_second_map(comparison, shown)
+    if layout.is_grid:
+        for grid in (shown, other) if other is not None else (shown,):
+            compute_grid(grid.run, grid.map_id, grid.name)
+    return MapChoice(layout, frame, shown, color, hidden, other)
 
 
 def hidden_images(dataset: Dataset, indices: Array) -> Array:

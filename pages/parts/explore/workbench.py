@@ -45,6 +45,8 @@ class Workbench:
         clustering: The clusters that color the map; None if it has other colors.
         geometry: The geometry of linear neighborhoods; the run's if None.
         gamma: γ of the walks that spread labels; the run's if None.
+        alpha: α of the panel's triplets in degrees; the run's if None.
+        temperature: τ of the panel's softmax; the run's if None.
     """
 
     run: Run
@@ -54,6 +56,8 @@ class Workbench:
     clustering: Clustering | None = None
     geometry: Geometry | None = None
     gamma: float | None = None
+    alpha: float | None = None
+    temperature: float | None = None
 
     @cached_property
     def split(self) -> Split:

@@ -48,7 +48,7 @@ def assignment_panel(board: Board, selected: Selection) -> None:
     with st.form("labels-form", clear_on_submit=True, border=False), st.container(
             horizontal=True, vertical_alignment="bottom"):
         st.text_input("New class", key="labels-typed", max_chars=LONGEST_CLASS,
-                      placeholder="Type a name and press Enter")
+                      placeholder="Class name")
         st.form_submit_button("Assign class", icon=":material/new_label:", disabled=not images,
                               on_click=assign_typed_class, args=(target,))
     with st.container(horizontal=True):
@@ -71,11 +71,12 @@ def _suggested_image(board: Board, image: int) -> None:
     st.markdown(f"**Suggested image** · {how}.")
     with st.container(key="labels-suggested"):
         picture(board.dataset.images[image], 140, f"Suggested image: {board.dataset.names[image]}")
-    st.caption(_reason(board.suggestions[0], len(board.images), bool((board.codes >= 0).any())))
+    short, long = _reason(board.suggestions[0], len(board.images), bool((board.codes >= 0).any()))
+    st.caption(short, help=long)
 
 
-def _reason(suggestion: Suggestion, count: int, labeled: bool) -> str:
-    """Return why an image is worth a label.
+def _reason(suggestion: Suggestion, count: int, labeled: bool) -> tuple[str, str]:
+    """Return why an image is worth a label, in one sentence and in detail.
 
     Args:
         suggestion: The suggested image.
@@ -83,9 +84,9 @@ def _reason(suggestion: Suggestion, count: int, labeled: bool) -> str:
         labeled: Whether a training image has a label.
     """
     until = "before they end or reach a label" if labeled else "before they end"
-    typical = "It is typical of images that no label reaches yet." if labeled else "It is typical of many images."
-    return (f"Random walks from all {count:,} training images visit this image most often {until}: "
-            f"{suggestion.visits:,.0f} visits, with repeats. {typical}")
+    typical = "It is typical of the images farthest from all labels." if labeled else "It is typical of many images."
+    return typical, (f"Random walks from all {count:,} training images visit this image most often {until}: "
+                     f"{suggestion.visits:,.0f} visits, with repeats.")
 
 
 def _class_buttons(board: Board, target: Target) -> None:

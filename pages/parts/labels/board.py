@@ -66,15 +66,15 @@ class Board:
         shown = list(dict.fromkeys([*with_key, *reversed(self.labels.values())]))[:MOST_BUTTONS]
         return {name: number for name, number in self.classes.items() if name in shown}
 
-    @property
-    def has_two_classes(self) -> bool:
-        """Whether labels of at least two classes spread; every walk that ends at a label ends at the only class."""
-        return len(set(self.codes[self.codes >= 0].tolist())) > 1
-
     @cached_property
     def ends(self) -> views.WalkEnds:
         """The classes that random walks from each training image end at."""
         return ends_of(self.run, self.codes, len(self.names), self.gamma)
+
+    @cached_property
+    def spreads(self) -> bool:
+        """Whether two classes have labels: every walk that ends at a label of a single class ends at that class."""
+        return len(np.unique(self.codes[self.codes >= 0])) > 1
 
     @cached_property
     def suggestions(self) -> list[views.Suggestion]:

@@ -10,12 +10,11 @@ import streamlit as st
 from udml_core.base.arrays import rows_of
 from udml_core.exploration.quick_map import place_among_neighbors, quick_frames
 from udml_core.runs import Run
-from udml_core.runs.analyses import ImageGrid, Projection, analysis_at, plan_analysis
-from udml_core.runs.analyses.kinds.grid import Grid
+from udml_core.runs.analyses import AnalysisSpec, ImageGrid, Projection
 from udml_core.runs.analyses.kinds.pca import PCA
-from udml_core.runs.search import FROZEN
+from udml_core.runs.search import FROZEN, SCOPE_WORDS
 
-from ..shell.analyses import load_projection, load_result, short_title
+from ..shell.analyses import frames_words, load_projection, short_title
 from ..shell.cached import dataset_of
 from ..shell.epoch_images import epoch_images
 from ..shell.run_hash import RUN_HASH
@@ -23,10 +22,11 @@ from ..shell.views import GRID
 from .choosing import carry_frame, map_specs, pick_layout
 from .content import Layout
 from .frame import MapFrame, load_map
+from .grids import grid_of
 
 NOW, EPOCHS, MOVING = "pca-now", "pca-epochs", "epochs-of-"
 FRAMES: tuple[str, ...] = ("initial", "final")
-WIDTH = 200
+WIDTH = 228
 """Pixels of the box."""
 
 
@@ -88,12 +88,7 @@ class MapLayout:
 
     def grid(self, run: Run, frame: str) -> ImageGrid | None:
         """Return the grid of an embedding; None if this layout is a map, or the grid is not computed yet."""
-        spec = plan_analysis(Grid, source=self.source, frame=frame) if self.is_grid else None
-        if spec is None or not analysis_at(run, spec).is_done():
-            return None
-        grid = load_result(run, spec.id)
-        assert isinstance(grid, ImageGrid)
-        return grid
+        return grid_of(run, self.source, frame) if self.is_grid else None
 
 
 def pick_any_layout(run: Run) -> MapLayout:
@@ -111,7 +106,7 @@ def pick_any_layout(run: Run) -> MapLayout:
 def _layouts(run: Run) -> list[MapLayout]:
     """List the layouts: every epoch on the best map of all images, maps with UMAP first, quick PCA, and grids."""
     specs = list(map_specs(run).values())
-    maps = [MapLayout(spec.id, short_title(spec), spec.frames) for spec in specs]
+    maps = [MapLayout(spec.id, _title(spec), spec.frames) for spec in specs]
     quick = [] if any(layout.title == PCA.title for layout in maps) else [MapLayout(NOW, PCA.title, FRAMES)]
     epochs, moving = tuple(map(str, run.epoch_numbers())), []
     if len(epochs) > len(FRAMES):
@@ -127,6 +122,12 @@ def _layouts(run: Run) -> list[MapLayout]:
     if run.spec().method == FROZEN:  # nothing was trained
         return [replace(layout, frames=("final",)) for layout in layouts if "final" in layout.frames]
     return layouts
+
+
+def _title(spec: AnalysisSpec) -> str:
+    """Return a map's title, short enough for the box: the epochs of the sample stand on the slider beside it."""
+    long, short = f"{SCOPE_WORDS['sample']} · {frames_words(spec.frames)}", "sample"
+    return short_title(spec).replace(long, short) if spec.scope == "sample" else short_title(spec)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)

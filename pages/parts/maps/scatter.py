@@ -52,26 +52,27 @@ class Ring:
         image: The data set index of the image.
         word: A word beside the ring.
         ends: Data set indices of the images that lines join it with.
+        color: Color of the ring, which is then filled, and of the lines; the page's ink if empty.
+        radius: Radius of the ring in pixels.
     """
 
     image: int
     word: str = ""
     ends: Sequence[int] | Array = ()
+    color: str = ""
+    radius: float = 11.0
 
 
-def current_ring(layout: Layout, image: int | None, most: int | None = None, ends: Array | None = None) -> list[Ring]:
-    """Return the ring around the current image, joined with its nearest neighbors or other images.
+def current_ring(layout: Layout, image: int | None, most: int | None = None) -> list[Ring]:
+    """Return the ring around the current image, joined with its nearest neighbors.
 
     Args:
         layout: The positions of all points of the map.
         image: Data set index of the current image; None or −1 for none.
         most: Largest number of neighbors; all if None.
-        ends: Data set indices of the images that lines join with it; its neighbors if None.
     """
     if image is None or image not in layout.indices:
         return []
-    if ends is not None:
-        return [Ring(image, "current", ends)]
     if layout.neighbors is None:
         return [Ring(image, "current")]
     row = int(rows_of(layout.indices, np.array([image]))[0])
@@ -123,7 +124,7 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
 
 
 def show_map(shown: MapFrame, color: Color, title: str, key: str, hidden: Array, *, layout: Layout | None = None,
-             grid: ImageGrid | None = None, current: int | None = None, ends: Array | None = None,
+             grid: ImageGrid | None = None, current: int | None = None, marks: Sequence[Ring] | None = None,
              most: int | None = None, placed: Sequence[Mapping[str, Any]] = (), linked: bool = False,
              legend_below: bool = False) -> int | None:
     """Draw a map of a run or the grid of it, with the current image marked.
@@ -137,7 +138,7 @@ def show_map(shown: MapFrame, color: Color, title: str, key: str, hidden: Array,
         layout: The points to draw; by default the map's own.
         grid: The map's grid, which is drawn in place of the map.
         current: Data set index of the current image.
-        ends: Data set indices of the images that lines join with it; its neighbors if None.
+        marks: Images that rings mark; the current image and its neighbors if None.
         most: Largest number of neighbors that lines join with the current image; all if None.
         placed: New images; see `draw_map`.
         linked: Whether another map on the page shows the same selection.
@@ -151,8 +152,8 @@ def show_map(shown: MapFrame, color: Color, title: str, key: str, hidden: Array,
         layout, color = grid_layout(grid, f"grid of {layout.name} {shown.name}"), grid_color(grid, shown, color)
     count = len(visible_images(layout.indices, hidden))
     return draw_map(shown.dataset, layout, color, f"{title}, {count:,} images", key, hidden=hidden, grid=grid,
-                    marks=current_ring(layout, current, most, ends), placed=placed, linked=linked, height=HEIGHT,
-                    legend_below=legend_below)
+                    marks=current_ring(layout, current, most) if marks is None else marks, placed=placed,
+                    linked=linked, height=HEIGHT, legend_below=legend_below)
 
 
 def map_file(dataset: Dataset, layout: Layout, color: Color, selected: Selection, title: str, caption: str) -> bytes:
@@ -176,7 +177,8 @@ def _marks(marks: Sequence[Ring], layout: Layout) -> list[dict[str, Any]]:
         found = rows_of(layout.indices, np.asarray(images, dtype=np.int64))
         return [row for row in found.tolist() if row >= 0]
 
-    return [{"row": row, "word": mark.word, "lines": rows(mark.ends)} for mark in marks for row in rows([mark.image])]
+    return [{"row": row, "word": mark.word, "lines": rows(mark.ends), "color": mark.color, "radius": mark.radius}
+            for mark in marks for row in rows([mark.image])]
 
 
 def _update_selection(key: str, fingerprint: str, indices: Array, count: int) -> None:

@@ -13,7 +13,7 @@ from ..shell.run_picker import pick_run
 from .choosing import pick_map, pick_map_frame
 from .frame import MapFrame
 
-COMPARISONS = {"": "Compare with …", "frame": "Another embedding", "run": "Another map or run"}
+COMPARISONS = {"": "Compare with …", "frame": "Other embedding", "run": "Other map or run"}
 CHANGED = 48
 
 

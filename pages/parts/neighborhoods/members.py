@@ -46,21 +46,21 @@ def show_candidates(center: Center, hoods: LinearNeighborhoods, geometry: views.
     Returns:
         The index of the image that was clicked just now.
     """
-    members, images, untested = hoods.members[0], hoods.neighbors[0], geometry.untested
+    members, images = hoods.members[0], hoods.neighbors[0]
     quality, worst = views.floor_percent(hoods.quality[0]), views.floor_percent(hoods.worst[0])
+    badges = views.tested_words(hoods.worst[0], geometry.untested)
     st.caption("A flat is a line, plane or larger subspace through the "
                f"{'image' if geometry.through == 'point' else 'origin'}. A candidate is admitted if every member keeps "
                "a quality of at least T: the share of its squared distance that lies in the flat.",
                help=_explain_untested(geometry))
     clicks = []
-    for column, mask, word, values, meaning in zip(
-            st.columns(2), (members, ~members), ("Members", "Rejected"), (quality, worst),
-            ("quality in the final flat", "lowest quality in its test, below T"), strict=True):
+    for column, mask, word, sign in zip(st.columns(2), (members, ~members), ("Members", "Rejected"), "≥<", strict=True):
         with column:
-            st.markdown(f"**{word}: {mask.sum()}** · badge: rank by distance, {meaning}")
+            st.markdown(f"**{word}: {mask.sum()}** · badge: rank by distance, and quality "
+                        f"{sign} T = {geometry.threshold:g}")
             if mask.any():
                 tiles = [tile_of(center.dataset, images[rank], center.mark(images[rank]),
-                                 f"{rank + 1} · " + ("not tested" if rank < untested else f"{values[rank]:g} %"))
+                                 f"{rank + 1} · {badges[rank]}")
                          for rank in np.flatnonzero(mask)]
                 clicks.append(gallery(center.dataset, tiles, word, f"neighborhood-{word.lower()}", 84, second))
     if center.same_class is not None:

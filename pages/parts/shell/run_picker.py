@@ -56,7 +56,8 @@ def pick_run(label: str = "Run", parameter: str = PARAMETER, fits: Callable[[Run
     """
     runs = list_runs(runs_folder())
     named = {st.query_params.get(parameter), st.session_state.get(CHOSEN) if parameter == PARAMETER else None}
-    runs += [run for run in example_runs() if run.id in named and run not in runs]  # a link opens a hidden example
+    listed = {run.id for run in runs}  # a copied example has the example's id, and replaces it
+    runs += [run for run in example_runs() if run.id in named - listed]  # a link opens a hidden example
     finished = [run for run in runs if run.stored_status().state == "done" and fits(run)]
     begun = [run for run in runs if unfinished and run not in finished and run.epoch_numbers() and fits(run)]
     if not finished + begun:

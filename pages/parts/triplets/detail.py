@@ -81,7 +81,9 @@ def show_triangles(stored: StoredTriplets, triplet: int, alpha: float) -> None:
         alpha: The upper bound of the angle in degrees.
     """
     images = [stored.dataset.images[index] for index in stored.images[:, triplet].tolist()]
-    for column, (stage, title) in zip(st.columns(3), STAGES.items(), strict=True):
+    stages = stored.stages(triplet)
+    for column, stage in zip(st.columns(len(stages)), stages, strict=True):
+        title = STAGES[stage]
         shape, position = stored.shape_at(stage, triplet)
         with column:
             draw_triangle(views.corners(shape, position), alpha, float(shape.angle[position]), title,

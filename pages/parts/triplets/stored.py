@@ -44,6 +44,12 @@ class StoredTriplets:
         """The triangles in the space of the loss."""
         return views.recorded_shape(self.record)
 
+    def stages(self, triplet: int) -> list[str]:
+        """Return the names of `STAGES` whose triangles differ: after the last epoch, the loss and the result agree."""
+        after, position = self.shape_at("final", triplet)
+        same = np.isclose(after.angle[position], self.shape.angle[triplet], atol=0.05)
+        return [name for name in STAGES if not (same and name == "loss")]
+
     def shape_at(self, stage: str, triplet: int) -> tuple[views.Shape, int]:
         """Return triangles at one of `STAGES`, and the position of a triplet's triangle among them."""
         if stage == "loss":
