@@ -2,7 +2,7 @@
 // Positions are fetched once; an update draws only the parts of the header that changed.
 // header: {label, height, group, count, positions, steps: {low, width}, bounds, fitKey, ids, color: {label, kind,
 //          values, names | low, high, unit}, classes, classNames, names, sheets, neighbors, width (k), segments,
-//          selection: {mask, revision}, marks, placed, linked, below, camera, cameraKey,
+//          selection: {mask, revision}, marks, placed, linked, below, tiles, camera, cameraKey,
 //          grid: {right, down, columns, rows, low, high}}
 // answers: state "selection" {mask, revision}; trigger "picked" row; trigger "searched" row (right-click, long press or
 //          Q: the image becomes the query)
@@ -441,7 +441,7 @@ class Chart {
       }
     }
     if (this.stale && this.points.ready) { // no points below a grid: the overlay draws it
-      this.points.draw({ count: this.header.grid ? 0 : this.header.count, center: [this.camera.x, this.camera.y], travel: this.eased(),
+      this.points.draw({ count: this.header.grid || this.overlay.tiles.side() ? 0 : this.header.count, center: [this.camera.x, this.camera.y], travel: this.eased(),
         scale: [(2 * this.camera.zoom) / width, (2 * this.camera.zoom) / height], size: this.pointSize() * density,
         numeric: this.header.color.kind === "number", dark: this.dark, ink: this.ink, gray: this.gray,
         dimmed: this.selectedCount > 0 });
@@ -494,7 +494,7 @@ class Chart {
       closer: () => this.zoomAt(width / 2, height / 2, 1.6), farther: () => this.zoomAt(width / 2, height / 2, 1 / 1.6),
       fit: () => { this.fit(); clearTimeout(this.writing); this.writeCamera(); this.ask(); },
       clear: () => this.choose(new Uint8Array(this.header.count)),
-      images: () => { this.images = !this.images; this.ask(false); }, save: () => this.save(),
+      images: () => { this.images = !this.images; this.ask(); }, save: () => this.save(),
     };
     if (actions[tool]) actions[tool](); else this.mode = tool;
     for (const button of this.root.querySelectorAll(".tools button[aria-pressed]")) {

@@ -129,7 +129,7 @@ def _served() -> _Served:
     return _Served()
 
 
-PARTS = {"scatter": ("points", "overlay", "legend"), "instrument": ("points", "ink")}
+PARTS = {"scatter": ("points", "ink", "tiles", "overlay", "legend"), "instrument": ("points", "ink")}
 """Scripts that a component's script depends on; they are joined into one module, as there is no build step."""
 
 

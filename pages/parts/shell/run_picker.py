@@ -207,6 +207,13 @@ def end_page() -> None:
         _draw_box(listed, next(run for run in listed if run.id == st.session_state[CHOSEN]), _open_choice)
 
 
+def choose_run(run: Run) -> None:
+    """Make a run that was just started the run of the app, which every page opens with."""
+    st.session_state[CHOSEN] = run.id
+    if PARAMETER in st.query_params:
+        st.query_params[PARAMETER] = run.id
+
+
 def app_run() -> str | None:
     """Return the id of the remembered run; None if no page has shown a run yet."""
     return st.query_params.get(PARAMETER) or st.session_state.get(CHOSEN)

@@ -9,7 +9,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.base.arrays import rows_of
 from udml_core.base.errors import UserError
-from udml_core.exploration.live import first_query, view_of
+from udml_core.exploration.interesting import first_query
+from udml_core.exploration.live import view_of
 from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.search import epoch_words
@@ -18,7 +19,9 @@ from udml_core.runs.tasks import LIVE_STATES, Status
 from ..draw.gallery import gallery, mark_of
 from ..maps.content import Layout
 from ..maps.scatter import Ring, draw_map
-from ..shell.cached import dataset_of
+from ..shell.cached import dataset_of, load_split
+from ..shell.focus import choose_image, current_elsewhere
+from ..shell.run_picker import choose_run
 from ..shell.user_errors import show_user_errors
 from .measures import show_measures
 from .preview import HEIGHT, show_before, small_tile
@@ -32,6 +35,8 @@ STEP = 0.8
 CATCH_UP = 5
 """A run that trains faster than the page looks is shown epoch by epoch, faster by one epoch for so many behind."""
 NEIGHBORS = 8
+SETTLED = 2
+"""Stored epochs from which the first query is chosen for good: only then has anything changed."""
 WIDTHS = [6, 3]
 """Widths of the middle and the right part of the page."""
 
@@ -56,7 +61,8 @@ def watched_run() -> Run | None:
 
 
 def watch(run: Run) -> None:
-    """Show a run from now on."""
+    """Show a run from now on; the other pages open with it too."""
+    choose_run(run)
     st.query_params[PARAMETER] = st.session_state[STARTED] = run.id
 
 
@@ -129,12 +135,18 @@ def _show_training(run: Run, status: Status) -> None:
     with map_place:
         _draw_epoch(watched, epoch, epochs, query, words)
     if is_moving:
-        half = "training" if watched.trained else "test"
-        st.caption(f"**{words[0].upper()}{words[1:]}:** {len(watched.images):,} images of the {half} half. Choose an "
+        st.caption(f"**{words[0].upper()}{words[1:]}:** {len(watched.images):,} images{_half(watched)}. Choose an "
                    "image to make it the query.")
     _show_neighbors(watched, epochs[0], query, _words(run, epochs[0], status), "before")
     if epoch != epochs[0]:
         _show_neighbors(watched, epoch, query, words, "now")
+
+
+def _half(watched: Watched) -> str:
+    """Return which half of the split the images belong to; nothing where all images train."""
+    if load_split(watched.run).name == "all":
+        return ""
+    return f" of the {'training' if watched.trained else 'test'} half"
 
 
 def _choose_epoch(run: Run, epochs: list[int], status: Status) -> int:
@@ -148,7 +160,8 @@ def _choose_epoch(run: Run, epochs: list[int], status: Status) -> int:
 
 def _words(run: Run, epoch: int, status: Status) -> str:
     """Return the name of an epoch; the newest epoch is not the last while a run trains."""
-    return f"after epoch {epoch}" if epoch and status.state != "done" else epoch_words(run, epoch)
+    is_last = status.state == "done" and epoch == run.kept_epoch()
+    return f"after epoch {epoch}" if epoch and not is_last else epoch_words(run, epoch)
 
 
 def _draw_epoch(watched: Watched, epoch: int, epochs: list[int], query: int, words: str) -> None:
@@ -159,7 +172,7 @@ def _draw_epoch(watched: Watched, epoch: int, epochs: list[int], query: int, wor
     near = images[nearest_rows(watched.sample(epoch), query, NEIGHBORS)]
     layout = Layout(images, positions, f"live {run.id} {x:g} {y:g}", (-x, -y, x, y))
     draw_map(watched.dataset, layout, color_of(watched, epoch), f"{words}, {len(images):,} images", "lab-map",
-             marks=[Ring(int(images[query]), "query", near)], height=HEIGHT, legend_below=True)
+             marks=[Ring(int(images[query]), "query", near)], height=HEIGHT, legend_below=True, tiles=True)
 
 
 def _show_neighbors(watched: Watched, epoch: int, query: int, words: str, place: str) -> None:
@@ -176,16 +189,33 @@ def _show_neighbors(watched: Watched, epoch: int, query: int, words: str, place:
 
 
 def _query(watched: Watched) -> int:
-    """Return the row of the query: the image that was clicked on the map or in a row, else one that can improve."""
+    """Return the row of the query: the image that was clicked on the map or in a row, else the app's current image.
+
+    Without a current image among the shown images, the query is the image that the first epochs improve most.
+    """
     key = f"lab-query-{watched.run.id}"
+    row = _clicked(watched)
+    if row >= 0:
+        choose_image(int(watched.images[row]))
+        st.session_state[key] = row
+    if key in st.session_state:
+        return int(st.session_state[key])
+    current = current_elsewhere()
+    row = -1 if current is None else int(rows_of(watched.images, int(current)))
+    epochs = watched.run.epoch_numbers()[:SETTLED]
+    if row < 0:
+        row = first_query(watched.sample(epochs[0]), watched.sample(epochs[-1]), watched.labels)
+    if len(epochs) == SETTLED:
+        st.session_state[key] = row
+    return row
+
+
+def _clicked(watched: Watched) -> int:
+    """Return the row of the image that was clicked on the map or below it; −1 without a click."""
     clicked = getattr(st.session_state.get("lab-map"), "picked", None)
-    if clicked is not None and int(clicked) < len(watched.images):
-        st.session_state[key] = int(clicked)
+    found = int(clicked) if clicked is not None and int(clicked) < len(watched.images) else -1
     for place in ("lab-before", "lab-now"):
         index = getattr(st.session_state.get(place), "picked", None)
         row = -1 if index is None else int(rows_of(watched.images, int(index)))
-        if row >= 0:
-            st.session_state[key] = row
-    if key not in st.session_state:
-        st.session_state[key] = first_query(watched.sample(watched.run.epoch_numbers()[0]), watched.labels, NEIGHBORS)
-    return int(st.session_state[key])
+        found = row if row >= 0 else found
+    return found
