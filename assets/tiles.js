@@ -34,15 +34,16 @@ class Tiles {
   }
 
   drawTile(pen, row, x, y, side) {
-    const tint = this.chart.tint(row);
+    const hasColors = this.chart.header.color.names?.length !== 1;
+    const tint = hasColors ? this.chart.tint(row) : "";
     const ink = this.ink(row, tint);
     if (!ink) {
-      pen.fillStyle = tint;
+      pen.fillStyle = this.chart.tint(row);
       pen.fillRect(x - WAITING, y - WAITING, 2 * WAITING, 2 * WAITING);
       return;
     }
     pen.drawImage(ink.canvas, x - side / 2, y - side / 2, side, side);
-    if (ink.isGray || this.chart.header.color.names?.length === 1) return;
+    if (ink.isGray || !hasColors) return;
     pen.lineWidth = side < 24 ? 1 : 1.5;
     pen.strokeStyle = tint;
     pen.strokeRect(x - side / 2, y - side / 2, side, side);

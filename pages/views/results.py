@@ -62,8 +62,17 @@ def show_numbers(table: Table, key: str) -> None:
         show_curves(table, key)
 
 
+def show_claim(experiment: Experiment, measure: str) -> None:
+    """State the result in one sentence above the chart of the first table, and what was measured on."""
+    table = experiment.tables[0]
+    best = next((name for name in table.ranked(measure) if name in {**table.references, **table.rows}), "")
+    claim = experiment.finding.claim or f"{measure_of(measure).name}: first is {best}"
+    st.markdown(f"##### {claim.rstrip('.')}")
+    st.caption(f"{table.title}. Points are means, bars are standard deviations over seeds; gray was not trained.")
+
+
 def show_experiment() -> None:
-    """Show a record: the chart of its first table, then its words, its numbers and its other tables."""
+    """Show a record: its result in a sentence, the chart, the numbers, the words, then its other tables."""
     left, right = st.columns([3, 1])
     with left:
         experiment = choose_experiment()
@@ -74,11 +83,11 @@ def show_experiment() -> None:
         with st.container(width=260) if number else right:
             measure = choose_measure(table, key)
         if not number:
-            st.subheader(table.title)
+            show_claim(experiment, measure)
         show_chart(table, measure, key)
+        show_numbers(table, key)
         if not number:
             st.markdown(f"*{experiment.finding.source}.* {experiment.finding.text}")
-        show_numbers(table, key)
     if not experiment.tables:
         st.markdown(f"*{experiment.finding.source}.* {experiment.finding.text}")
     with st.expander("Which methods improve retrieval of unseen classes?", icon=":material/summarize:"):

@@ -7,7 +7,7 @@ from contextlib import suppress
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from udml_core.base.arrays import rows_of
+from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import UserError
 from udml_core.exploration.interesting import first_query
 from udml_core.exploration.live import view_of
@@ -80,12 +80,19 @@ def middle_and_right() -> tuple[DeltaGenerator, DeltaGenerator]:
 
 def show_run(run: Run) -> None:
     """Show a run; while it trains, the page looks at it again and again."""
-    is_live = run.status().state in LIVE_STATES or _plays(run)
+    is_live = run.status().state in LIVE_STATES or plays(run)
     st.fragment(_follow, run_every=STEP if is_live else None)(run, is_live)
 
 
-def _plays(run: Run) -> bool:
-    """Return whether a run that was watched has finished before all of its epochs were shown."""
+def plays(run: Run, begin: bool = False) -> bool:
+    """Return whether a run that was watched has finished before all of its epochs were shown.
+
+    Args:
+        run: The run.
+        begin: Whether the run is watched from now on, so that its first epoch is shown first.
+    """
+    if begin:
+        st.session_state.setdefault(_shown_key(run), -1)
     shown = st.session_state.get(_shown_key(run))
     return shown is not None and run.status().state == "done" and shown < len(run.epoch_numbers()) - 1
 
@@ -95,7 +102,7 @@ def _shown_key(run: Run) -> str:
     return f"lab-shown-{run.id}"
 
 
-def _next_epoch(run: Run, epochs: list[int]) -> int:
+def next_epoch(run: Run, epochs: list[int]) -> int:
     """Return the epoch after the one shown last; the newest if there is none."""
     shown = st.session_state.get(_shown_key(run), len(epochs) - 2)
     behind = len(epochs) - 1 - shown
@@ -108,7 +115,7 @@ def _next_epoch(run: Run, epochs: list[int]) -> int:
 def _follow(run: Run, was_live: bool) -> None:
     """Draw the run; the page runs again when the training has ended."""
     status = run.status()
-    if was_live and status.state not in LIVE_STATES and not _plays(run):
+    if was_live and status.state not in LIVE_STATES and not plays(run):
         st.rerun(scope="app")
     center, right = middle_and_right()
     with center, show_user_errors():
@@ -123,13 +130,13 @@ def _show_training(run: Run, status: Status) -> None:
     if not epochs:
         show_before(run.spec(), dataset_of(run))
         if status.state in LIVE_STATES:
-            st.session_state.setdefault(_shown_key(run), -1)
+            plays(run, begin=True)
             st.caption(":material/hourglass_top: The map of the run appears when its start has been measured.")
         return
     watched = watch_images(run)
     map_place = st.container()
-    is_moving = status.state in LIVE_STATES or _plays(run)
-    epoch = _next_epoch(run, epochs) if is_moving else _choose_epoch(run, epochs, status)
+    is_moving = status.state in LIVE_STATES or plays(run)
+    epoch = next_epoch(run, epochs) if is_moving else _choose_epoch(run, epochs, status)
     query = _query(watched)
     words = _words(run, epoch, status)
     with map_place:
@@ -168,11 +175,17 @@ def _draw_epoch(watched: Watched, epoch: int, epochs: list[int], query: int, wor
     """Draw the map after an epoch, with a ring around the query and lines to its neighbors."""
     run, images = watched.run, watched.images
     positions = live_map(run.id).frame(epoch, epochs, watched.sample)
-    x, y = view_of(positions)
+    name, bounds = view_bounds(run, positions)
     near = images[nearest_rows(watched.sample(epoch), query, NEIGHBORS)]
-    layout = Layout(images, positions, f"live {run.id} {x:g} {y:g}", (-x, -y, x, y))
+    layout = Layout(images, positions, name, bounds)
     draw_map(watched.dataset, layout, color_of(watched, epoch), f"{words}, {len(images):,} images", "lab-map",
              marks=[Ring(int(images[query]), "query", near)], height=HEIGHT, legend_below=True, tiles=True)
+
+
+def view_bounds(run: Run, positions: Array) -> tuple[str, tuple[float, float, float, float]]:
+    """Return the name of the view of a layout (s, 2), and its x0, y0, x1, y1; it rests from epoch to epoch."""
+    x, y = view_of(positions)
+    return f"live {run.id} {x:g} {y:g}", (-x, -y, x, y)
 
 
 def _show_neighbors(watched: Watched, epoch: int, query: int, words: str, place: str) -> None:
