@@ -12,7 +12,7 @@ from pages.parts.results.charts import chart_by_row, chart_by_width, has_widths
 from pages.parts.results.table import show_provenance, table_frame
 from pages.parts.shell.address import choose_in_box
 from pages.parts.shell.user_errors import show_user_errors
-from udml_core.numerics.measures import curve_of, measure_of
+from udml_core.numerics.measures import LOWER, curve_of, measure_of
 from udml_core.results import records
 from udml_core.results.records import Experiment, Table
 
@@ -65,7 +65,8 @@ def show_numbers(table: Table, key: str) -> None:
 def show_claim(experiment: Experiment, measure: str) -> None:
     """State the result in one sentence above the chart of the first table, and what was measured on."""
     table = experiment.tables[0]
-    best = next((name for name in table.ranked(measure) if name in {**table.references, **table.rows}), "")
+    ranked = table.ranked(measure, measure_of(measure).better == LOWER)
+    best = next((name for name in ranked if name in {**table.references, **table.rows}), "")
     claim = experiment.finding.claim or f"{measure_of(measure).name}: first is {best}"
     st.markdown(f"##### {claim.rstrip('.')}")
     st.caption(f"{table.title}. Points are means, bars are standard deviations over seeds; gray was not trained.")

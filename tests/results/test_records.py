@@ -190,10 +190,10 @@ def test_a_claim_is_the_first_emphasized_sentence() -> None:
 
 
 def test_rows_are_ranked_by_a_measure_but_a_series_keeps_its_order() -> None:
-    table = records.Table("t", {"B": {"map@r": (5.0, 0.0)}, "C": {"recall@1": (9.0, 0.0)}}, {"A": {"map@r": (3.0, 0.0)}},
-                          {"D": {"map@r": 4.0}})
+    rows = {"B": {"map@r": (5.0, 0.0)}, "C": {"recall@1": (9.0, 0.0)}}
+    table = records.Table("t", rows, {"A": {"map@r": (3.0, 0.0)}}, {"D": {"map@r": 4.0}})
     assert table.ranked("map@r") == ["B", "D", "A", "C"]
     series = records.Table("t", {"α = 5°": {"map@r": (1.0, 0.0)}, "α = 15°": {"map@r": (2.0, 0.0)}})
     assert series.ranked("map@r") == ["α = 5°", "α = 15°"]
     costs = records.Table("t", {"slow": {"seconds": (9.0, 0.0)}, "fast": {"seconds": (1.0, 0.0)}})
-    assert costs.ranked("seconds") == ["fast", "slow"]
+    assert costs.ranked("seconds", lowest_first=True) == ["fast", "slow"]

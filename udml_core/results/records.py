@@ -19,7 +19,6 @@ from typing import Any
 
 from udml_core.base.errors import UserError
 from udml_core.base.paths import ASSETS
-from udml_core.numerics.measures import LOWER, measure_of
 from udml_core.results.embedding_words import words_of
 
 FOLDER = ASSETS / "results"
@@ -92,15 +91,19 @@ class Table:
         """List the measures of all rows in order of first appearance."""
         return list(dict.fromkeys(name for row in self.rows.values() for name in row))
 
-    def ranked(self, measure: str) -> list[str]:
+    def ranked(self, measure: str, lowest_first: bool = False) -> list[str]:
         """List all rows, the best by a measure first; rows of a series, such as values of α, keep their order.
 
-        Rows without the measure come last. Where no direction is better, the highest value comes first.
+        Rows without the measure come last.
+
+        Args:
+            measure: Key of the measure.
+            lowest_first: Whether lower values are better; else the highest value comes first.
         """
         names = list({**self.references, **self.rows, **self.printed})
         if 2 * sum(SERIES.search(name) is not None for name in self.rows) > len(self.rows):
             return names
-        sign = 1 if measure_of(measure).better == LOWER else -1
+        sign = 1 if lowest_first else -1
         values = {name: row[measure][0] for name, row in {**self.references, **self.rows}.items() if measure in row}
         printed = {name: row[measure] for name, row in self.printed.items() if measure in row}
         known = printed | values

@@ -6,7 +6,7 @@ import re
 
 import plotly.graph_objects as go
 
-from udml_core.numerics.measures import measure_of
+from udml_core.numerics.measures import LOWER, measure_of
 from udml_core.results.records import Spread, Table
 
 from ..draw.figures import COLORS, GRAY, draw, line_style, width_axis
@@ -29,7 +29,7 @@ def chart_by_row(table: Table, measure: str, key: str) -> None:
 
     Hollow diamonds mark the values that papers report.
     """
-    names = table.ranked(measure)
+    names = table.ranked(measure, measure_of(measure).better == LOWER)
     figure = go.Figure()
     for title, rows, color in (("untrained", table.references, GRAY), ("trained", table.rows, COLORS[0])):
         values = {name: row[measure] for name, row in rows.items() if measure in row}
