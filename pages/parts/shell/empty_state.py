@@ -23,7 +23,7 @@ BEST = {"explore": IMPROVING, "clusters": IMPROVING, "triplets": IMPROVING, "ret
 # RPML, proxies of PLM, affinities of SSDML, prototypes and pairs of NML.
 
 
-DRAWINGS = {"retrieval": "rows", "refine": "rows", "compare": "bars", "runs": "bars", "labels": "labels",
+PICTURES = {"retrieval": "rows", "refine": "rows", "compare": "bars", "runs": "bars", "labels": "labels",
             "affinity": "labels", "pairs": "pairs", "pair_labels": "pairs"}
 """The drawing of each view; the others show a map."""
 
@@ -35,7 +35,7 @@ def show_empty(words: str, drawing: str = "") -> None:
         words: The sentence, in Markdown.
         drawing: Name of a file in assets/drawings; the current view's own if empty.
     """
-    name = drawing or DRAWINGS.get(st.session_state.get("page", ""), "map")
+    name = drawing or PICTURES.get(st.session_state.get("page", ""), "map")
     with st.container(horizontal_alignment="center", key=f"empty-{name}", gap="small"):
         st.html(f'<img class="drawing" alt="" src="{_drawing(name)}">', width="content")
         st.markdown(words, text_alignment="center", width="content")
