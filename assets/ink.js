@@ -29,6 +29,21 @@ function colorInk(data, side, color) {
   }
 }
 
+// A tile of a sheet as a canvas, a gray image as ink of a color.
+function inked(sheet, { column, row }, cell, color) {
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = cell;
+  const pen = canvas.getContext("2d", { willReadFrequently: true });
+  pen.drawImage(sheet, column * cell, row * cell, cell, cell, 0, 0, cell, cell);
+  const picture = pen.getImageData(0, 0, cell, cell);
+  const gray = Boolean(color) && isGray(picture.data);
+  if (gray) {
+    colorInk(picture.data, cell, rgbOf(color));
+    pen.putImageData(picture, 0, 0);
+  }
+  return { canvas, isGray: gray };
+}
+
 // Move spots (x, y, x, y, …) apart that are closer than a distance, within a box around 0.
 function moveApart(spots, distance, wide, high) {
   const count = spots.length / 2;

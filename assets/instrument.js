@@ -272,15 +272,7 @@ class Instrument {
     const where = positionOf(this.header.sheets, row);
     const sheet = this.sheet(where.url);
     if (!sheet) return null;
-    const canvas = document.createElement("canvas");
-    canvas.width = canvas.height = cell;
-    const pen = canvas.getContext("2d", { willReadFrequently: true });
-    pen.drawImage(sheet, where.column * cell, where.row * cell, cell, cell, 0, 0, cell, cell);
-    const picture = pen.getImageData(0, 0, cell, cell);
-    if (this.classes && isGray(picture.data)) {
-      colorInk(picture.data, cell, rgbOf(this.tint(row)));
-      pen.putImageData(picture, 0, 0);
-    }
+    const { canvas } = inked(sheet, where, cell, this.classes ? this.tint(row) : "");
     this.inks.set(row, canvas);
     return canvas;
   }

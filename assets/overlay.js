@@ -14,6 +14,7 @@ class Overlay {
   constructor(chart) {
     this.chart = chart;
     this.sheetImages = new Map();
+    this.tiles = new Tiles(chart, this);
   }
 
   draw(width, height, density) {
@@ -24,6 +25,7 @@ class Overlay {
     pen.fillStyle = "rgba(0, 0, 0, 0.004)"; // some browsers keep the last picture of a canvas that is only cleared
     pen.fillRect(0, 0, 1, 1);
     if (this.chart.header.grid) this.drawGrid(pen, width, height);
+    else if (this.tiles.side()) this.tiles.draw(pen, width, height, this.tiles.side());
     else if (this.chart.images && this.chart.header.sheets && this.chart.travel >= 1) this.drawImages(pen, width, height);
     this.taken = []; // the boxes of marks and words, which another word must not cover
     const marks = this.chart.header.marks ?? [];
@@ -40,7 +42,7 @@ class Overlay {
     const spans = [...this.chart.within(x0, y0, x1, y1)];
     const total = spans.reduce((sum, rows) => sum + rows.length, 0);
     const across = Math.ceil(width / TILE);
-    if (total > MOST_IMAGES_PER_CELL * across * Math.ceil(height / TILE)) return;
+    if (!this.chart.header.tiles && total > MOST_IMAGES_PER_CELL * across * Math.ceil(height / TILE)) return;
     const best = new Map();
     for (const rows of spans) {
       for (const row of rows) {

@@ -2,7 +2,7 @@
 // Positions are fetched once; an update draws only the parts of the header that changed.
 // header: {label, height, group, count, positions, steps: {low, width}, bounds, fitKey, ids, color: {label, kind,
 //          values, names | low, high, unit}, classes, classNames, names, sheets, neighbors, width (k), segments,
-//          selection: {mask, revision}, marks, placed, linked, below, camera, cameraKey,
+//          selection: {mask, revision}, marks, placed, linked, below, tiles, plain, camera, cameraKey,
 //          grid: {right, down, columns, rows, low, high}}
 // answers: state "selection" {mask, revision}; trigger "picked" row; trigger "searched" row (right-click, long press or
 //          Q: the image becomes the query)
@@ -80,6 +80,7 @@ class Chart {
     this.canvas.setAttribute("aria-label", header.label);
     this.root.style.setProperty("--height", tall(header.height));
     this.root.classList.toggle("below", Boolean(header.below));
+    this.root.classList.toggle("plain", Boolean(header.plain));
     const fresh = header.count !== old?.count || differs("ids");
     const refit = differs("fitKey");
     const earlier = fresh && !refit && this.to.length < MOST_FOLLOWED ? this.places() : null;
@@ -214,7 +215,7 @@ class Chart {
     const [left, bottom, right, top] = this.header.bounds ?? this.bounds; // bounds of all layouts of the map
     const width = Math.max(right - left, 1e-6); const height = Math.max(top - bottom, 1e-6);
     const room = this.room();
-    const below = Math.min(TOOLBAR, room.height / 4); // points do not lie below the tools
+    const below = this.header.plain ? 0 : Math.min(TOOLBAR, room.height / 4); // points do not lie below the tools
     this.fitted = 0.92 * Math.min(room.width / width, (room.height - below) / height);
     this.camera = { x: (left + right) / 2, y: (bottom + top + below / this.fitted) / 2, zoom: this.fitted };
     this.cameraIsFitted = true;
@@ -441,7 +442,7 @@ class Chart {
       }
     }
     if (this.stale && this.points.ready) { // no points below a grid: the overlay draws it
-      this.points.draw({ count: this.header.grid ? 0 : this.header.count, center: [this.camera.x, this.camera.y], travel: this.eased(),
+      this.points.draw({ count: this.header.grid || this.overlay.tiles.side() ? 0 : this.header.count, center: [this.camera.x, this.camera.y], travel: this.eased(),
         scale: [(2 * this.camera.zoom) / width, (2 * this.camera.zoom) / height], size: this.pointSize() * density,
         numeric: this.header.color.kind === "number", dark: this.dark, ink: this.ink, gray: this.gray,
         dimmed: this.selectedCount > 0 });
@@ -494,7 +495,7 @@ class Chart {
       closer: () => this.zoomAt(width / 2, height / 2, 1.6), farther: () => this.zoomAt(width / 2, height / 2, 1 / 1.6),
       fit: () => { this.fit(); clearTimeout(this.writing); this.writeCamera(); this.ask(); },
       clear: () => this.choose(new Uint8Array(this.header.count)),
-      images: () => { this.images = !this.images; this.ask(false); }, save: () => this.save(),
+      images: () => { this.images = !this.images; this.ask(); }, save: () => this.save(),
     };
     if (actions[tool]) actions[tool](); else this.mode = tool;
     for (const button of this.root.querySelectorAll(".tools button[aria-pressed]")) {

@@ -68,9 +68,9 @@ def show_view(dataset: Dataset) -> None:
             nearest = browse_bar(dataset)
     toolbar = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     view = toolbar.segmented_control("View", list(VIEWS), format_func=VIEWS.__getitem__, key=VIEW,
-                                     required=True) or "gallery"
+                                     required=True, label_visibility="collapsed") or "gallery"
     write_address("view", view, "gallery")
-    if view != "advice":
+    if view in ("gallery", "classes"):  # the other views have a primary action of their own
         toolbar.button(ACTION, type="primary", icon=ICON, key="advice-open", on_click=st.session_state.update,
                        args=({VIEW: "advice"},), help="Tries refinements and short training for a few minutes, and "
                                                       "keeps what judges prefer. No label is needed.")

@@ -12,11 +12,10 @@ from pages.parts.compare.queries import show_same_query, show_wins
 from pages.parts.compare.seed_means import MOST_RANKED, show_measures, show_settings
 from pages.parts.curves.run_curves import show_curves
 from pages.parts.shell.address import address_decides, note_address, note_click, write_address
-from pages.parts.shell.empty_state import offer_example
+from pages.parts.shell.empty_state import offer_example, offer_lab, show_empty
 from pages.parts.shell.focus import carry_image
 from pages.parts.shell.run_status import run_titles
 from pages.parts.shell.user_errors import show_user_errors
-from pages.parts.shell.views import view_link
 from udml_core.runs import Run, list_runs, runs_folder
 
 QUERY, WINS, JUDGE, CLASSES = "Same query", "Where they differ", "Judge", "Classes"
@@ -99,9 +98,9 @@ def draw() -> None:
         elif len(finished) < FEWEST:
             if finished:
                 choose_part(QUERY)
-            st.info("Comparing needs two finished runs. Train a run, then come back.", icon=":material/lightbulb:")
-            view_link("train", label="Train", icon=":material/model_training:")
-            offer_example()
+            show_empty("Comparing needs two finished runs. Train a run on the page **Lab**, or open an example.")
+            if not offer_example(primary=True):
+                offer_lab()
         else:
             compared = choose_compared(finished)
             if len(compared) < FEWEST:

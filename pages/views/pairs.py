@@ -13,7 +13,7 @@ from pages.parts.pairs.session import ask_about
 from pages.parts.pairs.stored import StoredPairs, pair_detail, pair_list, pick_rows, violations
 from pages.parts.shell.address import choose_segment, indices_from_address
 from pages.parts.shell.cached import dataset_of
-from pages.parts.shell.empty_state import offer_example
+from pages.parts.shell.empty_state import offer_example, show_empty
 from pages.parts.shell.epochs import has_record, load_record, pick_epoch
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import fragment, show_user_errors
@@ -70,15 +70,16 @@ def explore(run: Run) -> None:
 def explain_missing(run: Run, view: str) -> None:
     """Show why a view has nothing to show, a link to train a method that fills it, and an example."""
     *others, last = (method.card.title for method in METHODS if method.card.supervision == "pairs")
-    st.info(f"This run did not learn from pairs; {', '.join(others)} and {last} do. Choose another run or train one. "
-            "You can also mark pairs of these images yourself." if view == STORED else
-            f"This run has no prototypes; {NML.card.title} learns them. Choose another run or train one.",
-            icon=":material/lightbulb:")
-    if view == STORED:
-        view_link("pair_labels", {"run": run.id}, label="Mark pairs", icon=":material/link:")
-    view_link("train", label=f"Train {NML.card.title}", icon=":material/model_training:",
-                 query_params={"dataset": run.spec().dataset, "method": NML.card.name})
-    offer_example()
+    show_empty(f"This run did not learn from pairs; {', '.join(others)} and {last} do. "
+               "Choose another run or train one. "
+               "You can also mark pairs of these images yourself." if view == STORED else
+               f"This run has no prototypes; {NML.card.title} learns them. Choose another run or train one.")
+    offer_example(primary=True)
+    with st.container(horizontal=True, horizontal_alignment="center"):
+        if view == STORED:
+            view_link("pair_labels", {"run": run.id}, label="Mark pairs", icon=":material/link:", width="content")
+        view_link("train", label=f"Train {NML.card.title}", icon=":material/model_training:", width="content",
+                  query_params={"dataset": run.spec().dataset, "method": NML.card.name})
 
 
 def draw() -> None:

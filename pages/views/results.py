@@ -12,7 +12,7 @@ from pages.parts.results.charts import chart_by_row, chart_by_width, has_widths
 from pages.parts.results.table import show_provenance, table_frame
 from pages.parts.shell.address import choose_in_box
 from pages.parts.shell.user_errors import show_user_errors
-from udml_core.numerics.measures import curve_of, measure_of
+from udml_core.numerics.measures import LOWER, curve_of, measure_of
 from udml_core.results import records
 from udml_core.results.records import Experiment, Table
 
@@ -62,8 +62,18 @@ def show_numbers(table: Table, key: str) -> None:
         show_curves(table, key)
 
 
+def show_claim(experiment: Experiment, measure: str) -> None:
+    """State the result in one sentence above the chart of the first table, and what was measured on."""
+    table = experiment.tables[0]
+    ranked = table.ranked(measure, measure_of(measure).better == LOWER)
+    best = next((name for name in ranked if name in {**table.references, **table.rows}), "")
+    claim = experiment.finding.claim or f"{measure_of(measure).name}: first is {best}"
+    st.markdown(f"##### {claim.rstrip('.')}")
+    st.caption(f"{table.title}. Points are means, bars are standard deviations over seeds; gray was not trained.")
+
+
 def show_experiment() -> None:
-    """Show a record: the chart of its first table, then its words, its numbers and its other tables."""
+    """Show a record: its result in a sentence, the chart, the numbers, the words, then its other tables."""
     left, right = st.columns([3, 1])
     with left:
         experiment = choose_experiment()
@@ -74,11 +84,11 @@ def show_experiment() -> None:
         with st.container(width=260) if number else right:
             measure = choose_measure(table, key)
         if not number:
-            st.subheader(table.title)
+            show_claim(experiment, measure)
         show_chart(table, measure, key)
+        show_numbers(table, key)
         if not number:
             st.markdown(f"*{experiment.finding.source}.* {experiment.finding.text}")
-        show_numbers(table, key)
     if not experiment.tables:
         st.markdown(f"*{experiment.finding.source}.* {experiment.finding.text}")
     with st.expander("Which methods improve retrieval of unseen classes?", icon=":material/summarize:"):

@@ -14,9 +14,10 @@ from pages.parts.runs.details import show_actions, show_files, show_header, show
 from pages.parts.runs.leaderboard import choose_dataset, choose_runs, choose_tags
 from pages.parts.runs.queue import follow_queue, live_states, show_waiting_analyses
 from pages.parts.runs.trash import show_trash, show_undo
+from pages.parts.shell.empty_state import offer_lab, show_empty
 from pages.parts.shell.run_status import run_titles
 from pages.parts.shell.user_errors import show_user_errors
-from pages.parts.shell.views import open_view, view_link
+from pages.parts.shell.views import open_view
 from udml_core.runs import (
     Run,
     are_examples_shown,
@@ -133,9 +134,8 @@ def draw() -> None:
     all_runs = list_runs(runs_folder())
     show_undo()
     if not all_runs:
-        st.info("No runs yet. Start a run on the page **Lab**, or press the button on **Home**.",
-                icon=":material/lightbulb:")
-        view_link("train", label="Train", icon=":material/model_training:")
+        show_empty("No runs yet. Start a run on the page **Lab**: each becomes a bar beside what needs no training.")
+        offer_lab()
         toggle_examples()
         show_trash()
     else:

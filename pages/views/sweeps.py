@@ -15,6 +15,7 @@ from pages.parts.shell.user_errors import show_user_errors
 from pages.parts.shell.views import view_link
 from pages.parts.sweeps.charts import show_multiples, show_parallel
 from pages.parts.sweeps.empty import show_empty
+from pages.parts.sweeps.maps import show_maps
 from pages.parts.sweeps.progress import show_actions, show_progress
 from pages.parts.sweeps.words import combination_words, criterion_text, measured
 from udml_core.base.errors import UserError
@@ -125,10 +126,11 @@ def show_sweep(groups: Sequence[sweeps.Sweep]) -> None:
     members = sweep.members()
     progress = sweeps.progress_of(members)
     show_progress(sweep, progress)
-    show_actions(sweep, progress)
     combinations = choose_dataset(sweeps.combinations(members, spec.varied, criterion.key))
     measured = [combination for combination in combinations if combination.score is not None]
+    show_maps(combinations)
     show_best(combinations, criterion)
+    show_actions(sweep, progress)
     if len(measured) > 1:
         show_multiples(measured, criterion)
         show_parallel(measured, criterion)

@@ -22,13 +22,13 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def shown_until_the_end(run: Any) -> list[int]:
     shown = []
-    while live._plays(run):
-        shown.append(live._next_epoch(run, run.epoch_numbers()))
+    while live.plays(run):
+        shown.append(live.next_epoch(run, run.epoch_numbers()))
     return shown
 
 
 def test_a_run_that_was_faster_than_the_page_is_played_to_its_end(run: Any) -> None:
-    assert not live._plays(run), "a finished run that was not watched stands at its end"
+    assert not live.plays(run), "a finished run that was not watched stands at its end"
     st.session_state[live._shown_key(run)] = -1
     shown = shown_until_the_end(run)
     assert shown[0] <= 2
@@ -39,10 +39,10 @@ def test_a_run_that_was_faster_than_the_page_is_played_to_its_end(run: Any) -> N
 
 def test_a_slow_run_is_shown_at_its_newest_epoch_and_many_epochs_take_few_steps(run: Any) -> None:
     run.state, run.count = "running", 4
-    assert live._next_epoch(run, run.epoch_numbers()) == 3, "a page that is opened late begins at the newest epoch"
+    assert live.next_epoch(run, run.epoch_numbers()) == 3, "a page that is opened late begins at the newest epoch"
     run.count = 5
-    assert live._next_epoch(run, run.epoch_numbers()) == 4
-    assert live._next_epoch(run, run.epoch_numbers()) == 4
+    assert live.next_epoch(run, run.epoch_numbers()) == 4
+    assert live.next_epoch(run, run.epoch_numbers()) == 4
     run.state, run.count = "done", 500
     assert len(shown_until_the_end(run)) < 30
 
@@ -50,4 +50,4 @@ def test_a_slow_run_is_shown_at_its_newest_epoch_and_many_epochs_take_few_steps(
 def test_a_failed_run_is_not_played(run: Any) -> None:
     st.session_state[live._shown_key(run)] = -1
     run.state = "failed"
-    assert not live._plays(run)
+    assert not live.plays(run)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.sweeps import charts, empty
+from pages.parts.sweeps import charts, empty, maps
 from tests.app.opening import opened, texts
 from tests.work.sweeps.test_outcome import finished, group, run_of
 from udml_core.runs import list_runs, runs_folder
@@ -151,3 +152,12 @@ def test_points_of_one_value_do_not_cover_each_other() -> None:
     assert len(set(places)) == 4
     assert [round(place) for place in places] == [0, 1, 0, 0]
     assert places[1] == 1.0
+
+
+def test_a_map_says_its_epoch_while_it_trains_and_its_distance_to_pca_at_the_end() -> None:
+    evaluation = {"final": {"map@r": 60.44}, "frozen": {"map@r": 50.0}, "centered pca": {"map@r": 61.0}}
+    run: Any = SimpleNamespace(evaluation=lambda: evaluation,
+                               metrics=lambda: ([{"epoch": 0}, {"epoch": 1, "sample map@r": 0.5}], 0))
+    assert maps.measure_line(run, 0, False) == "Epoch 0"
+    assert maps.measure_line(run, 1, False) == "Epoch 1 · MAP@R **50.0 %**"
+    assert maps.measure_line(run, 1, True) == "MAP@R **60.4 %**, 0.6 points below PCA of the same width"

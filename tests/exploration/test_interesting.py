@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udml_core.exploration.interesting import classes_in_turn, evenly_spread, most_changed, recorded_rows
+from udml_core.exploration.instrument import make_instrument
+from udml_core.exploration.interesting import (
+    classes_in_turn,
+    evenly_spread,
+    first_query,
+    most_changed,
+    recorded_rows,
+)
 from udml_core.numerics.explanations import Clusters, LatentLayer, Pairs, Triplets, Uncertainty
 
 
@@ -94,3 +101,14 @@ def test_the_first_of_every_class_comes_first_then_the_second() -> None:
     labels = np.array([4, 4, 1, 4, 1, 7])
     assert classes_in_turn(labels).tolist() == [0, 2, 5, 1, 4, 3]
     assert classes_in_turn(np.zeros(0, dtype=np.int64)).tolist() == []
+
+
+def test_the_first_query_is_the_row_of_the_played_training() -> None:
+    """Image 3 has two neighbors of its class after training and none before; no other image gains as many."""
+    before = np.array([[0.0], [1.0], [2.0], [9.0], [8.0], [8.5]])
+    after = np.array([[0.0], [1.0], [2.0], [1.5], [8.0], [8.5]])
+    labels = np.array([0, 0, 0, 0, 1, 1])
+    assert first_query(before, after, labels, 2) == 3
+    assert make_instrument([before, after], labels, k=2).clearest_query == 3
+    assert first_query(before, after, None, 2) == make_instrument([before, after], None, k=2).clearest_query == 3
+    assert first_query(before[:1], after[:1], None) == 0

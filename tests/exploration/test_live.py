@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from udml_core.base.arrays import Array
-from udml_core.exploration.live import LiveMap, clusters_of, first_query, view_of
+from udml_core.exploration.live import LiveMap, clusters_of, view_of
 from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.exploration.quick_map import quick_frames
 
@@ -50,21 +50,15 @@ def test_an_epoch_is_read_once_and_a_late_visit_passes_epochs_over() -> None:
     assert read[60:] == [1]
 
 
-def test_the_view_holds_all_points_in_steps_of_a_half() -> None:
-    assert view_of(np.array([[0.0, 1.0], [-1.3, 0.2]])) == (1.5, 1.5)
-    assert view_of(np.zeros((3, 2))) == (0.5, 0.5)
+def test_the_view_holds_all_points_in_steps_of_a_quarter() -> None:
+    assert view_of(np.array([[0.0, 1.0], [-1.3, 0.2]])) == (1.5, 1.25)
+    assert view_of(np.zeros((3, 2))) == (0.25, 0.25)
 
 
 def test_the_nearest_rows_leave_out_the_query() -> None:
     sample = np.array([[0.0], [1.0], [3.0], [3.5]], dtype=np.float32)
     assert nearest_rows(sample, 2, 2).tolist() == [3, 1]
     assert nearest_rows(sample, 0, 9).tolist() == [1, 2, 3], "fewer images than neighbors"
-
-
-def test_the_first_query_has_half_of_its_neighbors_right() -> None:
-    sample = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]], dtype=np.float32)
-    assert first_query(sample, np.array([0, 0, 1, 1, 1, 1]), 2) == 0, "one of its two neighbors has its class"
-    assert first_query(sample, None) == 0
 
 
 @pytest.mark.parametrize("trained", [[3, 5, 8, 9], [1, 3, 5, 9]])

@@ -180,3 +180,20 @@ def test_printed_figures_are_comparable_only_if_every_row_is(finding: Finding) -
     every_row_is = bool(rows) and all(row.get("comparable", False) for row in rows)
     assert record.get("comparable", False) == every_row_is
     assert all(table.comparable == every_row_is for table in read_record(finding).tables)
+
+
+def test_a_claim_is_the_first_emphasized_sentence() -> None:
+    text = "Three seeds. This is **not comparable**.\n\n**A gains two\npoints** over B. **C loses.**"
+    assert records.Finding("n", "t", "s", text).claim == "A gains two points over B."
+    assert records.Finding("n", "t", "s", "Nothing is emphasized.").claim == ""
+    assert records.findings()[0].claim.startswith("Instance discrimination gains one point of MAP@R over PCA: ISIF")
+
+
+def test_rows_are_ranked_by_a_measure_but_a_series_keeps_its_order() -> None:
+    rows = {"B": {"map@r": (5.0, 0.0)}, "C": {"recall@1": (9.0, 0.0)}}
+    table = records.Table("t", rows, {"A": {"map@r": (3.0, 0.0)}}, {"D": {"map@r": 4.0}})
+    assert table.ranked("map@r") == ["B", "D", "A", "C"]
+    series = records.Table("t", {"α = 5°": {"map@r": (1.0, 0.0)}, "α = 15°": {"map@r": (2.0, 0.0)}})
+    assert series.ranked("map@r") == ["α = 5°", "α = 15°"]
+    costs = records.Table("t", {"slow": {"seconds": (9.0, 0.0)}, "fast": {"seconds": (1.0, 0.0)}})
+    assert costs.ranked("seconds", lowest_first=True) == ["fast", "slow"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from udml_core.base.arrays import Array
+from udml_core.exploration.interesting import clearest_row
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.projection.align import procrustes
 from udml_core.numerics.projection.pca import pca_layout
@@ -36,12 +37,9 @@ class Instrument:
 
     @property
     def clearest_query(self) -> int:
-        """The row that gains most hits; without classes, the row whose neighbors change most."""
-        if self.hits is not None:
-            counts = self.hits.sum(axis=2)
-            return int((counts[-1] - counts[0]).argmax())
-        kept = (self.neighbors[0][:, :, None] == self.neighbors[-1][:, None, :]).sum(axis=(1, 2))
-        return int(kept.argmin())
+        """The row that training improves most."""
+        return clearest_row(self.neighbors[0], self.neighbors[-1],
+                            None if self.hits is None else (self.hits[0], self.hits[-1]))
 
 
 def make_instrument(samples: Sequence[Array], labels: Array | None, layouts: Sequence[Array] | None = None,

@@ -49,6 +49,36 @@ def most_changed(before: Array, after: Array, labels: Array | None = None, k: in
     return gallery[queries[np.lexsort((kept, -gain, -np.abs(gain)))]]
 
 
+def first_query(before: Array, after: Array, labels: Array | None, k: int = 10) -> int:
+    """Return the row of the image that training improves most, the query that a played training begins with.
+
+    Args:
+        before: Embedding (s, d) before training.
+        after: Embedding (s, l) of the same images after it.
+        labels: Classes (s,); None without classes.
+        k: Number of neighbors, at most s − 1.
+    """
+    if len(before) < 2:
+        return 0
+    first, last = (nearest(points, min(k, len(points) - 1))[1] for points in (before, after))
+    if labels is None:
+        return clearest_row(first, last)
+    return clearest_row(first, last, (labels[first] == labels[:, None], labels[last] == labels[:, None]))
+
+
+def clearest_row(first: Array, last: Array, hits: tuple[Array, Array] | None = None) -> int:
+    """Return the row that gains most hits; without classes, the row that keeps fewest neighbors.
+
+    Args:
+        first: Rows (s, k) of the neighbors before training.
+        last: Rows (s, k) of the neighbors after it.
+        hits: Whether each neighbor has the image's class, before and after; None without classes.
+    """
+    if hits is not None:
+        return int((hits[1].sum(axis=1) - hits[0].sum(axis=1)).argmax())
+    return int((first[:, :, None] == last[:, None, :]).sum(axis=(1, 2)).argmin())
+
+
 def recorded_rows(record: Explanation) -> Array | None:
     """Return the training images (m,) that a record says something about, ascending; None if it names no images.
 

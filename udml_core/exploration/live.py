@@ -1,4 +1,4 @@
-"""A training that is watched: its map by epoch, a query with its nearest images, and clusters as colors."""
+"""A training that is watched: its map by epoch, and clusters as colors."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import numpy as np
 
 from udml_core.base.arrays import Array, Integers, evenly_spaced, rows_of
 from udml_core.exploration.quick_map import next_frame
-from udml_core.numerics.neighbors import nearest
 
-NEIGHBORS = 10
 MOST_AT_ONCE = 60
 """Frames that one step computes at most; of more new epochs some are passed over, the last never."""
 ROOM = 1.1
@@ -51,25 +49,10 @@ class LiveMap:
 def view_of(frame: Array) -> tuple[float, float]:
     """Return half the width and half the height of a view around 0 that holds a layout (s, 2).
 
-    They are multiples of a half, so that the view rests while points move from epoch to epoch.
+    They are multiples of a quarter, so that the view rests while points move from epoch to epoch.
     """
-    x, y = np.ceil(2 * ROOM * np.maximum(np.abs(frame).max(axis=0), 0.1)) / 2
+    x, y = np.ceil(4 * ROOM * np.maximum(np.abs(frame).max(axis=0), 0.1)) / 4
     return float(x), float(y)
-
-
-def first_query(sample: Array, labels: Array | None, k: int = NEIGHBORS) -> int:
-    """Return the row of a query that training can improve: nearest to half of its k neighbors have its class.
-
-    Args:
-        sample: Embedding (s, d) before training.
-        labels: Classes (s,); None without classes, then the first row is returned.
-        k: Number of neighbors.
-    """
-    if labels is None or len(sample) < 3:
-        return 0
-    k = min(k, len(sample) - 1)
-    hits = (labels[nearest(sample, k)[1]] == labels[:, None]).sum(axis=1)
-    return int(np.abs(2 * hits - k).argmin())
 
 
 def clusters_of(assignment: Array, trained: Integers, images: Integers) -> Integers:

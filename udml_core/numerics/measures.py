@@ -136,9 +136,9 @@ CURVES = _by_key([
     Measure("given recall@1", "R@1 among the assigned labels", "Leave-one-out R@1 among the labels that you "
             "assigned.", HIGHER, "%", axis="R@1, %"),
     Measure("second opinion", "Whole group, second opinion", _OPINION.format("the images nearest to it"), HIGHER,
-            digits=3, axis="difference in cosine"),
+            digits=3, axis="cosine gain"),
     Measure("second opinion first result", "First result, second opinion", _OPINION.format("the nearest image"), HIGHER,
-            digits=3, axis="difference in cosine"),
+            digits=3, axis="cosine gain"),
     Measure("effective rank", "Effective rank", MEASURES["effective rank"].help, HIGHER, "dimensions",
             axis="rank, dimensions"),
     Measure("training effective rank", "Effective rank of training images", f"Of the training images; needs no labels. "

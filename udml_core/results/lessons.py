@@ -6,6 +6,7 @@ that `python -m experiments.make_lessons` computes. The page Learn and the expor
 
 from __future__ import annotations
 
+import base64
 import html
 import json
 import re
@@ -93,14 +94,24 @@ def kit_style() -> str:
     return (KIT / "lesson.css").read_text(encoding="utf-8")
 
 
-def course_header(href: str) -> list[dict[str, Any]]:
+def course_header(href: str, pictures: bool = False) -> list[dict[str, Any]]:
     """Describe the lessons for the browser.
 
     Args:
         href: The address of a lesson, with {} for its id.
+        pictures: Whether each lesson has its figure, small, for light and dark pages.
     """
     return [{"id": lesson.id, "title": lesson.title, "claim": lesson.claim, "minutes": lesson.minutes,
-             "href": href.format(lesson.id)} for lesson in course()]
+             "href": href.format(lesson.id), "pictures": _pictures(lesson.id) if pictures else []}
+            for lesson in course()]
+
+
+def _pictures(name: str) -> list[str]:
+    """Return the light and the dark picture of a lesson as data addresses; none if the lesson has no pictures."""
+    files = [FOLDER / "pictures" / f"{name}-{theme}.webp" for theme in ("light", "dark")]
+    if not all(file.exists() for file in files):
+        return []
+    return [f"data:image/webp;base64,{base64.b64encode(file.read_bytes()).decode()}" for file in files]
 
 
 def lesson_file(lesson: Lesson) -> bytes:
@@ -113,7 +124,7 @@ def lesson_file(lesson: Lesson) -> bytes:
 
 def index_file() -> bytes:
     """Return the course's contents as one HTML file that works offline."""
-    header = {"course": course_header("{}.html"), "heading": True}
+    header = {"course": course_header("{}.html", pictures=True), "heading": True}
     script = (f"{kit_script('draw', 'frame', 'course')}\n"
               f"showCourse(document.querySelector('.course'), {_embedded(header)}, null);")
     return _page("Learn metric learning", "course", script)

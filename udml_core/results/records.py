@@ -8,6 +8,8 @@ summary of all.
 from __future__ import annotations
 
 import json
+import math
+import re
 import statistics
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -30,6 +32,13 @@ REFERENCES = {name: words_of(name).title for name in ("frozen", "centered pca", 
 PCA has unit length if the final embedding has; the title of PCA without unit length ends in "Euclidean".
 """
 
+SENTENCE = re.compile(r"(?<=[.!?])(?:\*\*)?\s+(?=[A-Z*])")
+"""The end of a sentence."""
+CAUTION = "**not comparable**"
+"""Emphasized words that are no result."""
+SERIES = re.compile(r"=\s?[\d.]|^\d|\bd=\d")
+"""A row's name with a number, which has a place in a series."""
+
 Spread = tuple[float, float]
 Row = Mapping[str, Spread]
 
@@ -49,6 +58,13 @@ class Finding:
     title: str
     source: str
     text: str
+
+    @property
+    def claim(self) -> str:
+        """The first sentence of the text with emphasized words, without the emphasis; empty if there is none."""
+        sentences = SENTENCE.split(self.text.replace("\n", " "))
+        emphasized = [sentence for sentence in sentences if "**" in sentence and CAUTION not in sentence]
+        return next((sentence.replace("**", "") for sentence in emphasized), "")
 
 
 @dataclass(frozen=True)
@@ -74,6 +90,24 @@ class Table:
     def measures(self) -> list[str]:
         """List the measures of all rows in order of first appearance."""
         return list(dict.fromkeys(name for row in self.rows.values() for name in row))
+
+    def ranked(self, measure: str, lowest_first: bool = False) -> list[str]:
+        """List all rows, the best by a measure first; rows of a series, such as values of α, keep their order.
+
+        Rows without the measure come last.
+
+        Args:
+            measure: Key of the measure.
+            lowest_first: Whether lower values are better; else the highest value comes first.
+        """
+        names = list({**self.references, **self.rows, **self.printed})
+        if 2 * sum(SERIES.search(name) is not None for name in self.rows) > len(self.rows):
+            return names
+        sign = 1 if lowest_first else -1
+        values = {name: row[measure][0] for name, row in {**self.references, **self.rows}.items() if measure in row}
+        printed = {name: row[measure] for name, row in self.printed.items() if measure in row}
+        known = printed | values
+        return sorted(names, key=lambda name: sign * known[name] if name in known else math.inf)
 
 
 @dataclass(frozen=True)

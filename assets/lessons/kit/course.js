@@ -1,11 +1,13 @@
 // The path through the lessons, with the progress that this browser keeps.
-// header: {course: [{id, title, claim, minutes, href}], heading}; answers: trigger "go" id
+// header: {course: [{id, title, claim, minutes, href, pictures: [light, dark]}], heading}; answers: trigger "go" id
 function drawCourse(root, { course, heading }, go) {
   const kept = readCourse().lessons;
   const isDone = ({ id }) => typeof kept[id]?.after === "number";
   const isBegun = ({ id }) => kept[id]?.before !== undefined;
   const done = course.filter(isDone).length;
   const next = course.find((lesson) => !isDone(lesson)) ?? course[0];
+  const [red, green, blue] = getComputedStyle(root).color.match(/[\d.]+/g).map(Number);
+  const isDark = red + green + blue > 3 * 128; // light letters stand on a dark page
   const minutes = course.reduce((sum, lesson) => sum + lesson.minutes, 0);
   const link = ({ id, href }, ...children) => element("a", { href, onclick: (event) => {
     if (!go || event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -23,6 +25,7 @@ function drawCourse(root, { course, heading }, go) {
         drawCourse(root, { course, heading }, go);
       } }, "Forget my progress")] : [])),
     element("ol", { class: "path" }, course.map((lesson, index) => element("li", {}, link(lesson,
+      ...(lesson.pictures?.length ? [element("img", { src: lesson.pictures[isDark ? 1 : 0], alt: "" })] : []),
       element("span", { class: "number" }, String(index + 1)), element("b", {}, lesson.title),
       element("small", {}, isDone(lesson) ? element("span", { class: "mark" }, "✓ finished") : isBegun(lesson) ? "begun" : `${lesson.minutes} min`),
       element("p", {}, lesson.claim))))));

@@ -34,6 +34,7 @@ from udml_core.work.jobs.auditing import find_auditing, start_auditing
 from ..draw.form import field_widget
 from ..shell.address import choice_from_address, write_address
 from ..shell.cached import known_threshold, load_retrieval
+from ..shell.empty_state import show_empty
 from ..shell.run_hash import RUN_HASH
 from ..shell.selection import selection
 from ..shell.user_errors import keep_user_errors, show_user_errors
@@ -91,10 +92,12 @@ def _await_audit(dataset: Dataset, encoder: EncoderSpec) -> None:
 
 def _offer(dataset: Dataset, key: str, start: Callable[[], object]) -> None:
     """Show what an audit finds, and the button that starts it."""
-    st.markdown("An audit finds broken files, exact and near-duplicates, outliers, small classes, and duplicates with "
-                "images in both halves of a split. You decide which images runs leave out; no file is changed.")
-    if st.button("Audit these images", type="primary", icon=":material/fact_check:",
-                 help="Compares all images by a hash and by frozen features, once, in the background."):
+    show_empty("An audit finds broken files, exact and near-duplicates, outliers, small classes, and duplicates with "
+               "images in both halves of a split. You decide which images runs leave out; no file is changed.", "audit")
+    with st.container(horizontal_alignment="center"):
+        starts = st.button("Audit these images", type="primary", icon=":material/fact_check:",
+                           help="Compares all images by a hash and by features, once, in the background.")
+    if starts:
         with keep_user_errors(key, dataset.fingerprint, True):
             start()
             st.rerun()

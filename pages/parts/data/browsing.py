@@ -12,7 +12,7 @@ from udml_core.exploration.browsing import ORDERS, Order, find_images, order_ima
 
 from ..draw.gallery import gallery, tile_of
 from ..shell.address import choice_from_address, number_from_address, write_address
-from .columns import choose_values
+from .columns import value_widgets
 from .computed import NearestByFeatures
 from .enlarged import enlarge
 
@@ -28,14 +28,14 @@ FILLING = 600
 def show_gallery(dataset: Dataset, nearest: NearestByFeatures | None, toolbar: DeltaGenerator) -> None:
     """Show all images, in an order and with filters; `toolbar` takes the controls."""
     with toolbar:
-        order = _choose_order(dataset, nearest)
-        label = _choose_class(dataset)
-        text = st.text_input("File name contains", key="find", bind="query-params", width=150, max_chars=120,
-                             placeholder="any")
-        allowed = choose_values(dataset)
-        part_slot = st.container(width="content")
-        with st.popover("Size", icon=":material/photo_size_select_large:"):
+        with st.popover("Sort and filter", icon=":material/filter_alt:", width="content"):
+            order = _choose_order(dataset, nearest)
+            label = _choose_class(dataset)
+            text = st.text_input("File name contains", key="find", bind="query-params", max_chars=120,
+                                 placeholder="any")
+            allowed = value_widgets(dataset)
             side = st.slider("Tile size in pixels", 48, 200, 88, 8, key="data-side", persist_state="session")
+        part_slot = st.container(width="content")
     values = None if nearest is None else nearest.values(order)
     matching = find_images(dataset, label, text)
     ordered = order_images(dataset, matching if allowed is None else matching[allowed[matching]], order, values)
@@ -59,7 +59,7 @@ def _choose_order(dataset: Dataset, nearest: NearestByFeatures | None) -> Order:
     orders: list[Order] = [order for order in ORDERS if (order != "class" or dataset.labels is not None)
                            and (order not in ("outlier", "duplicate") or nearest is not None)]
     first = choice_from_address("sort", orders, "index")
-    chosen: Order = st.selectbox("Sort by", orders, orders.index(first), format_func=ORDER_WORDS.__getitem__, width=160,
+    chosen: Order = st.selectbox("Sort by", orders, orders.index(first), format_func=ORDER_WORDS.__getitem__,
                                  help=None if nearest else "Outliers and near-duplicates need the features.")
     if nearest is not None or "sort" not in st.query_params or chosen != first:
         write_address("sort", chosen, "index")  # a link's order stays in the address until the features are there
@@ -71,7 +71,7 @@ def _choose_class(dataset: Dataset) -> int | None:
         return None
     names = dataset.class_names
     wanted = int(number_from_address("class", -1, 0, len(names) - 1))
-    label = st.selectbox("Class", [-1, *range(len(names))], wanted + 1, width=160,
+    label = st.selectbox("Class", [-1, *range(len(names))], wanted + 1,
                          format_func=lambda label: "all" if label < 0 else names[label])
     write_address("class", str(label), "-1")
     return None if label < 0 else label

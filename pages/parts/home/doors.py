@@ -18,6 +18,7 @@ from udml_core.work.jobs.auditing import audit_import
 from ..data.computed import begin_browsing
 from ..data.importing import choose_level
 from ..shell.cached import load_dataset
+from ..shell.run_picker import choose_run
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view, view_link
 
@@ -44,6 +45,7 @@ def show_first_run() -> None:
     if clicked:
         with show_user_errors():
             run = jobs.submit(jobs.plan(jobs.FIRST_RUN, load_dataset(jobs.FIRST_RUN.dataset)), runs_folder())
+            choose_run(run)
             open_view("train", {"dataset": jobs.FIRST_RUN.dataset, "method": jobs.FIRST_RUN.method, "live": run.id})
 
 

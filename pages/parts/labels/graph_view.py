@@ -23,7 +23,7 @@ from ..draw.gallery import Mark
 from ..draw.slider import field_slider
 from ..shell.address import choose_segment
 from ..shell.cached import load_split
-from ..shell.empty_state import offer_example
+from ..shell.empty_state import offer_example, show_empty
 from ..shell.epochs import epochs_with, load_record, pick_epoch
 from ..shell.interesting import current_image
 from ..shell.label_graph import assigned_now, graph_of_run, training_labels
@@ -113,10 +113,12 @@ def has_labels(run: Run, dataset: Dataset) -> bool:
 
 def offer_labeling(run: Run) -> None:
     """Show that a run's graph has no labels, a link to assign some, and an example with labels."""
-    st.info("This run did not learn from few labels, and no labels are assigned to its images. Assign a few to see "
-            "them spread.", icon=":material/lightbulb:")
-    view_link("labels", label="Assign labels", icon=":material/new_label:", query_params={"run": run.id})
-    offer_example()
+    show_empty("This run did not learn from few labels, and no labels are assigned to its images. Assign a few to see "
+               "them spread.")
+    offer_example(primary=True)
+    with st.container(horizontal_alignment="center"):
+        view_link("labels", label="Assign labels", icon=":material/new_label:", width="content",
+                  query_params={"run": run.id})
 
 
 def pick_source(run: Run, dataset: Dataset) -> str | None:

@@ -29,8 +29,8 @@ def show_path() -> None:
     st.title("Learn")
     st.caption("Metric learning from the first distance to a checked result. Every lesson runs in the browser, on data "
                "that come with the app.")
-    result = _component()(data={"course": course_header("learn?lesson={}"), "heading": False}, key="course",
-                          on_go_change=lambda: None)
+    result = _component()(data={"course": course_header("learn?lesson={}", pictures=True), "heading": False},
+                          key="course", on_go_change=lambda: None)
     if result.go is not None:
         go(str(result.go))
     with st.expander("For teachers"):

@@ -82,7 +82,7 @@ def current_ring(layout: Layout, image: int | None, most: int | None = None) -> 
 def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: str, *, marks: Sequence[Ring] = (),
              hidden: Array = NONE, segments: Array | None = None, placed: Sequence[Mapping[str, Any]] = (),
              height: int | str = 560, linked: bool = False, images: bool = True, grid: ImageGrid | None = None,
-             legend_below: bool = False) -> int | None:
+             legend_below: bool = False, tiles: bool = False, plain: bool = False) -> int | None:
     """Draw a map or an image grid with the data set's selection.
 
     Points selected on it become the selection (see `shell.selection`). A right-click, a long press or the key Q opens
@@ -103,6 +103,8 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
         images: Whether the points have images to show.
         grid: The image grid to draw; `layout` must then come from `grid_layout`.
         legend_below: Whether the legend lies below the map, which then has the whole width.
+        tiles: Whether images are drawn in place of points if they fit, and some of many images above the points.
+        plain: Whether tools and legend are hidden, as on a small map among several.
 
     Returns:
         The data set index of the image that was clicked just now, or None.
@@ -112,6 +114,7 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
     header = map_header(message, dataset, layout, color, selection(dataset), images) | {
         "label": label, "height": height, "segments": message.once(row_array(segments)),
         "marks": _marks(marks, layout), "placed": list(placed), "linked": linked, "below": legend_below,
+        "tiles": tiles, "plain": plain,
         "group": dataset.fingerprint[:8], "camera": _camera(key), "cameraKey": f"camera-{key}",
         "grid": None if grid is None else seams(message, grid)}
     count = len(layout.indices)

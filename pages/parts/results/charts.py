@@ -6,7 +6,7 @@ import re
 
 import plotly.graph_objects as go
 
-from udml_core.numerics.measures import measure_of
+from udml_core.numerics.measures import LOWER, measure_of
 from udml_core.results.records import Spread, Table
 
 from ..draw.figures import COLORS, GRAY, draw, line_style, width_axis
@@ -29,7 +29,7 @@ def chart_by_row(table: Table, measure: str, key: str) -> None:
 
     Hollow diamonds mark the values that papers report.
     """
-    names = list({**table.references, **table.rows, **table.printed})
+    names = table.ranked(measure, measure_of(measure).better == LOWER)
     figure = go.Figure()
     for title, rows, color in (("untrained", table.references, GRAY), ("trained", table.rows, COLORS[0])):
         values = {name: row[measure] for name, row in rows.items() if measure in row}
@@ -42,7 +42,7 @@ def chart_by_row(table: Table, measure: str, key: str) -> None:
         figure.add_scatter(x=list(reported.values()), y=list(reported), mode="markers",
                            name="reported in the paper" + ("" if table.comparable else ", not comparable"),
                            marker={"color": COLORS[1], "size": 11, "symbol": "diamond-open", "line": {"width": 2}})
-    figure.update_layout(height=110 + 26 * len(names), margin=MARGIN, showlegend=True, legend=LEGEND)
+    figure.update_layout(height=100 + 24 * len(names), margin=MARGIN, showlegend=True, legend=LEGEND)
     figure.update_yaxes(categoryorder="array", categoryarray=names[::-1], automargin=True, type="category",
                         tickvals=names, ticktext=[shorten(name) for name in names])
     figure.update_xaxes(title=measure_of(measure).title)

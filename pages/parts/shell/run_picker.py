@@ -16,12 +16,12 @@ from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.advising import is_trial
 
 from .address import write_address
-from .empty_state import offer_example
+from .empty_state import offer_example, offer_lab, show_empty
 from .focus import carry_image, note_page
 from .run_status import LEGIBLE, escaped, run_title, run_titles
-from .views import open_view, view_link
+from .views import open_view
 
-ADVICE = "Train a run, then come back."
+ADVICE = "Train a run on the page **Lab**, or open an example."
 IMAGE_PARAMETERS = ("add", "subtract", "classes", "clusters", "pair", "picked", "selected", "cluster", "triplet",
                     "second", "label", "asked", "query", "image")
 """Address parameters that name images or classes and so have no meaning on another data set."""
@@ -62,9 +62,9 @@ def pick_run(label: str = "Run", parameter: str = PARAMETER, fits: Callable[[Run
     begun = [run for run in runs if unfinished and run not in finished and run.epoch_numbers() and fits(run)]
     if not finished + begun:
         if not optional:
-            st.info(f"{missing} {ADVICE}", icon=":material/lightbulb:")
-            view_link("train", label="Train", icon=":material/model_training:")
-            offer_example(fits)
+            show_empty(f"{missing} {ADVICE}")
+            if not offer_example(fits, primary=True):
+                offer_lab()
         return None
     titles = _titles_with_states(finished + begun)
     if parameter == PARAMETER:
@@ -209,6 +209,13 @@ def end_page() -> None:
         if all(run.id != st.session_state.get(CHOSEN) for run in listed):
             st.session_state[CHOSEN] = first_chosen(listed).id  # so that every page keeps it when a newer run finishes
         _draw_box(listed, next(run for run in listed if run.id == st.session_state[CHOSEN]), _open_choice)
+
+
+def choose_run(run: Run) -> None:
+    """Make a run that was just started the run of the app, which every page opens with."""
+    st.session_state[CHOSEN] = run.id
+    if PARAMETER in st.query_params:
+        st.query_params[PARAMETER] = run.id
 
 
 def app_run() -> str | None:

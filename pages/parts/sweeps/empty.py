@@ -70,7 +70,7 @@ def _draw_record() -> None:
                            line=line_style(number), hovertemplate="%{y:.1f} points")
         ends.append(f"{name} {points[0][1]:.1f} at {points[0][0]:g}° to {points[-1][1]:.1f} at {points[-1][0]:g}°")
     figure.add_hline(0, line={"color": BEFORE, "dash": "dash"})
-    title = "A recorded sweep: α decides whether RPML harms PCA"
+    title = "A recorded sweep: RPML needs an angle α of 35° or more, except on digits"
     titled(figure, title, 430, hovermode="x unified", legend={"orientation": "h", "y": -0.3})
     figure.update_xaxes(title="largest angle α, °")
     figure.update_yaxes(title="MAP@R against PCA, points")

@@ -33,7 +33,7 @@ def progress_line(progress: GroupProgress) -> str:
 def show_progress(sweep: Sweep, progress: GroupProgress) -> None:
     """Show the progress; while runs wait or run, it is read again, and the page follows when a run ends."""
     if not progress.live:
-        st.markdown(f"**{progress_line(progress)}.** {_described(sweep)}")
+        st.markdown(f"**{progress_line(progress)}.**")
         return
     seconds = max(LEAST_SECONDS, sum(progress.counts.values()) / RUNS_A_SECOND)
     st.fragment(_live_bar, run_every=seconds)(sweep, progress.live)
@@ -44,7 +44,6 @@ def _live_bar(sweep: Sweep, live_before: int) -> None:
     line = progress_line(progress)
     st.progress(min(1.0, progress.share), line)
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>')
-    st.caption(_described(sweep))
     if progress.live != live_before:
         st.rerun(scope="app")
 
@@ -70,6 +69,7 @@ def show_actions(sweep: Sweep, progress: GroupProgress) -> None:
             sweeps.forget_sweep(sweep)
             st.query_params.pop("sweep", None)
             st.rerun()
+    st.caption(_described(sweep))
 
 
 def _described(sweep: Sweep) -> str:

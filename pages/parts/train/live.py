@@ -7,9 +7,10 @@ from contextlib import suppress
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from udml_core.base.arrays import rows_of
+from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import UserError
-from udml_core.exploration.live import first_query, view_of
+from udml_core.exploration.interesting import first_query
+from udml_core.exploration.live import view_of
 from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.search import epoch_words
@@ -18,7 +19,9 @@ from udml_core.runs.tasks import LIVE_STATES, Status
 from ..draw.gallery import gallery, mark_of
 from ..maps.content import Layout
 from ..maps.scatter import Ring, draw_map
-from ..shell.cached import dataset_of
+from ..shell.cached import dataset_of, load_split
+from ..shell.focus import choose_image, current_elsewhere
+from ..shell.run_picker import choose_run
 from ..shell.user_errors import show_user_errors
 from .measures import show_measures
 from .preview import HEIGHT, show_before, small_tile
@@ -32,6 +35,8 @@ STEP = 0.8
 CATCH_UP = 5
 """A run that trains faster than the page looks is shown epoch by epoch, faster by one epoch for so many behind."""
 NEIGHBORS = 8
+SETTLED = 2
+"""Stored epochs from which the first query is chosen for good: only then has anything changed."""
 WIDTHS = [6, 3]
 """Widths of the middle and the right part of the page."""
 
@@ -56,7 +61,8 @@ def watched_run() -> Run | None:
 
 
 def watch(run: Run) -> None:
-    """Show a run from now on."""
+    """Show a run from now on; the other pages open with it too."""
+    choose_run(run)
     st.query_params[PARAMETER] = st.session_state[STARTED] = run.id
 
 
@@ -74,12 +80,19 @@ def middle_and_right() -> tuple[DeltaGenerator, DeltaGenerator]:
 
 def show_run(run: Run) -> None:
     """Show a run; while it trains, the page looks at it again and again."""
-    is_live = run.status().state in LIVE_STATES or _plays(run)
+    is_live = run.status().state in LIVE_STATES or plays(run)
     st.fragment(_follow, run_every=STEP if is_live else None)(run, is_live)
 
 
-def _plays(run: Run) -> bool:
-    """Return whether a run that was watched has finished before all of its epochs were shown."""
+def plays(run: Run, begin: bool = False) -> bool:
+    """Return whether a run that was watched has finished before all of its epochs were shown.
+
+    Args:
+        run: The run.
+        begin: Whether the run is watched from now on, so that its first epoch is shown first.
+    """
+    if begin:
+        st.session_state.setdefault(_shown_key(run), -1)
     shown = st.session_state.get(_shown_key(run))
     return shown is not None and run.status().state == "done" and shown < len(run.epoch_numbers()) - 1
 
@@ -89,7 +102,7 @@ def _shown_key(run: Run) -> str:
     return f"lab-shown-{run.id}"
 
 
-def _next_epoch(run: Run, epochs: list[int]) -> int:
+def next_epoch(run: Run, epochs: list[int]) -> int:
     """Return the epoch after the one shown last; the newest if there is none."""
     shown = st.session_state.get(_shown_key(run), len(epochs) - 2)
     behind = len(epochs) - 1 - shown
@@ -102,7 +115,7 @@ def _next_epoch(run: Run, epochs: list[int]) -> int:
 def _follow(run: Run, was_live: bool) -> None:
     """Draw the run; the page runs again when the training has ended."""
     status = run.status()
-    if was_live and status.state not in LIVE_STATES and not _plays(run):
+    if was_live and status.state not in LIVE_STATES and not plays(run):
         st.rerun(scope="app")
     center, right = middle_and_right()
     with center, show_user_errors():
@@ -117,24 +130,30 @@ def _show_training(run: Run, status: Status) -> None:
     if not epochs:
         show_before(run.spec(), dataset_of(run))
         if status.state in LIVE_STATES:
-            st.session_state.setdefault(_shown_key(run), -1)
+            plays(run, begin=True)
             st.caption(":material/hourglass_top: The map of the run appears when its start has been measured.")
         return
     watched = watch_images(run)
     map_place = st.container()
-    is_moving = status.state in LIVE_STATES or _plays(run)
-    epoch = _next_epoch(run, epochs) if is_moving else _choose_epoch(run, epochs, status)
+    is_moving = status.state in LIVE_STATES or plays(run)
+    epoch = next_epoch(run, epochs) if is_moving else _choose_epoch(run, epochs, status)
     query = _query(watched)
     words = _words(run, epoch, status)
     with map_place:
         _draw_epoch(watched, epoch, epochs, query, words)
     if is_moving:
-        half = "training" if watched.trained else "test"
-        st.caption(f"**{words[0].upper()}{words[1:]}:** {len(watched.images):,} images of the {half} half. Choose an "
+        st.caption(f"**{words[0].upper()}{words[1:]}:** {len(watched.images):,} images{_half(watched)}. Choose an "
                    "image to make it the query.")
     _show_neighbors(watched, epochs[0], query, _words(run, epochs[0], status), "before")
     if epoch != epochs[0]:
         _show_neighbors(watched, epoch, query, words, "now")
+
+
+def _half(watched: Watched) -> str:
+    """Return which half of the split the images belong to; nothing where all images train."""
+    if load_split(watched.run).name == "all":
+        return ""
+    return f" of the {'training' if watched.trained else 'test'} half"
 
 
 def _choose_epoch(run: Run, epochs: list[int], status: Status) -> int:
@@ -148,18 +167,25 @@ def _choose_epoch(run: Run, epochs: list[int], status: Status) -> int:
 
 def _words(run: Run, epoch: int, status: Status) -> str:
     """Return the name of an epoch; the newest epoch is not the last while a run trains."""
-    return f"after epoch {epoch}" if epoch and status.state != "done" else epoch_words(run, epoch)
+    is_last = status.state == "done" and epoch == run.kept_epoch()
+    return f"after epoch {epoch}" if epoch and not is_last else epoch_words(run, epoch)
 
 
 def _draw_epoch(watched: Watched, epoch: int, epochs: list[int], query: int, words: str) -> None:
     """Draw the map after an epoch, with a ring around the query and lines to its neighbors."""
     run, images = watched.run, watched.images
     positions = live_map(run.id).frame(epoch, epochs, watched.sample)
-    x, y = view_of(positions)
+    name, bounds = view_bounds(run, positions)
     near = images[nearest_rows(watched.sample(epoch), query, NEIGHBORS)]
-    layout = Layout(images, positions, f"live {run.id} {x:g} {y:g}", (-x, -y, x, y))
+    layout = Layout(images, positions, name, bounds)
     draw_map(watched.dataset, layout, color_of(watched, epoch), f"{words}, {len(images):,} images", "lab-map",
-             marks=[Ring(int(images[query]), "query", near)], height=HEIGHT, legend_below=True)
+             marks=[Ring(int(images[query]), "query", near)], height=HEIGHT, legend_below=True, tiles=True)
+
+
+def view_bounds(run: Run, positions: Array) -> tuple[str, tuple[float, float, float, float]]:
+    """Return the name of the view of a layout (s, 2), and its x0, y0, x1, y1; it rests from epoch to epoch."""
+    x, y = view_of(positions)
+    return f"live {run.id} {x:g} {y:g}", (-x, -y, x, y)
 
 
 def _show_neighbors(watched: Watched, epoch: int, query: int, words: str, place: str) -> None:
@@ -176,16 +202,33 @@ def _show_neighbors(watched: Watched, epoch: int, query: int, words: str, place:
 
 
 def _query(watched: Watched) -> int:
-    """Return the row of the query: the image that was clicked on the map or in a row, else one that can improve."""
+    """Return the row of the query: the image that was clicked on the map or in a row, else the app's current image.
+
+    Without a current image among the shown images, the query is the image that the first epochs improve most.
+    """
     key = f"lab-query-{watched.run.id}"
+    row = _clicked(watched)
+    if row >= 0:
+        choose_image(int(watched.images[row]))
+        st.session_state[key] = row
+    if key in st.session_state:
+        return int(st.session_state[key])
+    current = current_elsewhere()
+    row = -1 if current is None else int(rows_of(watched.images, int(current)))
+    epochs = watched.run.epoch_numbers()[:SETTLED]
+    if row < 0:
+        row = first_query(watched.sample(epochs[0]), watched.sample(epochs[-1]), watched.labels)
+    if len(epochs) == SETTLED:
+        st.session_state[key] = row
+    return row
+
+
+def _clicked(watched: Watched) -> int:
+    """Return the row of the image that was clicked on the map or below it; −1 without a click."""
     clicked = getattr(st.session_state.get("lab-map"), "picked", None)
-    if clicked is not None and int(clicked) < len(watched.images):
-        st.session_state[key] = int(clicked)
+    found = int(clicked) if clicked is not None and int(clicked) < len(watched.images) else -1
     for place in ("lab-before", "lab-now"):
         index = getattr(st.session_state.get(place), "picked", None)
         row = -1 if index is None else int(rows_of(watched.images, int(index)))
-        if row >= 0:
-            st.session_state[key] = row
-    if key not in st.session_state:
-        st.session_state[key] = first_query(watched.sample(watched.run.epoch_numbers()[0]), watched.labels, NEIGHBORS)
-    return int(st.session_state[key])
+        found = row if row >= 0 else found
+    return found

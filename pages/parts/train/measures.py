@@ -31,8 +31,9 @@ from ..shell.run_status import (
 )
 from ..shell.user_errors import show_user_errors
 from ..shell.views import view_link
+from .result_bars import show_bars
 
-CURVES = {"sample map@r": "MAP@R on test images", "second opinion": "Second opinion", "loss": "Loss",
+CURVES = {"sample map@r": "MAP@R by epoch", "second opinion": "Second opinion", "loss": "Loss",
           "effective rank": "Effective rank"}
 """The curves beside the map, the most telling first, and their short titles."""
 MOST_CURVES = 2
@@ -80,35 +81,35 @@ def progress_line(run: Run, status: Status) -> str:
 
 
 def _show_result(run: Run) -> None:
-    """Show the main measures against the raw features, the verdict, and the ways on."""
+    """Show the main measures beside what needs no training, the verdict, and the ways on."""
     evaluation = run.evaluation() or {}
-    raw, final = evaluation.get("frozen") or {}, evaluation.get("final") or {}
-    measured = [measure for measure in MAIN_MEASURES if final.get(measure.key) is not None]
-    for measure, column in zip(measured, st.columns(len(measured)) if measured else [], strict=True):
-        start = raw.get(measure.key)
-        column.metric(measure.name, measure.text(final[measure.key]), help=f"{measure.help} Below: against the raw "
-                      "features.", delta=None if start is None else f"{final[measure.key] - start:+.1f} points")
-    st.caption(verdict(method_title(run), evaluation, run.spec().method == "frozen").sentence if measured else
-               "These images have no classes, so there is no MAP@R. Runs shows a second opinion without labels.")
-    _compare_with_example(run, final)
+    final = evaluation.get("final") or {}
+    if any(final.get(measure.key) is not None for measure in MAIN_MEASURES):
+        show_bars(method_title(run), evaluation)
+        sentence = verdict(method_title(run), evaluation, run.spec().method == "frozen").sentence
+        st.caption(sentence.replace("frozen features", "the raw features").replace("Frozen", "Raw"),
+                   help=_beside_example(run, final) or None)
+    else:
+        st.caption("These images have no classes, so nothing counts how many results are right. Runs compares the "
+                   "search before and after training without labels.")
     with st.container(horizontal=True, gap="small", key="lab-ways"):
         for view, label, icon in (("retrieval", "Search", "image_search"), ("explore", "Explore", "explore"),
                                   ("runs", "Runs", "monitoring")):
             view_link(view, label=label, icon=f":material/{icon}:", width="content", query_params={"run": run.id})
 
 
-def _compare_with_example(run: Run, final: dict[str, float]) -> None:
-    """Say why a run with an example's settings can differ from it by a few queries."""
+def _beside_example(run: Run, final: dict[str, float]) -> str:
+    """Say why a run with an example's settings can differ from it by a few queries; nothing for other runs."""
     example = jobs.find_example(dataset_of(run), run.root, run.spec().method)
     if example is None or example.id == run.id or settings_of(example) != settings_of(run):
-        return
+        return ""
     theirs = ((example.evaluation() or {}).get("final") or {}).get("recall@1")
     if theirs is None or final.get("recall@1") is None:
-        return
+        return ""
     same = abs(theirs - final["recall@1"]) < 0.05
-    st.caption(f"Settings and seed of the example, which has R@1 {percent(theirs)}"
-               + ("." if same else ": processors round differently, and training carries the difference to a few of "
-                                   f"the {final['images']:,.0f} queries."))
+    return (f"Settings and seed of the example, which has R@1 {percent(theirs)}"
+            + ("." if same else ": processors round differently, and training carries the difference to a few of the "
+                                f"{final['images']:,.0f} queries."))
 
 
 def _show_end(run: Run, status: Status) -> None:

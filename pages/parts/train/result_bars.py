@@ -1,0 +1,37 @@
+"""The result of a run as bars beside the raw features and PCA."""
+
+from __future__ import annotations
+
+import html
+
+import streamlit as st
+
+from udml_core.numerics.measures import MAIN_MEASURES
+from udml_core.runs.verdict import Evaluation, Standing, standing
+
+
+def show_bars(title: str, evaluation: Evaluation) -> None:
+    """Show each main measure of a run and of what needs no training, as bars of one scale.
+
+    Args:
+        title: The title of the method.
+        evaluation: The run's evaluation.
+    """
+    measured = [(measure, standing(evaluation, measure.key)) for measure in MAIN_MEASURES]
+    st.html("".join(bars_of(title, measure.name, values) for measure, values in measured if values.after is not None))
+
+
+def bars_of(title: str, measure: str, values: Standing) -> str:
+    """Return the bars of one measure as HTML; the run's bar comes first.
+
+    Args:
+        title: The title of the method.
+        measure: Name of the measure, which is a percentage.
+        values: The run's value and its baselines.
+    """
+    rows = [(title, values.after, " own"), ("raw features", values.frozen, ""), ("PCA, same width", values.pca, "")]
+    lines = "".join(
+        f'<div class="lab-bar{kind}"><span>{html.escape(name)}</span><b>{value:.1f} %</b>'
+        f'<i style="width: {max(0.0, min(100.0, value)):.1f}%"></i></div>' for name, value, kind in rows
+        if value is not None)
+    return f'<div class="lab-bars"><strong>{html.escape(measure)}</strong>{lines}</div>'
