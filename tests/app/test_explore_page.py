@@ -421,9 +421,10 @@ def test_alpha_joins_the_violating_triplets_of_the_image_on_the_map(rpml: Run) -
     anchor = int(np.bincount(stored.images[0]).argmax())
     angles = stored.shape.angle[stored.images[0] == anchor]
     between = round(float(np.median(angles)), 2)
+    pca = finished_maps(rpml)[0]  # the map of every epoch has no training images
     joined = {}
     for alpha in (between, 89.0):
-        test = explored(rpml, panel="triplets", picked=anchor, alpha=alpha, map="pca-now")
+        test = explored(rpml, panel="triplets", picked=anchor, alpha=alpha, map=pca.id)
         marks = next(iter(components(test, "scatter")))["marks"]
         joined[alpha] = sum(bool(mark["lines"]) for mark in marks if mark["color"] == MISS)
         assert f"**{(angles > alpha).sum()} of this anchor's {len(angles)} triplets violate" in texts(test)
