@@ -107,8 +107,8 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
     finished(frozen, outcomes(frozen))
     test = opened("data", **LINK)
     assert not test.exception
-    assert test.success[0].value.startswith("**Largest gain\\: whitening. Compared with the frozen features")
-    assert "Diffusion cannot be distinguished from it." in test.success[0].value
+    assert test.success[0].value.startswith("**Best search\\: whitening.** Compared with the frozen features")
+    assert "Short trainings were not tried\\: the time was used up. Run again with 5 minutes." in test.success[0].value
     words = texts(test)
     assert "Views \\*bold\\*" in words, "names are escaped"
     assert "Diffusion (refines the images at hand)" in words.replace("\\", "")
@@ -254,6 +254,9 @@ def test_a_finished_race_can_be_run_again_with_another_time(frozen: Run, launche
     (task,) = launched
     assert task.spec().budget == 5.0
     assert test.query_params.get("budget", ["5"]) in ("5", ["5"])
+    enough = opened("data", **LINK)
+    button(enough, "Run again with 5 minutes").click().run()
+    assert launched[-1].spec() == task.spec(), "the time that tries what was not tried"
     again = opened("data", **LINK)
     again.button(key="advice-again-2").click().run()
     assert launched[-1].spec() == SPEC, "the race with the same time is computed again"

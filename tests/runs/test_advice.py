@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.exploration import race as race_module
 from udml_core.exploration.race import Outcome, Race, Setup
+from udml_core.exploration.race_clock import RaceClock
 from udml_core.numerics.neighbors import nearest
 from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
 from udml_core.runs.analyses.kinds import advice as kind_module
 from udml_core.runs.analyses.kinds.advice import Advice
+from udml_core.runs.tasks import WAITING
 from udml_core.work.jobs.advising import race_of, refinement_of
 from udml_core.work.workers import analyse
 from udml_core.work.workers import train as training
@@ -92,6 +95,9 @@ def test_each_outcome_is_stored_at_once_and_the_result_holds_the_same() -> None:
     of = material()
     race = raced(of)
     assert race.with_lines(of.stored) == race
+    assert [duel.is_level("first") for duel in race.duels][-1:] == [True]
+    assert race.best is not None
+    assert race.best.setup == race.duels[-1].simpler, "views and whitening are as good as averages, and simpler"
     names = [outcome.name for outcome in race.outcomes]
     assert names[:3] == ["Test-time views", "Whitening", "Averaging with 3 neighbors"]
     assert race.outcomes[0].kept
@@ -99,7 +105,8 @@ def test_each_outcome_is_stored_at_once_and_the_result_holds_the_same() -> None:
     assert race.best.setup.recipe.startswith("views")
     of_plm = next(outcome for outcome in race.outcomes if outcome.setup.method == "plm")
     assert (of_plm.state, of_plm.kept, of_plm.run) == ("judged", False, "plm")
-    assert of_plm.setup.recipe == race.best.setup.recipe, "the head is tried with the steps of the best search"
+    kept = [outcome for outcome in race.outcomes if outcome.kept and outcome.setup.method == "frozen"]
+    assert of_plm.setup.recipe == kept[-1].setup.recipe, "the head is tried with the kept steps"
     assert {outcome.reason for outcome in race.outcomes if outcome.setup.method == "deepcluster"} == {
         "not on these images"}
     assert any(phase.startswith("judge: features of SqueezeNet 1.1") for phase in of.phases)
@@ -166,15 +173,15 @@ def test_a_race_that_was_killed_continues_after_its_last_candidate() -> None:
         (outcome.name, outcome.kept) for outcome in whole.outcomes]
 
 
-def test_a_computation_is_given_up_at_the_end_of_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_computation_is_given_up_at_the_end_of_the_budget() -> None:
     of = material()
-    monkeypatch.setattr(kind_module.time, "monotonic", lambda: 4.0)
-    telling = kind_module._telling(of, "words", deadline=5.0)  # type: ignore[arg-type]
+    now = [4.0]
+    telling = kind_module._telling(of, "words", RaceClock(lambda: now[0]), deadline=5.0)  # type: ignore[arg-type]
     telling.report(0.5, "step · 3 images per second")
-    counting = kind_module._telling(of, "words", count=200)  # type: ignore[arg-type]
+    counting = kind_module._telling(of, "words", RaceClock(lambda: now[0]), count=200)  # type: ignore[arg-type]
     counting.report(0.5, "step · 3 images per second")
     assert of.phases == ["words · 3 images per second", "words · 100 of 200"]
-    monkeypatch.setattr(kind_module.time, "monotonic", lambda: 6.0)
+    now[0] = 6.0
     with pytest.raises(UserError, match="time of the race is up"):
         telling.report(0.6, "step")
 
@@ -232,7 +239,7 @@ def test_labels_change_nothing(digits: Run, monkeypatch: pytest.MonkeyPatch) -> 
 def test_views_that_take_most_of_the_time_are_given_up_so_that_others_are_tried(monkeypatch: pytest.MonkeyPatch
                                                                                ) -> None:
     of, clock = material(), [0.0]
-    monkeypatch.setattr(kind_module.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
 
     def slow_views(self: Vectors, *_: Any) -> np.ndarray:
         for _ in range(100):
@@ -245,3 +252,23 @@ def test_views_that_take_most_of_the_time_are_given_up_so_that_others_are_tried(
     assert (race.outcomes[0].name, race.outcomes[0].state) == ("Test-time views", "given up")
     assert race.outcomes[0].seconds < 40
     assert race.outcomes[1].state == "judged"
+
+
+def test_time_spent_waiting_for_the_device_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    of, clock = material(), [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    train = Vectors.of
+
+    def wait_and_train(self: Vectors, setup: Setup) -> Vectors:
+        for step, seconds in ((WAITING, 500.0), (WAITING, 500.0), ("training", 3.0)):
+            self.report(0.0, step)
+            clock[0] += seconds
+        self.report(1.0, "training")
+        return train(self, setup)
+
+    monkeypatch.setattr(Vectors, "of", wait_and_train)
+    race = raced(of, budget=1.0)
+    trained = [outcome for outcome in race.outcomes if outcome.setup.method != "frozen"]
+    assert {outcome.state for outcome in trained} == {"judged", "not possible"}, "none is given up"
+    assert max(outcome.seconds for outcome in race.outcomes) < 10
+    assert WAITING in of.phases

@@ -20,7 +20,7 @@ from udml_core.runs import Run, create_run, list_runs
 from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.notes import Notes
-from udml_core.runs.tasks import LIVE_STATES, Status
+from udml_core.runs.tasks import LIVE_STATES, WAITING, Status
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import (
     TRIAL,
@@ -35,6 +35,7 @@ from udml_core.work.jobs.advising import (
 )
 from udml_core.work.workers import candidates
 from udml_core.work.workers import train as training
+from udml_core.work.workers.execute import StopRequestedError
 
 SPEC = plan_analysis(Advice, budget=2.0, serves="groups", judges=("efficientnet-lite0",), encoders=())
 OWN = Setup(backbone="pixels")
@@ -160,10 +161,35 @@ def test_a_candidate_whose_time_is_up_is_stopped_and_later_resumed(digits: Datas
     assert (done, done.status().state) == (stopped, "done")
 
 
-def test_a_busy_device_and_a_failed_candidate_are_reported(digits: Dataset, tmp_path: Path) -> None:
+def test_a_candidate_waits_for_a_busy_device_and_is_then_trained(digits: Dataset, tmp_path: Path) -> None:
     run = features(digits, tmp_path / "runs")
-    with jobs.device_lock("cpu").acquire(), pytest.raises(UserError, match="Another run trains on the device cpu"):
-        candidates.finish_candidate(run, digits, PLM, training.work_aside, lambda *_: None)
+    steps, held = list[str](), jobs.device_lock("cpu").acquire()
+
+    def report(_share: float, step: str) -> None:
+        if step == WAITING and steps.count(WAITING) == 1:
+            held.lock.release()
+        steps.append(step)
+
+    pca = PLM.model_copy(update={"method": "pca"})
+    found = candidates.finish_candidate(run, digits, pca, training.work_aside, report)
+    assert found.status().state == "done"
+    assert steps[:2] == [WAITING, WAITING]
+    assert "evaluation" in steps
+
+
+def test_a_race_that_is_stopped_while_a_candidate_waits_ends(digits: Dataset, tmp_path: Path) -> None:
+    run = features(digits, tmp_path / "runs")
+
+    def stop(_share: float, step: str) -> None:
+        assert step == WAITING
+        raise StopRequestedError
+
+    with jobs.device_lock("cpu").acquire(), pytest.raises(StopRequestedError):
+        candidates.finish_candidate(run, digits, PLM, training.work_aside, stop)
+
+
+def test_a_failed_candidate_is_reported(digits: Dataset, tmp_path: Path) -> None:
+    run = features(digits, tmp_path / "runs")
     with pytest.raises(UserError, match="out of luck"):
         candidates.finish_candidate(run, digits, PLM, lambda *_: Status(state="failed", message="out of luck"),
                                     lambda *_: None)

@@ -16,8 +16,8 @@ from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Recipe, Refiner
 from udml_core.numerics.refinement.recipe import Average, Whiten
 
-KEPT_ROWS, KEPT_RANKINGS = 3, 8
-"""Embeddings and rankings that are kept, because the start and the best search are needed again."""
+KEPT_ROWS, KEPT_RANKINGS = 3, 16
+"""Embeddings and rankings that are kept, because the start and the best searches are needed again."""
 SEARCH_SPEED = 2e10
 """Multiplications a second of an exact search on one core, before a race has measured any."""
 STEP_SEARCHES = {"whiten": 2.0, "rerank": 4.0, "diffuse": 6.0}
@@ -139,7 +139,7 @@ class JudgedTrack:
             rows, recipe = self._prepared(setup), setup.parsed.without("views")
             began = self._clock()
             ranking = rank(rows, recipe, setup.recipe != "", self._jury.queries, self._jury.depth)
-            _keep(self._rankings, setup, ranking, KEPT_RANKINGS)
+            _keep(self._rankings, setup, ranking.astype(np.int32), KEPT_RANKINGS)
             self._pace.note("search", self._search_seconds(setup.parsed), self._clock() - began)
         self._rankings.move_to_end(setup)
         return self._rankings[setup]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from filelock import Timeout
-
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.encoders import choose_spec, feature_width, image_seconds
@@ -62,6 +60,8 @@ def plan_candidate(run: Run, dataset: Dataset, setup: Setup) -> Spec:
 def finish_candidate(run: Run, dataset: Dataset, setup: Setup, train: Trainer | None, report: Report) -> Run:
     """Return the finished run of a search; an equal finished run is used again, and an interrupted one resumed.
 
+    While another run holds the device, the training waits for it and reports `WAITING`.
+
     Args:
         run: The run of the frozen features.
         dataset: Its data set.
@@ -70,7 +70,7 @@ def finish_candidate(run: Run, dataset: Dataset, setup: Setup, train: Trainer | 
         report: Receives the progress.
 
     Raises:
-        UserError: The device is busy, or the run failed or was stopped.
+        UserError: The run failed or was stopped.
     """
     spec = plan_candidate(run, dataset, setup)
     candidate = runs_by_key(run.root).get(key_of(spec))
@@ -78,7 +78,6 @@ def finish_candidate(run: Run, dataset: Dataset, setup: Setup, train: Trainer | 
         return candidate
     if train is None:
         raise UserError(f"{setup.method} must be trained, which only a worker does. Start the analysis by its queue.")
-    _check_devices(spec)
     if candidate is None:
         candidate = create_run(spec, run.root)
         candidate.write_notes(Notes.make(tags=(TRIAL,)))
@@ -99,20 +98,6 @@ def finish_candidate(run: Run, dataset: Dataset, setup: Setup, train: Trainer | 
         report(0.0, "stopping")  # ends the analysis too if it was stopped
         raise problems[0] if problems else UserError(status.message or f"The run {candidate.id} is {status.state}.")
     return candidate
-
-
-def _check_devices(spec: Spec) -> None:
-    """Check that no other run trains, for which this one would wait.
-
-    Raises:
-        UserError: One does.
-    """
-    for device in jobs.devices_of(spec):
-        try:
-            with jobs.device_lock(device).acquire(timeout=0):
-                pass
-        except Timeout:
-            raise UserError(f"Another run trains on the device {device}. Repeat the race when it has ended.") from None
 
 
 def training_seconds(run: Run, dataset: Dataset, setup: Setup) -> float:

@@ -42,7 +42,7 @@ from udml_core.runs.baselines import JUDGED, read_baselines, sample_baselines, w
 from udml_core.runs.engines import read_owner
 from udml_core.runs.sample_opinion import CURVES as JUDGED_CURVES
 from udml_core.runs.sample_opinion import SampleJudge
-from udml_core.runs.tasks import Status
+from udml_core.runs.tasks import WAITING, Status
 from udml_core.work.jobs import device_lock, devices_of, resolve_device
 from udml_core.work.jobs.estimate import evaluation_kind, follow_kind, record_epoch, start_kind
 from udml_core.work.workers.evaluate import KNN, evaluate_run
@@ -126,7 +126,7 @@ def _wait_for(name: str, reporter: Reporter) -> BaseFileLock:
             device.acquire(timeout=0)
             return device
         except TimeoutError:
-            reporter.share(0.0, "waiting for another program's run")
+            reporter.share(0.0, WAITING)
         time.sleep(POLL)
 
 

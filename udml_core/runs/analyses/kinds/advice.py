@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import partial
@@ -15,17 +14,28 @@ from pydantic import Field
 from udml_core.base.arrays import Array, Integers, evenly_spaced
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError, duration
-from udml_core.data.dataset import DETAIL, TABLE
+from udml_core.data.dataset import DETAIL, TABLE, step_name
 from udml_core.data.judge_names import WEAK
-from udml_core.exploration.race import FROZEN, OutOfTimeError, Race, Serves, Setup, list_ideas, run_race
+from udml_core.exploration.race import (
+    FROZEN,
+    OutOfTimeError,
+    Race,
+    Serves,
+    Setup,
+    list_ideas,
+    run_race,
+    settle,
+)
 from udml_core.exploration.race_words import advice_words, caution_words, no_judge_words, outcome_words
 from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs.analyses.fields import Frames, Judges
 from udml_core.runs.analyses.kind import AnalysisKind, Arrays, Material
 from udml_core.runs.analyses.kinds.opinion import JUDGES
+from udml_core.runs.tasks import WAITING
 
 if TYPE_CHECKING:
     from udml_core.exploration.jury import Jury
+    from udml_core.exploration.race_clock import RaceClock
     from udml_core.runs import Run
 
 ENCODERS = tuple(judge for judge in JUDGES if judge not in WEAK)
@@ -121,21 +131,23 @@ class Advice(AnalysisKind):
         """Return the race with the outcomes of all candidates."""
         from udml_core.exploration.judged_track import JudgedTrack
         from udml_core.exploration.jury import Jury
+        from udml_core.exploration.race_clock import RaceClock
         from udml_core.numerics.second_opinion import QUERIES, VIEWED, Judge
 
-        began, seconds = time.monotonic(), 60 * self.budget
+        clock, seconds = RaceClock(), 60 * self.budget
+        began = clock()
         earlier = race.with_lines(material.parts()).outcomes
         spent = sum(outcome.seconds for outcome in earlier if outcome.state != "not tried")
         seen, judges = evenly_spaced(len(indices), VIEWED), dict[str, Judge]()
         for name in self._sitting(material, race, seconds - spent):
-            telling = _telling(material, f"judge: features of {race.titles[name]}", count=indices[-1] + 1)
+            telling = _telling(material, f"judge: features of {race.titles[name]}", clock, count=indices[-1] + 1)
             views, features = material.judge_views(name, indices[seen]), telling.judge_features(name)[indices]
             material.report(0.0, f"preparing the judge {race.titles[name]}")
             judges[name] = Judge.of(features, None if views is None else (seen, views))
         jury = Jury(judges, evenly_spaced(len(indices), QUERIES))
         jury.check_differs(material.vectors("final", indices))
-        track = JudgedTrack(_Embeddings(material, race, indices, began + seconds - spent), jury, len(indices),
-                            spent + time.monotonic() - began, partial(_refusal, race))
+        embeddings = _Embeddings(material, race, indices, began + seconds - spent, clock)
+        track = JudgedTrack(embeddings, jury, len(indices), spent + clock() - began, partial(_refusal, race), clock)
         ideas = list_ideas(self._rivals(race, jury), race.titles, material.backbone != TABLE)
         known, outcomes = {outcome.setup: outcome for outcome in earlier}, []
         for outcome in run_race(race.start, ideas, track, self.serves, seconds, known):
@@ -143,7 +155,9 @@ class Advice(AnalysisKind):
             if known.get(outcome.setup) != outcome:
                 material.append(outcome.model_dump(mode="json"))
             material.report(min(1.0, track.elapsed() / seconds), "comparing candidates")
-        return race.model_copy(update={"outcomes": tuple(outcomes)})
+        embeddings.deadline = math.inf  # what was judged is stored, and ranked again in seconds
+        material.report(1.0, "comparing the best candidates with each other")
+        return settle(race.model_copy(update={"outcomes": tuple(outcomes)}), track)
 
     def _rivals(self, race: Race, jury: Jury) -> list[str]:
         """Return the other backbones to try; a usual backbone only if a judge is left that took no part."""
@@ -203,16 +217,17 @@ def check_count(count: int) -> None:
 class _Embeddings:
     """The embeddings of a race, from the run of the frozen features and from runs that it trains."""
 
-    def __init__(self, material: Material, race: Race, indices: Integers, deadline: float) -> None:
+    def __init__(self, material: Material, race: Race, indices: Integers, deadline: float, clock: RaceClock) -> None:
         """Refer to the images.
 
         Args:
             material: The run of the frozen features.
             race: The race.
             indices: Indices (m,) of the images.
-            deadline: The time at which a computation is given up, as `time.monotonic` counts.
+            deadline: The time at which a computation is given up, as `clock` counts.
+            clock: The clock of the race.
         """
-        self._race, self._indices, self._deadline = race, indices, deadline
+        self._race, self._indices, self.deadline, self._clock = race, indices, deadline, clock
         self._materials = {(race.start.backbone, race.start.method): material}
         self._own = material
 
@@ -220,9 +235,10 @@ class _Embeddings:
         """Return the embeddings (m, d) that the steps of a recipe after its views refine."""
         material, views = self._of(setup), setup.parsed.find("views")
         if isinstance(views, Views):
-            now = time.monotonic()
-            deadline = now + MOST_OF_TIME * (self._deadline - now)
-            telling = _telling(material, f"views for {self._race.titles[setup.backbone]}", deadline)
+            now = self._clock()
+            deadline = now + MOST_OF_TIME * (self.deadline - now)
+            telling = _telling(material, f"views for {self._race.titles[setup.backbone]}", self._clock,
+                               deadline)
             return telling.view_vectors("final", views)[self._indices]
         return material.vectors("final", self._indices)
 
@@ -240,7 +256,7 @@ class _Embeddings:
         """Return the material of a run, which is trained first unless it is finished."""
         if _source(setup) not in self._materials:
             names = [self._race.titles[name] for name in (setup.method, setup.backbone) if name != FROZEN]
-            telling = _telling(self._own, f"training: {', '.join(names)}", self._deadline)
+            telling = _telling(self._own, f"training: {', '.join(names)}", self._clock, self.deadline)
             found = telling.of(setup)
             found.report = self._own.report
             self._materials[_source(setup)] = found
@@ -257,22 +273,24 @@ def _refusal(race: Race, setup: Setup) -> str:
     return no_judge_words(race.titles[race.start.backbone], race.titles[setup.backbone])
 
 
-def _telling(material: Material, words: str, deadline: float = math.inf, count: int = 0) -> Material:
+def _telling(material: Material, words: str, clock: RaceClock, deadline: float = math.inf, count: int = 0) -> Material:
     """Return a material that reports its progress under other words, and gives up at a deadline.
 
     Args:
         material: The material.
         words: The name of the phase.
-        deadline: The time at which it raises `OutOfTimeError`, as `time.monotonic` counts.
+        clock: The clock of the race, which stands still while the material waits for the device.
+        deadline: The time at which it raises `OutOfTimeError`, as `clock` counts.
         count: Number of images, of which the progress is counted; 0 to keep the detail of the computation.
     """
     telling, report = copy(material), material.report
 
     def tell(share: float, step: str) -> None:
-        if time.monotonic() > deadline:
+        clock.wait(step_name(step) == WAITING)
+        if clock() > deadline:
             raise OutOfTimeError("The time of the race is up. Allow more minutes; finished parts are kept.")
         detail = f"{round(share * count):,} of {count:,}" if count else step.partition(DETAIL)[2]
-        report(share, f"{words}{DETAIL if detail else ''}{detail}")
+        report(share, WAITING if step_name(step) == WAITING else f"{words}{DETAIL if detail else ''}{detail}")
 
     telling.report = tell
     return telling
