@@ -31,6 +31,7 @@ from udml_core.exploration.race_words import (
     caution_words,
     is_small,
     outcome_words,
+    race_judges_words,
     searched_words,
     setup_words,
 )
@@ -264,7 +265,8 @@ def test_the_advice_is_the_largest_certain_gain_whatever_was_tried_first() -> No
 NET, TRAINED = Setup(backbone="net"), Setup(backbone="net", method="plm")
 BY_SIMPLICITY = [NET.model_copy(update={"recipe": "whiten"}), NET.model_copy(update={"recipe": "views+whiten"}),
                  NET.model_copy(update={"recipe": "rerank"}), NET.model_copy(update={"recipe": "whiten+average"}),
-                 TRAINED, Setup(backbone="net", method="plm", recipe="whiten"), Setup(backbone="other", recipe="rerank")]
+                 TRAINED, Setup(backbone="net", method="plm", recipe="whiten"),
+                 Setup(backbone="other", recipe="rerank")]
 
 
 def test_a_linear_map_is_simpler_than_refined_images_and_these_than_training() -> None:
@@ -405,3 +407,17 @@ def test_a_candidate_that_is_not_kept_says_why() -> None:
     assert [words.rpartition("; ")[2] for words in said] == [
         "not kept.", "not kept, because it gains nothing certain over the steps kept before.",
         "not kept, because it is worse than the steps kept before."]
+
+
+def test_a_race_names_its_judges_with_what_they_count() -> None:
+    of = judged("Whitening", 0.02, 0.001)
+    assert of.against_start is not None
+    both = of.model_copy(update={"against_start": of.against_start.model_copy(update={
+        "judges": ("squeezenet", "pixels")})})
+    weighed = race_of(both).model_copy(update={"weights": {"squeezenet": 0.9, "pixels": 0.3}})
+    assert race_judges_words(weighed) == (
+        "SqueezeNet 1.1 (counts 75 %), which took no part, and the raw pixels (count 25 %), which differ as soon as an "
+        "object moves")
+    light = weighed.model_copy(update={"weights": {"squeezenet": 0.9, "pixels": 0.05}})
+    assert race_judges_words(light) == "SqueezeNet 1.1, which took no part", "pixels hardly count"
+    assert race_judges_words(race_of(both)) == "the raw pixels and squeezenet", "an earlier race without weights"

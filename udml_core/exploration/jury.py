@@ -40,6 +40,11 @@ class Jury:
         """The number of results of each query that the judges look at: the smallest of the groups that they see."""
         return min(judge.group for judge in self._judges.values())
 
+    @property
+    def weights(self) -> dict[str, float]:
+        """What each judge counts."""
+        return {name: judge.weight for name, judge in self._judges.items()}
+
     def check_differs(self, rows: Array) -> None:
         """Check that no judge has the features that are judged.
 

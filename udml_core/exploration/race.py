@@ -187,6 +187,7 @@ class Race(BaseModel):
         start: The search with frozen features.
         run: Id of the run of the frozen features.
         titles: Titles of the backbones and methods by name.
+        weights: What each judge counts; empty where an earlier version did not store it.
         outcomes: The candidates in their order.
         duels: The simpler candidates that were compared with the largest certain gain, the simplest first.
         reason: Why nothing could be judged; empty if the race was possible.
@@ -199,6 +200,7 @@ class Race(BaseModel):
     start: Setup
     run: str
     titles: Mapping[str, str] = {}
+    weights: Mapping[str, float] = {}
     outcomes: tuple[Outcome, ...] = ()
     duels: tuple[Duel, ...] = ()
     reason: str = ""

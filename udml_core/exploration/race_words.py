@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from udml_core.base.errors import duration
+from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race import (
     FROZEN,
     Comparison,
@@ -159,6 +160,17 @@ def _simpler_words(race: Race) -> str:
     between = interval_words(duel.comparison.served(race.serves))
     return (f"It is as good as the larger gain of {setup_words(race, largest.setup)}, as far as the judges can tell "
             f"({between} between the two), and simpler.")
+
+
+def race_judges_words(race: Race) -> str:
+    """Return who judged a race, in a sentence; judges without a stored weight are named alone."""
+    from udml_core.data.judging import judges_words  # loads encoders, for which the help must not wait
+
+    of = [outcome.against_start for outcome in race.judged if outcome.against_start is not None]
+    names = sorted({judge for comparison in of for judge in comparison.judges})
+    if set(names) <= set(race.weights):
+        return judges_words({name: race.weights[name] for name in names})
+    return " and ".join("the raw pixels" if name in WEAK else race.titles.get(name, name) for name in names)
 
 
 def searched_words(race: Race, outcome: Outcome) -> str:

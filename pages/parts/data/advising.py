@@ -102,7 +102,8 @@ def _offer(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, key: str)
     """Show what a race does, and the button that starts it."""
     st.markdown("Starts from the features of the backbone and tries views, whitening, averages of neighbors, "
                 "re-ranking and short training without labels, one after the other. **An encoder that took no part** "
-                "compares their results with the results of the features. No label is read.")
+                "compares their results with the results of the features; the raw pixels count a little beside it. No "
+                "label is read.")
     clicked = st.button(ACTION, type="primary", icon=ICON, key="advice-start",
                         help="Runs in the background: you can leave the page or close the browser.")
     with keep_user_errors(key, dataset.fingerprint, clicked):

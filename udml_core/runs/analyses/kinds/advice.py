@@ -157,7 +157,7 @@ class Advice(AnalysisKind):
             material.report(min(1.0, track.elapsed() / seconds), "comparing candidates")
         embeddings.deadline = math.inf  # what was judged is stored, and ranked again in seconds
         material.report(1.0, "comparing the best candidates with each other")
-        return settle(race.model_copy(update={"outcomes": tuple(outcomes)}), track)
+        return settle(race.model_copy(update={"outcomes": tuple(outcomes), "weights": jury.weights}), track)
 
     def _rivals(self, race: Race, jury: Jury) -> list[str]:
         """Return the other backbones to try; a usual backbone only if a judge is left that took no part."""
