@@ -36,6 +36,9 @@ class Stored:
     def seconds(self, setup: Setup) -> float:
         return self._expected if setup.parsed.find("views") or setup.backbone != "net" else 0.0
 
+    def is_measured(self, setup: Setup) -> bool:
+        return not self.seconds(setup)
+
     def run_of(self, setup: Setup) -> str:
         return setup.backbone
 
@@ -125,6 +128,17 @@ def test_expected_times_follow_what_was_measured_and_the_earlier_attempt_counts(
     assert track.expects(viewed) < 1, "its embeddings are there"
     assert track.expects(other) == pytest.approx(before + 10, abs=0.5), "encoding took twice as long as expected"
     assert track.elapsed() == 47
+
+
+def test_a_time_is_known_after_a_search_and_work_of_its_kind_were_measured() -> None:
+    track = track_of(Stored({"net": world(0)[0], "views": world(0)[0]}), "judge")
+    start, viewed = Setup(backbone="net"), Setup(backbone="net", recipe="views")
+    assert not track.is_measured(start), "no search was measured"
+    track.compare(start, start)
+    assert track.is_measured(Setup(backbone="net", recipe="whiten"))
+    assert not track.is_measured(viewed)
+    track.compare(start, viewed)
+    assert track.is_measured(Setup(backbone="other", recipe="views")), "encoding was measured"
 
 
 def test_a_pace_learns_each_kind_of_work_by_itself() -> None:

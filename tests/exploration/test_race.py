@@ -25,6 +25,7 @@ from udml_core.exploration.race import (
     settle,
     with_step,
 )
+from udml_core.exploration.race_clock import RaceClock, RaceProgress
 from udml_core.exploration.race_gaps import gap_words
 from udml_core.exploration.race_words import (
     advice_words,
@@ -60,12 +61,19 @@ class Stub:
         self.quality, self.seconds, self.expected = quality, seconds, expected or {}
         self.broken, self.late, self.refused = broken, late, refused
         self.time, self.compared = 0.0, list[tuple[str, str]]()
+        self.unmeasured, self.announced = set[str](), list[tuple[str, float | None]]()
 
     def refuses(self, _best: Setup, setup: Setup) -> str:
         return "No judge is left." if setup.backbone == self.refused else ""
 
     def expects(self, setup: Setup) -> float:
         return self.expected.get(setup.recipe, self.seconds)
+
+    def is_measured(self, setup: Setup) -> bool:
+        return setup.recipe not in self.unmeasured
+
+    def announce(self, name: str, left: float | None) -> None:
+        self.announced.append((name, left))
 
     def elapsed(self) -> float:
         return self.time
@@ -421,3 +429,40 @@ def test_a_race_names_its_judges_with_what_they_count() -> None:
     light = weighed.model_copy(update={"weights": {"squeezenet": 0.9, "pixels": 0.05}})
     assert race_judges_words(light) == "SqueezeNet 1.1, which took no part", "pixels hardly count"
     assert race_judges_words(race_of(both)) == "the raw pixels and squeezenet", "an earlier race without weights"
+
+
+def test_the_time_that_is_left_counts_the_candidates_that_fit_and_is_silent_without_measurements() -> None:
+    quality = {"": 0, "views": 0, "whiten": 0, "rerank": 0}
+    track = Stub(quality, seconds=2, expected={"views": 3, "whiten": 90, "rerank": 4})
+    raced(track, "views", "whiten", "rerank", seconds=20)
+    assert track.announced == [("views", 7), ("whiten", 4), ("rerank", 4)]
+    track = Stub(quality, seconds=2, expected={"views": 3, "whiten": 5, "rerank": 4})
+    track.unmeasured.add("whiten")
+    raced(track, "views", "whiten", "rerank", seconds=20)
+    assert track.announced == [("views", None), ("whiten", None), ("rerank", 4)]
+
+
+def test_the_share_and_the_time_of_a_race_belong_together_and_the_bar_is_never_full() -> None:
+    now, seen = [0.0], list[tuple[float, str]]()
+    progress = RaceProgress(lambda share, step: seen.append((round(share, 3), step)), lambda: now[0], 300)
+    progress(0.9, "judge")
+    now[0] = 150.0
+    progress(1.0, "judge")
+    progress.announce("Whitening", 50.0)
+    now[0] = 180.0
+    progress(0.5, "training · 50 %")
+    now[0] = 400.0
+    progress(0.5, "training · 60 %")
+    assert seen == [(0.0, "judge · 1 s of at most 5 min"), (0.5, "judge · 2 min of at most 5 min"),
+                    (0.75, "trying Whitening · about 50 s left"), (0.9, "training · 50 % · about 20 s left"),
+                    (0.99, "training · 60 % · 5 min are over, finishing")]
+
+
+def test_the_clock_of_a_race_stands_still_while_it_waits() -> None:
+    now = [10.0]
+    clock = RaceClock(lambda: now[0])
+    for is_waiting, later, expected in (
+            (False, 15, 15), (True, 25, 15), (True, 30, 15), (False, 32, 17), (True, 40, 17)):
+        clock.wait(is_waiting)
+        now[0] = later
+        assert clock() == expected

@@ -49,12 +49,12 @@ def keep_opinion(run: Run, first: Interval, groups: Interval, request: Any = OF_
 def test_the_sentence_states_both_verdicts_and_the_judges() -> None:
     assert opinion_words(opinions(squeezenet=Opinion(BETTER, UNCLEAR))) == (
         "First result: better. Whole group: cannot tell. Compared with the frozen features, without labels, by "
-        "SqueezeNet 1.1, which took no part.")
+        "SqueezeNet 1.1, which took no part in this run.")
     both = opinions(squeezenet=Opinion(WORSE, BETTER), pixels=Opinion(WORSE, BETTER))
     assert opinion_words(both, reference="the embedding after training") == (
         "First result: worse. Whole group: better. Compared with the embedding after training, without labels, by "
-        "SqueezeNet 1.1 (counts 53 %), which took no part, and the raw pixels (count 47 %), which differ as soon as an "
-        "object moves.")
+        "SqueezeNet 1.1 (counts 53 %), which took no part in this run, and the raw pixels (count 47 %), which differ "
+        "as soon as an object moves.")
 
 
 def test_the_sentence_names_no_judge_that_hardly_counts() -> None:

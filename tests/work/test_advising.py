@@ -130,13 +130,13 @@ def test_a_candidate_is_trained_on_all_images_once_and_marked(digits: Dataset, t
     assert head.fields["trains"] == "head"
     assert head.fields["dimension"] == 120, "at most the number of images"
     pca = PLM.model_copy(update={"method": "pca"})
-    assert candidates.training_seconds(run, digits, pca) > 0
+    assert candidates.training_time(run, digits, pca)[0] > 0
     found = candidates.finish_candidate(run, digits, pca, training.work_aside,
                                         lambda _share, step: reports.append(step))
     assert (found.status().state, found.spec().split, found.spec().encoder) == ("done", "all", run.spec().encoder)
     assert found.notes().tags == (TRIAL,)
     assert "evaluation" in reports
-    assert candidates.training_seconds(run, digits, pca) == 0
+    assert candidates.training_time(run, digits, pca) == (0, True)
 
     def fail(*_: Any) -> Status:
         raise AssertionError("an equal run is finished")
@@ -198,9 +198,9 @@ def test_a_failed_candidate_is_reported(digits: Dataset, tmp_path: Path) -> None
 def test_missing_features_take_time_and_stored_features_none(digits: Dataset, tmp_path: Path) -> None:
     run = features(digits, tmp_path / "runs")
     recipe = Setup(backbone="pixels", recipe="views").parsed
-    assert candidates.feature_seconds(run, digits, "pixels", None) == 0
-    assert candidates.feature_seconds(run, digits, "efficientnet-lite0", None) > 0
-    assert candidates.feature_seconds(run, digits, "pixels", recipe.find("views")) > 0  # type: ignore[arg-type]
+    assert candidates.feature_time(run, digits, "pixels", None) == (0, True)
+    assert candidates.feature_time(run, digits, "efficientnet-lite0", None)[0] > 0
+    assert candidates.feature_time(run, digits, "pixels", recipe.find("views"))[0] > 0  # type: ignore[arg-type]
 
 
 def test_a_race_in_progress_shows_its_parts(digits: Dataset, tmp_path: Path) -> None:

@@ -50,11 +50,12 @@ def encoder_title(name: str) -> str:
     return BACKBONES[name].title.partition(",")[0] if name in BACKBONES else name if table is None else table.path.name
 
 
-def judges_words(weights: Mapping[str, float]) -> str:
+def judges_words(weights: Mapping[str, float], where: str = "") -> str:
     """Return the judges in a sentence: encoders that took no part, and the raw pixels with the reason for their weight.
 
     Args:
         weights: What each judge counts, by its name; a judge that hardly counts beside others is not named.
+        where: In what the encoders took no part, such as `in this run`.
     """
     total = sum(weights.values()) or 1.0
     heaviest = max(weights, key=weights.__getitem__)
@@ -62,7 +63,7 @@ def judges_words(weights: Mapping[str, float]) -> str:
     encoders = [name for name in shares if name not in WEAK]
     titles = [encoder_title(name) + (f" (counts {100 * shares[name]:.0f} %)" if len(shares) > 1 else "")
               for name in encoders]
-    said = [f"{_listed(titles)}, which took no part"] if encoders else []
+    said = [f"{_listed(titles)}, which took no part{where and f' {where}'}"] if encoders else []
     if WEAK[0] in shares:
         counted = f" (count {100 * shares[WEAK[0]]:.0f} %)" if encoders else ""
         said.append(f"the raw pixels{counted}, which {PIXELS}")

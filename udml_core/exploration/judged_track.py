@@ -41,6 +41,9 @@ class Embeddings(Protocol):
     def seconds(self, setup: Setup) -> float:
         """Return the expected seconds to compute them; 0 if they are stored."""
 
+    def is_measured(self, setup: Setup) -> bool:
+        """Return whether the expected seconds rest on measurements on this machine."""
+
     def run_of(self, setup: Setup) -> str:
         """Return the id of the run whose embedding they are."""
 
@@ -57,6 +60,10 @@ class Pace:
         self._expected[kind] = self._expected.get(kind, 0.0) + expected
         self._measured[kind] = self._measured.get(kind, 0.0) + measured
 
+    def knows(self, kind: str) -> bool:
+        """Return whether work of a kind was measured."""
+        return kind in self._measured
+
     def correct(self, kind: str, expected: float) -> float:
         """Return expected seconds, corrected by what was measured so far."""
         known = self._expected.get(kind, 0.0)
@@ -68,7 +75,8 @@ class JudgedTrack:
 
     def __init__(self, embeddings: Embeddings, jury: Jury, count: int, spent: float = 0.0,
                  refusal: Callable[[Setup], str] = lambda _setup: "no judge is left",
-                 clock: Callable[[], float] = time.monotonic) -> None:
+                 clock: Callable[[], float] = time.monotonic,
+                 announce: Callable[[str, float | None], None] = lambda _name, _left: None) -> None:
         """Prepare a track.
 
         Args:
@@ -78,7 +86,9 @@ class JudgedTrack:
             spent: Seconds that an earlier attempt at the race took, and that the judges' features took.
             refusal: Returns what to do where no judge is left to compare a search.
             clock: Returns the time in seconds.
+            announce: Receives the name of each candidate, and the expected seconds until the race ends, if known.
         """
+        self.announce = announce
         self._embeddings, self._jury, self._count, self._refusal = embeddings, jury, count, refusal
         self._clock, self._began, self._pace = clock, clock() - spent, Pace()
         self._rows: OrderedDict[tuple[str, str, str], Array] = OrderedDict()
@@ -101,6 +111,11 @@ class JudgedTrack:
         """Return the expected seconds of a candidate."""
         searching = self._pace.correct("search", self._search_seconds(setup.parsed))
         return max(LEAST_SECONDS, searching) + self._preparing_seconds(setup)
+
+    def is_measured(self, setup: Setup) -> bool:
+        """Return whether the expected seconds rest on measurements on this machine."""
+        prepared = _key(setup) in self._rows or self._pace.knows(_work(setup)) or self._embeddings.is_measured(setup)
+        return prepared and self._pace.knows("search")
 
     def compare(self, before: Setup, after: Setup) -> Comparison:
         """Compare two searches.

@@ -282,6 +282,12 @@ class Track(Protocol):
             UserError: It is not possible.
         """
 
+    def is_measured(self, setup: Setup) -> bool:
+        """Return whether the expected seconds rest on measurements on this machine."""
+
+    def announce(self, name: str, left: float | None) -> None:
+        """Receive the name of each candidate before it is tried, and the expected seconds of the rest, if known."""
+
     def elapsed(self) -> float:
         """Return the seconds since the race began."""
 
@@ -308,18 +314,43 @@ def run_race(start: Setup, ideas: Iterable[Idea], track: Track, serves: Serves, 
         seconds: The time for all candidates. A candidate that is expected to take longer than the rest is not tried.
         known: Outcomes of an earlier attempt at this race, by their searches.
     """
-    best, tried, known = start, {start}, known or {}
-    for idea in ideas:
+    best, tried, known, ideas = start, {start}, known or {}, list(ideas)
+    for number, idea in enumerate(ideas):
         setup = idea.change(best)
         if setup is None or setup in tried:
             continue
         tried.add(setup)
         outcome = known.get(setup)
         if outcome is None or outcome.state == "not tried":
+            track.announce(idea.name, seconds_left(ideas[number:], best, track, seconds))
             outcome = try_candidate(idea.name, start, best, setup, track, serves, seconds)
         if outcome.kept:
             best = setup
         yield outcome
+
+
+def seconds_left(ideas: Iterable[Idea], best: Setup, track: Track, seconds: float) -> float | None:
+    """Return the expected seconds of the candidates that are left; None if a time was never measured here.
+
+    Args:
+        ideas: The candidates, of which those that do not fit into the time take none.
+        best: The best search so far; a later step on a better search takes about as long.
+        track: Knows the times.
+        seconds: The time for all candidates.
+    """
+    total, rest = 0.0, seconds - track.elapsed()
+    for setup in dict.fromkeys(idea.change(best) for idea in ideas):
+        if setup is None or setup == best or track.refuses(best, setup):
+            continue
+        try:
+            expected = track.expects(setup)
+        except UserError:  # it is not possible, which takes no time
+            continue
+        if total + expected <= rest:
+            if not track.is_measured(setup):
+                return None
+            total += expected
+    return total
 
 
 def try_candidate(name: str, start: Setup, best: Setup, setup: Setup, track: Track, serves: Serves,

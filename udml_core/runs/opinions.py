@@ -129,7 +129,7 @@ def opinion_words(opinions: Opinions, compared: str = "final", reference: str = 
     verdicts = opinions.verdicts(compared)
     said = ". ".join(f"{question}: {verdict}" for question, verdict in zip(QUESTION_WORDS, verdicts, strict=True))
     weights = {judge: opinions.weights[judge] for judge in opinions.judges}
-    return f"{said}. Compared with {reference}, without labels, by {judges_words(weights)}."
+    return f"{said}. Compared with {reference}, without labels, by {judges_words(weights, 'in this run')}."
 
 
 def agreement(verdicts: Verdicts, evaluation: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Agreement]:

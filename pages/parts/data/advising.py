@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import html
-import time
 from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
 
-from udml_core.base.errors import duration
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.race import TIMES, Outcome, Race, Serves
@@ -142,10 +140,10 @@ def _show_live(analysis: Analysis, key: str) -> None:
     if status.state not in LIVE_STATES:
         st.rerun(scope="app")
     race = race_of(analysis)
-    spent = f"{duration(time.time() - status.started)} of {race.budget:g} min" if status.started else "waiting"
-    line = f"{spent}: {status.phase or 'starting'}"
+    line = status.phase or "starting"
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.progress(min(1.0, status.share), f"{line}. {advice_words(race, is_done=False)}")
+        words = f"{line[0].upper()}{line[1:]}. {advice_words(race, is_done=False)}"
+        st.progress(min(1.0, status.share), escaped(words))
         if st.button("Cancel", icon=":material/stop:", key="advice-cancel", type="tertiary",
                      help="Finished candidates stay, and the race can be continued."):
             with st.spinner("Stopping …"):

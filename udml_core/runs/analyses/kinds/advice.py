@@ -42,6 +42,7 @@ ENCODERS = tuple(judge for judge in JUDGES if judge not in WEAK)
 """The backbones that a race tries."""
 MOST_OF_TIME = 0.6
 """Share of the remaining time after which views are given up, so that other candidates are tried too."""
+WAITING_WORDS = f"{WAITING}{DETAIL}another run trains, and this time does not count"
 LEAST = 20
 """Smallest number of images in a race."""
 
@@ -131,32 +132,35 @@ class Advice(AnalysisKind):
         """Return the race with the outcomes of all candidates."""
         from udml_core.exploration.judged_track import JudgedTrack
         from udml_core.exploration.jury import Jury
-        from udml_core.exploration.race_clock import RaceClock
+        from udml_core.exploration.race_clock import RaceClock, RaceProgress
         from udml_core.numerics.second_opinion import QUERIES, VIEWED, Judge
 
         clock, seconds = RaceClock(), 60 * self.budget
-        began = clock()
         earlier = race.with_lines(material.parts()).outcomes
         spent = sum(outcome.seconds for outcome in earlier if outcome.state != "not tried")
+        began = clock() - spent
+        progress = RaceProgress(material.report, lambda: clock() - began, seconds)
+        material.report = progress
         seen, judges = evenly_spaced(len(indices), VIEWED), dict[str, Judge]()
         for name in self._sitting(material, race, seconds - spent):
+            material.report(0.0, f"judge: views of {race.titles[name]}")
             telling = _telling(material, f"judge: features of {race.titles[name]}", clock, count=indices[-1] + 1)
             views, features = material.judge_views(name, indices[seen]), telling.judge_features(name)[indices]
             material.report(0.0, f"preparing the judge {race.titles[name]}")
             judges[name] = Judge.of(features, None if views is None else (seen, views))
         jury = Jury(judges, evenly_spaced(len(indices), QUERIES))
         jury.check_differs(material.vectors("final", indices))
-        embeddings = _Embeddings(material, race, indices, began + seconds - spent, clock)
-        track = JudgedTrack(embeddings, jury, len(indices), spent + clock() - began, partial(_refusal, race), clock)
+        embeddings = _Embeddings(material, race, indices, began + seconds, clock)
+        track = JudgedTrack(embeddings, jury, len(indices), clock() - began, partial(_refusal, race), clock,
+                            progress.announce)
         ideas = list_ideas(self._rivals(race, jury), race.titles, material.backbone != TABLE)
         known, outcomes = {outcome.setup: outcome for outcome in earlier}, []
         for outcome in run_race(race.start, ideas, track, self.serves, seconds, known):
             outcomes.append(outcome)
             if known.get(outcome.setup) != outcome:
                 material.append(outcome.model_dump(mode="json"))
-            material.report(min(1.0, track.elapsed() / seconds), "comparing candidates")
         embeddings.deadline = math.inf  # what was judged is stored, and ranked again in seconds
-        material.report(1.0, "comparing the best candidates with each other")
+        progress.announce("the best candidates against each other", None)
         return settle(race.model_copy(update={"outcomes": tuple(outcomes), "weights": jury.weights}), track)
 
     def _rivals(self, race: Race, jury: Jury) -> list[str]:
@@ -173,7 +177,7 @@ class Advice(AnalysisKind):
         from udml_core.exploration.jury import independent
 
         names = [name for name in self.judges if name != material.backbone]
-        expected = {name: material.feature_seconds(name) for name in names}
+        expected = {name: material.feature_time(name)[0] for name in names}
         fitting = list[str]()
         for name in names:
             if sum(expected[other] for other in (*fitting, name)) <= seconds:
@@ -230,6 +234,7 @@ class _Embeddings:
         self._race, self._indices, self.deadline, self._clock = race, indices, deadline, clock
         self._materials = {(race.start.backbone, race.start.method): material}
         self._own = material
+        self._trainings = dict[tuple[str, str], tuple[float, bool]]()
 
     def rows(self, setup: Setup) -> Array:
         """Return the embeddings (m, d) that the steps of a recipe after its views refine."""
@@ -244,9 +249,20 @@ class _Embeddings:
 
     def seconds(self, setup: Setup) -> float:
         """Return the expected seconds to compute them; 0 if they are stored."""
-        views = setup.parsed.find("views")
-        trained = 0.0 if _source(setup) in self._materials else self._own.training_seconds(setup)
-        return trained + (self._own.feature_seconds(setup.backbone, views) if isinstance(views, Views) else 0.0)
+        return sum(seconds for seconds, _ in self._times(setup))
+
+    def is_measured(self, setup: Setup) -> bool:
+        """Return whether the expected seconds rest on measurements on this machine."""
+        return all(is_measured for _, is_measured in self._times(setup))
+
+    def _times(self, setup: Setup) -> list[tuple[float, bool]]:
+        """Return the expected times of training, looked up once because it reads all runs, and of views."""
+        views, source, times = setup.parsed.find("views"), _source(setup), list[tuple[float, bool]]()
+        if source not in self._materials:
+            if source not in self._trainings:
+                self._trainings[source] = self._own.training_time(setup)
+            times.append(self._trainings[source])
+        return [*times, self._own.feature_time(setup.backbone, views)] if isinstance(views, Views) else times
 
     def run_of(self, setup: Setup) -> str:
         """Return the id of the run whose embedding they are."""
@@ -289,8 +305,9 @@ def _telling(material: Material, words: str, clock: RaceClock, deadline: float =
         clock.wait(step_name(step) == WAITING)
         if clock() > deadline:
             raise OutOfTimeError("The time of the race is up. Allow more minutes; finished parts are kept.")
-        detail = f"{round(share * count):,} of {count:,}" if count else step.partition(DETAIL)[2]
-        report(share, WAITING if step_name(step) == WAITING else f"{words}{DETAIL if detail else ''}{detail}")
+        detail = f"{round(share * count):,} of {count:,}" if count else step.partition(DETAIL)[2] or (
+            f"{share:.0%}" if share else "")
+        report(share, WAITING_WORDS if step_name(step) == WAITING else f"{words}{DETAIL if detail else ''}{detail}")
 
     telling.report = tell
     return telling
