@@ -227,9 +227,23 @@ def test_train_opens_with_the_method_that_won_the_race(frozen: Run) -> None:
     assert first_method(dataset, runs_folder()) == "distill"
 
 
-def test_train_opens_with_the_supported_method_if_a_refinement_won_the_race(frozen: Run) -> None:
+def test_lab_follows_the_race_before_an_example_and_says_what_won(frozen: Run) -> None:
+    assert first_method(frozen.dataset(), runs_folder(), example="rpml") == "rpml"
     finished(frozen, outcomes(frozen))
-    assert first_method(frozen.dataset(), runs_folder()) == "whiten"
+    assert first_method(frozen.dataset(), runs_folder(), example="rpml") == "whiten", "a refinement won the race"
+    test = opened("train", dataset="digits")
+    assert not test.exception
+    assert test.query_params["method"] in ("whiten", ["whiten"])
+    words = texts(test).replace("\\", "")
+    assert "The race on these images: Best search: whitening. It needs no training." in words
+    assert "takes seconds" not in words, "the form measures the time"
+
+
+def test_lab_says_if_nothing_surely_won_the_race(frozen: Run) -> None:
+    finished(frozen, outcomes(frozen)[:1])
+    words = texts(opened("train", dataset="digits")).replace("\\", "")
+    assert "The race on these images: Nothing beats the frozen features: search with these." in words
+    assert "needs no training" not in words
 
 
 def test_a_small_change_and_a_race_without_a_clear_winner_have_no_trophy(frozen: Run) -> None:

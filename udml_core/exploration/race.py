@@ -333,7 +333,7 @@ def seconds_left(ideas: Iterable[Idea], best: Setup, track: Track, seconds: floa
     """Return the expected seconds of the candidates that are left; None if a time was never measured here.
 
     Args:
-        ideas: The candidates, of which those that do not fit into the time take none.
+        ideas: The candidates; a candidate that does not fit into the time takes none.
         best: The best search so far; a later step on a better search takes about as long.
         track: Knows the times.
         seconds: The time for all candidates.

@@ -13,7 +13,7 @@ ALMOST = 0.99
 
 
 class RaceClock:
-    """Seconds without those that a race waited for the device."""
+    """Seconds of a race without the seconds in which it waited for the device."""
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
         """Start a clock.
