@@ -14,6 +14,7 @@ from tests.numerics.test_second_opinion import noisy, world
 from tests.running import spec, write_digits
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
+from udml_core.data.dataset import WAITING
 from udml_core.exploration import race as race_module
 from udml_core.exploration.race import Outcome, Race, Setup
 from udml_core.exploration.race_clock import RaceClock
@@ -22,7 +23,6 @@ from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
 from udml_core.runs.analyses.kinds import advice as kind_module
 from udml_core.runs.analyses.kinds.advice import Advice
-from udml_core.runs.tasks import WAITING
 from udml_core.work.jobs.advising import race_of, refinement_of
 from udml_core.work.workers import analyse
 from udml_core.work.workers import train as training
@@ -129,6 +129,15 @@ def test_the_race_stores_how_many_first_results_differ() -> None:
     assert views.against_start is not None
     assert views.setup.recipe == "views"
     assert views.against_start.changed == pytest.approx((before != after).mean(), abs=0.02)
+
+
+def test_the_same_encoder_under_another_name_does_not_judge() -> None:
+    of = material()
+    head = np.random.default_rng(0).normal(size=(of.known["frozen"].shape[1], 200))
+    of._judged_by = of.known["frozen"] @ head
+    with pytest.raises(UserError, match="probably the same encoder under another name"):
+        raced(of, judges=("timm:efficientnet_lite0.ra_in1k",))
+    assert raced(of, judges=("squeezenet",)).is_judged, "a known encoder of another name is trusted"
 
 
 def test_without_a_judge_the_result_says_what_to_install() -> None:

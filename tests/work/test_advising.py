@@ -14,13 +14,13 @@ from pages.parts.shell.run_picker import first_chosen
 from tests.running import spec, wait_for, write_digits
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
-from udml_core.data.dataset import Dataset
+from udml_core.data.dataset import WAITING, Dataset
 from udml_core.exploration.race import Outcome, Setup
 from udml_core.runs import Run, create_run, list_runs
 from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.notes import Notes
-from udml_core.runs.tasks import LIVE_STATES, WAITING, Status
+from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import (
     TRIAL,

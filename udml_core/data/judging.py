@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -72,6 +72,11 @@ def judges_words(weights: Mapping[str, float], where: str = "") -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def unknown_judges(judges: Iterable[str], backbone: str) -> tuple[str, ...]:
+    """Return the judges that may be a run's encoder under another name: tables, models of timm, or all for a table."""
+    return tuple(judge for judge in judges if not {judge, backbone} <= set(BACKBONES))
 
 
 def judge_features(dataset: Dataset, name: str, report: Report, device: str) -> Array:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from udml_core.base.errors import duration
-from udml_core.data.dataset import DETAIL
+from udml_core.data.dataset import DETAIL, WAITING, step_name
 
 ALMOST = 0.99
 """Largest share that is shown before the end: a full bar would stand still."""
@@ -60,7 +60,8 @@ class RaceProgress:
         budget = duration(self._seconds)
         time_words = f"about {duration(left)} left" if left is not None else (
             f"{duration(now)} of at most {budget}" if now <= self._seconds else f"{budget} are over, finishing")
-        self._report(min(ALMOST, now / (self._seconds if left is None else now + left)), f"{step}{DETAIL}{time_words}")
+        share = min(ALMOST, now / (self._seconds if left is None else now + left))
+        self._report(share, step if step_name(step) == WAITING else f"{step}{DETAIL}{time_words}")
 
     def announce(self, name: str, left: float | None) -> None:
         """Report that a candidate is tried, and keep the expected seconds until the race ends, if they are known."""

@@ -39,10 +39,6 @@ ADVICE: dict[State, str] = {
     "interrupted": "Its worker died. Resume it to continue after its last finished step.",
 }
 """The user's next step in each state."""
-WAITING = "waiting for the device"
-"""The phase of a run while another run holds its device."""
-
-
 class Status(BaseModel):
     """The progress of a task.
 

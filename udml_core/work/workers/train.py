@@ -22,7 +22,7 @@ from torch import Tensor
 
 from udml_core.base.arrays import LARGE, Array
 from udml_core.base.errors import UserError
-from udml_core.data.dataset import Report
+from udml_core.data.dataset import WAITING, Report
 from udml_core.data.features import features_path
 from udml_core.data.speed import record_speed
 from udml_core.data.splits import fixed_sample
@@ -42,7 +42,7 @@ from udml_core.runs.baselines import JUDGED, read_baselines, sample_baselines, w
 from udml_core.runs.engines import read_owner
 from udml_core.runs.sample_opinion import CURVES as JUDGED_CURVES
 from udml_core.runs.sample_opinion import SampleJudge
-from udml_core.runs.tasks import WAITING, Status
+from udml_core.runs.tasks import Status
 from udml_core.work.jobs import device_lock, devices_of, resolve_device
 from udml_core.work.jobs.estimate import evaluation_kind, follow_kind, record_epoch, start_kind
 from udml_core.work.workers.evaluate import KNN, evaluate_run

@@ -14,7 +14,7 @@ from pydantic import Field
 from udml_core.base.arrays import Array, Integers, evenly_spaced
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError, duration
-from udml_core.data.dataset import DETAIL, TABLE, step_name
+from udml_core.data.dataset import DETAIL, TABLE, WAITING, step_name
 from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race import (
     FROZEN,
@@ -31,7 +31,6 @@ from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs.analyses.fields import Frames, Judges
 from udml_core.runs.analyses.kind import AnalysisKind, Arrays, Material
 from udml_core.runs.analyses.kinds.opinion import JUDGES
-from udml_core.runs.tasks import WAITING
 
 if TYPE_CHECKING:
     from udml_core.exploration.jury import Jury
@@ -130,6 +129,7 @@ class Advice(AnalysisKind):
 
     def _run(self, material: Material, race: Race, indices: Integers) -> Race:
         """Return the race with the outcomes of all candidates."""
+        from udml_core.data.judging import unknown_judges
         from udml_core.exploration.judged_track import JudgedTrack
         from udml_core.exploration.jury import Jury
         from udml_core.exploration.race_clock import RaceClock, RaceProgress
@@ -149,7 +149,7 @@ class Advice(AnalysisKind):
             material.report(0.0, f"preparing the judge {race.titles[name]}")
             judges[name] = Judge.of(features, None if views is None else (seen, views))
         jury = Jury(judges, evenly_spaced(len(indices), QUERIES))
-        jury.check_differs(material.vectors("final", indices))
+        jury.check_differs(material.vectors("final", indices), unknown_judges(judges, material.backbone))
         embeddings = _Embeddings(material, race, indices, began + seconds, clock)
         track = JudgedTrack(embeddings, jury, len(indices), clock() - began, partial(_refusal, race), clock,
                             progress.announce)
