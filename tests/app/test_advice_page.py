@@ -235,14 +235,14 @@ def test_lab_follows_the_race_before_an_example_and_says_what_won(frozen: Run) -
     assert not test.exception
     assert test.query_params["method"] in ("whiten", ["whiten"])
     words = texts(test).replace("\\", "")
-    assert "The race on these images: Best search: whitening. It needs no training." in words
+    assert "Race on these images · Best search: whitening. It needs no training." in words
     assert "takes seconds" not in words, "the form measures the time"
 
 
 def test_lab_says_if_nothing_surely_won_the_race(frozen: Run) -> None:
     finished(frozen, outcomes(frozen)[:1])
     words = texts(opened("train", dataset="digits")).replace("\\", "")
-    assert "The race on these images: Nothing beats the frozen features: search with these." in words
+    assert "Race on these images · Nothing beats the frozen features: search with these." in words
     assert "needs no training" not in words
 
 

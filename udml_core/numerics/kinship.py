@@ -1,8 +1,8 @@
 """Whether two sets of features come from one encoder: its copies, rotations and heads are too similar to judge it.
 
 Two measures must agree. Linear CKA compares all similarities of the images (Kornblith et al., ICML 2019), without the
-bias of few images (Song et al., JMLR 2012). It is high, too, where two encoders see the same few clusters, in which their
-neighbors differ. The share of common neighbors is high, too, where most images have near duplicates.
+bias of few images (Song et al., JMLR 2012). It is high, too, where two encoders see the same few clusters, in which
+their neighbors differ. The share of common neighbors is high, too, where most images have near duplicates.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ SAMPLE, NEIGHBORS, SHARE = 1000, 10, 20
 MOST_SIMILAR, MOST_SHARED = 0.8, 0.4
 """Kin have a larger CKA and a larger share of common neighbors. Measured on five data sets of images:
 different encoders reach a CKA of 0.74. Random projections to 128 dimensions, whitening, 64 principal components and
-trained heads of one encoder keep 0.86 and 0.64 of the neighbors; the same network at 64 in place of 96 pixels keeps 0.86
-and 0.43."""
+trained heads of one encoder keep 0.86 and 0.64 of the neighbors; the same network at 64 in place of 96 pixels keeps
+0.86 and 0.43."""
 LEAST = 40
 """Smallest number of images on which it can be told."""
 

@@ -8,9 +8,11 @@ from functools import partial
 
 import streamlit as st
 
-from udml_core.data.dataset import Dataset
+from udml_core.base.errors import duration
+from udml_core.data.dataset import WAITING, Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.race import TIMES, Outcome, Race, Serves
+from udml_core.exploration.race_clock import ALMOST
 from udml_core.exploration.race_gaps import find_gaps, minutes_words
 from udml_core.exploration.race_words import (
     MEASURES,
@@ -122,9 +124,10 @@ def _await_features(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, 
         if status.state != "done":
             st.error(f"The features are {status.state}. {status.message}", icon=":material/error:")
         return
-    line = f"First the features: {status.phase or 'waiting for the device'}"
+    left = f", about {duration(status.seconds_left)} left" if status.seconds_left else ""
+    line = f"First the features: {status.phase or WAITING}{left}"
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.progress(min(1.0, status.share), f"{line}. The race follows, even if you leave the page.")
+        st.progress(min(ALMOST, status.share), escaped(f"{line}. The race follows, even if you leave the page."))
         if st.button("Cancel", icon=":material/stop:", key="advice-cancel-features", type="tertiary"):
             withdraw_advice(run)
             jobs.stop(run)

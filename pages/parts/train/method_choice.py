@@ -67,7 +67,7 @@ def explain(method: type[Method], dataset: Dataset) -> None:
         st.caption(text, help=f"MAP@R: {MAIN_MEASURES[0].help} {card.source}")
     if (race := suggested_by_race(dataset, runs_folder())) is not None:
         trains = " It needs no training." if race.method == FROZEN else ""
-        st.caption(f":material/trophy: The race on these images: {escaped(race.words)}{trains}")
+        st.caption(f":material/trophy: Race on these images · {escaped(race.words)}{trains}")
         view_link("data", label="Open the race", icon=":material/trophy:", width="content", query_params={
             "dataset": dataset.name, "view": "advice"})
 
