@@ -148,3 +148,16 @@ def test_a_pace_learns_each_kind_of_work_by_itself() -> None:
     pace.note("search", 3.0, 4.0)
     assert pace.correct("search", 10.0) == pytest.approx(15.0)
     assert pace.correct("encode", 10.0) == 10.0
+
+
+def test_a_busy_machine_slows_all_trainings_down_alike() -> None:
+    rows = world(0)[0]
+    stored = Stored({"net": rows, "other": rows}, expected=10.0, takes=30.0)
+    track = track_of(stored, "judge")
+    start, plm, distill = (Setup(backbone=name, method=method) for name, method in (
+        ("net", "frozen"), ("other", "plm"), ("other", "distill")))
+    track.compare(start, start)
+    assert track.expects(plm) == pytest.approx(10, abs=0.5)
+    track.compare(start, plm)
+    assert track.expects(distill) == pytest.approx(30, abs=0.5), "the first training took three times as long"
+    assert not track.is_measured(distill), "this method was not measured"

@@ -228,7 +228,7 @@ def test_sentences_state_the_verdict_the_interval_and_the_decision() -> None:
         update={"verdict": "cannot tell"})})
     assert "the judges disagree on first results (+0.020, 0.010 to 0.030)" in words(split)
     late = Outcome(name="Views", setup=START, state="not tried", seconds=200)
-    assert outcome_words(late, "first") == "Views: not tried, because it takes about 3 min."
+    assert outcome_words(late, "first") == "Views: not tried, because the time was used up; it takes about 3 min."
 
 
 def test_the_advice_names_the_winner_or_says_that_nothing_wins() -> None:
@@ -428,7 +428,7 @@ def test_a_race_names_its_judges_with_what_they_count() -> None:
         "object moves")
     light = weighed.model_copy(update={"weights": {"squeezenet": 0.9, "pixels": 0.05}})
     assert race_judges_words(light) == "SqueezeNet 1.1, which took no part", "pixels hardly count"
-    assert race_judges_words(race_of(both)) == "the raw pixels and squeezenet", "an earlier race without weights"
+    assert race_judges_words(race_of(both)) == "squeezenet and the raw pixels", "an earlier race without weights"
 
 
 def test_the_time_that_is_left_counts_the_candidates_that_fit_and_is_silent_without_measurements() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from udml_core.base.arrays import Array, Integers
 from udml_core.exploration.jury import Jury
-from udml_core.exploration.race import Comparison, Setup
+from udml_core.exploration.race import FROZEN, Comparison, Setup
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Recipe, Refiner
 from udml_core.numerics.refinement.recipe import Average, Whiten
@@ -22,6 +22,10 @@ SEARCH_SPEED = 2e10
 """Multiplications a second of an exact search on one core, before a race has measured any."""
 STEP_SEARCHES = {"whiten": 2.0, "rerank": 4.0, "diffuse": 6.0}
 """Expected time of a step in searches of all images; the averages of neighbors count one for each repetition."""
+COMPARISONS = 2
+"""Comparisons of a candidate: with the best search so far, and with the frozen features."""
+ENCODING, TRAINING = "encode", "train"
+"""Kinds of work: encoding images, and all trainings together, which a busy machine slows down alike."""
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 LEAST_SECONDS = 0.2
@@ -110,7 +114,8 @@ class JudgedTrack:
     def expects(self, setup: Setup) -> float:
         """Return the expected seconds of a candidate."""
         searching = self._pace.correct("search", self._search_seconds(setup.parsed))
-        return max(LEAST_SECONDS, searching) + self._preparing_seconds(setup)
+        judging = self._pace.correct("judge", COMPARISONS) if self._pace.knows("judge") else 0.0
+        return max(LEAST_SECONDS, searching + judging) + self._preparing_seconds(setup)
 
     def is_measured(self, setup: Setup) -> bool:
         """Return whether the expected seconds rest on measurements on this machine."""
@@ -123,11 +128,17 @@ class JudgedTrack:
         Raises:
             UserError: The second is not possible.
         """
-        return self._jury.compare(self._ranking(before), self._ranking(after), {before.backbone, after.backbone})
+        rankings, began = (self._ranking(before), self._ranking(after)), self._clock()
+        comparison = self._jury.compare(*rankings, {before.backbone, after.backbone})
+        self._pace.note("judge", 1.0, self._clock() - began)
+        return comparison
 
     def _preparing_seconds(self, setup: Setup) -> float:
         """Return the expected seconds until the embeddings are there."""
-        return 0.0 if _key(setup) in self._rows else self._pace.correct(_work(setup), self._embeddings.seconds(setup))
+        if _key(setup) in self._rows:
+            return 0.0
+        kind = _work(setup) if self._pace.knows(_work(setup)) or setup.method == FROZEN else TRAINING
+        return self._pace.correct(kind, self._embeddings.seconds(setup))
 
     def _search_seconds(self, recipe: Recipe) -> float:
         """Return the seconds that an exact search of this many images and the steps take on one core."""
@@ -142,7 +153,8 @@ class JudgedTrack:
             began, expected = self._clock(), self._embeddings.seconds(setup)
             rows = self._embeddings.rows(setup)
             if expected:
-                self._pace.note(_work(setup), expected, self._clock() - began)
+                for kind in {_work(setup), TRAINING if setup.method != FROZEN else ENCODING}:
+                    self._pace.note(kind, expected, self._clock() - began)
             _keep(self._rows, _key(setup), rows, KEPT_ROWS)
         rows = self._rows[_key(setup)]
         self._width = rows.shape[1]
@@ -182,7 +194,7 @@ def _key(setup: Setup) -> tuple[str, str, str]:
 
 def _work(setup: Setup) -> str:
     """Return the kind of work by which embeddings are computed."""
-    return setup.method if setup.method != "frozen" else "encode"
+    return setup.method if setup.method != FROZEN else ENCODING
 
 
 def _keep(kept: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> None:

@@ -34,7 +34,7 @@ INSTALL = (f"Install timm (pip install timm) and name one of its models as a jud
 def outcome_words(outcome: Outcome, serves: Serves) -> str:
     """Return a sentence on what became of a candidate, in comparison with the frozen features."""
     if outcome.state == "not tried":
-        return f"{outcome.name}: not tried, because it takes about {duration(outcome.seconds)}."
+        return f"{outcome.name}: not tried, because the time was used up; it takes about {duration(outcome.seconds)}."
     if outcome.state == "given up":
         return f"{outcome.name}: given up after {duration(outcome.seconds)}, because it took too long."
     if outcome.against_start is None or outcome.against_best is None:
@@ -167,7 +167,7 @@ def race_judges_words(race: Race) -> str:
     from udml_core.data.judging import judges_words  # loads encoders, for which the help must not wait
 
     of = [outcome.against_start for outcome in race.judged if outcome.against_start is not None]
-    names = sorted({judge for comparison in of for judge in comparison.judges})
+    names = sorted({judge for comparison in of for judge in comparison.judges}, key=lambda name: (name in WEAK, name))
     if set(names) <= set(race.weights):
         return judges_words({name: race.weights[name] for name in names})
     return " and ".join("the raw pixels" if name in WEAK else race.titles.get(name, name) for name in names)

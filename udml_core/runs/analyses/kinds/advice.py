@@ -198,6 +198,7 @@ class Advice(AnalysisKind):
         race: Race = read()
         return {"advice": advice_words(race), "caution": caution_words(race),
                 "winner": None if race.best is None else race.best.model_dump(),
+                "compared with the largest gain": [duel.model_dump() for duel in race.duels],
                 "candidates": [outcome.model_dump() | {"sentence": outcome_words(outcome, race.serves)}
                                for outcome in race.outcomes]}
 
