@@ -25,7 +25,7 @@ STEP_SEARCHES = {"whiten": 2.0, "rerank": 4.0, "diffuse": 6.0}
 COMPARISONS = 2
 """Comparisons of a candidate: with the best search so far, and with the frozen features."""
 ENCODING, TRAINING = "encode", "train"
-"""Kinds of work: encoding images, and all trainings together, which a busy machine slows down alike."""
+"""Kinds of work: encoding images, and all trainings together: a busy machine slows down each of them."""
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 LEAST_SECONDS = 0.2
