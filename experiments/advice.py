@@ -34,7 +34,7 @@ from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, FileImages
 from udml_core.data.encoders import DEFAULT_BACKBONE
 from udml_core.data.splits import make_split
-from udml_core.exploration.race import Outcome, Race, Serves, Setup
+from udml_core.exploration.race import Comparison, Outcome, Race, Serves, Setup
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement.ranking_measures import retrieval_measures
@@ -53,9 +53,11 @@ TITLES: dict[Serves, str] = {"first": "first results", "groups": "whole groups"}
 START = "Frozen features"
 PROTOCOL = ("images without class folders, in random order; all images are queries and gallery; percent; the classes "
             "score the candidates only after the race; `kept` marks the steps on which later candidates build; "
-            "advised: the largest gain against the start that is certain among all candidates; regret: points that the "
-            "advice loses against the best candidate that was judged; minutes of the race on a machine that is also "
-            "used for other work, without the features of the start")
+            "largest gain: the largest gain against the start that is certain among all candidates; advised: the "
+            "simplest candidate that beats the start for certain and that the judges, comparing the two directly, "
+            "cannot tell from the largest gain; regret: points that the advice loses against the best candidate that "
+            "was judged; minutes of the race on a machine that is also used for other work, without the features of "
+            "the start")
 
 
 @dataclass(frozen=True)
@@ -186,12 +188,17 @@ def scored(race: Race, dataset: Dataset, labels: Integers, folder: Path) -> dict
             rows[outcome.name] = score(outcome.setup, outcome.run, dataset, labels, folder) | judged(outcome)
     advised = START if race.best is None else race.best.name
     best = max(rows, key=lambda name: rows[name][measure])
+    largest = START if race.largest is None else race.largest.name
     summary = {"start": rows[START][measure], "advice": rows[advised][measure], "best": rows[best][measure],
                "regret": round(rows[best][measure] - rows[advised][measure], 2),
+               "regret of the largest gain": round(rows[best][measure] - rows[largest][measure], 2),
                "regret of the start": round(rows[best][measure] - rows[START][measure], 2)}
     return {"title": f"{len(labels):,} images, {len(np.unique(labels))} classes: {dataset.title}, "
                      f"{TITLES[race.serves]}",
-            "measure": measure, "advised": advised, "truly best": best, "summary": summary,
+            "measure": measure, "advised": advised, "largest gain": largest, "truly best": best, "summary": summary,
+            "compared with the largest gain": {
+                next(outcome.name for outcome in race.certain if outcome.setup == duel.simpler): _intervals(
+                    duel.comparison) for duel in race.duels},
             "recipe": "" if race.best is None else race.best.setup.recipe,
             "not judged": {outcome.name: outcome.reason or f"expected {outcome.seconds:.0f} s"
                            for outcome in race.outcomes if outcome.state != "judged"}, "rows": rows}
@@ -202,10 +209,14 @@ def judged(outcome: Outcome) -> dict[str, Any]:
     stored: dict[str, Any] = {"kept": outcome.kept, "seconds": round(outcome.seconds, 1)}
     for of, words in ((outcome.against_best, ""), (outcome.against_start, " against the start")):
         assert of is not None, "the candidate was judged"
-        for name, measured in (("first results", of.first), ("groups", of.groups)):
-            stored[f"{name}{words}"] = [measured.verdict, *(round(value, 5) for value in (
-                measured.difference, measured.low, measured.high))]
+        stored |= {f"{name}{words}": interval for name, interval in _intervals(of).items()}
     return stored
+
+
+def _intervals(of: Comparison) -> dict[str, list[Any]]:
+    """Return the verdict, the difference and its interval in both measures."""
+    return {name: [measured.verdict, *(round(value, 5) for value in (measured.difference, measured.low, measured.high))]
+            for name, measured in (("first results", of.first), ("groups", of.groups))}
 
 
 def score(setup: Setup, run_id: str, dataset: Dataset, labels: Integers, folder: Path) -> dict[str, Any]:

@@ -126,8 +126,8 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
         watched: The run that the page shows in place of the preview; None without a run.
     """
     example = offered_example(dataset)
-    method = choose_method(example.spec().method if example and begins_with_example(example)
-                           else jobs.first_method(dataset, runs_folder()), dataset)
+    first = example.spec().method if example and begins_with_example(example) else ""
+    method = choose_method(jobs.first_method(dataset, runs_folder(), first), dataset)
     example = offered_example(dataset, method.card.name)
     wanted = choose_settings(example)
     top, start, details = st.container(), st.container(key="lab-start"), st.container()

@@ -107,8 +107,8 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
     finished(frozen, outcomes(frozen))
     test = opened("data", **LINK)
     assert not test.exception
-    assert test.success[0].value.startswith("**Largest gain\\: whitening. Compared with the frozen features")
-    assert "Diffusion cannot be distinguished from it." in test.success[0].value
+    assert test.success[0].value.startswith("**Best search\\: whitening.** Compared with the frozen features")
+    assert "Short trainings were not tried\\: the time was used up. Run again with 5 minutes." in test.success[0].value
     words = texts(test)
     assert "Views \\*bold\\*" in words, "names are escaped"
     assert "Diffusion (refines the images at hand)" in words.replace("\\", "")
@@ -228,9 +228,23 @@ def test_train_opens_with_the_method_that_won_the_race(frozen: Run) -> None:
     assert first_method(dataset, runs_folder()) == "distill"
 
 
-def test_train_opens_with_the_supported_method_if_a_refinement_won_the_race(frozen: Run) -> None:
+def test_lab_follows_the_race_before_an_example_and_says_what_won(frozen: Run) -> None:
+    assert first_method(frozen.dataset(), runs_folder(), example="rpml") == "rpml"
     finished(frozen, outcomes(frozen))
-    assert first_method(frozen.dataset(), runs_folder()) == "whiten"
+    assert first_method(frozen.dataset(), runs_folder(), example="rpml") == "whiten", "a refinement won the race"
+    test = opened("train", dataset="digits")
+    assert not test.exception
+    assert test.query_params["method"] in ("whiten", ["whiten"])
+    words = texts(test).replace("\\", "")
+    assert "Race on these images · Best search: whitening. It needs no training." in words
+    assert "takes seconds" not in words, "the form measures the time"
+
+
+def test_lab_says_if_nothing_surely_won_the_race(frozen: Run) -> None:
+    finished(frozen, outcomes(frozen)[:1])
+    words = texts(opened("train", dataset="digits")).replace("\\", "")
+    assert "Race on these images · Nothing beats the frozen features: search with these." in words
+    assert "needs no training" not in words
 
 
 def test_a_small_change_and_a_race_without_a_clear_winner_have_no_trophy(frozen: Run) -> None:
@@ -255,6 +269,9 @@ def test_a_finished_race_can_be_run_again_with_another_time(frozen: Run, launche
     (task,) = launched
     assert task.spec().budget == 5.0
     assert test.query_params.get("budget", ["5"]) in ("5", ["5"])
+    enough = opened("data", **LINK)
+    button(enough, "Run again with 5 minutes").click().run()
+    assert launched[-1].spec() == task.spec(), "the time that tries what was not tried"
     again = opened("data", **LINK)
     again.button(key="advice-again-2").click().run()
     assert launched[-1].spec() == SPEC, "the race with the same time is computed again"

@@ -112,7 +112,7 @@ def test_the_best_search_is_found_in_the_background_and_used(
         page.goto(f"/data?{urlencode({'dataset': str(folder)})}")
         settle(page)
         page.get_by_role("button", name="Find the best search").click()
-        page.get_by_role("radio", name="2 minutes").click()
+        page.get_by_role("radio", name="2 min", exact=True).click()
         page.get_by_role("radio", name="The whole group").click()
         expect(page.get_by_text("All images of the same kind should come before all others.")).to_be_visible()
         page.locator(".st-key-advice-start").get_by_role("button").click()

@@ -36,6 +36,9 @@ class Stored:
     def seconds(self, setup: Setup) -> float:
         return self._expected if setup.parsed.find("views") or setup.backbone != "net" else 0.0
 
+    def is_measured(self, setup: Setup) -> bool:
+        return not self.seconds(setup)
+
     def run_of(self, setup: Setup) -> str:
         return setup.backbone
 
@@ -127,6 +130,17 @@ def test_expected_times_follow_what_was_measured_and_the_earlier_attempt_counts(
     assert track.elapsed() == 47
 
 
+def test_a_time_is_known_after_a_search_and_work_of_its_kind_were_measured() -> None:
+    track = track_of(Stored({"net": world(0)[0], "views": world(0)[0]}), "judge")
+    start, viewed = Setup(backbone="net"), Setup(backbone="net", recipe="views")
+    assert not track.is_measured(start), "no search was measured"
+    track.compare(start, start)
+    assert track.is_measured(Setup(backbone="net", recipe="whiten"))
+    assert not track.is_measured(viewed)
+    track.compare(start, viewed)
+    assert track.is_measured(Setup(backbone="other", recipe="views")), "encoding was measured"
+
+
 def test_a_pace_learns_each_kind_of_work_by_itself() -> None:
     pace = Pace()
     assert pace.correct("search", 3.0) == 3.0
@@ -134,3 +148,16 @@ def test_a_pace_learns_each_kind_of_work_by_itself() -> None:
     pace.note("search", 3.0, 4.0)
     assert pace.correct("search", 10.0) == pytest.approx(15.0)
     assert pace.correct("encode", 10.0) == 10.0
+
+
+def test_a_busy_machine_slows_all_trainings_down_alike() -> None:
+    rows = world(0)[0]
+    stored = Stored({"net": rows, "other": rows}, expected=10.0, takes=30.0)
+    track = track_of(stored, "judge")
+    start, plm, distill = (Setup(backbone=name, method=method) for name, method in (
+        ("net", "frozen"), ("other", "plm"), ("other", "distill")))
+    track.compare(start, start)
+    assert track.expects(plm) == pytest.approx(10, abs=0.5)
+    track.compare(start, plm)
+    assert track.expects(distill) == pytest.approx(30, abs=0.5), "the first training took three times as long"
+    assert not track.is_measured(distill), "this method was not measured"

@@ -19,15 +19,20 @@ from udml_core.exploration.race import (
     Race,
     Setup,
     Verdict,
+    complexity,
     list_ideas,
     run_race,
+    settle,
     with_step,
 )
+from udml_core.exploration.race_clock import RaceClock, RaceProgress
+from udml_core.exploration.race_gaps import gap_words
 from udml_core.exploration.race_words import (
     advice_words,
     caution_words,
     is_small,
     outcome_words,
+    race_judges_words,
     searched_words,
     setup_words,
 )
@@ -56,12 +61,19 @@ class Stub:
         self.quality, self.seconds, self.expected = quality, seconds, expected or {}
         self.broken, self.late, self.refused = broken, late, refused
         self.time, self.compared = 0.0, list[tuple[str, str]]()
+        self.unmeasured, self.announced = set[str](), list[tuple[str, float | None]]()
 
     def refuses(self, _best: Setup, setup: Setup) -> str:
         return "No judge is left." if setup.backbone == self.refused else ""
 
     def expects(self, setup: Setup) -> float:
         return self.expected.get(setup.recipe, self.seconds)
+
+    def is_measured(self, setup: Setup) -> bool:
+        return setup.recipe not in self.unmeasured
+
+    def announce(self, name: str, left: float | None) -> None:
+        self.announced.append((name, left))
 
     def elapsed(self) -> float:
         return self.time
@@ -216,7 +228,7 @@ def test_sentences_state_the_verdict_the_interval_and_the_decision() -> None:
         update={"verdict": "cannot tell"})})
     assert "the judges disagree on first results (+0.020, 0.010 to 0.030)" in words(split)
     late = Outcome(name="Views", setup=START, state="not tried", seconds=200)
-    assert outcome_words(late, "first") == "Views: not tried, because it takes about 3 min."
+    assert outcome_words(late, "first") == "Views: not tried, because the time was used up; it takes about 3 min."
 
 
 def test_the_advice_names_the_winner_or_says_that_nothing_wins() -> None:
@@ -232,8 +244,7 @@ def test_the_advice_names_the_winner_or_says_that_nothing_wins() -> None:
     won = race.model_copy(update={"outcomes": (kept, lost)})
     assert won.best == kept
     assert setup_words(won, kept.setup) == "Other, then PLM, then test-time views, then k-reciprocal re-ranking"
-    assert advice_words(won).endswith(
-        "Compared with the frozen features: better whole groups (+0.020, 0.010 to 0.030).")
+    assert "Compared with the frozen features: better whole groups (+0.020, 0.010 to 0.030)." in advice_words(won)
     lines = [outcome.model_dump(mode="json") for outcome in (lost, kept, lost)]
     assert race.with_lines(lines).outcomes == (lost, kept), "a repeated search counts once"
 
@@ -256,9 +267,116 @@ def test_the_advice_is_the_largest_certain_gain_whatever_was_tried_first() -> No
     first, larger = judged("First", 0.003, 0.001, kept=True), judged("Larger", 0.009, 0.001)
     doubtful = judged("Doubtful", 0.012, 0.006)
     for order in itertools.permutations((first, larger, doubtful)):
-        race = race_of(*order)
-        assert race.best == larger
-        assert race.rivals == (doubtful,), "its interval overlaps; that of the first does not"
+        assert race_of(*order).best == larger
+
+
+NET, TRAINED = Setup(backbone="net"), Setup(backbone="net", method="plm")
+BY_SIMPLICITY = [NET.model_copy(update={"recipe": "whiten"}), NET.model_copy(update={"recipe": "views+whiten"}),
+                 NET.model_copy(update={"recipe": "rerank"}), NET.model_copy(update={"recipe": "whiten+average"}),
+                 TRAINED, Setup(backbone="net", method="plm", recipe="whiten"),
+                 Setup(backbone="other", recipe="rerank")]
+
+
+def test_a_linear_map_is_simpler_than_refined_images_and_these_than_training() -> None:
+    order = [complexity(START, setup) for setup in BY_SIMPLICITY]
+    assert order == sorted(order)
+    assert len(set(order)) == len(order)
+    assert complexity(START, START) < order[0]
+
+
+class Direct(Stub):
+    """A track that knows the gain of each search over the start, and how uncertain a direct comparison is."""
+
+    def __init__(self, gains: Mapping[Setup, float], error: float, removed: Setup | None = None, **rest: Any) -> None:
+        super().__init__({}, **rest)
+        self.gains, self.error, self.removed, self.pairs = gains, error, removed, list[tuple[Setup, Setup]]()
+
+    def compare(self, before: Setup, after: Setup) -> Comparison:
+        self.pairs.append((before, after))
+        if self.removed in (before, after):
+            raise UserError("the run was removed")
+        return gained(self.gains[after] - self.gains[before], self.error)
+
+
+def gained(gain: float, error: float) -> Comparison:
+    """Return a comparison whose gain in first results has a standard error."""
+    verdict: Verdict = "better" if gain > 1.96 * error else "worse" if gain < -1.96 * error else "cannot tell"
+    first = Measured(verdict=verdict, difference=gain, low=gain - 1.96 * error, high=gain + 1.96 * error)
+    return Comparison(first=first, groups=measured("cannot tell"), judges=("judge",))
+
+
+def settled(gains: Mapping[Setup, float], error: float, **rest: Any) -> tuple[Race, Direct]:
+    """Return a race of searches with known gains, whose overlapping intervals say nothing, after its comparisons."""
+    outcomes = [Outcome(name=str(number), setup=setup, against_best=gained(gain, 0.002), run="run",
+                        against_start=gained(gain, 0.002)) for number, (setup, gain) in enumerate(gains.items())]
+    track = Direct(gains, error, **rest)
+    return settle(race_of(*outcomes), track), track
+
+
+def test_the_simplest_candidate_that_cannot_be_told_from_the_largest_gain_is_advised() -> None:
+    whiten, viewed, rerank, _, trained, *_ = BY_SIMPLICITY
+    gains = {trained: 0.020, rerank: 0.019, whiten: 0.012, viewed: 0.0185}
+    race, track = settled(gains, error=0.001)
+    assert race.best is not None
+    assert race.best.setup == viewed, "whitening is surely worse; views and whitening are simpler than re-ranking"
+    assert track.pairs == [(whiten, trained), (viewed, trained)], "the comparisons end at the simplest equal"
+    assert race.largest is not None
+    assert race.largest.setup == trained
+    assert settled(gains, error=0.0001)[0].best == race.largest, "every simpler candidate is surely worse"
+    everything = settled(gains, error=0.01)[0]
+    assert everything.best is not None
+    assert everything.best.setup == whiten
+    assert race_of(*race.outcomes).best == race.largest, "without direct comparisons the largest gain is advised"
+
+
+def test_the_largest_gain_stays_if_nothing_simpler_is_certain_or_comparable() -> None:
+    whiten, *_ = BY_SIMPLICITY
+    race, track = settled({whiten: 0.02, TRAINED: 0.019}, error=1.0)
+    assert race.best == race.largest
+    assert track.pairs == [], "nothing is simpler than the largest gain"
+    race, track = settled({whiten: 0.001, TRAINED: 0.019}, error=1.0)
+    assert (race.best, track.pairs) == (race.largest, []), "the gain of whitening may be chance"
+    other = Setup(backbone="other")
+    race, _ = settled({whiten: 0.01, other: 0.02}, error=1.0, refused="other")
+    assert race.duels == (), "no judge can compare the two"
+    race, _ = settled({whiten: 0.01, TRAINED: 0.02}, error=1.0, removed=whiten)
+    assert race.best == race.largest
+
+
+def test_an_advice_that_is_simpler_says_so() -> None:
+    whiten, *_ = BY_SIMPLICITY
+    race, _ = settled({whiten: 0.018, TRAINED: 0.02}, error=0.002)
+    assert advice_words(race) == (
+        "Best search: whitening. It is as good as the larger gain of PLM, as far as the judges can tell (+0.002, "
+        "−0.002 to 0.006 between the two), and simpler. Compared with the frozen features: better first results "
+        "(+0.018, 0.014 to 0.022).")
+
+
+def test_an_advice_that_refines_the_images_at_hand_says_what_it_means_for_new_images() -> None:
+    for setup, is_at_hand in zip(BY_SIMPLICITY, (False, False, True, True, False, False, True), strict=True):
+        assert ("what new images gain was not measured" in advice_words(settled({setup: 0.02}, 0.1)[0])) == is_at_hand
+
+
+def outcome_in(state: Any, setup: Setup = TRAINED, seconds: float = 100.0, name: str = "PLM") -> Outcome:
+    return Outcome(name=name, setup=setup, state=state, seconds=seconds, reason="too few images")
+
+
+def test_a_kind_of_candidate_that_was_not_judged_is_named_with_what_mends_it() -> None:
+    won = judged("Whitening", 0.02, 0.001).model_copy(update={"seconds": 250.0})
+    views = outcome_in("given up", Setup(backbone="net", recipe="views"), 200.0, "Test-time views")
+    assert advice_words(race_of(won, outcome_in("not tried"))).endswith(
+        "Short trainings were not tried: the time was used up. Run again with 15 minutes.")
+    assert advice_words(race_of(won, views, outcome_in("not tried", seconds=1000))).endswith(
+        "Test-time views and short trainings were not tried: the time was used up. Run again with 30 minutes.")
+    assert gap_words(race_of(won, outcome_in("not tried", seconds=7000))).endswith("Run again with 3 hours.")
+    assert gap_words(race_of(outcome_in("not tried"), judged("Exemplar", 0.01, 0.001, "exemplar"))) == "", (
+        "one training was judged")
+    assert gap_words(race_of(outcome_in("not possible"))) == "Short trainings were not possible: too few images"
+    assert gap_words(race_of(won, outcome_in("not possible", Setup(backbone="other")))) == "", "they are not promised"
+    assert "not tried" not in advice_words(race_of(won, outcome_in("not tried")), is_done=False)
+    lost = judged("Whitening", -0.02, 0.001)
+    assert advice_words(race_of(lost, outcome_in("not tried"))).startswith("Nothing beats the frozen features: search "
+                                                                           "with these. Short trainings were not tried")
 
 
 def test_a_gain_must_be_certain_among_all_candidates() -> None:
@@ -274,12 +392,12 @@ def test_a_gain_must_be_certain_among_all_candidates() -> None:
     assert race_of(judged("Sure", 2.9, 1.0), *others).best is not None
 
 
-def test_an_advice_says_what_is_equally_good_how_much_changes_and_what_labels_said() -> None:
+def test_an_advice_says_how_much_changes_and_what_labels_said() -> None:
     plm, whiten = judged("PLM", 0.02, 0.001, "plm", changed=0.13), judged("Whitening", 0.019, 0.001)
     race = race_of(plm, whiten)
     assert advice_words(race) == (
-        "Largest gain: PLM. Compared with the frozen features: better first results (+0.020, 0.018 to 0.022). A small "
-        "change: 13 % of first results differ, so confirm it by eye. Whitening cannot be distinguished from it.")
+        "Best search: PLM. Compared with the frozen features: better first results (+0.020, 0.018 to 0.022). A small "
+        "change: 13 % of first results differ, so confirm it by eye.")
     assert is_small(race)
     assert caution_words(race).startswith("Caution, measured with labels: on the benchmark's 4 data sets PLM changes")
     assert not caution_words(race_of(whiten)), "nothing is trained"
@@ -297,3 +415,54 @@ def test_a_candidate_that_is_not_kept_says_why() -> None:
     assert [words.rpartition("; ")[2] for words in said] == [
         "not kept.", "not kept, because it gains nothing certain over the steps kept before.",
         "not kept, because it is worse than the steps kept before."]
+
+
+def test_a_race_names_its_judges_with_what_they_count() -> None:
+    of = judged("Whitening", 0.02, 0.001)
+    assert of.against_start is not None
+    both = of.model_copy(update={"against_start": of.against_start.model_copy(update={
+        "judges": ("squeezenet", "pixels")})})
+    weighed = race_of(both).model_copy(update={"weights": {"squeezenet": 0.9, "pixels": 0.3}})
+    assert race_judges_words(weighed) == (
+        "SqueezeNet 1.1 (counts 75 %), which took no part, and the raw pixels (count 25 %), which differ as soon as an "
+        "object moves")
+    light = weighed.model_copy(update={"weights": {"squeezenet": 0.9, "pixels": 0.05}})
+    assert race_judges_words(light) == "SqueezeNet 1.1, which took no part", "pixels hardly count"
+    assert race_judges_words(race_of(both)) == "squeezenet and the raw pixels", "an earlier race without weights"
+
+
+def test_the_time_that_is_left_counts_the_candidates_that_fit_and_is_silent_without_measurements() -> None:
+    quality = {"": 0, "views": 0, "whiten": 0, "rerank": 0}
+    track = Stub(quality, seconds=2, expected={"views": 3, "whiten": 90, "rerank": 4})
+    raced(track, "views", "whiten", "rerank", seconds=20)
+    assert track.announced == [("views", 7), ("whiten", 4), ("rerank", 4)]
+    track = Stub(quality, seconds=2, expected={"views": 3, "whiten": 5, "rerank": 4})
+    track.unmeasured.add("whiten")
+    raced(track, "views", "whiten", "rerank", seconds=20)
+    assert track.announced == [("views", None), ("whiten", None), ("rerank", 4)]
+
+
+def test_the_share_and_the_time_of_a_race_belong_together_and_the_bar_is_never_full() -> None:
+    now, seen = [0.0], list[tuple[float, str]]()
+    progress = RaceProgress(lambda share, step: seen.append((round(share, 3), step)), lambda: now[0], 300)
+    progress(0.9, "judge")
+    now[0] = 150.0
+    progress(1.0, "judge")
+    progress.announce("Whitening", 50.0)
+    now[0] = 180.0
+    progress(0.5, "training · 50 %")
+    now[0] = 400.0
+    progress(0.5, "training · 60 %")
+    assert seen == [(0.0, "judge · 1 s of at most 5 min"), (0.5, "judge · 2 min of at most 5 min"),
+                    (0.75, "trying Whitening · about 50 s left"), (0.9, "training · 50 % · about 20 s left"),
+                    (0.99, "training · 60 % · 5 min are over, finishing")]
+
+
+def test_the_clock_of_a_race_stands_still_while_it_waits() -> None:
+    now = [10.0]
+    clock = RaceClock(lambda: now[0])
+    for is_waiting, later, expected in (
+            (False, 15, 15), (True, 25, 15), (True, 30, 15), (False, 32, 17), (True, 40, 17)):
+        clock.wait(is_waiting)
+        now[0] = later
+        assert clock() == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from tests.numerics.test_second_opinion import noisy, world
 from tests.running import spec, write_digits
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
+from udml_core.data.dataset import WAITING
 from udml_core.exploration import race as race_module
 from udml_core.exploration.race import Outcome, Race, Setup
+from udml_core.exploration.race_clock import RaceClock
 from udml_core.numerics.neighbors import nearest
 from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
@@ -63,11 +66,11 @@ class Vectors:
         self.trained.append(setup.method)
         return Vectors(self.known, self._judged_by, name=setup.method)
 
-    def training_seconds(self, _setup: Setup) -> float:
-        return self._seconds
+    def training_time(self, _setup: Setup) -> tuple[float, bool]:
+        return self._seconds, True
 
-    def feature_seconds(self, _backbone: str, views: Any = None) -> float:
-        return self._seconds if views is None else 0.0
+    def feature_time(self, _backbone: str, views: Any = None) -> tuple[float, bool]:
+        return self._seconds if views is None else 0.0, True
 
     def append(self, row: dict[str, Any]) -> None:
         self.stored.append(row)
@@ -92,6 +95,9 @@ def test_each_outcome_is_stored_at_once_and_the_result_holds_the_same() -> None:
     of = material()
     race = raced(of)
     assert race.with_lines(of.stored) == race
+    assert [duel.is_level("first") for duel in race.duels][-1:] == [True]
+    assert race.best is not None
+    assert race.best.setup == race.duels[-1].simpler, "views and whitening are as good as averages, and simpler"
     names = [outcome.name for outcome in race.outcomes]
     assert names[:3] == ["Test-time views", "Whitening", "Averaging with 3 neighbors"]
     assert race.outcomes[0].kept
@@ -99,7 +105,8 @@ def test_each_outcome_is_stored_at_once_and_the_result_holds_the_same() -> None:
     assert race.best.setup.recipe.startswith("views")
     of_plm = next(outcome for outcome in race.outcomes if outcome.setup.method == "plm")
     assert (of_plm.state, of_plm.kept, of_plm.run) == ("judged", False, "plm")
-    assert of_plm.setup.recipe == race.best.setup.recipe, "the head is tried with the steps of the best search"
+    kept = [outcome for outcome in race.outcomes if outcome.kept and outcome.setup.method == "frozen"]
+    assert of_plm.setup.recipe == kept[-1].setup.recipe, "the head is tried with the kept steps"
     assert {outcome.reason for outcome in race.outcomes if outcome.setup.method == "deepcluster"} == {
         "not on these images"}
     assert any(phase.startswith("judge: features of SqueezeNet 1.1") for phase in of.phases)
@@ -124,6 +131,15 @@ def test_the_race_stores_how_many_first_results_differ() -> None:
     assert views.against_start.changed == pytest.approx((before != after).mean(), abs=0.02)
 
 
+def test_the_same_encoder_under_another_name_does_not_judge() -> None:
+    of = material()
+    head = np.random.default_rng(0).normal(size=(of.known["frozen"].shape[1], 200))
+    of._judged_by = of.known["frozen"] @ head
+    with pytest.raises(UserError, match="probably the same encoder under another name"):
+        raced(of, judges=("timm:efficientnet_lite0.ra_in1k",))
+    assert raced(of, judges=("squeezenet",)).is_judged, "a known encoder of another name is trusted"
+
+
 def test_without_a_judge_the_result_says_what_to_install() -> None:
     for judges in (("efficientnet-lite0",), ("efficientnet-lite0", "pixels")):
         race = raced(material(), judges=judges)
@@ -138,7 +154,7 @@ def test_judges_that_do_not_fit_into_the_budget_are_refused_with_their_time() ->
 
 def test_training_that_does_not_fit_is_not_begun() -> None:
     of = material(seconds=1000.0)
-    of.feature_seconds = lambda *_: 0.0  # type: ignore[method-assign]
+    of.feature_time = lambda *_: (0.0, True)  # type: ignore[method-assign]
     race = raced(of, budget=1.0)
     assert {outcome.state for outcome in race.outcomes if outcome.setup.method != "frozen"} == {"not tried"}
     assert of.trained == []
@@ -166,15 +182,15 @@ def test_a_race_that_was_killed_continues_after_its_last_candidate() -> None:
         (outcome.name, outcome.kept) for outcome in whole.outcomes]
 
 
-def test_a_computation_is_given_up_at_the_end_of_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_computation_is_given_up_at_the_end_of_the_budget() -> None:
     of = material()
-    monkeypatch.setattr(kind_module.time, "monotonic", lambda: 4.0)
-    telling = kind_module._telling(of, "words", deadline=5.0)  # type: ignore[arg-type]
+    now = [4.0]
+    telling = kind_module._telling(of, "words", RaceClock(lambda: now[0]), deadline=5.0)  # type: ignore[arg-type]
     telling.report(0.5, "step · 3 images per second")
-    counting = kind_module._telling(of, "words", count=200)  # type: ignore[arg-type]
+    counting = kind_module._telling(of, "words", RaceClock(lambda: now[0]), count=200)  # type: ignore[arg-type]
     counting.report(0.5, "step · 3 images per second")
     assert of.phases == ["words · 3 images per second", "words · 100 of 200"]
-    monkeypatch.setattr(kind_module.time, "monotonic", lambda: 6.0)
+    now[0] = 6.0
     with pytest.raises(UserError, match="time of the race is up"):
         telling.report(0.6, "step")
 
@@ -232,7 +248,7 @@ def test_labels_change_nothing(digits: Run, monkeypatch: pytest.MonkeyPatch) -> 
 def test_views_that_take_most_of_the_time_are_given_up_so_that_others_are_tried(monkeypatch: pytest.MonkeyPatch
                                                                                ) -> None:
     of, clock = material(), [0.0]
-    monkeypatch.setattr(kind_module.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
 
     def slow_views(self: Vectors, *_: Any) -> np.ndarray:
         for _ in range(100):
@@ -245,3 +261,24 @@ def test_views_that_take_most_of_the_time_are_given_up_so_that_others_are_tried(
     assert (race.outcomes[0].name, race.outcomes[0].state) == ("Test-time views", "given up")
     assert race.outcomes[0].seconds < 40
     assert race.outcomes[1].state == "judged"
+
+
+def test_time_spent_waiting_for_the_device_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    of, clock = material(), [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    train = Vectors.of
+
+    def wait_and_train(self: Vectors, setup: Setup) -> Vectors:
+        for step, seconds in ((WAITING, 500.0), (WAITING, 500.0), ("training", 3.0)):
+            self.report(0.0, step)
+            clock[0] += seconds
+        self.report(1.0, "training")
+        return train(self, setup)
+
+    monkeypatch.setattr(Vectors, "of", wait_and_train)
+    race = raced(of, budget=1.0)
+    trained = [outcome for outcome in race.outcomes if outcome.setup.method != "frozen"]
+    assert {outcome.state for outcome in trained} == {"judged", "not possible"}, "none is given up"
+    assert max(outcome.seconds for outcome in race.outcomes) < 10
+    assert {phase for phase in of.phases if phase.startswith(WAITING)} == {
+        phase for phase in of.phases if "another run trains, and this time does not count" in phase} != set()

@@ -14,7 +14,7 @@ from pages.parts.shell.run_picker import first_chosen
 from tests.running import spec, wait_for, write_digits
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
-from udml_core.data.dataset import Dataset
+from udml_core.data.dataset import WAITING, Dataset
 from udml_core.exploration.race import Outcome, Setup
 from udml_core.runs import Run, create_run, list_runs
 from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
@@ -35,6 +35,7 @@ from udml_core.work.jobs.advising import (
 )
 from udml_core.work.workers import candidates
 from udml_core.work.workers import train as training
+from udml_core.work.workers.execute import StopRequestedError
 
 SPEC = plan_analysis(Advice, budget=2.0, serves="groups", judges=("efficientnet-lite0",), encoders=())
 OWN = Setup(backbone="pixels")
@@ -129,13 +130,13 @@ def test_a_candidate_is_trained_on_all_images_once_and_marked(digits: Dataset, t
     assert head.fields["trains"] == "head"
     assert head.fields["dimension"] == 120, "at most the number of images"
     pca = PLM.model_copy(update={"method": "pca"})
-    assert candidates.training_seconds(run, digits, pca) > 0
+    assert candidates.training_time(run, digits, pca)[0] > 0
     found = candidates.finish_candidate(run, digits, pca, training.work_aside,
                                         lambda _share, step: reports.append(step))
     assert (found.status().state, found.spec().split, found.spec().encoder) == ("done", "all", run.spec().encoder)
     assert found.notes().tags == (TRIAL,)
     assert "evaluation" in reports
-    assert candidates.training_seconds(run, digits, pca) == 0
+    assert candidates.training_time(run, digits, pca) == (0, True)
 
     def fail(*_: Any) -> Status:
         raise AssertionError("an equal run is finished")
@@ -160,10 +161,35 @@ def test_a_candidate_whose_time_is_up_is_stopped_and_later_resumed(digits: Datas
     assert (done, done.status().state) == (stopped, "done")
 
 
-def test_a_busy_device_and_a_failed_candidate_are_reported(digits: Dataset, tmp_path: Path) -> None:
+def test_a_candidate_waits_for_a_busy_device_and_is_then_trained(digits: Dataset, tmp_path: Path) -> None:
     run = features(digits, tmp_path / "runs")
-    with jobs.device_lock("cpu").acquire(), pytest.raises(UserError, match="Another run trains on the device cpu"):
-        candidates.finish_candidate(run, digits, PLM, training.work_aside, lambda *_: None)
+    steps, held = list[str](), jobs.device_lock("cpu").acquire()
+
+    def report(_share: float, step: str) -> None:
+        if step == WAITING and steps.count(WAITING) == 1:
+            held.lock.release()
+        steps.append(step)
+
+    pca = PLM.model_copy(update={"method": "pca"})
+    found = candidates.finish_candidate(run, digits, pca, training.work_aside, report)
+    assert found.status().state == "done"
+    assert steps[:2] == [WAITING, WAITING]
+    assert "evaluation" in steps
+
+
+def test_a_race_that_is_stopped_while_a_candidate_waits_ends(digits: Dataset, tmp_path: Path) -> None:
+    run = features(digits, tmp_path / "runs")
+
+    def stop(_share: float, step: str) -> None:
+        assert step == WAITING
+        raise StopRequestedError
+
+    with jobs.device_lock("cpu").acquire(), pytest.raises(StopRequestedError):
+        candidates.finish_candidate(run, digits, PLM, training.work_aside, stop)
+
+
+def test_a_failed_candidate_is_reported(digits: Dataset, tmp_path: Path) -> None:
+    run = features(digits, tmp_path / "runs")
     with pytest.raises(UserError, match="out of luck"):
         candidates.finish_candidate(run, digits, PLM, lambda *_: Status(state="failed", message="out of luck"),
                                     lambda *_: None)
@@ -172,9 +198,9 @@ def test_a_busy_device_and_a_failed_candidate_are_reported(digits: Dataset, tmp_
 def test_missing_features_take_time_and_stored_features_none(digits: Dataset, tmp_path: Path) -> None:
     run = features(digits, tmp_path / "runs")
     recipe = Setup(backbone="pixels", recipe="views").parsed
-    assert candidates.feature_seconds(run, digits, "pixels", None) == 0
-    assert candidates.feature_seconds(run, digits, "efficientnet-lite0", None) > 0
-    assert candidates.feature_seconds(run, digits, "pixels", recipe.find("views")) > 0  # type: ignore[arg-type]
+    assert candidates.feature_time(run, digits, "pixels", None) == (0, True)
+    assert candidates.feature_time(run, digits, "efficientnet-lite0", None)[0] > 0
+    assert candidates.feature_time(run, digits, "pixels", recipe.find("views"))[0] > 0  # type: ignore[arg-type]
 
 
 def test_a_race_in_progress_shows_its_parts(digits: Dataset, tmp_path: Path) -> None:

@@ -37,8 +37,8 @@ def advise(options: dict[str, Any],
     """Find the best search of a data set without labels.
 
     Candidates change the frozen features step by step: views, whitening, averages, re-rankings and trained heads.
-    Encoders that took no part compare their results. The advice is the largest gain that is certain among all
-    candidates. An interrupt stops the race; finished candidates stay, and the same command continues it.
+    Encoders that took no part compare their results. The advice is the simplest candidate that is as good as the
+    largest certain gain. An interrupt stops the race; finished candidates stay, and the same command continues it.
     """
     from udml_core.data import catalog
     from udml_core.data.encoders import DEFAULT_BACKBONE

@@ -28,6 +28,8 @@ Report = Callable[[float, str], None]
 """Progress callback: the finished share, 0 to 1, and the name of the current step, with a detail after `DETAIL`."""
 DETAIL = " · "
 """Separates the name of a step from a detail that changes during the step, such as its speed."""
+WAITING = "waiting for the device"
+"""The step of a run while another run holds its device."""
 
 
 def step_name(step: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+
 import numpy as np
 
 from udml_core.base.arrays import Array, Integers
@@ -9,9 +11,14 @@ from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.encoders import BACKBONES, Encoder, check_backbone, choose_spec
 from udml_core.data.features import features_of
+from udml_core.data.judge_names import WEAK
 from udml_core.data.refinement_views import View, view_features_of_some
 from udml_core.data.sources.embeddings import EmbeddingTable, table_of
 
+NAMED = 0.1
+"""Least share of all weight with which a judge is named in a sentence."""
+PIXELS = "differ as soon as an object moves"
+"""Why raw pixels are a weak judge, of which the weight says how weak on the images at hand."""
 OTHER_VIEW = View(zoom=0.85, flip=True)
 """The other view of an image that tells how steady a judge is."""
 
@@ -41,6 +48,35 @@ def encoder_title(name: str) -> str:
     """Return the short title of a backbone or of a table of vectors, such as `SqueezeNet 1.1`."""
     table = None if name in BACKBONES else table_of(name)
     return BACKBONES[name].title.partition(",")[0] if name in BACKBONES else name if table is None else table.path.name
+
+
+def judges_words(weights: Mapping[str, float], where: str = "") -> str:
+    """Return the judges in a sentence: encoders that took no part, and the raw pixels with the reason for their weight.
+
+    Args:
+        weights: What each judge counts, by its name; a judge that hardly counts beside others is not named.
+        where: In what the encoders took no part, such as `in this run`.
+    """
+    total = sum(weights.values()) or 1.0
+    heaviest = max(weights, key=weights.__getitem__)
+    shares = {name: weight / total for name, weight in weights.items() if name == heaviest or weight >= NAMED * total}
+    encoders = [name for name in shares if name not in WEAK]
+    titles = [encoder_title(name) + (f" (counts {100 * shares[name]:.0f} %)" if len(shares) > 1 else "")
+              for name in encoders]
+    said = [f"{_listed(titles)}, which took no part{where and f' {where}'}"] if encoders else []
+    if WEAK[0] in shares:
+        counted = f" (count {100 * shares[WEAK[0]]:.0f} %)" if encoders else ""
+        said.append(f"the raw pixels{counted}, which {PIXELS}")
+    return ", and ".join(said)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def unknown_judges(judges: Iterable[str], backbone: str) -> tuple[str, ...]:
+    """Return the judges that may be a run's encoder under another name: tables, models of timm, or all for a table."""
+    return tuple(judge for judge in judges if not {judge, backbone} <= set(BACKBONES))
 
 
 def judge_features(dataset: Dataset, name: str, report: Report, device: str) -> Array:

@@ -11,17 +11,21 @@ import numpy as np
 
 from udml_core.base.arrays import Array, Integers
 from udml_core.exploration.jury import Jury
-from udml_core.exploration.race import Comparison, Setup
+from udml_core.exploration.race import FROZEN, Comparison, Setup
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Recipe, Refiner
 from udml_core.numerics.refinement.recipe import Average, Whiten
 
-KEPT_ROWS, KEPT_RANKINGS = 3, 8
-"""Embeddings and rankings that are kept, because the start and the best search are needed again."""
+KEPT_ROWS, KEPT_RANKINGS = 3, 16
+"""Embeddings and rankings that are kept, because the start and the best searches are needed again."""
 SEARCH_SPEED = 2e10
 """Multiplications a second of an exact search on one core, before a race has measured any."""
 STEP_SEARCHES = {"whiten": 2.0, "rerank": 4.0, "diffuse": 6.0}
 """Expected time of a step in searches of all images; the averages of neighbors count one for each repetition."""
+COMPARISONS = 2
+"""Comparisons of a candidate: with the best search so far, and with the frozen features."""
+ENCODING, TRAINING = "encode", "train"
+"""Kinds of work: encoding images, and all trainings together: a busy machine slows down each of them."""
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 LEAST_SECONDS = 0.2
@@ -41,6 +45,9 @@ class Embeddings(Protocol):
     def seconds(self, setup: Setup) -> float:
         """Return the expected seconds to compute them; 0 if they are stored."""
 
+    def is_measured(self, setup: Setup) -> bool:
+        """Return whether the expected seconds rest on measurements on this machine."""
+
     def run_of(self, setup: Setup) -> str:
         """Return the id of the run whose embedding they are."""
 
@@ -57,6 +64,10 @@ class Pace:
         self._expected[kind] = self._expected.get(kind, 0.0) + expected
         self._measured[kind] = self._measured.get(kind, 0.0) + measured
 
+    def knows(self, kind: str) -> bool:
+        """Return whether work of a kind was measured."""
+        return kind in self._measured
+
     def correct(self, kind: str, expected: float) -> float:
         """Return expected seconds, corrected by what was measured so far."""
         known = self._expected.get(kind, 0.0)
@@ -68,7 +79,8 @@ class JudgedTrack:
 
     def __init__(self, embeddings: Embeddings, jury: Jury, count: int, spent: float = 0.0,
                  refusal: Callable[[Setup], str] = lambda _setup: "no judge is left",
-                 clock: Callable[[], float] = time.monotonic) -> None:
+                 clock: Callable[[], float] = time.monotonic,
+                 announce: Callable[[str, float | None], None] = lambda _name, _left: None) -> None:
         """Prepare a track.
 
         Args:
@@ -78,7 +90,9 @@ class JudgedTrack:
             spent: Seconds that an earlier attempt at the race took, and that the judges' features took.
             refusal: Returns what to do where no judge is left to compare a search.
             clock: Returns the time in seconds.
+            announce: Receives the name of each candidate, and the expected seconds until the race ends, if known.
         """
+        self.announce = announce
         self._embeddings, self._jury, self._count, self._refusal = embeddings, jury, count, refusal
         self._clock, self._began, self._pace = clock, clock() - spent, Pace()
         self._rows: OrderedDict[tuple[str, str, str], Array] = OrderedDict()
@@ -100,7 +114,13 @@ class JudgedTrack:
     def expects(self, setup: Setup) -> float:
         """Return the expected seconds of a candidate."""
         searching = self._pace.correct("search", self._search_seconds(setup.parsed))
-        return max(LEAST_SECONDS, searching) + self._preparing_seconds(setup)
+        judging = self._pace.correct("judge", COMPARISONS) if self._pace.knows("judge") else 0.0
+        return max(LEAST_SECONDS, searching + judging) + self._preparing_seconds(setup)
+
+    def is_measured(self, setup: Setup) -> bool:
+        """Return whether the expected seconds rest on measurements on this machine."""
+        prepared = _key(setup) in self._rows or self._pace.knows(_work(setup)) or self._embeddings.is_measured(setup)
+        return prepared and self._pace.knows("search")
 
     def compare(self, before: Setup, after: Setup) -> Comparison:
         """Compare two searches.
@@ -108,11 +128,17 @@ class JudgedTrack:
         Raises:
             UserError: The second is not possible.
         """
-        return self._jury.compare(self._ranking(before), self._ranking(after), {before.backbone, after.backbone})
+        rankings, began = (self._ranking(before), self._ranking(after)), self._clock()
+        comparison = self._jury.compare(*rankings, {before.backbone, after.backbone})
+        self._pace.note("judge", 1.0, self._clock() - began)
+        return comparison
 
     def _preparing_seconds(self, setup: Setup) -> float:
         """Return the expected seconds until the embeddings are there."""
-        return 0.0 if _key(setup) in self._rows else self._pace.correct(_work(setup), self._embeddings.seconds(setup))
+        if _key(setup) in self._rows:
+            return 0.0
+        kind = _work(setup) if self._pace.knows(_work(setup)) or setup.method == FROZEN else TRAINING
+        return self._pace.correct(kind, self._embeddings.seconds(setup))
 
     def _search_seconds(self, recipe: Recipe) -> float:
         """Return the seconds that an exact search of this many images and the steps take on one core."""
@@ -127,7 +153,8 @@ class JudgedTrack:
             began, expected = self._clock(), self._embeddings.seconds(setup)
             rows = self._embeddings.rows(setup)
             if expected:
-                self._pace.note(_work(setup), expected, self._clock() - began)
+                for kind in {_work(setup), TRAINING if setup.method != FROZEN else ENCODING}:
+                    self._pace.note(kind, expected, self._clock() - began)
             _keep(self._rows, _key(setup), rows, KEPT_ROWS)
         rows = self._rows[_key(setup)]
         self._width = rows.shape[1]
@@ -139,7 +166,7 @@ class JudgedTrack:
             rows, recipe = self._prepared(setup), setup.parsed.without("views")
             began = self._clock()
             ranking = rank(rows, recipe, setup.recipe != "", self._jury.queries, self._jury.depth)
-            _keep(self._rankings, setup, ranking, KEPT_RANKINGS)
+            _keep(self._rankings, setup, ranking.astype(np.int32), KEPT_RANKINGS)
             self._pace.note("search", self._search_seconds(setup.parsed), self._clock() - began)
         self._rankings.move_to_end(setup)
         return self._rankings[setup]
@@ -167,7 +194,7 @@ def _key(setup: Setup) -> tuple[str, str, str]:
 
 def _work(setup: Setup) -> str:
     """Return the kind of work by which embeddings are computed."""
-    return setup.method if setup.method != "frozen" else "encode"
+    return setup.method if setup.method != FROZEN else ENCODING
 
 
 def _keep(kept: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> None:

@@ -8,6 +8,7 @@ from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
 from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race import Comparison, Measured
+from udml_core.numerics.kinship import check_kinship
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.second_opinion import Interval, Judge, is_same, judge_rankings, vote
 
@@ -40,11 +41,18 @@ class Jury:
         """The number of results of each query that the judges look at: the smallest of the groups that they see."""
         return min(judge.group for judge in self._judges.values())
 
-    def check_differs(self, rows: Array) -> None:
+    @property
+    def weights(self) -> dict[str, float]:
+        """What each judge counts."""
+        return {name: judge.weight for name, judge in self._judges.items()}
+
+    def check_differs(self, rows: Array, unknown: Collection[str] = ()) -> None:
         """Check that no judge has the features that are judged.
 
         Args:
             rows: The features (m, d) from which the race starts.
+            unknown: Names of judges that may be the encoder of these features under another name, such as tables; they
+                must not see the images almost as these features do.
 
         Raises:
             UserError: One has.
@@ -53,6 +61,8 @@ class Jury:
             if is_same(judge.features, unit_rows(rows[judge.images])):
                 raise UserError(f"The judge {name} has the features that it would judge. Name an encoder or a table "
                                 "that took no part in them.")
+            if name in unknown:
+                check_kinship(name, judge.features, rows[judge.images])
 
     def refuses(self, took_part: Collection[str]) -> bool:
         """Return whether no judge is left without those encoders that took part."""

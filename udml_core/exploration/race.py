@@ -5,13 +5,15 @@ none, and a recipe of refinement. Each candidate changes the best search so far 
 if the judges find it better for what the search serves, against the best so far, and the price in the other measure is
 small.
 
-The order decides only what is tried. The advice is the candidate with the largest gain over the frozen features, if
-that gain is certain even for the best of so many candidates.
+The order decides only what is tried. A gain over the frozen features counts if it is certain even for the best of so
+many candidates. Of these candidates the largest gain is advised, or a simpler candidate whose direct comparison with it
+shows no certain difference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from statistics import NormalDist
@@ -30,6 +32,8 @@ ERRORS, TAIL = 1.96, 0.025
 """Half the width of a stored interval in standard errors, and the probability of a value above it."""
 PRICE = 1.0
 """Share of the gain in the served measure that a step may lose in the other measure; 0 allows no loss."""
+TIMES = (2, 5, 15, 30, 60)
+"""Usual times of a race in minutes."""
 FROZEN = "frozen"
 AVERAGES = ("average:k=3,alpha=3", "average:k=10,alpha=3", "average:k=20,times=2,alpha=3")
 RANKINGS = ("rerank", "rerank:k1=40,k2=10,weight=0.1", "diffuse:k=20,alpha=0.9")
@@ -154,6 +158,26 @@ class Outcome(BaseModel):
     reason: str = ""
 
 
+class Duel(BaseModel):
+    """A direct comparison with the largest certain gain.
+
+    Attributes:
+        simpler: A search that is simpler.
+        largest: The search with the largest certain gain.
+        comparison: What the judges say of the largest in comparison with the simpler.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    simpler: Setup
+    largest: Setup
+    comparison: Comparison
+
+    def is_level(self, serves: Serves) -> bool:
+        """Return whether no certain difference was found in what the search serves."""
+        return self.comparison.served(serves).said != "better"
+
+
 class Race(BaseModel):
     """A race, finished or in progress.
 
@@ -163,7 +187,9 @@ class Race(BaseModel):
         start: The search with frozen features.
         run: Id of the run of the frozen features.
         titles: Titles of the backbones and methods by name.
+        weights: What each judge counts; empty where an earlier version did not store it.
         outcomes: The candidates in their order.
+        duels: The simpler candidates that were compared with the largest certain gain, the simplest first.
         reason: Why nothing could be judged; empty if the race was possible.
     """
 
@@ -174,7 +200,9 @@ class Race(BaseModel):
     start: Setup
     run: str
     titles: Mapping[str, str] = {}
+    weights: Mapping[str, float] = {}
     outcomes: tuple[Outcome, ...] = ()
+    duels: tuple[Duel, ...] = ()
     reason: str = ""
 
     def with_lines(self, lines: Iterable[Mapping[str, Any]]) -> Self:
@@ -189,17 +217,28 @@ class Race(BaseModel):
         return tuple(sorted(known, key=lambda outcome: self.gain(outcome).difference, reverse=True))
 
     @property
-    def best(self) -> Outcome | None:
-        """The advice: the largest gain that is certain; None if no candidate surely beats the frozen features."""
-        return next((outcome for outcome in self.judged if self._is_certain(outcome)), None)
+    def certain(self) -> tuple[Outcome, ...]:
+        """The candidates that surely beat the frozen features at a small price, the largest gain first."""
+        return tuple(outcome for outcome in self.judged if self._is_certain(outcome))
 
     @property
-    def rivals(self) -> tuple[Outcome, ...]:
-        """The candidates with a gain whose interval overlaps with that of the advice; none without an advice."""
-        best = self.best
-        return () if best is None else tuple(
-            outcome for outcome in self.judged if outcome != best and self.gain(outcome).difference > 0
-            and self.gain(outcome).high >= self.gain(best).low)
+    def largest(self) -> Outcome | None:
+        """The largest certain gain; None if no candidate surely beats the frozen features."""
+        return next(iter(self.certain), None)
+
+    @property
+    def duel(self) -> Duel | None:
+        """The comparison by which a simpler candidate is advised in place of the largest gain; None without one."""
+        largest = self.largest
+        return next((duel for duel in self.duels if largest is not None and duel.largest == largest.setup
+                     and duel.is_level(self.serves)), None)
+
+    @property
+    def best(self) -> Outcome | None:
+        """The advice: the largest certain gain, or a simpler candidate that is as good; None without a certain gain."""
+        duel = self.duel
+        return self.largest if duel is None else next(
+            (outcome for outcome in self.certain if outcome.setup == duel.simpler), self.largest)
 
     def gain(self, outcome: Outcome) -> Measured:
         """Return the gain of a judged candidate over the frozen features in the served measure."""
@@ -243,6 +282,12 @@ class Track(Protocol):
             UserError: It is not possible.
         """
 
+    def is_measured(self, setup: Setup) -> bool:
+        """Return whether the expected seconds rest on measurements on this machine."""
+
+    def announce(self, name: str, left: float | None) -> None:
+        """Receive the name of each candidate before it is tried, and the expected seconds of the rest, if known."""
+
     def elapsed(self) -> float:
         """Return the seconds since the race began."""
 
@@ -269,18 +314,43 @@ def run_race(start: Setup, ideas: Iterable[Idea], track: Track, serves: Serves, 
         seconds: The time for all candidates. A candidate that is expected to take longer than the rest is not tried.
         known: Outcomes of an earlier attempt at this race, by their searches.
     """
-    best, tried, known = start, {start}, known or {}
-    for idea in ideas:
+    best, tried, known, ideas = start, {start}, known or {}, list(ideas)
+    for number, idea in enumerate(ideas):
         setup = idea.change(best)
         if setup is None or setup in tried:
             continue
         tried.add(setup)
         outcome = known.get(setup)
         if outcome is None or outcome.state == "not tried":
+            track.announce(idea.name, seconds_left(ideas[number:], best, track, seconds))
             outcome = try_candidate(idea.name, start, best, setup, track, serves, seconds)
         if outcome.kept:
             best = setup
         yield outcome
+
+
+def seconds_left(ideas: Iterable[Idea], best: Setup, track: Track, seconds: float) -> float | None:
+    """Return the expected seconds of the candidates that are left; None if a time was never measured here.
+
+    Args:
+        ideas: The candidates; a candidate that does not fit into the time takes none.
+        best: The best search so far; a later step on a better search takes about as long.
+        track: Knows the times.
+        seconds: The time for all candidates.
+    """
+    total, rest = 0.0, seconds - track.elapsed()
+    for setup in dict.fromkeys(idea.change(best) for idea in ideas):
+        if setup is None or setup == best or track.refuses(best, setup):
+            continue
+        try:
+            expected = track.expects(setup)
+        except UserError:  # it is not possible, which takes no time
+            continue
+        if total + expected <= rest:
+            if not track.is_measured(setup):
+                return None
+            total += expected
+    return total
 
 
 def try_candidate(name: str, start: Setup, best: Setup, setup: Setup, track: Track, serves: Serves,
@@ -310,6 +380,41 @@ def try_candidate(name: str, start: Setup, best: Setup, setup: Setup, track: Tra
         return Outcome(name=name, setup=setup, state=state, reason=str(error), seconds=track.elapsed() - began)
     return Outcome(name=name, setup=setup, kept=against_best.earns_its_place(serves), against_best=against_best,
                    against_start=against_start, run=track.run_of(setup), seconds=track.elapsed() - began)
+
+
+def settle(race: Race, track: Track) -> Race:
+    """Return a race with the direct comparisons of simpler candidates with the largest certain gain.
+
+    The comparisons end at the simplest candidate that the judges cannot tell from the largest gain: it is advised.
+    """
+    largest, duels = race.largest, list[Duel]()
+    for outcome in sorted(race.certain, key=lambda outcome: complexity(race.start, outcome.setup)):
+        if largest is None or complexity(race.start, outcome.setup) >= complexity(race.start, largest.setup):
+            break
+        if track.refuses(outcome.setup, largest.setup):
+            continue
+        with suppress(UserError):  # a run was removed meanwhile
+            duels.append(Duel(simpler=outcome.setup, largest=largest.setup,
+                              comparison=track.compare(outcome.setup, largest.setup)))
+            if duels[-1].is_level(race.serves):
+                break
+    return race.model_copy(update={"duels": tuple(duels)})
+
+
+def complexity(start: Setup, setup: Setup) -> tuple[bool, bool, int]:
+    """Return how complex a search is, for comparisons: the smaller is simpler.
+
+    A linear map or views are simpler than steps that refine the images at hand, and these than training or another
+    encoder; then fewer steps are simpler.
+    """
+    steps = setup.parsed.steps
+    is_other = setup.method != FROZEN or setup.backbone != start.backbone
+    return is_other, refines_at_hand(setup), len(steps)
+
+
+def refines_at_hand(setup: Setup) -> bool:
+    """Return whether a search refines the images at hand with each other, which new images do not take part in."""
+    return any(step.sees == "gallery" for step in setup.parsed.steps)
 
 
 def list_ideas(encoders: Sequence[str], titles: Mapping[str, str], has_images: bool) -> list[Idea]:

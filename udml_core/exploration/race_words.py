@@ -5,14 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from udml_core.base.errors import duration
-from udml_core.exploration.race import FROZEN, Comparison, Measured, Outcome, Race, Serves, Setup, step_title
+from udml_core.data.judge_names import WEAK
+from udml_core.exploration.race import (
+    FROZEN,
+    Comparison,
+    Measured,
+    Outcome,
+    Race,
+    Serves,
+    Setup,
+    refines_at_hand,
+    step_title,
+)
+from udml_core.exploration.race_gaps import gap_words
 from udml_core.numerics.refinement import Recipe
 
 MEASURES: Mapping[Serves, str] = {"first": "first results", "groups": "whole groups"}
 FEW_CHANGED = 0.2
 """An advice that changes a smaller share of the first results is a small change."""
-NAMED = 3
-"""Names of equally good candidates in a sentence at most."""
+AT_HAND = ("It was judged on the images at hand, which it refines with each other: what new images gain was not "
+           "measured, and images that you add need a new refinement.")
+"""What an advice that refines the images at hand means for new images."""
 EXAMPLE = "timm:resnet50.a1_in1k"
 """A model that can judge after `pip install timm`."""
 INSTALL = (f"Install timm (pip install timm) and name one of its models as a judge, as in udml advise DATASET --judges "
@@ -22,7 +35,7 @@ INSTALL = (f"Install timm (pip install timm) and name one of its models as a jud
 def outcome_words(outcome: Outcome, serves: Serves) -> str:
     """Return a sentence on what became of a candidate, in comparison with the frozen features."""
     if outcome.state == "not tried":
-        return f"{outcome.name}: not tried, because it takes about {duration(outcome.seconds)}."
+        return f"{outcome.name}: not tried, because the time was used up; it takes about {duration(outcome.seconds)}."
     if outcome.state == "given up":
         return f"{outcome.name}: given up after {duration(outcome.seconds)}, because it took too long."
     if outcome.against_start is None or outcome.against_best is None:
@@ -73,32 +86,38 @@ def interval_words(measured: Measured) -> str:
 
 def scope_words(setup: Setup) -> str:
     """Return for which images a search is improved: those at hand, or new images too."""
-    steps = setup.parsed.steps
-    if any(step.sees == "gallery" for step in steps):
+    if refines_at_hand(setup):
         return "refines the images at hand"
-    return "applies to new images" if steps or setup.method != FROZEN else ""
+    return "applies to new images" if setup.recipe or setup.method != FROZEN else ""
 
 
 def advice_words(race: Race, is_done: bool = True) -> str:
-    """Return the advice in a few sentences.
+    """Return the advice in a few sentences; see `advice_sentences`."""
+    return " ".join(advice_sentences(race, is_done))
+
+
+def advice_sentences(race: Race, is_done: bool = True) -> list[str]:
+    """Return the advice, and then what a reader must know of it.
 
     Args:
         race: The race.
         is_done: Whether it is finished.
     """
     if race.reason:
-        return race.reason
-    if not race.is_judged:
-        return "No candidate was judged in this time. Allow more minutes." if is_done else "No candidate is judged yet."
+        return [race.reason]
+    gaps = gap_words(race) if is_done else ""
     best = race.best
-    if best is None:
-        return _no_winner_words(race, is_done)
-    assert best.against_start is not None, "the advice was judged"
-    name = f"{'Largest gain' if race.rivals else 'Best search'}{'' if is_done else ' so far'}"
-    words = f"Compared with the frozen features: {measured_words(race.gain(best), MEASURES[race.serves])}."
-    said = (f"{name}: {setup_words(race, best.setup)}. {words}", _changed_words(best.against_start, race.serves),
-            _rivals_words(race))
-    return " ".join(filter(None, said))
+    if not race.is_judged:
+        said = ["No candidate was judged in this time.", gaps or "Allow more minutes."] if is_done else [
+            "No candidate is judged yet."]
+    elif best is None:
+        said = [_no_winner_words(race, is_done), gaps]
+    else:
+        assert best.against_start is not None, "the advice was judged"
+        said = [f"Best search{'' if is_done else ' so far'}: {setup_words(race, best.setup)}.", _simpler_words(race),
+                f"Compared with the frozen features: {measured_words(race.gain(best), MEASURES[race.serves])}.",
+                _changed_words(best.against_start, race.serves), AT_HAND if refines_at_hand(best.setup) else "", gaps]
+    return [sentence for sentence in said if sentence]
 
 
 def is_small(race: Race) -> bool:
@@ -153,15 +172,25 @@ def _changed_words(of: Comparison, serves: Serves) -> str:
     return f"A small change: {words}, so confirm it by eye." if of.changed < FEW_CHANGED else f"{words}."
 
 
-def _rivals_words(race: Race) -> str:
-    """Return which candidates are about as good as the advice; empty if none is."""
-    names = [outcome.name for outcome in race.rivals]
-    if not names:
+def _simpler_words(race: Race) -> str:
+    """Return that the advice is preferred to a larger gain because it is simpler; empty if it is the largest gain."""
+    duel, largest = race.duel, race.largest
+    if duel is None or largest is None:
         return ""
-    if len(names) > NAMED:
-        names = [*names[:NAMED - 1], f"{len(names) - NAMED + 1} others"]
-    joined = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    return f"{joined} cannot be distinguished from it."
+    between = interval_words(duel.comparison.served(race.serves))
+    return (f"It is as good as the larger gain of {setup_words(race, largest.setup)}, as far as the judges can tell "
+            f"({between} between the two), and simpler.")
+
+
+def race_judges_words(race: Race) -> str:
+    """Return who judged a race, in a sentence; judges without a stored weight are named alone."""
+    from udml_core.data.judging import judges_words  # loads encoders, for which the help must not wait
+
+    of = [outcome.against_start for outcome in race.judged if outcome.against_start is not None]
+    names = sorted({judge for comparison in of for judge in comparison.judges}, key=lambda name: (name in WEAK, name))
+    if set(names) <= set(race.weights):
+        return judges_words({name: race.weights[name] for name in names})
+    return " and ".join("the raw pixels" if name in WEAK else race.titles.get(name, name) for name in names)
 
 
 def searched_words(race: Race, outcome: Outcome) -> str:

@@ -17,7 +17,7 @@ from udml_core.base.errors import UserError
 from udml_core.base.files import read_array
 from udml_core.data.encoders import choose_spec
 from udml_core.data.judge_names import WEAK
-from udml_core.data.judging import encoder_title
+from udml_core.data.judging import encoder_title, judges_words
 from udml_core.numerics.measures import measure_of
 from udml_core.runs.analyses import AnalysisSpec, analysis_at, plan_analysis
 from udml_core.runs.analyses.kinds.opinion import JUDGES, QUESTIONS, RECIPES, Opinions, SecondOpinion, Verdicts
@@ -41,8 +41,6 @@ MEASURED = ("recall@1", "map@r")
 INSTALL = ("No encoder that took no part can judge. Name one with `udml opinion RUN --judges timm:MODEL` after "
            "`pip install timm`.")
 
-NAMED = 0.1
-"""Least share of all weight with which a judge is named in a sentence."""
 MOST_COMPARED = 5_000
 """Largest number of test images on which two runs are compared while a page waits."""
 Agreement = Literal["agree", "disagree", "undecided"]
@@ -58,16 +56,6 @@ def verdicts_of(run: Run) -> Verdicts | None:
     """Return the verdicts on the embedding that a run keeps; None if it has no second opinion."""
     opinions = opinion_of(run)
     return None if opinions is None else opinions.verdicts("final")
-
-
-def preferred_recipe(run: Run) -> str | None:
-    """Return the refinement that the second opinion prefers for a run.
-
-    Returns:
-        The recipe; empty if no refinement is better than the embedding itself; None if there is no second opinion.
-    """
-    opinions = opinion_of(run, OF_REFINEMENTS)
-    return None if opinions is None else opinions.preferred() or ""
 
 
 def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
@@ -164,11 +152,8 @@ def opinion_words(opinions: Opinions, compared: str = "final", reference: str = 
     """
     verdicts = opinions.verdicts(compared)
     said = ". ".join(f"{question}: {verdict}" for question, verdict in zip(QUESTION_WORDS, verdicts, strict=True))
-    total = sum(opinions.weights.values()) or 1.0
-    *most, last = [judge_words(judge) for judge in opinions.judges
-                   if opinions.weights[judge] >= NAMED * total] or [judge_words(opinions.judges[0])]
-    names = f"{', '.join(most)} and {last}" if most else last
-    return f"{said}. Compared with {reference}, without labels, by {names}, which took no part in this run."
+    weights = {judge: opinions.weights[judge] for judge in opinions.judges}
+    return f"{said}. Compared with {reference}, without labels, by {judges_words(weights, 'in this run')}."
 
 
 def agreement(verdicts: Verdicts, evaluation: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Agreement]:

@@ -39,8 +39,6 @@ ADVICE: dict[State, str] = {
     "interrupted": "Its worker died. Resume it to continue after its last finished step.",
 }
 """The user's next step in each state."""
-
-
 class Status(BaseModel):
     """The progress of a task.
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import html
-import time
 from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
 
 from udml_core.base.errors import duration
-from udml_core.data.dataset import Dataset
+from udml_core.data.dataset import WAITING, Dataset
 from udml_core.data.encoders import EncoderSpec
-from udml_core.exploration.race import Outcome, Race, Serves
+from udml_core.exploration.race import TIMES, Outcome, Race, Serves
+from udml_core.exploration.race_clock import ALMOST
+from udml_core.exploration.race_gaps import find_gaps, minutes_words
 from udml_core.exploration.race_words import (
     MEASURES,
+    advice_sentences,
     advice_words,
     caution_words,
     interval_words,
@@ -43,11 +45,12 @@ from .computed import choose_backbone, chosen_encoder
 from .race import show_race
 
 ACTION, ICON = "Find the best search", ":material/trophy:"
-BUDGETS = {"2": "2 minutes", "5": "5 minutes", "15": "15 minutes"}
+BUDGETS = {str(minutes): f"{minutes} min" for minutes in TIMES}
 WORDS: dict[Serves, str] = {"first": "The first result", "groups": "The whole group"}
 MEANINGS: dict[Serves, str] = {
     "first": "The nearest image should show the same kind of thing.",
     "groups": "All images of the same kind should come before all others."}
+KEPT = "Computed features and trained heads are used again, so more candidates fit into the same time."
 USED = "advice-used"
 """Session key of a search that is made usable: runs of start and search, refinement, and the page that opens it."""
 SHOWN = f"{VISIT}advice-shown"
@@ -99,7 +102,8 @@ def _offer(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, key: str)
     """Show what a race does, and the button that starts it."""
     st.markdown("Starts from the features of the backbone and tries views, whitening, averages of neighbors, "
                 "re-ranking and short training without labels, one after the other. **An encoder that took no part** "
-                "compares their results with the results of the features. No label is read.")
+                "compares their results with the results of the features; the raw pixels count a little beside it. No "
+                "label is read.")
     clicked = st.button(ACTION, type="primary", icon=ICON, key="advice-start",
                         help="Runs in the background: you can leave the page or close the browser.")
     with keep_user_errors(key, dataset.fingerprint, clicked):
@@ -120,9 +124,10 @@ def _await_features(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, 
         if status.state != "done":
             st.error(f"The features are {status.state}. {status.message}", icon=":material/error:")
         return
-    line = f"First the features: {status.phase or 'waiting for the device'}"
+    left = f", about {duration(status.seconds_left)} left" if status.seconds_left else ""
+    line = f"First the features: {status.phase or WAITING}{left}"
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.progress(min(1.0, status.share), f"{line}. The race follows, even if you leave the page.")
+        st.progress(min(ALMOST, status.share), escaped(f"{line}. The race follows, even if you leave the page."))
         if st.button("Cancel", icon=":material/stop:", key="advice-cancel-features", type="tertiary"):
             withdraw_advice(run)
             jobs.stop(run)
@@ -138,10 +143,10 @@ def _show_live(analysis: Analysis, key: str) -> None:
     if status.state not in LIVE_STATES:
         st.rerun(scope="app")
     race = race_of(analysis)
-    spent = f"{duration(time.time() - status.started)} of {race.budget:g} min" if status.started else "waiting"
-    line = f"{spent}: {status.phase or 'starting'}"
+    line = status.phase or "starting"
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.progress(min(1.0, status.share), f"{line}. {advice_words(race, is_done=False)}")
+        words = f"{line[0].upper()}{line[1:]}. {advice_words(race, is_done=False)}"
+        st.progress(min(1.0, status.share), escaped(words))
         if st.button("Cancel", icon=":material/stop:", key="advice-cancel", type="tertiary",
                      help="Finished candidates stay, and the race can be continued."):
             with st.spinner("Stopping …"):
@@ -176,12 +181,13 @@ def _show_ended(analysis: Analysis, key: str, again: Callable[[Race, Analysis], 
 
 def _show_words(race: Race, is_done: bool) -> None:
     """Show the advice: green with a trophy only if a candidate surely wins and changes enough."""
-    words = escaped(advice_words(race, is_done))
+    first, *rest = (escaped(sentence) for sentence in advice_sentences(race, is_done))
+    words = " ".join((f"**{first}**", *rest))
     if race.best is not None and not is_small(race):
-        st.success(f"**{words}**", icon=ICON)
+        st.success(words, icon=ICON)
     elif race.is_judged or not is_done:
         with st.container(border=True, key="advice-unclear"):
-            st.markdown(f":material/balance: **{words}**")
+            st.markdown(f":material/balance: {words}")
     else:
         st.warning(words, icon=":material/help:")
     if caution := caution_words(race):
@@ -189,17 +195,27 @@ def _show_words(race: Race, is_done: bool) -> None:
 
 
 def _run_again(dataset: Dataset, encoder: EncoderSpec, race: Race, analysis: Analysis) -> None:
-    """Show the times in which the race can be run once more."""
-    st.caption("Computed features and trained heads are used again, so more candidates fit into the same time.")
-    for minutes, title in BUDGETS.items():
-        if st.button(title, icon=":material/replay:", key=f"advice-again-{minutes}", width="stretch"):
-            with show_user_errors():
-                if float(minutes) == race.budget:
-                    analysis.remove()
-                start_advice(dataset, encoder, plan_analysis(Advice, budget=float(minutes), serves=race.serves),
-                             runs_folder())
-                st.query_params["budget"] = minutes
-                st.rerun()
+    """Show the time that tries what was not tried, or all times in which the race can be run once more."""
+    enough = str(find_gaps(race).minutes)
+    if enough in BUDGETS and st.button(f"Run again with {minutes_words(int(enough))}", icon=":material/replay:",
+                                       key="advice-enough", help=KEPT):
+        _start_again(dataset, encoder, race, analysis, enough)
+    with st.popover("Run it again", icon=":material/replay:", key="advice-again"):
+        st.caption(KEPT)
+        for minutes in BUDGETS:
+            if st.button(minutes_words(int(minutes)), icon=":material/replay:", key=f"advice-again-{minutes}",
+                         width="stretch"):
+                _start_again(dataset, encoder, race, analysis, minutes)
+
+
+def _start_again(dataset: Dataset, encoder: EncoderSpec, race: Race, analysis: Analysis, minutes: str) -> None:
+    """Run a race once more in a time; of the same time, the earlier race is removed."""
+    with show_user_errors():
+        if float(minutes) == race.budget:
+            analysis.remove()
+        start_advice(dataset, encoder, plan_analysis(Advice, budget=float(minutes), serves=race.serves), runs_folder())
+        st.query_params["budget"] = minutes
+        st.rerun()
 
 
 def _show_actions(race: Race, is_done: bool, again: Callable[[], None]) -> None:
@@ -223,8 +239,7 @@ def _show_actions(race: Race, is_done: bool, again: Callable[[], None]) -> None:
                            f"{escaped(setup_words(race, others[name].setup))}.")
                 _use_button("Use it", ":material/image_search:", race, others[name], "retrieval", "Search with it.")
         if is_done:
-            with st.popover("Run it again", icon=":material/replay:", key="advice-again"):
-                again()
+            again()
 
 
 def _use_button(label: str, icon: str, race: Race, outcome: Outcome, page: str, help_text: str) -> None:

@@ -11,7 +11,7 @@ import streamlit as st
 
 from udml_core.base.errors import duration
 from udml_core.exploration.race import Measured, Outcome, Race
-from udml_core.exploration.race_words import MEASURES, outcome_words
+from udml_core.exploration.race_words import MEASURES, outcome_words, race_judges_words
 
 from ..draw.figures import GRAY, draw, titled
 from ..draw.palette import BEFORE, HIT, MISS
@@ -31,12 +31,10 @@ def show_race(race: Race, key: str) -> None:
     judged = [outcome for outcome in race.outcomes if outcome.against_start is not None]
     if judged:
         _draw_race(race, judged, key)
-        judges = sorted({race.titles.get(judge, judge) for outcome in judged if outcome.against_start is not None
-                         for judge in outcome.against_start.judges})
-        st.caption(f"Difference to the frozen features in {MEASURES[race.serves]}, judged by "
-                   f"{escaped(' and '.join(judges))} without labels: mean similarity of a query and its results, with "
-                   "the 95 % interval of each candidate alone. The advice must be certain among all candidates, so "
-                   "its interval is wider. Later candidates build on kept steps.")
+        st.caption(f"Difference to the frozen features in {MEASURES[race.serves]}: mean similarity of a query and its "
+                   f"results, judged without labels by {escaped(race_judges_words(race))}. Each interval holds 95 % "
+                   "for its candidate alone. The advice must be certain among all candidates, which a wider interval "
+                   "decides. Later candidates build on kept steps.")
     st.markdown("\n".join(f"- {escaped(outcome_words(outcome, race.serves))}" for outcome in race.outcomes
                           if outcome.state != "not tried"))
     skipped = [f"{escaped(outcome.name)} (about {duration(outcome.seconds)})" for outcome in race.outcomes

@@ -5,11 +5,13 @@ from __future__ import annotations
 import streamlit as st
 
 from udml_core.data.dataset import Dataset
+from udml_core.exploration.race import FROZEN
 from udml_core.methods import METHODS, Method, find_method
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.results.label_free import record_words
 from udml_core.runs import runs_folder
 from udml_core.work import jobs
+from udml_core.work.jobs.advising import suggested_by_race
 
 from ..shell.label_graph import assigned_now
 from ..shell.run_status import escaped
@@ -63,6 +65,11 @@ def explain(method: type[Method], dataset: Dataset) -> None:
     says = f"{PROMISES[card.promise]}." if dataset.labels is not None else measured
     if text := f"{NEEDS.get(card.supervision, '')}{says}".strip():
         st.caption(text, help=f"MAP@R: {MAIN_MEASURES[0].help} {card.source}")
+    if (race := suggested_by_race(dataset, runs_folder())) is not None:
+        trains = " It needs no training." if race.method == FROZEN else ""
+        st.caption(f":material/trophy: Race on these images · {escaped(race.words)}{trains}")
+        view_link("data", label="Open the race", icon=":material/trophy:", width="content", query_params={
+            "dataset": dataset.name, "view": "advice"})
 
 
 def explain_missing_labels(method: type[Method], dataset: Dataset) -> None:

@@ -46,7 +46,7 @@ def scan(root: Path, files: Sequence[str], report: Report, step: str = "reading 
     if entries != known:
         cache_file.parent.mkdir(parents=True, exist_ok=True)
         replace_text(cache_file, json.dumps(entries))
-    report(1.0, step)
+    report(1.0, f"{step}{DETAIL}{len(files):,} of {len(files):,}")
     return entries
 
 

@@ -80,11 +80,11 @@ class Material(Protocol):
             UserError: The run is not possible, or was not finished.
         """
 
-    def training_seconds(self, setup: Setup) -> float:
-        """Return the expected seconds until `of` returns; 0 if the run is finished."""
+    def training_time(self, setup: Setup) -> tuple[float, bool]:
+        """Return the expected seconds until `of` returns, 0 if the run is finished, and whether they are measured."""
 
-    def feature_seconds(self, backbone: str, views: Views | None = None) -> float:
-        """Return the expected seconds of features that are not stored: of the images, or of their views."""
+    def feature_time(self, backbone: str, views: Views | None = None) -> tuple[float, bool]:
+        """Return the expected seconds of features that are not stored, and whether they are measured."""
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Store a finished part of the result, which others can read at once."""

@@ -15,7 +15,7 @@ from udml_core.base.files import read_regular, replace_text
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.race import FROZEN, Outcome, Race
-from udml_core.exploration.race_words import brief_words, searched_words
+from udml_core.exploration.race_words import advice_sentences, brief_words, searched_words
 from udml_core.runs import Run, RunRequest, find_run, list_runs
 from udml_core.runs.analyses import (
     Analysis,
@@ -163,15 +163,33 @@ def race_of(analysis: Analysis) -> Race:
     return _kind_of(analysis.spec()).begin(run.spec().backbone, run.id).with_lines(analysis.parts())
 
 
-def advised_method(dataset: Dataset, root: Path) -> str:
-    """Return the trained method that won the newest finished race of a data set; empty if none did."""
+@dataclass(frozen=True)
+class Suggestion:
+    """What the newest finished race of a data set suggests.
+
+    Attributes:
+        analysis: The race.
+        method: The method of its best search; `frozen` if that needs no training; empty without a certain gain.
+        words: The best search, or that nothing surely beats the frozen features, in a sentence.
+    """
+
+    analysis: Analysis
+    method: str
+    words: str
+
+
+def suggested_by_race(dataset: Dataset, root: Path) -> Suggestion | None:
+    """Return what the newest finished race of a data set suggests; None without a race that judged a candidate."""
     for run in list_runs(root):
         spec = run.spec()
-        if (spec.method, spec.fingerprint) == (FROZEN, dataset.fingerprint):
-            for analysis in finished_analyses(run, Advice):
-                best = race_of(analysis).best
-                return "" if best is None or best.setup.method == FROZEN else best.setup.method
-    return ""
+        if (spec.method, spec.split, spec.fingerprint) != (FROZEN, "all", dataset.fingerprint):
+            continue
+        for analysis in finished_analyses(run, Advice):
+            race = race_of(analysis)
+            if race.is_judged:
+                method = "" if race.best is None else race.best.setup.method
+                return Suggestion(analysis, method, advice_sentences(race)[0])
+    return None
 
 
 def race_words_of(run: Run, recipe: str | None = None, is_brief: bool = False) -> str:

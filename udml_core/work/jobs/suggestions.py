@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.pair_sets import PairSet
+from udml_core.exploration.race import FROZEN
 from udml_core.methods import Method, find_method
 from udml_core.runs import RunRequest
-from udml_core.work.jobs.advising import advised_method
+from udml_core.work.jobs.advising import suggested_by_race
 from udml_core.work.jobs.estimate import estimate
 from udml_core.work.jobs.planning import plan
 from udml_core.work.jobs.presets import ImageKind, image_kind, show
@@ -40,19 +41,24 @@ def favored_method(images: ImageKind) -> tuple[str, str]:
     return kind.get("method", ""), kind.get("says", "")
 
 
-def first_method(dataset: Dataset, root: Path) -> str:
+def first_method(dataset: Dataset, root: Path, example: str = "") -> str:
     """Return the name of the method that the page Lab opens with, which needs no labels.
 
-    It is the method that won the newest race for the best search of the data set; otherwise the only one that the
-    benchmark supports on every data set. An example on the data set or a link comes first.
+    It is the method of the best search of the newest race on these images; if that search needs no training, the only
+    method that the benchmark supports on every data set. Without a race, an example on the data set comes first. A link
+    comes before all of them.
 
     Args:
         dataset: The data set.
         root: The folder of runs.
+        example: The method of an example on the data set; empty without one.
     """
     from udml_core.results.label_free import SUPPORTED  # reads a record with scipy, which planning does not need
 
-    return advised_method(dataset, root) or SUPPORTED
+    suggestion = suggested_by_race(dataset, root)
+    if suggestion is None:
+        return example or SUPPORTED
+    return SUPPORTED if suggestion.method in ("", FROZEN) else suggestion.method
 
 
 def quick_settings(method: type[Method], seconds: Callable[[Mapping[str, Any]], float]) -> Settings:

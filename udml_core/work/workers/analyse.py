@@ -173,13 +173,13 @@ class StoredMaterial:
         run = candidates.finish_candidate(self.run, self.dataset, setup, self._train, self.report)
         return StoredMaterial(run, self._request, self.report, self._train)
 
-    def training_seconds(self, setup: Setup) -> float:
-        """Return the expected seconds until `of` returns; 0 if the run is finished."""
-        return candidates.training_seconds(self.run, self.dataset, setup)
+    def training_time(self, setup: Setup) -> tuple[float, bool]:
+        """Return the expected seconds until `of` returns, 0 if the run is finished, and whether they are measured."""
+        return candidates.training_time(self.run, self.dataset, setup)
 
-    def feature_seconds(self, backbone: str, views: Views | None = None) -> float:
-        """Return the expected seconds of features that are not stored: of the images, or of their views."""
-        return candidates.feature_seconds(self.run, self.dataset, backbone, views)
+    def feature_time(self, backbone: str, views: Views | None = None) -> tuple[float, bool]:
+        """Return the expected seconds of features that are not stored, and whether they are measured."""
+        return candidates.feature_time(self.run, self.dataset, backbone, views)
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Store a finished part of the result, which others can read at once."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from filelock import Timeout
-
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.encoders import choose_spec, feature_width, image_seconds
@@ -62,6 +60,8 @@ def plan_candidate(run: Run, dataset: Dataset, setup: Setup) -> Spec:
 def finish_candidate(run: Run, dataset: Dataset, setup: Setup, train: Trainer | None, report: Report) -> Run:
     """Return the finished run of a search; an equal finished run is used again, and an interrupted one resumed.
 
+    While another run holds the device, the training waits for it and reports `WAITING`.
+
     Args:
         run: The run of the frozen features.
         dataset: Its data set.
@@ -70,7 +70,7 @@ def finish_candidate(run: Run, dataset: Dataset, setup: Setup, train: Trainer | 
         report: Receives the progress.
 
     Raises:
-        UserError: The device is busy, or the run failed or was stopped.
+        UserError: The run failed or was stopped.
     """
     spec = plan_candidate(run, dataset, setup)
     candidate = runs_by_key(run.root).get(key_of(spec))
@@ -78,7 +78,6 @@ def finish_candidate(run: Run, dataset: Dataset, setup: Setup, train: Trainer | 
         return candidate
     if train is None:
         raise UserError(f"{setup.method} must be trained, which only a worker does. Start the analysis by its queue.")
-    _check_devices(spec)
     if candidate is None:
         candidate = create_run(spec, run.root)
         candidate.write_notes(Notes.make(tags=(TRIAL,)))
@@ -101,43 +100,42 @@ def finish_candidate(run: Run, dataset: Dataset, setup: Setup, train: Trainer | 
     return candidate
 
 
-def _check_devices(spec: Spec) -> None:
-    """Check that no other run trains, for which this one would wait.
+def training_time(run: Run, dataset: Dataset, setup: Setup) -> tuple[float, bool]:
+    """Return the expected time until the run of a search is finished.
 
-    Raises:
-        UserError: One does.
-    """
-    for device in jobs.devices_of(spec):
-        try:
-            with jobs.device_lock(device).acquire(timeout=0):
-                pass
-        except Timeout:
-            raise UserError(f"Another run trains on the device {device}. Repeat the race when it has ended.") from None
+    Args:
+        run: The run of the frozen features.
+        dataset: Its data set.
+        setup: The search.
 
-
-def training_seconds(run: Run, dataset: Dataset, setup: Setup) -> float:
-    """Return the expected seconds until the run of a search is finished; 0 if it is.
+    Returns:
+        The seconds, 0 if it is finished, and whether they rest on earlier runs on this machine.
 
     Raises:
         UserError: The method or the backbone does not fit the data set.
     """
     spec = plan_candidate(run, dataset, setup)
     candidate = runs_by_key(run.root).get(key_of(spec))
-    is_done = candidate is not None and candidate.status().state == "done"
-    return 0.0 if is_done else OVERHEAD + jobs.estimate(spec, dataset).seconds
+    if candidate is not None and candidate.status().state == "done":
+        return 0.0, True
+    expected = jobs.estimate(spec, dataset)
+    return OVERHEAD + expected.seconds, expected.measured
 
 
-def feature_seconds(run: Run, dataset: Dataset, backbone: str, views: Views | None) -> float:
-    """Return the expected seconds of features that are not stored.
+def feature_time(run: Run, dataset: Dataset, backbone: str, views: Views | None) -> tuple[float, bool]:
+    """Return the expected time of features that are not stored.
 
     Args:
         run: The run of the frozen features.
         dataset: Its data set.
         backbone: The backbone.
         views: The views of each image; None for the images themselves.
+
+    Returns:
+        The seconds, and whether they rest on measurements on this machine.
     """
     if table_of(backbone) is not None:  # the vectors of a judge that another program computed
-        return 0.0
+        return 0.0, True
     own = run.spec()
     encoder = own.encoder if backbone == own.backbone else choose_spec(backbone, dataset.native_size, dataset.gray)
     whole = features_path(dataset, encoder)
@@ -147,5 +145,5 @@ def feature_seconds(run: Run, dataset: Dataset, backbone: str, views: Views | No
     measured = [measured_speed(image_kind(encoder, own.device))]
     if views is not None and encoder == own.encoder:  # from stored images, which are read faster than at first
         measured.insert(0, measured_speed(view_kind(own)))
-    speed = next(filter(None, measured), image_seconds(encoder))
-    return missing * len(dataset) * speed
+    known = next(filter(None, measured), None)
+    return missing * len(dataset) * (known or image_seconds(encoder)), known is not None or not missing

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from udml_core.base.arrays import LARGE, Array
 from udml_core.base.errors import UserError
-from udml_core.data.dataset import Report
+from udml_core.data.dataset import WAITING, Report
 from udml_core.data.features import features_path
 from udml_core.data.speed import record_speed
 from udml_core.data.splits import fixed_sample
@@ -126,7 +126,7 @@ def _wait_for(name: str, reporter: Reporter) -> BaseFileLock:
             device.acquire(timeout=0)
             return device
         except TimeoutError:
-            reporter.share(0.0, "waiting for another program's run")
+            reporter.share(0.0, WAITING)
         time.sleep(POLL)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import partial
@@ -15,9 +14,18 @@ from pydantic import Field
 from udml_core.base.arrays import Array, Integers, evenly_spaced
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError, duration
-from udml_core.data.dataset import DETAIL, TABLE
+from udml_core.data.dataset import DETAIL, TABLE, WAITING, step_name
 from udml_core.data.judge_names import WEAK
-from udml_core.exploration.race import FROZEN, OutOfTimeError, Race, Serves, Setup, list_ideas, run_race
+from udml_core.exploration.race import (
+    FROZEN,
+    OutOfTimeError,
+    Race,
+    Serves,
+    Setup,
+    list_ideas,
+    run_race,
+    settle,
+)
 from udml_core.exploration.race_words import advice_words, caution_words, no_judge_words, outcome_words
 from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs.analyses.fields import Frames, Judges
@@ -26,12 +34,14 @@ from udml_core.runs.analyses.kinds.opinion import JUDGES
 
 if TYPE_CHECKING:
     from udml_core.exploration.jury import Jury
+    from udml_core.exploration.race_clock import RaceClock
     from udml_core.runs import Run
 
 ENCODERS = tuple(judge for judge in JUDGES if judge not in WEAK)
 """The backbones that a race tries."""
 MOST_OF_TIME = 0.6
 """Share of the remaining time after which views are given up, so that other candidates are tried too."""
+WAITING_WORDS = f"{WAITING}{DETAIL}another run trains, and this time does not count"
 LEAST = 20
 """Smallest number of images in a race."""
 
@@ -119,31 +129,39 @@ class Advice(AnalysisKind):
 
     def _run(self, material: Material, race: Race, indices: Integers) -> Race:
         """Return the race with the outcomes of all candidates."""
+        from udml_core.data.judging import unknown_judges
         from udml_core.exploration.judged_track import JudgedTrack
         from udml_core.exploration.jury import Jury
+        from udml_core.exploration.race_clock import RaceClock, RaceProgress
         from udml_core.numerics.second_opinion import QUERIES, VIEWED, Judge
 
-        began, seconds = time.monotonic(), 60 * self.budget
+        clock, seconds = RaceClock(), 60 * self.budget
         earlier = race.with_lines(material.parts()).outcomes
         spent = sum(outcome.seconds for outcome in earlier if outcome.state != "not tried")
+        began = clock() - spent
+        progress = RaceProgress(material.report, lambda: clock() - began, seconds)
+        material.report = progress
         seen, judges = evenly_spaced(len(indices), VIEWED), dict[str, Judge]()
         for name in self._sitting(material, race, seconds - spent):
-            telling = _telling(material, f"judge: features of {race.titles[name]}", count=indices[-1] + 1)
+            material.report(0.0, f"judge: views of {race.titles[name]}")
+            telling = _telling(material, f"judge: features of {race.titles[name]}", clock, count=indices[-1] + 1)
             views, features = material.judge_views(name, indices[seen]), telling.judge_features(name)[indices]
             material.report(0.0, f"preparing the judge {race.titles[name]}")
             judges[name] = Judge.of(features, None if views is None else (seen, views))
         jury = Jury(judges, evenly_spaced(len(indices), QUERIES))
-        jury.check_differs(material.vectors("final", indices))
-        track = JudgedTrack(_Embeddings(material, race, indices, began + seconds - spent), jury, len(indices),
-                            spent + time.monotonic() - began, partial(_refusal, race))
+        jury.check_differs(material.vectors("final", indices), unknown_judges(judges, material.backbone))
+        embeddings = _Embeddings(material, race, indices, began + seconds, clock)
+        track = JudgedTrack(embeddings, jury, len(indices), clock() - began, partial(_refusal, race), clock,
+                            progress.announce)
         ideas = list_ideas(self._rivals(race, jury), race.titles, material.backbone != TABLE)
         known, outcomes = {outcome.setup: outcome for outcome in earlier}, []
         for outcome in run_race(race.start, ideas, track, self.serves, seconds, known):
             outcomes.append(outcome)
             if known.get(outcome.setup) != outcome:
                 material.append(outcome.model_dump(mode="json"))
-            material.report(min(1.0, track.elapsed() / seconds), "comparing candidates")
-        return race.model_copy(update={"outcomes": tuple(outcomes)})
+        embeddings.deadline = math.inf  # what was judged is stored, and ranked again in seconds
+        progress.announce("the best candidates against each other", None)
+        return settle(race.model_copy(update={"outcomes": tuple(outcomes), "weights": jury.weights}), track)
 
     def _rivals(self, race: Race, jury: Jury) -> list[str]:
         """Return the other backbones to try; a usual backbone only if a judge is left that took no part."""
@@ -159,7 +177,7 @@ class Advice(AnalysisKind):
         from udml_core.exploration.jury import independent
 
         names = [name for name in self.judges if name != material.backbone]
-        expected = {name: material.feature_seconds(name) for name in names}
+        expected = {name: material.feature_time(name)[0] for name in names}
         fitting = list[str]()
         for name in names:
             if sum(expected[other] for other in (*fitting, name)) <= seconds:
@@ -180,6 +198,7 @@ class Advice(AnalysisKind):
         race: Race = read()
         return {"advice": advice_words(race), "caution": caution_words(race),
                 "winner": None if race.best is None else race.best.model_dump(),
+                "compared with the largest gain": [duel.model_dump() for duel in race.duels],
                 "candidates": [outcome.model_dump() | {"sentence": outcome_words(outcome, race.serves)}
                                for outcome in race.outcomes]}
 
@@ -203,34 +222,48 @@ def check_count(count: int) -> None:
 class _Embeddings:
     """The embeddings of a race, from the run of the frozen features and from runs that it trains."""
 
-    def __init__(self, material: Material, race: Race, indices: Integers, deadline: float) -> None:
+    def __init__(self, material: Material, race: Race, indices: Integers, deadline: float, clock: RaceClock) -> None:
         """Refer to the images.
 
         Args:
             material: The run of the frozen features.
             race: The race.
             indices: Indices (m,) of the images.
-            deadline: The time at which a computation is given up, as `time.monotonic` counts.
+            deadline: The time at which a computation is given up, as `clock` counts.
+            clock: The clock of the race.
         """
-        self._race, self._indices, self._deadline = race, indices, deadline
+        self._race, self._indices, self.deadline, self._clock = race, indices, deadline, clock
         self._materials = {(race.start.backbone, race.start.method): material}
         self._own = material
+        self._trainings = dict[tuple[str, str], tuple[float, bool]]()
 
     def rows(self, setup: Setup) -> Array:
         """Return the embeddings (m, d) that the steps of a recipe after its views refine."""
         material, views = self._of(setup), setup.parsed.find("views")
         if isinstance(views, Views):
-            now = time.monotonic()
-            deadline = now + MOST_OF_TIME * (self._deadline - now)
-            telling = _telling(material, f"views for {self._race.titles[setup.backbone]}", deadline)
+            now = self._clock()
+            deadline = now + MOST_OF_TIME * (self.deadline - now)
+            telling = _telling(material, f"views for {self._race.titles[setup.backbone]}", self._clock,
+                               deadline)
             return telling.view_vectors("final", views)[self._indices]
         return material.vectors("final", self._indices)
 
     def seconds(self, setup: Setup) -> float:
         """Return the expected seconds to compute them; 0 if they are stored."""
-        views = setup.parsed.find("views")
-        trained = 0.0 if _source(setup) in self._materials else self._own.training_seconds(setup)
-        return trained + (self._own.feature_seconds(setup.backbone, views) if isinstance(views, Views) else 0.0)
+        return sum(seconds for seconds, _ in self._times(setup))
+
+    def is_measured(self, setup: Setup) -> bool:
+        """Return whether the expected seconds rest on measurements on this machine."""
+        return all(is_measured for _, is_measured in self._times(setup))
+
+    def _times(self, setup: Setup) -> list[tuple[float, bool]]:
+        """Return the expected times of training, looked up once because it reads all runs, and of views."""
+        views, source, times = setup.parsed.find("views"), _source(setup), list[tuple[float, bool]]()
+        if source not in self._materials:
+            if source not in self._trainings:
+                self._trainings[source] = self._own.training_time(setup)
+            times.append(self._trainings[source])
+        return [*times, self._own.feature_time(setup.backbone, views)] if isinstance(views, Views) else times
 
     def run_of(self, setup: Setup) -> str:
         """Return the id of the run whose embedding they are."""
@@ -240,7 +273,7 @@ class _Embeddings:
         """Return the material of a run, which is trained first unless it is finished."""
         if _source(setup) not in self._materials:
             names = [self._race.titles[name] for name in (setup.method, setup.backbone) if name != FROZEN]
-            telling = _telling(self._own, f"training: {', '.join(names)}", self._deadline)
+            telling = _telling(self._own, f"training: {', '.join(names)}", self._clock, self.deadline)
             found = telling.of(setup)
             found.report = self._own.report
             self._materials[_source(setup)] = found
@@ -257,22 +290,25 @@ def _refusal(race: Race, setup: Setup) -> str:
     return no_judge_words(race.titles[race.start.backbone], race.titles[setup.backbone])
 
 
-def _telling(material: Material, words: str, deadline: float = math.inf, count: int = 0) -> Material:
+def _telling(material: Material, words: str, clock: RaceClock, deadline: float = math.inf, count: int = 0) -> Material:
     """Return a material that reports its progress under other words, and gives up at a deadline.
 
     Args:
         material: The material.
         words: The name of the phase.
-        deadline: The time at which it raises `OutOfTimeError`, as `time.monotonic` counts.
+        clock: The clock of the race, which stands still while the material waits for the device.
+        deadline: The time at which it raises `OutOfTimeError`, as `clock` counts.
         count: Number of images, of which the progress is counted; 0 to keep the detail of the computation.
     """
     telling, report = copy(material), material.report
 
     def tell(share: float, step: str) -> None:
-        if time.monotonic() > deadline:
+        clock.wait(step_name(step) == WAITING)
+        if clock() > deadline:
             raise OutOfTimeError("The time of the race is up. Allow more minutes; finished parts are kept.")
-        detail = f"{round(share * count):,} of {count:,}" if count else step.partition(DETAIL)[2]
-        report(share, f"{words}{DETAIL if detail else ''}{detail}")
+        detail = f"{round(share * count):,} of {count:,}" if count else step.partition(DETAIL)[2] or (
+            f"{share:.0%}" if share else "")
+        report(share, WAITING_WORDS if step_name(step) == WAITING else f"{words}{DETAIL if detail else ''}{detail}")
 
     telling.report = tell
     return telling

@@ -178,15 +178,20 @@ class SecondOpinion(AnalysisKind):
         """Prepare the judges of some images.
 
         Raises:
-            UserError: A judge's features are the frozen features of the run.
+            UserError: A judge's features are the frozen features of the run, or almost.
         """
+        from udml_core.data.judging import unknown_judges
+        from udml_core.numerics.kinship import check_kinship
         from udml_core.numerics.second_opinion import VIEWED, Judge, check_judge
 
-        seen = evenly_spaced(len(indices), VIEWED)
+        seen, unknown = evenly_spaced(len(indices), VIEWED), unknown_judges(self.judges, material.backbone)
         judges = {}
         for name in self.independent(material.backbone):
             features = material.judge_features(name)[indices]
-            check_judge(features, material.vectors("frozen", indices))
+            frozen = material.vectors("frozen", indices)
+            check_judge(features, frozen)
+            if name in unknown:
+                check_kinship(name, features, frozen)
             views = material.judge_views(name, indices[seen])
             judges[name] = Judge.of(features, None if views is None else (seen, views))
         return judges

@@ -1,0 +1,90 @@
+"""Kinds of candidates of which a race judged none, and the time that mends it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from udml_core.exploration.race import FROZEN, TIMES, Outcome, Race, State
+from udml_core.numerics.refinement.recipe import Views
+
+LATE: tuple[State, ...] = ("not tried", "given up")
+"""States of candidates for which the time was too short."""
+OTHER_ENCODERS = "other encoders"
+AGAIN = 2.0
+"""A candidate that was given up is expected to need so many times the time that it had."""
+HOUR = 60
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """What a race has not judged.
+
+    Attributes:
+        late: Kinds of candidates for which the time was too short, in words.
+        impossible: Reasons by kinds of candidates that were not possible, without encoders, which few judges can judge.
+        minutes: A time that suffices for the late kinds; 0 without late kinds.
+        needed: The expected seconds of such a race.
+    """
+
+    late: tuple[str, ...] = ()
+    impossible: tuple[tuple[str, str], ...] = ()
+    minutes: int = 0
+    needed: float = 0.0
+
+
+def find_gaps(race: Race) -> Gaps:
+    """Return the kinds of candidates of which a race judged none."""
+    kinds = dict[str, list[Outcome]]()
+    for outcome in race.outcomes:
+        kinds.setdefault(_kind(race, outcome), []).append(outcome)
+    missing = {kind: outcomes for kind, outcomes in kinds.items() if not any(
+        outcome.state == "judged" for outcome in outcomes)}
+    late = {kind: [outcome for outcome in outcomes if outcome.state in LATE] for kind, outcomes in missing.items()}
+    late = {kind: outcomes for kind, outcomes in late.items() if outcomes}
+    impossible = tuple((kind, outcomes[0].reason) for kind, outcomes in missing.items()
+                       if kind not in (*late, OTHER_ENCODERS))
+    needed = _needed_seconds(race, [outcome for outcomes in late.values() for outcome in outcomes]) if late else 0.0
+    return Gaps(tuple(late), impossible, _minutes(race, needed) if late else 0, needed)
+
+
+def gap_words(race: Race) -> str:
+    """Return what was not tried, why, and what mends it; empty if every kind of candidate was judged."""
+    gaps = find_gaps(race)
+    words = [f"{_listed([kind])} were not possible: {reason}" for kind, reason in gaps.impossible]
+    if gaps.late:
+        names = _listed(gaps.late)
+        words.append(f"{names} were not tried: the time was used up. Run again with {minutes_words(gaps.minutes)}.")
+    return " ".join(words)
+
+
+def minutes_words(minutes: int) -> str:
+    """Return a time in minutes or hours, as buttons name it."""
+    return f"{minutes} minutes" if minutes <= HOUR else f"{minutes // HOUR} hours"
+
+
+def _kind(race: Race, outcome: Outcome) -> str:
+    """Return the kind of a candidate as a race promises it."""
+    if outcome.setup.method != FROZEN:
+        return "short trainings"
+    if outcome.setup.backbone != race.start.backbone:
+        return OTHER_ENCODERS
+    return "test-time views" if outcome.name == Views.title else "refinements of the features"
+
+
+def _needed_seconds(race: Race, late: Sequence[Outcome]) -> float:
+    """Return the expected seconds of a race that repeats the judged candidates and tries the late candidates."""
+    spent = sum(outcome.seconds for outcome in race.outcomes if outcome.state == "judged")
+    return spent + sum(outcome.seconds * (AGAIN if outcome.state == "given up" else 1.0) for outcome in late)
+
+
+def _minutes(race: Race, seconds: float) -> int:
+    """Return the shortest usual time that is longer than the race and suffices, or whole hours."""
+    usual = (minutes for minutes in TIMES if minutes > race.budget and HOUR * minutes >= seconds)
+    return next(usual, HOUR * math.ceil(max(seconds / 60, 2 * race.budget) / HOUR))
+
+
+def _listed(names: Sequence[str]) -> str:
+    joined = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return joined[0].upper() + joined[1:]
