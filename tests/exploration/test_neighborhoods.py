@@ -138,7 +138,7 @@ def test_a_share_below_the_threshold_never_displays_as_equal_to_it() -> None:
 
 
 def test_a_candidate_without_a_test_has_no_quality() -> None:
-    assert neighborhoods.tested_words(np.array([1.0, 0.8999, 0.9]), 1) == ["not tested", "0.899", "0.900"]
+    assert neighborhoods.tested_words(np.array([1.0, 0.8999, 0.9]), 1) == ["always", "0.899", "0.900"]
 
 
 def test_hits_are_counted_among_the_first_images() -> None:

@@ -375,7 +375,7 @@ def tested_words(worst: Array, untested: int) -> list[str]:
         worst: (k,) smallest quality in the set that each candidate was tested with, nearest candidate first.
         untested: Number of nearest candidates that are members without a test.
     """
-    return ["not tested" if rank < untested else f"{value / 100:.3f}"
+    return ["always" if rank < untested else f"{value / 100:.3f}"
             for rank, value in enumerate(floor_percent(worst).tolist())]
 
 

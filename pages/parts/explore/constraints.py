@@ -40,7 +40,7 @@ def pick_alpha(run: Run, key: str) -> float:
 
 
 def triplet_marks(bench: Workbench, alpha: float) -> list[Ring]:
-    """Return rings for the triplets of the current image: colored lines join those that violate α with their anchor."""
+    """Return rings for the triplets of the current image, with colored lines to the anchor where they violate α."""
     stored, anchor, own = _own_triplets(bench)
     violating = stored.shape.angle[own] > alpha
     marks = []

@@ -80,6 +80,6 @@ def show_neighborhood(bench: Workbench) -> DeepLink:
         st.caption("Linear neighborhoods are shown before and after training, not at single epochs.")
     used = "" if bench.run.spec().method == PLM.card.name else " Only the method PLM trains with it; this run did not."
     st.caption("Badge: the reconstruction quality that T tests, the smallest share of a member's squared distance that "
-               f"the line or plane keeps when this image joins.{used}")
+               f"the line or plane keeps when this image joins; the nearest images always fit.{used}")
     return link("neighborhoods", bench, picked=bench.focus, **({"embedding": which} if which == "initial" else {}),
                 **in_address("candidates", "threshold"))
