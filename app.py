@@ -38,8 +38,10 @@ if st.context.theme.type == "dark":  # White text on the primary color is hard t
     st.html('<style>:is([data-testid=stBaseButton-primary], [data-testid=stPopoverButton][kind=primary], '
             '[data-baseweb="tag"]) * { color: #0b1220; }</style>')
 st.set_option("client.showSidebarNavigation", True)  # false in the configuration, see there
+# Streamlit shows the default page at / and nothing at its own path, which therefore must not be the redirected /home.
 PAGES_SHOWN = [st.Page(f"pages/{name}.py", title=card.title, icon=f":material/{card.icon}:", help=card.help,
-                       default=name == "home") for name, card in PAGES.items()]
+                       default=name == "home", url_path="start" if name == "home" else None)
+               for name, card in PAGES.items()]
 begin_sidebar()
 page = st.navigation([*PAGES_SHOWN, *former_pages()], expanded=True)
 if page.url_path in FORMER:

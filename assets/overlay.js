@@ -36,13 +36,15 @@ class Overlay {
     if (this.chart.path) this.drawPath(pen);
   }
 
-  drawImages(pen, width, height) { // one image for each cell of the screen, if cells hold few points
+  // One image for each cell of the screen, if cells hold few points; of many points, images that do not overlap.
+  drawImages(pen, width, height) {
     const [x0, y0] = this.chart.toMap(0, height);
     const [x1, y1] = this.chart.toMap(width, 0);
     const spans = [...this.chart.within(x0, y0, x1, y1)];
     const total = spans.reduce((sum, rows) => sum + rows.length, 0);
     const across = Math.ceil(width / TILE);
-    if (!this.chart.header.tiles && total > MOST_IMAGES_PER_CELL * across * Math.ceil(height / TILE)) return;
+    const isCrowded = total > MOST_IMAGES_PER_CELL * across * Math.ceil(height / TILE);
+    if (isCrowded && !this.chart.header.tiles) return;
     const best = new Map();
     for (const rows of spans) {
       for (const row of rows) {
@@ -53,9 +55,12 @@ class Overlay {
         if (!best.has(cell) || rank < best.get(cell)) best.set(cell, rank);
       }
     }
+    const drawn = [];
     for (const rank of best.values()) {
       const row = rank % 1e9;
       const [sx, sy] = this.chart.screenPosition(row);
+      if (isCrowded && drawn.some(([x, y]) => Math.abs(x - sx) < TILE - 4 && Math.abs(y - sy) < TILE - 4)) continue;
+      drawn.push([sx, sy]);
       pen.globalAlpha = this.chart.grayed(row) ? 0.25 : 1;
       this.drawImage(pen, this.chart.idOf(row), sx, sy, TILE - 8, this.chart.tint(row));
     }

@@ -16,7 +16,7 @@ class Tiles {
   // The pixels of a tile; 0 if points are drawn.
   side() {
     const { header, images, camera, fitted } = this.chart;
-    if (!header.tiles || !header.sheets || !images) return 0;
+    if (header.tiles !== "all" || !header.sheets || !images) return 0;
     const { width, height } = this.chart.room();
     const room = (width * height) / header.count;
     const side = Math.max(Math.sqrt(COVERED * room), Math.min(SMALL_TILE, Math.sqrt(CROWDED * room)));

@@ -53,7 +53,7 @@ def spread_map(board: Board) -> None:
     selected = selection(board.dataset)
     marks = [*(Ring(image) for image in board.labels), *(Ring(image, "next") for image in board.suggested_images[:1])]
     clicked = draw_map(board.dataset, shown.layout, _color(board, shown, by), f"Map colored by {COLORS[by].lower()}",
-                       "labels-map", marks=marks, height=430)
+                       "labels-map", marks=marks, height=430, tiles="some")
     outside = int((rows_of(board.images, shown.layout.indices) < 0).sum())
     gray = f" Gray: {outside:,} images outside the training half, where labels do not spread." if outside else ""
     st.caption(f"Rings mark labeled images.{gray} Click a point to select it; hold Shift and drag to select several.",

@@ -38,6 +38,7 @@ from udml_core.work.jobs.advising import (
 )
 
 from ..shell.address import VISIT, choose_segment
+from ..shell.empty_state import show_empty
 from ..shell.run_status import ICONS, UNSEEN, escaped
 from ..shell.user_errors import keep_user_errors, show_user_errors
 from ..shell.views import open_view, view_link
@@ -100,12 +101,12 @@ def _choose(dataset: Dataset, encoder: EncoderSpec) -> AnalysisSpec:
 
 def _offer(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, key: str) -> None:
     """Show what a race does, and the button that starts it."""
-    st.markdown("Starts from the features of the backbone and tries views, whitening, averages of neighbors, "
-                "re-ranking and short training without labels, one after the other. **An encoder that took no part** "
-                "compares their results with the results of the features; the raw pixels count a little beside it. No "
-                "label is read.")
-    clicked = st.button(ACTION, type="primary", icon=ICON, key="advice-start",
-                        help="Runs in the background: you can leave the page or close the browser.")
+    show_empty("Tries views, whitening, averages of neighbors, re-ranking and short training without labels, one after "
+               "the other. **An encoder that took no part** says which of them finds better images than the features "
+               "of the backbone; the raw pixels count a little beside it. No label is read.", "trophy")
+    with st.container(horizontal_alignment="center"):
+        clicked = st.button(ACTION, type="primary", icon=ICON, key="advice-start",
+                            help="Runs in the background: you can leave the page or close the browser.")
     with keep_user_errors(key, dataset.fingerprint, clicked):
         if clicked:
             start_advice(dataset, encoder, spec, runs_folder())

@@ -9,7 +9,7 @@ import base64
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import streamlit as st
@@ -40,6 +40,7 @@ HTML = """<div class="scatter" role="group"><div class="layout">
 <div class="legend" role="group" aria-label="Legend"></div></div>
 </div></div>
 """
+Tiles = Literal["", "some", "all"]
 HEIGHT = 600
 """Pixels of a map or grid, and of the panel beside it: both end above the fold of a laptop screen."""
 
@@ -82,7 +83,7 @@ def current_ring(layout: Layout, image: int | None, most: int | None = None) -> 
 def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: str, *, marks: Sequence[Ring] = (),
              hidden: Array = NONE, segments: Array | None = None, placed: Sequence[Mapping[str, Any]] = (),
              height: int | str = 560, linked: bool = False, images: bool = True, grid: ImageGrid | None = None,
-             legend_below: bool = False, tiles: bool = False, plain: bool = False) -> int | None:
+             legend_below: bool = False, tiles: Tiles = "", plain: bool = False) -> int | None:
     """Draw a map or an image grid with the data set's selection.
 
     Points selected on it become the selection (see `shell.selection`). A right-click, a long press or the key Q opens
@@ -103,7 +104,8 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
         images: Whether the points have images to show.
         grid: The image grid to draw; `layout` must then come from `grid_layout`.
         legend_below: Whether the legend lies below the map, which then has the whole width.
-        tiles: Whether images are drawn in place of points if they fit, and some of many images above the points.
+        tiles: "all" draws images in place of points if they fit; "some" draws images above the points wherever they do
+            not overlap; otherwise images appear where a user has zoomed in.
         plain: Whether tools and legend are hidden, as on a small map among several.
 
     Returns:
@@ -156,7 +158,7 @@ def show_map(shown: MapFrame, color: Color, title: str, key: str, hidden: Array,
     count = len(visible_images(layout.indices, hidden))
     return draw_map(shown.dataset, layout, color, f"{title}, {count:,} images", key, hidden=hidden, grid=grid,
                     marks=current_ring(layout, current, most) if marks is None else marks, placed=placed,
-                    linked=linked, height=HEIGHT, legend_below=legend_below)
+                    linked=linked, height=HEIGHT, legend_below=legend_below, tiles="some")
 
 
 def map_file(dataset: Dataset, layout: Layout, color: Color, selected: Selection, title: str, caption: str) -> bytes:

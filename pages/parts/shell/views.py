@@ -93,7 +93,8 @@ VIEWS: Mapping[str, View] = {
 }
 """The views by name, in the order of their page's control. Pages without views show themselves."""
 
-FORMER = (*(name for name in VIEWS if name not in PAGES and name != "pair_labels"), "map", "grid", "lesson_epsilon")
+FORMER = (*(name for name in VIEWS if name not in PAGES and name != "pair_labels"), "map", "grid", "lesson_epsilon",
+          "home")
 """Addresses of earlier versions, which open the view that shows the same now."""
 
 

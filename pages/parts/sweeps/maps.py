@@ -67,7 +67,7 @@ def _draw_run(run: Run, combination: Combination) -> None:
     name, bounds = view_bounds(run, positions)
     draw_map(watched.dataset, Layout(watched.images, positions, name, bounds), color_of(watched, epoch),
              f"{words}, epoch {epoch}, {len(watched.images):,} images", f"sweep-map-{run.id}", height=HEIGHT,
-             tiles=True, plain=True)
+             tiles="all", plain=True)
     st.caption(measure_line(run, epoch, epoch == epochs[-1] and status.state not in LIVE_STATES))
 
 

@@ -179,7 +179,7 @@ def _draw_epoch(watched: Watched, epoch: int, epochs: list[int], query: int, wor
     near = images[nearest_rows(watched.sample(epoch), query, NEIGHBORS)]
     layout = Layout(images, positions, name, bounds)
     draw_map(watched.dataset, layout, color_of(watched, epoch), f"{words}, {len(images):,} images", "lab-map",
-             marks=[Ring(int(images[query]), "query", near)], height=HEIGHT, legend_below=True, tiles=True)
+             marks=[Ring(int(images[query]), "query", near)], height=HEIGHT, legend_below=True, tiles="all")
 
 
 def view_bounds(run: Run, positions: Array) -> tuple[str, tuple[float, float, float, float]]:

@@ -134,7 +134,7 @@ def _show_map(shown: Drawn, result: Preview | None, spec: Spec, dataset: Dataset
         color = Color("image", np.zeros(len(images), dtype=np.int64), ("image",))
     layout = Layout(images, shown.positions, f"lab {spec.fingerprint[:8]} {spec.encoder.key} {spec.split} {spec.seed}")
     draw_map(dataset, layout, color, f"Before training, {len(images):,} images", "lab-map", hidden=NONE, height=HEIGHT,
-             legend_below=True, tiles=True)
+             legend_below=True, tiles="all")
     of_half = "" if spec.split == "all" else " of the training half"
     st.caption(f"**Before training:** {len(images):,} images{of_half}, laid out by "
                f"{'their pixels' if spec.backbone == 'pixels' else 'the features of the backbone'}.")
