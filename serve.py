@@ -142,6 +142,7 @@ async def start(_app: Any) -> AsyncIterator[None]:
               "It has no login of its own: see docs/sharing.md.", file=sys.stderr, flush=True)
     warm_imports()
     yield
+    SERVED.is_open = False
 
 
 app = st.App("app.py", lifespan=start, routes=[SERVED.route(st.get_option("server.baseUrlPath") or "")],

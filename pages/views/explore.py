@@ -27,7 +27,7 @@ from pages.parts.shell.undo import undo_buttons
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.runs import Run
 
-PANEL_HEIGHT = 510
+PANEL_HEIGHT = 500
 
 
 def show_focus(bench: Workbench) -> None:

@@ -19,7 +19,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "nml": {"fields": {"dimension": 6, "epochs": 2}, "most_pairs": 3000}}
 """The requests of other tests, so that they train once in a session."""
 PICTURES = {
-    "triplets": ("rpml", "img[alt^='During training']", "α"),
+    "triplets": ("rpml", "img[alt^='After training']", "α"),
     "neighborhoods": ("rpml", ".stage", "k:"),
     "clusters": ("rpml", ".stage", "ε"),
     "instances": ("pslr", ".st-key-instance-shares", "τ"),

@@ -249,4 +249,5 @@ def test_without_runs_the_page_suggests_to_train(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "none"))
     test = opened("instances")
     assert not test.exception
-    assert "Train" in test.info[0].value
+    assert "Train a run on the page **Lab**" in texts(test)
+    assert test.button(key="open-lab")

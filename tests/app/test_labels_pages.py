@@ -85,7 +85,8 @@ def test_without_runs_the_page_suggests_to_train(page: str, tmp_path: Path, monk
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "none"))
     test = opened(page)
     assert not test.exception
-    assert "Train" in test.info[0].value
+    assert "Train a run on the page **Lab**" in texts(test)
+    assert test.button(key="open-lab")
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -57,6 +57,7 @@ def test_files_unused_for_the_longest_time_go_first(monkeypatch: pytest.MonkeyPa
 def test_large_arrays_are_fetched_once_from_a_server_that_answers_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(getattr(route, "path", "") == "/served/{name}" for route in serve.app._user_routes)
     rows = np.arange(6, dtype=np.float32)
+    monkeypatch.setattr(SERVED, "is_open", False)
     inside = transport.Message().once(rows)
     assert inside is not None
     assert inside["length"] == rows.nbytes

@@ -65,16 +65,16 @@ def show_triplets(bench: Workbench) -> DeepLink:
     """Show one triplet of the current image as a triangle with its images."""
     epoch = bench.epoch_with(Triplets)
     stored, shown, own = _own_triplets(bench)
-    explain("Training pulls the positive near and pushes the negative away.",
-            "The angle is arctan(‖a − p‖ / (2‖n − m‖)) with m = (a + p)/2. A triplet violates α if "
-            "z = ‖a − p‖² − 4tan²α · ‖n − m‖² is above 0 (RPML eq. 8). Distances are of the learned embedding.")
     say_stand_in(bench, shown, "the anchor of a stored triplet")
     alpha = bench.alpha or float(hyperparameters(bench.run).get("alpha", describe_field(RPML, "alpha").default))
     violating = stored.shape.angle > alpha
-    st.markdown(f"**{violating[own].sum()} of this anchor's {len(own)} triplets violate α = {alpha:g}°**, and "
-                f"{violating.sum():,} of all {len(violating):,} of epoch {epoch}.",
-                help="The map joins the triplets of this anchor that violate α with lines: blue to the positive, "
-                     "orange to the negative. Gray rings belong to triplets that satisfy α.")
+    explain(f"**{violating[own].sum()} of this anchor's {len(own)} triplets violate α = {alpha:g}°**, and "
+            f"{violating.sum():,} of all {len(violating):,} of epoch {epoch}.",
+            "Training pulls the positive near and pushes the negative away until the angle at the negative is at most "
+            "α. The map joins the triplets of this anchor that violate α with lines: blue to the positive, orange to the "
+            "negative. Gray rings belong to triplets that satisfy α. The angle is arctan(‖a − p‖ / (2‖n − m‖)) with "
+            "m = (a + p)/2; above α, z = ‖a − p‖² − 4tan²α · ‖n − m‖² is above 0 (RPML eq. 8). Distances are of the "
+            "learned embedding.")
     triplet = _pick_triplet(stored, own, alpha)
     images = stored.images[:, triplet].tolist()
     stages = stored.stages(triplet)
