@@ -48,8 +48,9 @@ def show_cluster(bench: Workbench) -> DeepLink:
         where = f"of {len(clusters.modes):,} at ε = {bench.clustering.epsilon:g}"
     dataset = bench.dataset
     explain("Training images whose ascent ends at the same image share a pseudo-label.",
-            "Each image i moves to the neighbor j with the largest P(i, j)(ω(j) − ω(i)) among the neighbors with "
-            "d(i) P(i, j) exp(−γ(ω(j) − ω(i))²) > ε, until no neighbor has more authority ω (RPML eq. 3–4). P are the "
+            r"Each image $i$ moves to the neighbor $j$ with the largest $P_{ij}(\omega_j - \omega_i)$ among the "
+            r"neighbors with $d_i P_{ij}\, e^{-\gamma(\omega_j - \omega_i)^2} > \varepsilon$, until no neighbor has "
+            r"more authority $\omega$ (RPML eq. 3–4). $P$ are the "
             "transition probabilities of a random walk and d the degrees. The image where the ascent ends is the mode "
             "of the cluster.")
     shown = bench.nearest_of(train)

@@ -71,10 +71,11 @@ def show_triplets(bench: Workbench) -> DeepLink:
     explain(f"**{violating[own].sum()} of this anchor's {len(own)} triplets violate α = {alpha:g}°**, and "
             f"{violating.sum():,} of all {len(violating):,} of epoch {epoch}.",
             "Training pulls the positive near and pushes the negative away until the angle at the negative is at most "
-            "α. The map joins the triplets of this anchor that violate α with lines: blue to the positive, orange to the "
-            "negative. Gray rings belong to triplets that satisfy α. The angle is arctan(‖a − p‖ / (2‖n − m‖)) with "
-            "m = (a + p)/2; above α, z = ‖a − p‖² − 4tan²α · ‖n − m‖² is above 0 (RPML eq. 8). Distances are of the "
-            "learned embedding.")
+            "α. The map joins the triplets of this anchor that violate α with lines: blue to the positive, orange to "
+            "the negative. Gray rings belong to triplets that satisfy α. The angle is "
+            r"$\arctan\frac{\|a - p\|}{2\|n - m\|}$ with $m = \frac{a + p}{2}$; above $\alpha$, "
+            r"$z = \|a - p\|^2 - 4\tan^2\alpha\,\|n - m\|^2$ is above 0 (RPML eq. 8). Distances are of the learned "
+            "embedding.")
     triplet = _pick_triplet(stored, own, alpha)
     images = stored.images[:, triplet].tolist()
     stages = stored.stages(triplet)
@@ -121,8 +122,8 @@ def show_pairs(bench: Workbench) -> DeepLink:
     record, epoch = bench.record(Pairs), bench.epoch_with(Pairs)
     assert record is not None
     explain("Similar pairs should end up nearer than b, dissimilar pairs farther, both by a margin m.",
-            "A pair violates the margin if m − y(b − d²) is above 0, where y is 1 for a similar and −1 for a "
-            "dissimilar pair, and d² the squared distance.")
+            "A pair violates the margin if $m - y(b - d^2)$ is above 0, where $y$ is 1 for a similar and −1 for a "
+            "dissimilar pair, and $d^2$ the squared distance.")
     stored = StoredPairs(bench.run, bench.dataset, record)
     shown = bench.nearest_of(np.unique(stored.pairs))
     say_stand_in(bench, shown, "in a stored pair")

@@ -70,8 +70,8 @@ def show_instance(bench: Workbench) -> DeepLink:
     """Show the images with the largest shares of the softmax before and after training."""
     temperature = bench.temperature or _temperature(bench.run)
     explain("Every image is a class of its own; images with a large share compete with it most.",
-            "The share of image j is e^(cos(i, j)/τ) divided by the sum over all other images of the half. The number "
-            "of effective competitors is e to the entropy of the shares.")
+            r"The share of image $j$ is $e^{\cos(i, j)/\tau}$ divided by the sum over all other images of the half. "
+            "The number of effective competitors is e to the entropy of the shares.")
     for which in TRAINED:
         words = frame_words(which)
         indices, shares, competitors = _competitors(bench, which, temperature)

@@ -49,9 +49,10 @@ def pick_gamma(run: Run) -> float:
 def show_labels(bench: Workbench) -> DeepLink:
     """Show the class that spreads to the current image, its sources and its affinities."""
     explain("Few labels spread to all images by random walks.",
-            "A walk in the neighbor graph moves to a neighbor with probability γ and stops with probability 1 − γ. An "
-            "image gets the class at which most of its walks stop: F = (1 − γ)(I − γP)⁻¹ Y, where P are the transition "
-            "probabilities and Y the labels. The certainty is the share of this class among the walks that "
+            r"A walk in the neighbor graph moves to a neighbor with probability $\gamma$ and stops with probability "
+            r"$1 - \gamma$. An image gets the class at which most of its walks stop: "
+            r"$F = (1 - \gamma)(I - \gamma P)^{-1} Y$, where $P$ are the transition probabilities and $Y$ the labels. "
+            "The certainty is the share of this class among the walks that "
             "stop at a label.")
     sources = label_graphs(bench)
     source = choice_from_address("source", sources, sources[0])

@@ -26,9 +26,9 @@ from .toolbar import MOST_DRAWN, MapChoice
 from .workbench import Workbench
 
 KEY, SECOND = "explore-map", "explore-map2"
-MOVING_WORDS = ("The positions y are from the map after training. At an earlier epoch an image is drawn at the mean "
-                "position of its neighbors in that epoch's embedding, x = (1/k) Σ y(i), so an image whose neighbors "
-                "belong to several clusters lies between them.")
+MOVING_WORDS = ("The positions $y$ are from the map after training. At an earlier epoch an image is drawn at the mean "
+                r"position of its neighbors in that epoch's embedding, $x = \frac{1}{k}\sum_i y_i$, so an image whose "
+                "neighbors belong to several clusters lies between them.")
 LINES = 10
 """Number of lines from the current image to its neighbors."""
 

@@ -52,8 +52,8 @@ def show_neighbors(bench: Workbench) -> DeepLink:
     count = len(epoch_images(bench.run).indices) if is_epoch else 0
     explain("Similar images should be near each other." if bench.dataset.labels is None else
             "Images of the same class should be near each other.",
-            "Neighbors have the smallest distance ‖xᵢ − xⱼ‖ to the current image in an embedding, or with unit length "
-            "the largest cosine similarity xᵢᵀxⱼ. The badge is the image's rank.")
+            r"Neighbors have the smallest distance $\|x_i - x_j\|$ to the current image in an embedding, or with unit "
+            r"length the largest cosine similarity $x_i^\top x_j$. The badge is the image's rank.")
     if is_epoch and not in_epochs:
         st.caption(f"The embedding of {bench.frame_words} is stored for {count:,} images, and the current image is not "
                    "among them. Click an image on the map to see its neighbors in that epoch.")

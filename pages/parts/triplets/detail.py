@@ -56,9 +56,10 @@ def _show_numbers(stored: StoredTriplets, triplet: int, alpha: float) -> None:
         ("d²(a, p)", record.near, "Squared distance of anchor and positive in the space of the loss."),
         ("d²(n, m)", record.far, "Squared distance of negative and midpoint in the space of the loss."),
         ("z at α", stored.shape.argument(alpha),
-         "d²(a, p) − 4tan²α·d²(n, m) (RPML eq. 8); the triplet violates α if z is above 0."),
+         r"$d^2(a, p) - 4\tan^2\alpha\, d^2(n, m)$ (RPML eq. 8); the triplet violates α if z is above 0."),
         ("Loss", record.loss,
-         "softplus(w · softplus(z)) in RPML (eq. 12), softplus(z) in SSDML (eq. 3), at the α of training."),
+         r"$\mathrm{softplus}(w \cdot \mathrm{softplus}(z))$ in RPML (eq. 12), $\mathrm{softplus}(z)$ in SSDML "
+         "(eq. 3), at the α of training."),
         ("Weight w", record.weight, "Factor in RPML's loss, between 0 and 1 (eq. 10 or 25); 1 in SSDML."),
     ]
     if np.isfinite(record.similar[triplet]):
