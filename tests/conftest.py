@@ -93,6 +93,16 @@ def own_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
+def own_labels(shared_cache: Path) -> Iterator[None]:
+    """Remove the labels, pairs and judgments that a test gave: other folders with the same images inherit them."""
+    given = shared_cache / "given"
+    before = set(given.rglob("*.jsonl"))
+    yield
+    for path in set(given.rglob("*.jsonl")) - before:
+        path.unlink(missing_ok=True)
+
+
+@pytest.fixture(autouse=True)
 def own_main_module() -> Iterator[None]:
     """Restore the main module, which AppTest replaces by its script and new processes run again."""
     main = sys.modules["__main__"]

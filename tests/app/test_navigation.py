@@ -107,7 +107,8 @@ def test_former_addresses_are_those_of_version_0_3(calls: list[Sequence[Page]]) 
     opened("learn")
     hidden = {page.url_path for page in calls[-1] if page.visibility == "hidden"}
     assert hidden == {"train", "sweeps", "map", "grid", "clusters", "neighborhoods", "triplets", "instances",
-                      "affinity", "pairs", "retrieval", "refine", "labels", "compare", "benchmark", "lesson_epsilon"}
+                      "affinity", "pairs", "retrieval", "refine", "labels", "compare", "benchmark", "lesson_epsilon",
+                      "home"}
 
 
 def test_the_search_lists_every_page_and_view_and_opens_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -217,8 +217,7 @@ def test_data_sets_begin_with_the_embedded_one(capsys: Any, monkeypatch: pytest.
     assert {"digits", "fashion-mnist", "birds100"} <= {row["name"] for row in rows}
     folder = write_digits(tmp_path / "mine")
     rows = answer(capsys, monkeypatch, "datasets", "--remember", str(folder))["datasets"]
-    assert rows[-1]["name"] == str(folder)
-    assert rows[-1]["images"] == 60
+    assert next(row for row in rows if row["name"] == str(folder))["images"] == 60
     levels = answer(capsys, monkeypatch, "datasets", "--levels", str(folder))["levels"]
     assert [(row["level"], len(row["sizes"]), row["loose"], row["classes"]) for row in levels] == [(1, 10, 0, True)]
     assert len(answer(capsys, monkeypatch, "datasets", "--forget", str(folder))["datasets"]) == len(rows) - 1

@@ -20,8 +20,8 @@ SHOWCASE = "20261122-120000-rpml-digits"
 the same width, its MAP@R above all pixels as well."""
 POINTS = {
     SHOWCASE: "4 numbers for each image, learned without labels: the nearest image has the same class for "
-              "{final:recall@1} of the digits; with PCA's 4 numbers for {centered pca:recall@1}, with all 64 pixels for "
-              "{frozen:recall@1}.",
+              "{final:recall@1} of the digits; with PCA's 4 numbers for {centered pca:recall@1}, with all 64 pixels "
+              "for {frozen:recall@1}.",
     "20261122-120100-plm-clothes": "Training does not repair a random start: R@1 rises from {initial:recall@1} to "
                                    "{final:recall@1}, and PCA of the same width has {centered pca:recall@1}. So PLM "
                                    "starts from PCA by default.",
