@@ -155,7 +155,7 @@ def test_an_example_says_in_one_line_what_it_shows_with_the_figures_of_its_evalu
     assert "{" not in point
     assert len(point) <= 160
     assert set(POINTS) == {run.id for run in RUNS}
-    figures = set(re.findall(r"\d+\.\d(?= %)", point))
+    figures = set(re.findall(r"\d+\.\d(?=\s%)", point))
     assert f"{evaluation['final']['recall@1']:.1f}" in figures
     assert figures <= {f"{row[measure]:.1f}" for row in evaluation.values() for measure in ("recall@1", "map@r")}
 

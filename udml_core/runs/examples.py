@@ -19,9 +19,8 @@ SHOWCASE = "20261122-120000-rpml-digits"
 """Id of the example that Home plays. Of all examples its training changes most, and its R@1 and MAP@R end above PCA of
 the same width, its MAP@R above all pixels as well."""
 POINTS = {
-    SHOWCASE: "4 numbers for each image, learned without labels: the nearest image has the same class for "
-              "{final:recall@1} of the digits; with PCA's 4 numbers for {centered pca:recall@1}, with all 64 pixels "
-              "for {frozen:recall@1}.",
+    SHOWCASE: "Trained without labels: with 4 numbers an image, the nearest image has the same class for "
+              "{final:recall@1}; with PCA's 4 for {centered pca:recall@1}; with all 64 pixels for {frozen:recall@1}.",
     "20261122-120100-plm-clothes": "Training does not repair a random start: R@1 rises from {initial:recall@1} to "
                                    "{final:recall@1}, and PCA of the same width has {centered pca:recall@1}. So PLM "
                                    "starts from PCA by default.",
@@ -54,7 +53,7 @@ def point_of(run: Run) -> str:
 
     def figure(name: re.Match[str]) -> str:
         value = evaluation.get(name[1], {}).get(name[2])
-        return "–" if value is None else f"{value:.1f} %"
+        return "–" if value is None else f"{value:.1f}\N{NO-BREAK SPACE}%"
 
     return FIGURE.sub(figure, POINTS.get(run.id, ""))
 
