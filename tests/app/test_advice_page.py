@@ -257,7 +257,7 @@ def test_a_small_change_and_a_race_without_a_clear_winner_have_no_trophy(frozen:
     test = opened("data", **LINK | {"serves": "first"})
     assert not test.exception
     assert not test.success
-    assert "13 % of first results differ, so confirm it by eye" in texts(test).replace("\\", "")
+    assert "first result of 13 % of images: a small change, so confirm it by eye" in texts(test).replace("\\", "")
     assert button(test, "Use this")
 
 

@@ -26,15 +26,16 @@ from udml_core.exploration.race import (
     with_step,
 )
 from udml_core.exploration.race_clock import RaceClock, RaceProgress
+from udml_core.exploration.race_figures import figure_words, setup_words
 from udml_core.exploration.race_gaps import gap_words
 from udml_core.exploration.race_words import (
     advice_words,
+    brief_words,
     caution_words,
     is_small,
     outcome_words,
     race_judges_words,
     searched_words,
-    setup_words,
 )
 from udml_core.numerics.refinement.recipe import Recipe
 from udml_core.results import benchmark
@@ -214,16 +215,18 @@ def test_sentences_state_the_verdict_the_interval_and_the_decision() -> None:
                                      against_start=of, kept=of.earns_its_place(serves)), serves)
 
     assert words(comparison("better")) == (
-        "Step (applies to new images): better first results (+0.020, 0.010 to 0.030); later candidates build on it.")
+        "Step (applies to new images): better first results (+0.020, 0.010 to 0.030), no clear difference in whole groups "
+        "(0.000, −0.010 to 0.010); later candidates build on it.")
     assert words(comparison("worse", "better"), recipe="rerank") == (
-        "Step (refines the images at hand): worse first results (−0.020, −0.030 to −0.010); not kept.")
-    assert "no clear difference in whole groups (+0.000, −0.010 to 0.010); not kept" in words(
+        "Step (refines the images at hand): worse first results (−0.020, −0.030 to −0.010), better whole groups "
+        "(+0.020, 0.010 to 0.030); not kept.")
+    assert "no clear difference in whole groups (0.000, −0.010 to 0.010), better first results" in words(
         comparison("better"), "groups")
     assert words(comparison("better", "worse", 0.01)).endswith(
-        "better first results (+0.020, 0.010 to 0.030), and whole groups lose less (−0.010, −0.015 to −0.005); "
-        "later candidates build on it.")
+        "better first results (+0.020, 0.010 to 0.030), worse whole groups (−0.010, −0.015 to −0.005), which lose less "
+        "than first results gain; later candidates build on it.")
     assert words(comparison("better", "worse", 0.03)).endswith(
-        "but whole groups lose more (−0.030, −0.045 to −0.015); not kept.")
+        "worse whole groups (−0.030, −0.045 to −0.015), which lose more than first results gain; not kept.")
     split = comparison("cannot tell").model_copy(update={"first": measured("better").model_copy(
         update={"verdict": "cannot tell"})})
     assert "the judges disagree on first results (+0.020, 0.010 to 0.030)" in words(split)
@@ -244,7 +247,7 @@ def test_the_advice_names_the_winner_or_says_that_nothing_wins() -> None:
     won = race.model_copy(update={"outcomes": (kept, lost)})
     assert won.best == kept
     assert setup_words(won, kept.setup) == "Other, then PLM, then test-time views, then k-reciprocal re-ranking"
-    assert "Compared with the frozen features: better whole groups (+0.020, 0.010 to 0.030)." in advice_words(won)
+    assert "frozen features: better whole groups (+0.020, 0.010 to 0.030), no clear difference in first results (0.000" in advice_words(won)
     lines = [outcome.model_dump(mode="json") for outcome in (lost, kept, lost)]
     assert race.with_lines(lines).outcomes == (lost, kept), "a repeated search counts once"
 
@@ -349,7 +352,7 @@ def test_an_advice_that_is_simpler_says_so() -> None:
     assert advice_words(race) == (
         "Best search: whitening. It is as good as the larger gain of PLM, as far as the judges can tell (+0.002, "
         "−0.002 to 0.006 between the two), and simpler. Compared with the frozen features: better first results "
-        "(+0.018, 0.014 to 0.022).")
+        "(+0.018, 0.014 to 0.022), no clear difference in whole groups (0.000, −0.010 to 0.010).")
 
 
 def test_an_advice_that_refines_the_images_at_hand_says_what_it_means_for_new_images() -> None:
@@ -386,9 +389,10 @@ def test_a_gain_must_be_certain_among_all_candidates() -> None:
     race = race_of(lucky, *others)
     assert race.best is None, "of 11, 2.84 standard errors are needed"
     assert advice_words(race) == ("No clear winner: keep the frozen features. The largest gain, of whitening, may be "
-                                  "chance among 11 candidates (+2.200, 0.240 to 4.160).")
+                                  "chance among 11 candidates (+2.200, 0.240 to 4.160). Beside that: no clear difference "
+                                  "in whole groups (0.000, −0.010 to 0.010).")
     assert advice_words(race_of(judged("Lucky", 2.2, 1.0, changed=0.13), *others)).endswith(
-        "(+2.200, 0.240 to 4.160; 13 % of first results differ).")
+        "It changes the first result of 13 % of images.")
     assert race_of(judged("Sure", 2.9, 1.0), *others).best is not None
 
 
@@ -396,16 +400,17 @@ def test_an_advice_says_how_much_changes_and_what_labels_said() -> None:
     plm, whiten = judged("PLM", 0.02, 0.001, "plm", changed=0.13), judged("Whitening", 0.019, 0.001)
     race = race_of(plm, whiten)
     assert advice_words(race) == (
-        "Best search: PLM. Compared with the frozen features: better first results (+0.020, 0.018 to 0.022). A small "
-        "change: 13 % of first results differ, so confirm it by eye.")
+        "Best search: PLM. Compared with the frozen features: better first results (+0.020, 0.018 to 0.022), no clear "
+        "difference in whole groups (0.000, −0.010 to 0.010). It changes the first result of 13 % of images: a small "
+        "change, so confirm it by eye.")
     assert is_small(race)
     assert caution_words(race).startswith("Caution, measured with labels: on the benchmark's 4 data sets PLM changes")
     assert not caution_words(race_of(whiten)), "nothing is trained"
     assert not is_small(race_of(judged("PLM", 0.02, 0.001, "plm", changed=0.3)))
     assert searched_words(race, plm) == (
         "The race for the best search compared PLM with the frozen features, without labels: better first results "
-        "(+0.020, 0.018 to 0.022), no clear difference in whole groups (+0.000, −0.010 to 0.010). A small change: 13 % "
-        "of first results differ, so confirm it by eye.")
+        "(+0.020, 0.018 to 0.022), no clear difference in whole groups (0.000, −0.010 to 0.010). It changes the "
+        "first result of 13 % of images: a small change, so confirm it by eye.")
 
 
 def test_a_candidate_that_is_not_kept_says_why() -> None:
@@ -466,3 +471,18 @@ def test_the_clock_of_a_race_stands_still_while_it_waits() -> None:
         clock.wait(is_waiting)
         now[0] = later
         assert clock() == expected
+
+
+def test_a_figure_is_never_a_signed_zero_and_never_hides_that_an_interval_excludes_0() -> None:
+    assert [figure_words(value) for value in (-0.0004, 0.0004, -0.00001, 0.0, -0.0126)] == [
+        "−0.0004", "0.0004", "0.000", "0.000", "−0.013"]
+    assert [figure_words(value, "+") for value in (0.0, 0.0123, -0.0123)] == ["0.000", "+0.012", "−0.012"]
+
+
+def test_a_gain_that_may_be_chance_among_the_candidates_says_so_in_a_search_too() -> None:
+    lucky, others = judged("Lucky", 2.2, 1.0), [judged(f"Other {number}", -0.1, 1.0) for number in range(10)]
+    race = race_of(lucky, *others)
+    for words in (searched_words(race, lucky), brief_words(race, lucky)):
+        assert "better first results" in words
+        assert "perhaps chance among 11 candidates" in words
+    assert "perhaps" not in searched_words(race_of(lucky), lucky)

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from udml_core.base.errors import duration
 from udml_core.data.judge_names import WEAK
-from udml_core.exploration.race import (
-    FROZEN,
-    Comparison,
-    Measured,
-    Outcome,
-    Race,
-    Serves,
-    Setup,
-    refines_at_hand,
-    step_title,
+from udml_core.exploration.race import FROZEN, Comparison, Outcome, Race, refines_at_hand
+from udml_core.exploration.race_figures import (
+    MEASURES,
+    OTHER,
+    both_words,
+    brief_measured_words,
+    changed_words,
+    interval_words,
+    measured_words,
+    scope_words,
+    setup_words,
 )
 from udml_core.exploration.race_gaps import gap_words
-from udml_core.numerics.refinement import Recipe
 
-MEASURES: Mapping[Serves, str] = {"first": "first results", "groups": "whole groups"}
 FEW_CHANGED = 0.2
 """An advice that changes a smaller share of the first results is a small change."""
 AT_HAND = ("It was judged on the images at hand, which it refines with each other: what new images gain was not "
@@ -41,7 +38,7 @@ def outcome_words(outcome: Outcome, serves: Serves) -> str:
     if outcome.against_start is None or outcome.against_best is None:
         return f"{outcome.name}: not possible. {outcome.reason}"
     hint = scope_words(outcome.setup)
-    return (f"{outcome.name}{f' ({hint})' if hint else ''}: {comparison_words(outcome.against_start, serves)}; "
+    return (f"{outcome.name}{f' ({hint})' if hint else ''}: {both_words(outcome.against_start, serves)}; "
             f"{decision_words(outcome, serves)}.")
 
 
@@ -55,40 +52,7 @@ def decision_words(outcome: Outcome, serves: Serves) -> str:
             return "not kept, because it is worse than the steps kept before"
         case "cannot tell":
             return "not kept, because it gains nothing certain over the steps kept before"
-    return "not kept, because the other measure loses more"
-
-
-def comparison_words(comparison: Comparison, serves: Serves) -> str:
-    """Return the verdict on the served measure, and on the other if it decided or had a price."""
-    served, other = comparison.served(serves), comparison.other(serves)
-    words = measured_words(served, MEASURES[serves])
-    if served.verdict != "better" or other.verdict != "worse":
-        return words
-    name = MEASURES["groups" if serves == "first" else "first"]
-    joint = "and" if comparison.earns_its_place(serves) else "but"
-    amount = "less" if joint == "and" else "more"
-    return f"{words}, {joint} {name} lose {amount} ({interval_words(other)})"
-
-
-def measured_words(measured: Measured, name: str) -> str:
-    """Return the verdict on one measure with its difference and 95 % interval."""
-    if measured.said != "cannot tell":
-        return f"{measured.said} {name} ({interval_words(measured)})"
-    agree = measured.low <= 0 <= measured.high
-    return f"{'no clear difference in' if agree else 'the judges disagree on'} {name} ({interval_words(measured)})"
-
-
-def interval_words(measured: Measured) -> str:
-    """Return a difference with its 95 % interval, such as `+0.021, 0.016 to 0.026`."""
-    low, high = (f"{value:.3f}".replace("-", "−") for value in (measured.low, measured.high))
-    return f"{measured.difference:+.3f}, {low} to {high}".replace("-", "−")
-
-
-def scope_words(setup: Setup) -> str:
-    """Return for which images a search is improved: those at hand, or new images too."""
-    if refines_at_hand(setup):
-        return "refines the images at hand"
-    return "applies to new images" if setup.recipe or setup.method != FROZEN else ""
+    return "not kept, because the other measure loses more than this measure gains"
 
 
 def advice_words(race: Race, is_done: bool = True) -> str:
@@ -115,7 +79,8 @@ def advice_sentences(race: Race, is_done: bool = True) -> list[str]:
     else:
         assert best.against_start is not None, "the advice was judged"
         said = [f"Best search{'' if is_done else ' so far'}: {setup_words(race, best.setup)}.", _simpler_words(race),
-                f"Compared with the frozen features: {measured_words(race.gain(best), MEASURES[race.serves])}.",
+                "Compared with the frozen features: "
+                f"{both_words(best.against_start, race.serves, len(race.judged))}.",
                 _changed_words(best.against_start, race.serves), AT_HAND if refines_at_hand(best.setup) else "", gaps]
     return [sentence for sentence in said if sentence]
 
@@ -138,38 +103,39 @@ def _no_winner_words(race: Race, is_done: bool) -> str:
         return "No clear winner yet."
     if gain.is_certain(count):
         return f"No clear winner: keep the frozen features. {outcome_words(first, race.serves)}"
+    assert first.against_start is not None, "the candidate was judged"
     among = f" among {count} candidates" if count > 1 else ""
-    changed = None if first.against_start is None else first.against_start.changed
-    few = "" if changed is None or race.serves != "first" else f"; {100 * changed:.0f} % of first results differ"
-    return (f"No clear winner: keep the frozen features. The largest gain, of {setup_words(race, first.setup)}, may be "
-            f"chance{among} ({interval_words(gain)}{few}).")
+    changed = first.against_start.changed
+    return " ".join(filter(None, (
+        "No clear winner: keep the frozen features.",
+        f"The largest gain, of {setup_words(race, first.setup)}, may be chance{among} ({interval_words(gain)}).",
+        _other_words(first.against_start, race.serves, count),
+        "" if changed is None else f"{changed_words(changed)}.")))
+
+
+def _other_words(of: Comparison, serves: Serves, candidates: int) -> str:
+    """Return a sentence on the measure that the race does not serve."""
+    said = measured_words(of.other(serves), MEASURES[OTHER[serves]], candidates)
+    return f"Beside that: {said}."
 
 
 def brief_words(race: Race, outcome: Outcome) -> str:
     """Return the verdicts of a race on a judged candidate in a line, without figures."""
     of = outcome.against_start
     assert of is not None, "the candidate was judged"
-    said = ", ".join((_said(of.first, MEASURES["first"]), _said(of.groups, MEASURES["groups"])))
+    count = len(race.judged)
+    said = ", ".join(brief_measured_words(measured, name, count) for measured, name in (
+        (of.first, MEASURES["first"]), (of.groups, MEASURES["groups"])))
     words = setup_words(race, outcome.setup)
     return f"{words[:1].upper()}{words[1:]}, against the frozen features, judged without labels: {said}."
 
 
-def said_words(first: str, groups: str) -> str:
-    """Return two verdicts in words, such as "better first results, no clear difference in whole groups"."""
-    return ", ".join(f"{'no clear difference in' if said == 'cannot tell' else said} {name}"
-                     for said, name in ((first, MEASURES["first"]), (groups, MEASURES["groups"])))
-
-
-def _said(measured: Measured, name: str) -> str:
-    return measured_words(measured, name).rpartition(" (")[0]
-
-
 def _changed_words(of: Comparison, serves: Serves) -> str:
-    """Return how many first results differ; empty where that is not what the search serves, or not known."""
-    if serves != "first" or of.changed is None:
+    """Return how many first results differ; empty where that is not known."""
+    if of.changed is None:
         return ""
-    words = f"{100 * of.changed:.0f} % of first results differ"
-    return f"A small change: {words}, so confirm it by eye." if of.changed < FEW_CHANGED else f"{words}."
+    is_small = serves == "first" and of.changed < FEW_CHANGED
+    return f"{changed_words(of.changed)}{': a small change, so confirm it by eye' if is_small else ''}."
 
 
 def _simpler_words(race: Race) -> str:
@@ -197,7 +163,7 @@ def searched_words(race: Race, outcome: Outcome) -> str:
     """Return what a race said of a judged candidate in both measures, for pages that show its run."""
     of = outcome.against_start
     assert of is not None, "the candidate was judged"
-    said = f"{measured_words(of.first, MEASURES['first'])}, {measured_words(of.groups, MEASURES['groups'])}"
+    said = both_words(of, "first", len(race.judged))
     return " ".join(filter(None, (
         f"The race for the best search compared {setup_words(race, outcome.setup)} with the frozen features, without "
         f"labels: {said}.", _changed_words(of, "first"))))
@@ -212,29 +178,6 @@ def caution_words(race: Race) -> str:
     method = race.best.setup.method
     words = record_words(method, race.titles.get(method, method))
     return words and f"Caution, measured with labels: {words[0].lower()}{words[1:]}"
-
-
-def setup_words(race: Race, setup: Setup) -> str:
-    """Return a search in words: encoder and method where the start has others, then the steps in order."""
-    names = [race.titles.get(name, name) for name, own in ((setup.backbone, race.start.backbone),
-                                                           (setup.method, FROZEN)) if name != own]
-    return ", then ".join([*names, *_steps(setup.parsed)]) or "frozen features"
-
-
-def recipe_words(recipe: Recipe, is_sentence: bool = False) -> str:
-    """Return the steps of a recipe in words, such as "whitening, then averaging with 10 neighbors".
-
-    Args:
-        recipe: The recipe.
-        is_sentence: Whether the words begin a sentence.
-    """
-    words = ", then ".join(_steps(recipe))
-    return f"{words[:1].upper()}{words[1:]}" if is_sentence else words
-
-
-def _steps(recipe: Recipe) -> list[str]:
-    titles = [step_title(step) for step in recipe.steps]
-    return [title if title.startswith("k-") else title[0].lower() + title[1:] for title in titles]
 
 
 def no_judge_words(title: str, other: str = "") -> str:

@@ -14,15 +14,8 @@ from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.race import TIMES, Outcome, Race, Serves
 from udml_core.exploration.race_clock import ALMOST
 from udml_core.exploration.race_gaps import find_gaps, minutes_words
-from udml_core.exploration.race_words import (
-    MEASURES,
-    advice_sentences,
-    advice_words,
-    caution_words,
-    interval_words,
-    is_small,
-    setup_words,
-)
+from udml_core.exploration.race_figures import MEASURES, interval_words, setup_words
+from udml_core.exploration.race_words import advice_sentences, advice_words, caution_words, is_small
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.analyses import Analysis, AnalysisSpec, find_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice

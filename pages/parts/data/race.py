@@ -11,7 +11,8 @@ import streamlit as st
 
 from udml_core.base.errors import duration
 from udml_core.exploration.race import Measured, Outcome, Race
-from udml_core.exploration.race_words import MEASURES, outcome_words, race_judges_words
+from udml_core.exploration.race_figures import MEASURES
+from udml_core.exploration.race_words import outcome_words, race_judges_words
 
 from ..draw.figures import GRAY, draw, titled
 from ..draw.palette import BEFORE, HIT, MISS
