@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -276,6 +277,38 @@ def test_a_finished_race_can_be_run_again_with_another_time(frozen: Run, launche
     again.button(key="advice-again-2").click().run()
     assert launched[-1].spec() == SPEC, "the race with the same time is computed again"
     assert not launched[-1].is_done()
+
+
+def test_a_race_without_a_winner_shows_the_search_of_a_later_race_and_a_button_that_opens_it(frozen: Run) -> None:
+    level = Race(serves="first", budget=2, start=Setup(backbone="pixels"), run=frozen.id, outcomes=(
+        outcomes(frozen)[1],), titles={})
+    first = create_analysis(frozen, plan_analysis(Advice, budget=2.0, serves="first"), state="done",
+                            result={"race": np.array(level.model_dump_json())})
+    of = comparison("better", "better")
+    found = Outcome(name="Views", setup=Setup(backbone="pixels", recipe="views"), against_best=of, against_start=of,
+                    run=frozen.id, kept=True)
+    finished(frozen, [found])
+    first.write_status(first.stored_status().model_copy(update={"ticket": 1.0}))
+    test = opened("data", **LINK | {"serves": "first"})
+    assert not test.exception
+    assert "Best search, found by a later race for whole groups" in texts(test).replace("\\", "")
+    assert button(test, "Use test-time views")
+    button(test, "Show the later race").click().run()
+    assert not test.exception
+    assert "Best search: test-time views." in test.success[0].value.replace("\\", "")
+    assert test.query_params["serves"] in ("groups", ["groups"])
+
+
+def test_a_race_that_runs_under_other_choices_is_named_with_a_button_that_shows_it(frozen: Run) -> None:
+    live = create_analysis(frozen, SPEC)
+    live.write_status(Status(state="running", started=time.time() - 40, phase="judge"))
+    with live.lock().acquire():
+        test = opened("data", **LINK | {"serves": "first"})
+        assert not test.exception
+        assert "A race for whole groups, in 2 minutes, is running (40 s so far)." in texts(test)
+        button(test, "Show it").click().run()
+        assert test.query_params["serves"] in ("groups", ["groups"])
+        assert "Show it" not in [element.label for element in test.button], "the race is shown"
 
 
 def test_runs_and_searches_show_what_the_race_said_of_them(frozen: Run) -> None:

@@ -26,6 +26,7 @@ from udml_core.exploration.race import (
     with_step,
 )
 from udml_core.exploration.race_clock import RaceClock, RaceProgress
+from udml_core.exploration.race_elsewhere import find_elsewhere
 from udml_core.exploration.race_figures import figure_words, setup_words
 from udml_core.exploration.race_gaps import gap_words
 from udml_core.exploration.race_words import (
@@ -215,8 +216,8 @@ def test_sentences_state_the_verdict_the_interval_and_the_decision() -> None:
                                      against_start=of, kept=of.earns_its_place(serves)), serves)
 
     assert words(comparison("better")) == (
-        "Step (applies to new images): better first results (+0.020, 0.010 to 0.030), no clear difference in whole groups "
-        "(0.000, −0.010 to 0.010); later candidates build on it.")
+        "Step (applies to new images): better first results (+0.020, 0.010 to 0.030), no clear difference in whole "
+        "groups (0.000, −0.010 to 0.010); later candidates build on it.")
     assert words(comparison("worse", "better"), recipe="rerank") == (
         "Step (refines the images at hand): worse first results (−0.020, −0.030 to −0.010), better whole groups "
         "(+0.020, 0.010 to 0.030); not kept.")
@@ -247,7 +248,8 @@ def test_the_advice_names_the_winner_or_says_that_nothing_wins() -> None:
     won = race.model_copy(update={"outcomes": (kept, lost)})
     assert won.best == kept
     assert setup_words(won, kept.setup) == "Other, then PLM, then test-time views, then k-reciprocal re-ranking"
-    assert "frozen features: better whole groups (+0.020, 0.010 to 0.030), no clear difference in first results (0.000" in advice_words(won)
+    assert ("frozen features: better whole groups (+0.020, 0.010 to 0.030), no clear difference in first results (0.000"
+            in advice_words(won))
     lines = [outcome.model_dump(mode="json") for outcome in (lost, kept, lost)]
     assert race.with_lines(lines).outcomes == (lost, kept), "a repeated search counts once"
 
@@ -389,8 +391,8 @@ def test_a_gain_must_be_certain_among_all_candidates() -> None:
     race = race_of(lucky, *others)
     assert race.best is None, "of 11, 2.84 standard errors are needed"
     assert advice_words(race) == ("No clear winner: keep the frozen features. The largest gain, of whitening, may be "
-                                  "chance among 11 candidates (+2.200, 0.240 to 4.160). Beside that: no clear difference "
-                                  "in whole groups (0.000, −0.010 to 0.010).")
+                                  "chance among 11 candidates (+2.200, 0.240 to 4.160). Beside that: no clear "
+                                  "difference in whole groups (0.000, −0.010 to 0.010).")
     assert advice_words(race_of(judged("Lucky", 2.2, 1.0, changed=0.13), *others)).endswith(
         "It changes the first result of 13 % of images.")
     assert race_of(judged("Sure", 2.9, 1.0), *others).best is not None
@@ -486,3 +488,50 @@ def test_a_gain_that_may_be_chance_among_the_candidates_says_so_in_a_search_too(
         assert "better first results" in words
         assert "perhaps chance among 11 candidates" in words
     assert "perhaps" not in searched_words(race_of(lucky), lucky)
+
+
+def for_groups(first: Measured, candidates: int = 1) -> Race:
+    """Return a race for whole groups whose best search has a known gain in first results."""
+    of = Comparison(first=first, groups=measured("better", 0.05), judges=("judge",))
+    best = Outcome(name="Best", setup=Setup(backbone="net", recipe="views+whiten"), kept=True, against_best=of,
+                   against_start=of, run="run of Best")
+    others = [judged(f"Other {number}", -0.1, 0.01) for number in range(candidates - 1)]
+    return race_of(best, *others).model_copy(update={"serves": "groups", "budget": 2.0})
+
+
+def test_a_race_without_a_winner_names_the_search_that_a_later_race_found_better_in_the_same_measure() -> None:
+    unclear = race_of(judged("Whitening", 0.004, 0.003), outcome_in("not tried"))
+    found = find_elsewhere(unclear, [(for_groups(measured("better", 0.02)), True)])
+    assert found is not None
+    assert found.wins(unclear)
+    words = advice_words(unclear, elsewhere=found)
+    assert words.startswith(
+        "Best search, found by a later race for whole groups, in 2 minutes: test-time views, then whitening. Compared "
+        "with the frozen features: better first results (+0.020, 0.010 to 0.030), better whole groups (+0.050, 0.025 "
+        "to 0.075). This race alone has no clear winner. The largest gain, of whitening, may be chance")
+    assert "Short trainings were not tried" in words
+    assert "keep the frozen features" not in words
+
+
+def test_a_gain_of_another_race_that_may_be_chance_is_told_with_the_words_of_its_search() -> None:
+    unclear = race_of(judged("Whitening", 0.004, 0.003))
+    doubtful = Measured(verdict="better", difference=0.007, low=0.001, high=0.013)
+    other = for_groups(doubtful, candidates=11)
+    found = find_elsewhere(unclear, [(other, False)])
+    assert found is not None
+    assert not found.wins(unclear)
+    words = advice_words(unclear, elsewhere=found)
+    assert words.startswith("No clear winner: keep the frozen features.")
+    assert words.endswith("An earlier race for whole groups, in 2 minutes, says of test-time views, then whitening: "
+                          "better first results (+0.007, 0.001 to 0.013, perhaps chance among 11 candidates), better "
+                          "whole groups (+0.050, 0.025 to 0.075).")
+    assert "(+0.007, 0.001 to 0.013, perhaps chance among 11 candidates)" in searched_words(other, found.best)
+
+
+def test_another_race_is_silent_if_its_search_is_the_same_or_gains_nothing_more() -> None:
+    unclear, certain = race_of(judged("Whitening", 0.004, 0.003)), race_of(judged("Whitening", 0.03, 0.001))
+    level, better = for_groups(measured("cannot tell")), for_groups(measured("better", 0.02))
+    assert find_elsewhere(unclear, [(level, True)]) is None
+    assert find_elsewhere(certain, [(better, True)]) is None, "its own gain is larger"
+    assert find_elsewhere(race_of(judged("Whitening", 0.01, 0.001)), [(better, True)]) is not None
+    assert find_elsewhere(better.model_copy(update={"serves": "first"}), [(better, True)]) is None, "the same search"

@@ -25,7 +25,8 @@ def both_words(comparison: Comparison, serves: Serves, candidates: int = 1) -> s
              f"{measured_words(other, MEASURES[OTHER[serves]], candidates)}")
     if served.verdict != "better" or other.verdict != "worse":
         return words
-    return f"{words}, which lose {'less' if comparison.earns_its_place(serves) else 'more'} than {MEASURES[serves]} gain"
+    amount = "less" if comparison.earns_its_place(serves) else "more"
+    return f"{words}, which lose {amount} than {MEASURES[serves]} gain"
 
 
 def measured_words(measured: Measured, name: str, candidates: int = 1) -> str:

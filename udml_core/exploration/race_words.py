@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from udml_core.base.errors import duration
 from udml_core.data.judge_names import WEAK
-from udml_core.exploration.race import FROZEN, Comparison, Outcome, Race, refines_at_hand
+from udml_core.exploration.race import FROZEN, Comparison, Outcome, Race, Serves, refines_at_hand
+from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import (
     MEASURES,
     OTHER,
@@ -55,18 +56,29 @@ def decision_words(outcome: Outcome, serves: Serves) -> str:
     return "not kept, because the other measure loses more than this measure gains"
 
 
-def advice_words(race: Race, is_done: bool = True) -> str:
+def advice_words(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = None) -> str:
     """Return the advice in a few sentences; see `advice_sentences`."""
-    return " ".join(advice_sentences(race, is_done))
+    return " ".join(advice_sentences(race, is_done, elsewhere))
 
 
-def advice_sentences(race: Race, is_done: bool = True) -> list[str]:
+def advice_sentences(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = None) -> list[str]:
     """Return the advice, and then what a reader must know of it.
 
     Args:
         race: The race.
         is_done: Whether it is finished.
+        elsewhere: What another race of the same images says of its best search; None without such a race.
     """
+    if elsewhere is not None and elsewhere.wins(race):
+        return [f"Best search, found by {elsewhere.name}: {elsewhere.search}.",
+                f"Compared with the frozen features: {elsewhere.figures(race)}.",
+                f"This race alone has no clear winner. {_largest_words(race)} {gap_words(race)}".rstrip()]
+    said = _own_sentences(race, is_done)
+    return said if elsewhere is None else [*said, elsewhere.words(race)]
+
+
+def _own_sentences(race: Race, is_done: bool) -> list[str]:
+    """Return the advice of a race without a look at others."""
     if race.reason:
         return [race.reason]
     gaps = gap_words(race) if is_done else ""
@@ -103,11 +115,17 @@ def _no_winner_words(race: Race, is_done: bool) -> str:
         return "No clear winner yet."
     if gain.is_certain(count):
         return f"No clear winner: keep the frozen features. {outcome_words(first, race.serves)}"
-    assert first.against_start is not None, "the candidate was judged"
+    return f"No clear winner: keep the frozen features. {_largest_words(race)}"
+
+
+def _largest_words(race: Race) -> str:
+    """Return the largest gain, which may be chance, with the other measure; empty if nothing gains."""
+    first, count = next(iter(race.judged), None), len(race.judged)
+    if first is None or first.against_start is None or (gain := race.gain(first)).difference <= 0:
+        return ""
     among = f" among {count} candidates" if count > 1 else ""
     changed = first.against_start.changed
     return " ".join(filter(None, (
-        "No clear winner: keep the frozen features.",
         f"The largest gain, of {setup_words(race, first.setup)}, may be chance{among} ({interval_words(gain)}).",
         _other_words(first.against_start, race.serves, count),
         "" if changed is None else f"{changed_words(changed)}.")))
