@@ -61,7 +61,7 @@ def outcomes(run: Run) -> list[Outcome]:
             judged("Averaging", "whiten+average", "worse", "cannot tell"),
             judged("Diffusion", "whiten+diffuse", "worse", "better"),
             Outcome(name="PLM", setup=Setup(backbone="pixels", method="plm"), state="not tried", seconds=200),
-            Outcome(name="SqueezeNet 1.1", setup=Setup(backbone="squeezenet"), state="not possible",
+            Outcome(name="Squeeze *Net*", setup=Setup(backbone="squeezenet"), state="not possible",
                     reason="No judge is left.")]
 
 
@@ -111,12 +111,13 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
     assert test.success[0].value.startswith("**Best search\\: whitening.** Compared with the frozen features")
     assert "Short trainings were not tried\\: the time was used up. Run again with 5 minutes." in test.success[0].value
     words = texts(test)
-    assert "Views \\*bold\\*" in words, "names are escaped"
-    assert "Diffusion (refines the images at hand)" in words.replace("\\", "")
+    assert "Squeeze \\*Net\\*" in words, "names are escaped"
+    assert "Test-time views, then whitening" not in words
+    assert "Whitening, then diffusion (refines the images at hand)" in words.replace("\\", "")
     assert "Not tried in 2 minutes: PLM (about 3 min)." in words.replace("\\", "")
-    assert "SqueezeNet 1.1\\: not possible. No judge is left." in words
+    assert "not possible. No judge is left." in words
     (alt,) = charts(test)
-    assert alt.startswith("Gain of 4 candidates over the frozen features: Views *bold* -0.020; Whitening +0.020")
+    assert alt.startswith("Gain of 4 candidates over the frozen features: Test-time views −0.020; Whitening +0.020")
 
 
 def test_a_link_without_choices_shows_the_newest_race(frozen: Run) -> None:
@@ -215,7 +216,8 @@ def test_the_table_and_the_results_of_a_race_name_verdicts(frozen: Run) -> None:
     assert [result_of(outcome, race) for outcome in rows[:4]] == [
         "worse", "the advice", "no clear difference", "better"]
     frame = race_table(race)
-    assert frame["Candidate"].tolist() == ["Views *bold*", "Whitening", "Averaging", "Diffusion"]
+    assert frame["Candidate"].tolist() == ["Test-time views", "Whitening", "Whitening, then averaging with 10 neighbors",
+                                            "Whitening, then diffusion"]
     assert frame["Verdict on groups"].tolist() == ["worse", "better", "no clear difference", "better"]
 
 

@@ -145,9 +145,9 @@ def test_a_candidate_that_does_not_fit_into_the_time_is_listed_and_cheaper_ones_
 def test_a_candidate_that_is_not_possible_says_why_and_the_race_goes_on() -> None:
     outcomes = raced(Stub({"": 0, "whiten": 1, "views": 2}, broken="rerank"), "rerank", "whiten")
     assert [outcome.state for outcome in outcomes] == ["not possible", "judged"]
-    assert outcome_words(outcomes[0], "first") == "rerank: not possible. too few images"
+    assert outcome_words(outcomes[0], race_of()) == "rerank: not possible. too few images"
     (late,) = raced(Stub({"": 0}, seconds=120, late="rerank"), "rerank", seconds=200)
-    assert outcome_words(late, "first") == "rerank: given up after 2 min, because it took too long."
+    assert outcome_words(late, race_of()) == "rerank: given up after 2 min, because it took too long."
     refused = run_race(START, [Idea("Other", lambda _best: Setup(backbone="other"))],
                        Stub({}, refused="other"), "first", 10)
     assert [outcome.reason for outcome in refused] == ["No judge is left."]
@@ -213,13 +213,14 @@ def test_the_methods_are_those_that_gain_in_the_record_without_labels() -> None:
 def test_sentences_state_the_verdict_the_interval_and_the_decision() -> None:
     def words(of: Comparison, serves: Any = "first", recipe: str = "whiten") -> str:
         return outcome_words(Outcome(name="Step", setup=Setup(backbone="net", recipe=recipe), against_best=of,
-                                     against_start=of, kept=of.earns_its_place(serves)), serves)
+                                     against_start=of, kept=of.earns_its_place(serves)),
+                             race_of().model_copy(update={"serves": serves}))
 
     assert words(comparison("better")) == (
-        "Step (applies to new images): better first results (+0.020, 0.010 to 0.030), no clear difference in whole "
+        "Whitening (applies to new images): better first results (+0.020, 0.010 to 0.030), no clear difference in whole "
         "groups (0.000, −0.010 to 0.010); later candidates build on it.")
     assert words(comparison("worse", "better"), recipe="rerank") == (
-        "Step (refines the images at hand): worse first results (−0.020, −0.030 to −0.010), better whole groups "
+        "K-reciprocal re-ranking (refines the images at hand): worse first results (−0.020, −0.030 to −0.010), better whole groups "
         "(+0.020, 0.010 to 0.030); not kept.")
     assert "no clear difference in whole groups (0.000, −0.010 to 0.010), better first results" in words(
         comparison("better"), "groups")
@@ -232,7 +233,7 @@ def test_sentences_state_the_verdict_the_interval_and_the_decision() -> None:
         update={"verdict": "cannot tell"})})
     assert "the judges disagree on first results (+0.020, 0.010 to 0.030)" in words(split)
     late = Outcome(name="Views", setup=START, state="not tried", seconds=200)
-    assert outcome_words(late, "first") == "Views: not tried, because the time was used up; it takes about 3 min."
+    assert outcome_words(late, race_of()) == "Views: not tried, because the time was used up; it takes about 3 min."
 
 
 def test_the_advice_names_the_winner_or_says_that_nothing_wins() -> None:
@@ -372,7 +373,8 @@ def test_a_kind_of_candidate_that_was_not_judged_is_named_with_what_mends_it() -
     assert advice_words(race_of(won, outcome_in("not tried"))).endswith(
         "Short trainings were not tried: the time was used up. Run again with 15 minutes.")
     assert advice_words(race_of(won, views, outcome_in("not tried", seconds=1000))).endswith(
-        "Test-time views and short trainings were not tried: the time was used up. Run again with 30 minutes.")
+        "Test-time views were given up after 3 min. Short trainings were not tried: the time was used up. Run again "
+        "with 30 minutes.")
     assert gap_words(race_of(won, outcome_in("not tried", seconds=7000))).endswith("Run again with 3 hours.")
     assert gap_words(race_of(outcome_in("not tried"), judged("Exemplar", 0.01, 0.001, "exemplar"))) == "", (
         "one training was judged")
@@ -418,7 +420,7 @@ def test_an_advice_says_how_much_changes_and_what_labels_said() -> None:
 def test_a_candidate_that_is_not_kept_says_why() -> None:
     better, level, worse = comparison("better"), comparison("cannot tell"), comparison("worse")
     said = [outcome_words(Outcome(name="Step", setup=Setup(backbone="net"), against_start=better, against_best=of),
-                          "first") for of in (better, level, worse)]
+                          race_of()) for of in (better, level, worse)]
     assert [words.rpartition("; ")[2] for words in said] == [
         "not kept.", "not kept, because it gains nothing certain over the steps kept before.",
         "not kept, because it is worse than the steps kept before."]
@@ -535,3 +537,51 @@ def test_another_race_is_silent_if_its_search_is_the_same_or_gains_nothing_more(
     assert find_elsewhere(certain, [(better, True)]) is None, "its own gain is larger"
     assert find_elsewhere(race_of(judged("Whitening", 0.01, 0.001)), [(better, True)]) is not None
     assert find_elsewhere(better.model_copy(update={"serves": "first"}), [(better, True)]) is None, "the same search"
+
+
+def test_a_training_that_was_given_up_counts_as_tried() -> None:
+    rows = (outcome_in("given up", seconds=43.0), outcome_in("not tried", Setup(backbone="net", method="distill"), 21.0))
+    assert gap_words(race_of(judged("Whitening", 0.02, 0.001), *rows)).startswith(
+        "PLM was given up after 43 s. Other short trainings were not tried: the time was used up. Run again with")
+    assert gap_words(race_of(judged("Whitening", 0.02, 0.001), rows[0])).startswith(
+        "PLM was given up after 43 s. Run again with")
+
+
+class Trainings(Stub):
+    """A track on which each training takes a known time."""
+
+    def expects(self, setup: Setup) -> float:
+        return self.expected[setup.method]
+
+    def compare(self, before: Setup, after: Setup) -> Comparison:
+        self.time += self.expected[after.method] if before == START else 0.0
+        return comparison("cannot tell")
+
+
+@pytest.mark.parametrize(("seconds", "order"), [(200, ["plm", "exemplar", "distill"]),
+                                                (60, ["distill", "exemplar", "plm"])])
+def test_cheap_trainings_run_first_if_not_all_fit(seconds: float, order: list[str]) -> None:
+    ideas = [Idea(name, lambda best, name=name: best.model_copy(update={"method": name}), trains=True)  # type: ignore
+             for name in ("plm", "exemplar", "distill")]
+    track = Trainings({}, expected={"plm": 50, "exemplar": 30, "distill": 20})
+    assert [outcome.name for outcome in run_race(START, ideas, track, "first", seconds)] == order
+
+
+def test_only_trainings_are_sorted_by_their_time() -> None:
+    assert [idea.trains for idea in list_ideas(["other"], TITLES, has_images=True)][-5:] == [True] * 4 + [False]
+    quality = {"": 0, "whiten": 0, "rerank": 0}
+    assert [outcome.name for outcome in raced(Stub(quality, expected={"whiten": 9, "rerank": 1}), "whiten", "rerank",
+                                              seconds=5)] == ["whiten", "rerank"]
+
+
+def test_rows_name_the_whole_search_and_mark_the_advice_and_what_it_leaves_out() -> None:
+    whiten, *_ = BY_SIMPLICITY
+    race, _ = settled({whiten: 0.018, TRAINED.model_copy(update={"recipe": "whiten"}): 0.02}, error=0.002)
+    simple, longer = (outcome.model_copy(update={"kept": True}) for outcome in race.outcomes)
+    race = race.model_copy(update={"outcomes": (simple, longer)})
+    assert outcome_words(simple, race).endswith("; this is the advice, and later candidates build on it.")
+    assert outcome_words(longer, race).startswith("PLM, then whitening (applies to new images): better first results")
+    assert outcome_words(longer, race).endswith(
+        "later candidates build on it, but the advice is simpler: the judges cannot tell whitening from the largest "
+        "gain.")
+    assert "advice" not in outcome_words(longer, race, is_done=False)

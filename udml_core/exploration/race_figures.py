@@ -95,6 +95,12 @@ def setup_words(race: Race, setup: Setup) -> str:
     return ", then ".join([*names, *_steps(setup.parsed)]) or "frozen features"
 
 
+def chain_words(race: Race, setup: Setup) -> str:
+    """Return a search in words at the beginning of a sentence."""
+    words = setup_words(race, setup)
+    return f"{words[:1].upper()}{words[1:]}"
+
+
 def recipe_words(recipe: Recipe, is_sentence: bool = False) -> str:
     """Return the steps of a recipe in words, such as "whitening, then averaging with 10 neighbors".
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from udml_core.base.errors import duration
 from udml_core.data.judge_names import WEAK
-from udml_core.exploration.race import FROZEN, Comparison, Outcome, Race, Serves, refines_at_hand
+from udml_core.exploration.race import FROZEN, Comparison, Outcome, Race, Serves, complexity, refines_at_hand
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import (
     MEASURES,
     OTHER,
     both_words,
     brief_measured_words,
+    chain_words,
     changed_words,
     interval_words,
     measured_words,
@@ -30,8 +31,14 @@ INSTALL = (f"Install timm (pip install timm) and name one of its models as a jud
            f"{EXAMPLE}; a table of vectors of the same images judges too.")
 
 
-def outcome_words(outcome: Outcome, serves: Serves) -> str:
-    """Return a sentence on what became of a candidate, in comparison with the frozen features."""
+def outcome_words(outcome: Outcome, race: Race, is_done: bool = True) -> str:
+    """Return a sentence on what became of a candidate, in comparison with the frozen features.
+
+    Args:
+        outcome: The candidate.
+        race: Its race.
+        is_done: Whether the race is finished, so that its advice does not change.
+    """
     if outcome.state == "not tried":
         return f"{outcome.name}: not tried, because the time was used up; it takes about {duration(outcome.seconds)}."
     if outcome.state == "given up":
@@ -39,16 +46,24 @@ def outcome_words(outcome: Outcome, serves: Serves) -> str:
     if outcome.against_start is None or outcome.against_best is None:
         return f"{outcome.name}: not possible. {outcome.reason}"
     hint = scope_words(outcome.setup)
-    return (f"{outcome.name}{f' ({hint})' if hint else ''}: {both_words(outcome.against_start, serves)}; "
-            f"{decision_words(outcome, serves)}.")
+    return (f"{chain_words(race, outcome.setup)}{f' ({hint})' if hint else ''}: "
+            f"{both_words(outcome.against_start, race.serves)}; {decision_words(outcome, race, is_done)}.")
 
 
-def decision_words(outcome: Outcome, serves: Serves) -> str:
-    """Return whether later candidates build on a judged candidate, and why not."""
-    before = outcome.against_best
-    if outcome.kept or before is None or before == outcome.against_start:
-        return "later candidates build on it" if outcome.kept else "not kept"
-    match before.served(serves).verdict:
+def decision_words(outcome: Outcome, race: Race, is_done: bool = True) -> str:
+    """Return whether a judged candidate is advised, whether later candidates build on it, and why not."""
+    before, best = outcome.against_best, race.best if is_done else None
+    if best is not None and outcome.setup == best.setup:
+        return f"this is the advice{', and later candidates build on it' if outcome.kept else ''}"
+    if outcome.kept:
+        is_longer = race.duel is not None and best is not None and (
+            complexity(race.start, best.setup) < complexity(race.start, outcome.setup))
+        return (f"later candidates build on it, but the advice is simpler: the judges cannot tell "
+                f"{setup_words(race, best.setup)} from the largest gain" if is_longer and best is not None
+                else "later candidates build on it")
+    if before is None or before == outcome.against_start:
+        return "not kept"
+    match before.served(race.serves).verdict:
         case "worse":
             return "not kept, because it is worse than the steps kept before"
         case "cannot tell":
@@ -144,8 +159,7 @@ def brief_words(race: Race, outcome: Outcome) -> str:
     count = len(race.judged)
     said = ", ".join(brief_measured_words(measured, name, count) for measured, name in (
         (of.first, MEASURES["first"]), (of.groups, MEASURES["groups"])))
-    words = setup_words(race, outcome.setup)
-    return f"{words[:1].upper()}{words[1:]}, against the frozen features, judged without labels: {said}."
+    return f"{chain_words(race, outcome.setup)}, against the frozen features, judged without labels: {said}."
 
 
 def _changed_words(of: Comparison, serves: Serves) -> str:

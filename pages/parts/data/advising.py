@@ -9,13 +9,13 @@ from functools import partial
 
 import streamlit as st
 
-from udml_core.base.errors import duration
+from udml_core.base.errors import counted, duration
 from udml_core.data.dataset import WAITING, Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.race import TIMES, Outcome, Race, Serves
 from udml_core.exploration.race_clock import ALMOST
 from udml_core.exploration.race_elsewhere import Elsewhere
-from udml_core.exploration.race_figures import MEASURES, interval_words, setup_words
+from udml_core.exploration.race_figures import MEASURES, chain_words, interval_words, setup_words
 from udml_core.exploration.race_gaps import find_gaps, minutes_words
 from udml_core.exploration.race_words import advice_sentences, advice_words, caution_words, is_small
 from udml_core.runs import Run, find_run, runs_folder
@@ -179,8 +179,8 @@ def _show_live(analysis: Analysis, key: str) -> None:
             with st.spinner("Stopping …"):
                 jobs.stop(analysis)
             st.rerun(scope="app")
-    _say(f"{len(race.outcomes)} candidates judged. {advice_words(race, is_done=False)}")
-    show_race(race, f"race-{key}")
+    _say(f"{counted(len(race.judged), 'candidate')} judged. {advice_words(race, is_done=False)}")
+    show_race(race, f"race-{key}", is_done=False)
 
 
 def _show_ended(analysis: Analysis, key: str, again: Callable[[Race, Analysis], None]) -> None:
@@ -207,7 +207,7 @@ def _show_ended(analysis: Analysis, key: str, again: Callable[[Race, Analysis], 
     if other is not None:
         _show_elsewhere(race, *other)
     _show_actions(race, is_done, partial(again, race, analysis))
-    show_race(race, f"race-{key}")
+    show_race(race, f"race-{key}", is_done)
 
 
 def _show_elsewhere(race: Race, elsewhere: Elsewhere, analysis: Analysis) -> None:
@@ -268,15 +268,15 @@ def _show_actions(race: Race, is_done: bool, again: Callable[[], None]) -> None:
         elif is_done and race.is_judged:
             view_link("retrieval", label="Search with the frozen features", icon=":material/image_search:",
                       query_params={"run": race.run})
-            _use_button(f"Judge {race.judged[0].name} yourself", ":material/thumbs_up_down:", race, race.judged[0],
-                        "compare", JUDGING)
-        others = {outcome.name: outcome for outcome in race.judged if outcome != race.best}
+            words = escaped(setup_words(race, race.judged[0].setup))
+            _use_button(f"Judge {words} yourself", ":material/thumbs_up_down:", race, race.judged[0], "compare",
+                        JUDGING)
+        others = {chain_words(race, outcome.setup): outcome for outcome in race.judged if outcome != race.best}
         if others:
             with st.popover("Use another candidate", icon=":material/list:"):
                 name = st.selectbox("Candidate", list(others), key="advice-other", format_func=lambda name: (
                     f"{name} ({interval_words(race.gain(others[name]))})"))
-                st.caption(f"The largest gain first, in {MEASURES[race.serves]}. Recipe: "
-                           f"{escaped(setup_words(race, others[name].setup))}.")
+                st.caption(f"The largest gain first, in {MEASURES[race.serves]}.")
                 _use_button("Use it", ":material/image_search:", race, others[name], "retrieval", "Search with it.")
         if is_done:
             again()
