@@ -22,6 +22,9 @@ from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.analyses import Analysis, create_analysis, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.refine import Refinement
+from udml_core.runs.search import Retrieval
+from udml_core.runs.search.differing import Side, compare
+from udml_core.runs.search.judging import Judging
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs import first_method
 from udml_core.work.jobs.advising import race_words_of, wanted_advice
@@ -112,7 +115,6 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
     assert "Short trainings were not tried\\: the time was used up. Run again with 5 minutes." in test.success[0].value
     words = texts(test)
     assert "Squeeze \\*Net\\*" in words, "names are escaped"
-    assert "Test-time views, then whitening" not in words
     assert "Whitening, then diffusion (refines the images at hand)" in words.replace("\\", "")
     assert "Not tried in 2 minutes: PLM (about 3 min)." in words.replace("\\", "")
     assert "not possible. No judge is left." in words
@@ -216,8 +218,8 @@ def test_the_table_and_the_results_of_a_race_name_verdicts(frozen: Run) -> None:
     assert [result_of(outcome, race) for outcome in rows[:4]] == [
         "worse", "the advice", "no clear difference", "better"]
     frame = race_table(race)
-    assert frame["Candidate"].tolist() == ["Test-time views", "Whitening", "Whitening, then averaging with 10 neighbors",
-                                            "Whitening, then diffusion"]
+    assert frame["Candidate"].tolist() == [
+        "Test-time views", "Whitening", "Whitening, then averaging with 10 neighbors", "Whitening, then diffusion"]
     assert frame["Verdict on groups"].tolist() == ["worse", "better", "no clear difference", "better"]
 
 
@@ -311,6 +313,22 @@ def test_a_race_that_runs_under_other_choices_is_named_with_a_button_that_shows_
         button(test, "Show it").click().run()
         assert test.query_params["serves"] in ("groups", ["groups"])
         assert "Show it" not in [element.label for element in test.button], "the race is shown"
+
+
+def test_own_judgments_of_the_advised_pair_stand_beside_the_advice(frozen: Run) -> None:
+    rows = outcomes(frozen)[:2]
+    finished(frozen, rows)
+    plan = plan_analysis(Refinement, recipe="whiten")
+    create_analysis(frozen, plan, state="done", result=worker.compute(frozen, plan, lambda *_: None))
+    assert "judgments" not in "".join(element.value for element in opened("data", **LINK).markdown)
+    retrieval = Retrieval(frozen)
+    judging = Judging(compare(Side(retrieval, "initial"), Side(retrieval, plan.id), "all", "ten"))
+    question = judging.question()
+    assert question is not None
+    judging.answer(question, "equal")
+    test = opened("data", **LINK)
+    assert not test.exception
+    assert "Your judgments of the first ten results do not decide yet (1 so far)" in texts(test)
 
 
 def test_runs_and_searches_show_what_the_race_said_of_them(frozen: Run) -> None:

@@ -217,11 +217,11 @@ def test_sentences_state_the_verdict_the_interval_and_the_decision() -> None:
                              race_of().model_copy(update={"serves": serves}))
 
     assert words(comparison("better")) == (
-        "Whitening (applies to new images): better first results (+0.020, 0.010 to 0.030), no clear difference in whole "
-        "groups (0.000, −0.010 to 0.010); later candidates build on it.")
+        "Whitening (applies to new images): better first results (+0.020, 0.010 to 0.030), no clear difference in "
+        "whole groups (0.000, −0.010 to 0.010); later candidates build on it.")
     assert words(comparison("worse", "better"), recipe="rerank") == (
-        "K-reciprocal re-ranking (refines the images at hand): worse first results (−0.020, −0.030 to −0.010), better whole groups "
-        "(+0.020, 0.010 to 0.030); not kept.")
+        "k-reciprocal re-ranking (refines the images at hand): worse first results (−0.020, −0.030 to −0.010), better "
+        "whole groups (+0.020, 0.010 to 0.030); not kept.")
     assert "no clear difference in whole groups (0.000, −0.010 to 0.010), better first results" in words(
         comparison("better"), "groups")
     assert words(comparison("better", "worse", 0.01)).endswith(
@@ -540,7 +540,8 @@ def test_another_race_is_silent_if_its_search_is_the_same_or_gains_nothing_more(
 
 
 def test_a_training_that_was_given_up_counts_as_tried() -> None:
-    rows = (outcome_in("given up", seconds=43.0), outcome_in("not tried", Setup(backbone="net", method="distill"), 21.0))
+    distill = Setup(backbone="net", method="distill")
+    rows = (outcome_in("given up", seconds=43.0), outcome_in("not tried", distill, 21.0))
     assert gap_words(race_of(judged("Whitening", 0.02, 0.001), *rows)).startswith(
         "PLM was given up after 43 s. Other short trainings were not tried: the time was used up. Run again with")
     assert gap_words(race_of(judged("Whitening", 0.02, 0.001), rows[0])).startswith(
@@ -585,3 +586,12 @@ def test_rows_name_the_whole_search_and_mark_the_advice_and_what_it_leaves_out()
         "later candidates build on it, but the advice is simpler: the judges cannot tell whitening from the largest "
         "gain.")
     assert "advice" not in outcome_words(longer, race, is_done=False)
+
+
+def test_a_certain_gain_with_too_large_a_price_is_no_winner_and_says_the_price() -> None:
+    of = comparison("better", "worse", 0.03)
+    dear = Outcome(name="Whitening", setup=BY_SIMPLICITY[0], against_best=of, against_start=of, run="run")
+    assert advice_words(race_of(dear)) == (
+        "No clear winner: keep the frozen features. Whitening (applies to new images): better first results (+0.020, "
+        "0.010 to 0.030), worse whole groups (−0.030, −0.045 to −0.015), which lose more than first results gain; not "
+        "kept.")

@@ -98,7 +98,7 @@ def setup_words(race: Race, setup: Setup) -> str:
 def chain_words(race: Race, setup: Setup) -> str:
     """Return a search in words at the beginning of a sentence."""
     words = setup_words(race, setup)
-    return f"{words[:1].upper()}{words[1:]}"
+    return words if words.startswith("k-") else f"{words[:1].upper()}{words[1:]}"
 
 
 def recipe_words(recipe: Recipe, is_sentence: bool = False) -> str:

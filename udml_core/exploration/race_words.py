@@ -102,7 +102,7 @@ def _own_sentences(race: Race, is_done: bool) -> list[str]:
         said = ["No candidate was judged in this time.", gaps or "Allow more minutes."] if is_done else [
             "No candidate is judged yet."]
     elif best is None:
-        said = [_no_winner_words(race, is_done), gaps]
+        said = [*_no_winner_sentences(race, is_done), gaps]
     else:
         assert best.against_start is not None, "the advice was judged"
         said = [f"Best search{'' if is_done else ' so far'}: {setup_words(race, best.setup)}.", _simpler_words(race),
@@ -119,18 +119,17 @@ def is_small(race: Race) -> bool:
     return race.serves == "first" and changed is not None and changed < FEW_CHANGED
 
 
-def _no_winner_words(race: Race, is_done: bool) -> str:
+def _no_winner_sentences(race: Race, is_done: bool) -> list[str]:
     """Return that no gain over the frozen features is certain, with the largest."""
     first, count = race.judged[0], len(race.judged)
     gain = race.gain(first)
     if gain.difference <= 0:
-        return "Nothing beats the frozen features: search with these." if is_done else (
-            "Nothing has beaten the frozen features yet.")
+        return ["Nothing beats the frozen features: search with these." if is_done else
+                "Nothing has beaten the frozen features yet."]
     if not is_done:
-        return "No clear winner yet."
-    if gain.is_certain(count):
-        return f"No clear winner: keep the frozen features. {outcome_words(first, race.serves)}"
-    return f"No clear winner: keep the frozen features. {_largest_words(race)}"
+        return ["No clear winner yet."]
+    return ["No clear winner: keep the frozen features.",
+            outcome_words(first, race) if gain.is_certain(count) else _largest_words(race)]
 
 
 def _largest_words(race: Race) -> str:

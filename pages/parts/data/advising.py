@@ -9,7 +9,7 @@ from functools import partial
 
 import streamlit as st
 
-from udml_core.base.errors import counted, duration
+from udml_core.base.errors import UserError, counted, duration
 from udml_core.data.dataset import WAITING, Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.race import TIMES, Outcome, Race, Serves
@@ -29,11 +29,13 @@ from udml_core.work.jobs.advising import (
     newest_advice,
     other_live_races,
     race_of,
+    refinement_of,
     start_advice,
     use_outcome,
     withdraw_advice,
 )
 
+from ..compare.own_judgments import race_judgments
 from ..shell.address import VISIT, choose_segment
 from ..shell.empty_state import show_empty
 from ..shell.run_status import ICONS, UNSEEN, escaped
@@ -204,10 +206,27 @@ def _show_ended(analysis: Analysis, key: str, again: Callable[[Race, Analysis], 
     other = elsewhere_of(analysis)
     elsewhere = None if other is None else other[0]
     _show_words(race, is_done, elsewhere)
+    _show_judgments(race)
     if other is not None:
         _show_elsewhere(race, *other)
     _show_actions(race, is_done, partial(again, race, analysis))
     show_race(race, f"race-{key}", is_done)
+
+
+def _show_judgments(race: Race) -> None:
+    """Say what blind judgments say of the advised search, or of the largest gain, if there are any."""
+    outcome = race.best or next(iter(race.judged), None)
+    if outcome is None:
+        return
+    try:
+        runs = [find_run(name, runs_folder()) for name in (race.run, outcome.run)]
+    except UserError:  # a run was removed, which the buttons say
+        return
+    frame = refinement_of(outcome).id if outcome.setup.recipe else "final"
+    said = race_judgments(runs, frame, ("the frozen features", setup_words(race, outcome.setup)),
+                          "ten" if race.serves == "groups" else "first", race.gain(outcome).said)
+    if said:
+        st.markdown(f":material/thumbs_up_down: {said}")
 
 
 def _show_elsewhere(race: Race, elsewhere: Elsewhere, analysis: Analysis) -> None:

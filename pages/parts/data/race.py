@@ -23,8 +23,8 @@ START = "Frozen features"
 MARKS = {"the advice": (HIT, "star"), "better": (HIT, "circle"), "no clear difference": (GRAY, "diamond-open"),
          "worse": (MISS, "x")}
 """Color and sign of each result, so that no result is marked by color alone."""
-ROW, LINE, LETTERS = 38, 19, 28
-"""Heights in pixels of a row of the chart and of a line of its name; letters in such a line on a phone."""
+ROW, LINE, LETTERS = 38, 16, 28
+"""Heights in pixels: the least of a row of the chart, and a line of its name; letters in such a line on a phone."""
 
 
 def show_race(race: Race, key: str, is_done: bool = True) -> None:
@@ -34,7 +34,8 @@ def show_race(race: Race, key: str, is_done: bool = True) -> None:
         _draw_race(race, judged, key)
         st.caption(f"Difference to the frozen features in {MEASURES[race.serves]}: mean similarity of a query and its "
                    f"results, judged without labels by {escaped(race_judges_words(race))}. Each interval holds 95 % "
-                   "for its candidate alone. It is a similarity, not a share of images. The advice must be certain among all candidates, "
+                   "for its candidate alone. It is a similarity, not a share of images. The advice must be certain "
+                   "among all candidates, "
                    "which a wider interval "
                    "decides. Later candidates build on kept steps.")
     st.markdown("\n".join(f"- {escaped(outcome_words(outcome, race, is_done))}" for outcome in race.outcomes
@@ -73,7 +74,8 @@ def _draw_race(race: Race, judged: Sequence[Outcome], key: str) -> None:
                          "array": [point.high - point.difference for point in shown],
                          "arrayminus": [point.difference - point.low for point in shown]})
     figure.add_vline(x=0, line={"color": BEFORE, "width": 1})
-    titled(figure, f"Gain in {MEASURES[race.serves]}", 110 + sum(max(ROW, LINE * len(of)) for of in lines.values()),
+    row = max(ROW, *(LINE * len(of) for of in lines.values()))
+    titled(figure, f"Gain in {MEASURES[race.serves]}", 110 + row * len(lines),
            legend={"title": "against the frozen features: ", "orientation": "h", "yref": "container", "y": 0,
                    "yanchor": "bottom", "x": 0})
     names = [START, *points]
@@ -93,7 +95,8 @@ def race_table(race: Race) -> pd.DataFrame:
     for outcome in race.outcomes:
         if outcome.against_start is not None:
             of = outcome.against_start
-            rows.append({"Candidate": chain_words(race, outcome.setup), "Kept": outcome.kept, "Recipe": outcome.setup.recipe,
+            rows.append({"Candidate": chain_words(race, outcome.setup), "Kept": outcome.kept,
+                         "Recipe": outcome.setup.recipe,
                          "First results": round(of.first.difference, 4), "Verdict": said(of.first),
                          "Groups": round(of.groups.difference, 4), "Verdict on groups": said(of.groups),
                          "Seconds": round(outcome.seconds, 1)})
