@@ -35,9 +35,9 @@ from udml_core.work.jobs.advising import (
     withdraw_advice,
 )
 
-from ..compare.own_judgments import race_judgments
 from ..shell.address import VISIT, choose_segment
 from ..shell.empty_state import show_empty
+from ..shell.race_judgments import race_judgments
 from ..shell.run_status import ICONS, UNSEEN, escaped
 from ..shell.user_errors import keep_user_errors, show_user_errors
 from ..shell.views import open_view, view_link

@@ -177,7 +177,7 @@ def elsewhere_of(analysis: Analysis) -> tuple[Elsewhere, Analysis] | None:
                 others.append((race_of(other), other))
     found = find_elsewhere(race_of(analysis), (
         (race, other.stored_status().ticket > began) for race, other in others))
-    return found and (found, next(other for race, other in others if race is found.race))
+    return None if found is None else (found, next(other for race, other in others if race is found.race))
 
 
 def other_live_races(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, root: Path) -> list[LiveRace]:
