@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.analyses import Analysis, create_analysis, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.refine import Refinement
+from udml_core.runs.search import Retrieval
+from udml_core.runs.search.differing import Side, compare
+from udml_core.runs.search.judging import Judging
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs import first_method
 from udml_core.work.jobs.advising import race_words_of, wanted_advice
@@ -60,7 +64,7 @@ def outcomes(run: Run) -> list[Outcome]:
             judged("Averaging", "whiten+average", "worse", "cannot tell"),
             judged("Diffusion", "whiten+diffuse", "worse", "better"),
             Outcome(name="PLM", setup=Setup(backbone="pixels", method="plm"), state="not tried", seconds=200),
-            Outcome(name="SqueezeNet 1.1", setup=Setup(backbone="squeezenet"), state="not possible",
+            Outcome(name="Squeeze *Net*", setup=Setup(backbone="squeezenet"), state="not possible",
                     reason="No judge is left.")]
 
 
@@ -110,12 +114,12 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
     assert test.success[0].value.startswith("**Best search\\: whitening.** Compared with the frozen features")
     assert "Short trainings were not tried\\: the time was used up. Run again with 5 minutes." in test.success[0].value
     words = texts(test)
-    assert "Views \\*bold\\*" in words, "names are escaped"
-    assert "Diffusion (refines the images at hand)" in words.replace("\\", "")
+    assert "Squeeze \\*Net\\*" in words, "names are escaped"
+    assert "Whitening, then diffusion (refines the images at hand)" in words.replace("\\", "")
     assert "Not tried in 2 minutes: PLM (about 3 min)." in words.replace("\\", "")
-    assert "SqueezeNet 1.1\\: not possible. No judge is left." in words
+    assert "not possible. No judge is left." in words
     (alt,) = charts(test)
-    assert alt.startswith("Gain of 4 candidates over the frozen features: Views *bold* -0.020; Whitening +0.020")
+    assert alt.startswith("Gain of 4 candidates over the frozen features: Test-time views −0.020; Whitening +0.020")
 
 
 def test_a_link_without_choices_shows_the_newest_race(frozen: Run) -> None:
@@ -214,7 +218,8 @@ def test_the_table_and_the_results_of_a_race_name_verdicts(frozen: Run) -> None:
     assert [result_of(outcome, race) for outcome in rows[:4]] == [
         "worse", "the advice", "no clear difference", "better"]
     frame = race_table(race)
-    assert frame["Candidate"].tolist() == ["Views *bold*", "Whitening", "Averaging", "Diffusion"]
+    assert frame["Candidate"].tolist() == [
+        "Test-time views", "Whitening", "Whitening, then averaging with 10 neighbors", "Whitening, then diffusion"]
     assert frame["Verdict on groups"].tolist() == ["worse", "better", "no clear difference", "better"]
 
 
@@ -257,7 +262,7 @@ def test_a_small_change_and_a_race_without_a_clear_winner_have_no_trophy(frozen:
     test = opened("data", **LINK | {"serves": "first"})
     assert not test.exception
     assert not test.success
-    assert "13 % of first results differ, so confirm it by eye" in texts(test).replace("\\", "")
+    assert "first result of 13 % of images: a small change, so confirm it by eye" in texts(test).replace("\\", "")
     assert button(test, "Use this")
 
 
@@ -276,6 +281,54 @@ def test_a_finished_race_can_be_run_again_with_another_time(frozen: Run, launche
     again.button(key="advice-again-2").click().run()
     assert launched[-1].spec() == SPEC, "the race with the same time is computed again"
     assert not launched[-1].is_done()
+
+
+def test_a_race_without_a_winner_shows_the_search_of_a_later_race_and_a_button_that_opens_it(frozen: Run) -> None:
+    level = Race(serves="first", budget=2, start=Setup(backbone="pixels"), run=frozen.id, outcomes=(
+        outcomes(frozen)[1],), titles={})
+    first = create_analysis(frozen, plan_analysis(Advice, budget=2.0, serves="first"), state="done",
+                            result={"race": np.array(level.model_dump_json())})
+    of = comparison("better", "better")
+    found = Outcome(name="Views", setup=Setup(backbone="pixels", recipe="views"), against_best=of, against_start=of,
+                    run=frozen.id, kept=True)
+    finished(frozen, [found])
+    first.write_status(first.stored_status().model_copy(update={"ticket": 1.0}))
+    test = opened("data", **LINK | {"serves": "first"})
+    assert not test.exception
+    assert "Best search, found by a later race for whole groups" in texts(test).replace("\\", "")
+    assert button(test, "Use test-time views")
+    button(test, "Show the later race").click().run()
+    assert not test.exception
+    assert "Best search: test-time views." in test.success[0].value.replace("\\", "")
+    assert test.query_params["serves"] in ("groups", ["groups"])
+
+
+def test_a_race_that_runs_under_other_choices_is_named_with_a_button_that_shows_it(frozen: Run) -> None:
+    live = create_analysis(frozen, SPEC)
+    live.write_status(Status(state="running", started=time.time() - 40, phase="judge"))
+    with live.lock().acquire():
+        test = opened("data", **LINK | {"serves": "first"})
+        assert not test.exception
+        assert "A race for whole groups, in 2 minutes, is running (40 s so far)." in texts(test)
+        button(test, "Show it").click().run()
+        assert test.query_params["serves"] in ("groups", ["groups"])
+        assert "Show it" not in [element.label for element in test.button], "the race is shown"
+
+
+def test_own_judgments_of_the_advised_pair_stand_beside_the_advice(frozen: Run) -> None:
+    rows = outcomes(frozen)[:2]
+    finished(frozen, rows)
+    plan = plan_analysis(Refinement, recipe="whiten")
+    create_analysis(frozen, plan, state="done", result=worker.compute(frozen, plan, lambda *_: None))
+    assert "judgments" not in "".join(element.value for element in opened("data", **LINK).markdown)
+    retrieval = Retrieval(frozen)
+    judging = Judging(compare(Side(retrieval, "initial"), Side(retrieval, plan.id), "all", "ten"))
+    question = judging.question()
+    assert question is not None
+    judging.answer(question, "equal")
+    test = opened("data", **LINK)
+    assert not test.exception
+    assert "Your judgments of the first ten results do not decide yet (1 so far)" in texts(test)
 
 
 def test_runs_and_searches_show_what_the_race_said_of_them(frozen: Run) -> None:

@@ -26,15 +26,17 @@ from udml_core.exploration.race import (
     with_step,
 )
 from udml_core.exploration.race_clock import RaceClock, RaceProgress
+from udml_core.exploration.race_elsewhere import find_elsewhere
+from udml_core.exploration.race_figures import figure_words, setup_words
 from udml_core.exploration.race_gaps import gap_words
 from udml_core.exploration.race_words import (
     advice_words,
+    brief_words,
     caution_words,
     is_small,
     outcome_words,
     race_judges_words,
     searched_words,
-    setup_words,
 )
 from udml_core.numerics.refinement.recipe import Recipe
 from udml_core.results import benchmark
@@ -143,9 +145,9 @@ def test_a_candidate_that_does_not_fit_into_the_time_is_listed_and_cheaper_ones_
 def test_a_candidate_that_is_not_possible_says_why_and_the_race_goes_on() -> None:
     outcomes = raced(Stub({"": 0, "whiten": 1, "views": 2}, broken="rerank"), "rerank", "whiten")
     assert [outcome.state for outcome in outcomes] == ["not possible", "judged"]
-    assert outcome_words(outcomes[0], "first") == "rerank: not possible. too few images"
+    assert outcome_words(outcomes[0], race_of()) == "rerank: not possible. too few images"
     (late,) = raced(Stub({"": 0}, seconds=120, late="rerank"), "rerank", seconds=200)
-    assert outcome_words(late, "first") == "rerank: given up after 2 min, because it took too long."
+    assert outcome_words(late, race_of()) == "rerank: given up after 2 min, because it took too long."
     refused = run_race(START, [Idea("Other", lambda _best: Setup(backbone="other"))],
                        Stub({}, refused="other"), "first", 10)
     assert [outcome.reason for outcome in refused] == ["No judge is left."]
@@ -211,24 +213,27 @@ def test_the_methods_are_those_that_gain_in_the_record_without_labels() -> None:
 def test_sentences_state_the_verdict_the_interval_and_the_decision() -> None:
     def words(of: Comparison, serves: Any = "first", recipe: str = "whiten") -> str:
         return outcome_words(Outcome(name="Step", setup=Setup(backbone="net", recipe=recipe), against_best=of,
-                                     against_start=of, kept=of.earns_its_place(serves)), serves)
+                                     against_start=of, kept=of.earns_its_place(serves)),
+                             race_of().model_copy(update={"serves": serves}))
 
     assert words(comparison("better")) == (
-        "Step (applies to new images): better first results (+0.020, 0.010 to 0.030); later candidates build on it.")
+        "Whitening (applies to new images): better first results (+0.020, 0.010 to 0.030), no clear difference in "
+        "whole groups (0.000, −0.010 to 0.010); later candidates build on it.")
     assert words(comparison("worse", "better"), recipe="rerank") == (
-        "Step (refines the images at hand): worse first results (−0.020, −0.030 to −0.010); not kept.")
-    assert "no clear difference in whole groups (+0.000, −0.010 to 0.010); not kept" in words(
+        "k-reciprocal re-ranking (refines the images at hand): worse first results (−0.020, −0.030 to −0.010), better "
+        "whole groups (+0.020, 0.010 to 0.030); not kept.")
+    assert "no clear difference in whole groups (0.000, −0.010 to 0.010), better first results" in words(
         comparison("better"), "groups")
     assert words(comparison("better", "worse", 0.01)).endswith(
-        "better first results (+0.020, 0.010 to 0.030), and whole groups lose less (−0.010, −0.015 to −0.005); "
-        "later candidates build on it.")
+        "better first results (+0.020, 0.010 to 0.030), worse whole groups (−0.010, −0.015 to −0.005), which lose less "
+        "than first results gain; later candidates build on it.")
     assert words(comparison("better", "worse", 0.03)).endswith(
-        "but whole groups lose more (−0.030, −0.045 to −0.015); not kept.")
+        "worse whole groups (−0.030, −0.045 to −0.015), which lose more than first results gain; not kept.")
     split = comparison("cannot tell").model_copy(update={"first": measured("better").model_copy(
         update={"verdict": "cannot tell"})})
     assert "the judges disagree on first results (+0.020, 0.010 to 0.030)" in words(split)
     late = Outcome(name="Views", setup=START, state="not tried", seconds=200)
-    assert outcome_words(late, "first") == "Views: not tried, because the time was used up; it takes about 3 min."
+    assert outcome_words(late, race_of()) == "Views: not tried, because the time was used up; it takes about 3 min."
 
 
 def test_the_advice_names_the_winner_or_says_that_nothing_wins() -> None:
@@ -244,7 +249,8 @@ def test_the_advice_names_the_winner_or_says_that_nothing_wins() -> None:
     won = race.model_copy(update={"outcomes": (kept, lost)})
     assert won.best == kept
     assert setup_words(won, kept.setup) == "Other, then PLM, then test-time views, then k-reciprocal re-ranking"
-    assert "Compared with the frozen features: better whole groups (+0.020, 0.010 to 0.030)." in advice_words(won)
+    assert ("frozen features: better whole groups (+0.020, 0.010 to 0.030), no clear difference in first results (0.000"
+            in advice_words(won))
     lines = [outcome.model_dump(mode="json") for outcome in (lost, kept, lost)]
     assert race.with_lines(lines).outcomes == (lost, kept), "a repeated search counts once"
 
@@ -349,7 +355,7 @@ def test_an_advice_that_is_simpler_says_so() -> None:
     assert advice_words(race) == (
         "Best search: whitening. It is as good as the larger gain of PLM, as far as the judges can tell (+0.002, "
         "−0.002 to 0.006 between the two), and simpler. Compared with the frozen features: better first results "
-        "(+0.018, 0.014 to 0.022).")
+        "(+0.018, 0.014 to 0.022), no clear difference in whole groups (0.000, −0.010 to 0.010).")
 
 
 def test_an_advice_that_refines_the_images_at_hand_says_what_it_means_for_new_images() -> None:
@@ -367,7 +373,8 @@ def test_a_kind_of_candidate_that_was_not_judged_is_named_with_what_mends_it() -
     assert advice_words(race_of(won, outcome_in("not tried"))).endswith(
         "Short trainings were not tried: the time was used up. Run again with 15 minutes.")
     assert advice_words(race_of(won, views, outcome_in("not tried", seconds=1000))).endswith(
-        "Test-time views and short trainings were not tried: the time was used up. Run again with 30 minutes.")
+        "Test-time views were given up after 3 min. Short trainings were not tried: the time was used up. Run again "
+        "with 30 minutes.")
     assert gap_words(race_of(won, outcome_in("not tried", seconds=7000))).endswith("Run again with 3 hours.")
     assert gap_words(race_of(outcome_in("not tried"), judged("Exemplar", 0.01, 0.001, "exemplar"))) == "", (
         "one training was judged")
@@ -386,9 +393,10 @@ def test_a_gain_must_be_certain_among_all_candidates() -> None:
     race = race_of(lucky, *others)
     assert race.best is None, "of 11, 2.84 standard errors are needed"
     assert advice_words(race) == ("No clear winner: keep the frozen features. The largest gain, of whitening, may be "
-                                  "chance among 11 candidates (+2.200, 0.240 to 4.160).")
+                                  "chance among 11 candidates (+2.200, 0.240 to 4.160). Beside that: no clear "
+                                  "difference in whole groups (0.000, −0.010 to 0.010).")
     assert advice_words(race_of(judged("Lucky", 2.2, 1.0, changed=0.13), *others)).endswith(
-        "(+2.200, 0.240 to 4.160; 13 % of first results differ).")
+        "It changes the first result of 13 % of images.")
     assert race_of(judged("Sure", 2.9, 1.0), *others).best is not None
 
 
@@ -396,22 +404,23 @@ def test_an_advice_says_how_much_changes_and_what_labels_said() -> None:
     plm, whiten = judged("PLM", 0.02, 0.001, "plm", changed=0.13), judged("Whitening", 0.019, 0.001)
     race = race_of(plm, whiten)
     assert advice_words(race) == (
-        "Best search: PLM. Compared with the frozen features: better first results (+0.020, 0.018 to 0.022). A small "
-        "change: 13 % of first results differ, so confirm it by eye.")
+        "Best search: PLM. Compared with the frozen features: better first results (+0.020, 0.018 to 0.022), no clear "
+        "difference in whole groups (0.000, −0.010 to 0.010). It changes the first result of 13 % of images: a small "
+        "change, so confirm it by eye.")
     assert is_small(race)
     assert caution_words(race).startswith("Caution, measured with labels: on the benchmark's 4 data sets PLM changes")
     assert not caution_words(race_of(whiten)), "nothing is trained"
     assert not is_small(race_of(judged("PLM", 0.02, 0.001, "plm", changed=0.3)))
     assert searched_words(race, plm) == (
         "The race for the best search compared PLM with the frozen features, without labels: better first results "
-        "(+0.020, 0.018 to 0.022), no clear difference in whole groups (+0.000, −0.010 to 0.010). A small change: 13 % "
-        "of first results differ, so confirm it by eye.")
+        "(+0.020, 0.018 to 0.022), no clear difference in whole groups (0.000, −0.010 to 0.010). It changes the "
+        "first result of 13 % of images: a small change, so confirm it by eye.")
 
 
 def test_a_candidate_that_is_not_kept_says_why() -> None:
     better, level, worse = comparison("better"), comparison("cannot tell"), comparison("worse")
     said = [outcome_words(Outcome(name="Step", setup=Setup(backbone="net"), against_start=better, against_best=of),
-                          "first") for of in (better, level, worse)]
+                          race_of()) for of in (better, level, worse)]
     assert [words.rpartition("; ")[2] for words in said] == [
         "not kept.", "not kept, because it gains nothing certain over the steps kept before.",
         "not kept, because it is worse than the steps kept before."]
@@ -466,3 +475,123 @@ def test_the_clock_of_a_race_stands_still_while_it_waits() -> None:
         clock.wait(is_waiting)
         now[0] = later
         assert clock() == expected
+
+
+def test_a_figure_is_never_a_signed_zero_and_never_hides_that_an_interval_excludes_0() -> None:
+    assert [figure_words(value) for value in (-0.0004, 0.0004, -0.00001, 0.0, -0.0126)] == [
+        "−0.0004", "0.0004", "0.000", "0.000", "−0.013"]
+    assert [figure_words(value, "+") for value in (0.0, 0.0123, -0.0123)] == ["0.000", "+0.012", "−0.012"]
+
+
+def test_a_gain_that_may_be_chance_among_the_candidates_says_so_in_a_search_too() -> None:
+    lucky, others = judged("Lucky", 2.2, 1.0), [judged(f"Other {number}", -0.1, 1.0) for number in range(10)]
+    race = race_of(lucky, *others)
+    for words in (searched_words(race, lucky), brief_words(race, lucky)):
+        assert "better first results" in words
+        assert "perhaps chance among 11 candidates" in words
+    assert "perhaps" not in searched_words(race_of(lucky), lucky)
+
+
+def for_groups(first: Measured, candidates: int = 1) -> Race:
+    """Return a race for whole groups whose best search has a known gain in first results."""
+    of = Comparison(first=first, groups=measured("better", 0.05), judges=("judge",))
+    best = Outcome(name="Best", setup=Setup(backbone="net", recipe="views+whiten"), kept=True, against_best=of,
+                   against_start=of, run="run of Best")
+    others = [judged(f"Other {number}", -0.1, 0.01) for number in range(candidates - 1)]
+    return race_of(best, *others).model_copy(update={"serves": "groups", "budget": 2.0})
+
+
+def test_a_race_without_a_winner_names_the_search_that_a_later_race_found_better_in_the_same_measure() -> None:
+    unclear = race_of(judged("Whitening", 0.004, 0.003), outcome_in("not tried"))
+    found = find_elsewhere(unclear, [(for_groups(measured("better", 0.02)), True)])
+    assert found is not None
+    assert found.wins(unclear)
+    words = advice_words(unclear, elsewhere=found)
+    assert words.startswith(
+        "Best search, found by a later race for whole groups, in 2 minutes: test-time views, then whitening. Compared "
+        "with the frozen features: better first results (+0.020, 0.010 to 0.030), better whole groups (+0.050, 0.025 "
+        "to 0.075). This race alone has no clear winner. The largest gain, of whitening, may be chance")
+    assert "Short trainings were not tried" in words
+    assert "keep the frozen features" not in words
+
+
+def test_a_gain_of_another_race_that_may_be_chance_is_told_with_the_words_of_its_search() -> None:
+    unclear = race_of(judged("Whitening", 0.004, 0.003))
+    doubtful = Measured(verdict="better", difference=0.007, low=0.001, high=0.013)
+    other = for_groups(doubtful, candidates=11)
+    found = find_elsewhere(unclear, [(other, False)])
+    assert found is not None
+    assert not found.wins(unclear)
+    words = advice_words(unclear, elsewhere=found)
+    assert words.startswith("No clear winner: keep the frozen features.")
+    assert words.endswith("An earlier race for whole groups, in 2 minutes, says of test-time views, then whitening: "
+                          "better first results (+0.007, 0.001 to 0.013, perhaps chance among 11 candidates), better "
+                          "whole groups (+0.050, 0.025 to 0.075).")
+    assert "(+0.007, 0.001 to 0.013, perhaps chance among 11 candidates)" in searched_words(other, found.best)
+
+
+def test_another_race_is_silent_if_its_search_is_the_same_or_gains_nothing_more() -> None:
+    unclear, certain = race_of(judged("Whitening", 0.004, 0.003)), race_of(judged("Whitening", 0.03, 0.001))
+    level, better = for_groups(measured("cannot tell")), for_groups(measured("better", 0.02))
+    assert find_elsewhere(unclear, [(level, True)]) is None
+    assert find_elsewhere(certain, [(better, True)]) is None, "its own gain is larger"
+    assert find_elsewhere(race_of(judged("Whitening", 0.01, 0.001)), [(better, True)]) is not None
+    assert find_elsewhere(better.model_copy(update={"serves": "first"}), [(better, True)]) is None, "the same search"
+
+
+def test_a_training_that_was_given_up_counts_as_tried() -> None:
+    distill = Setup(backbone="net", method="distill")
+    rows = (outcome_in("given up", seconds=43.0), outcome_in("not tried", distill, 21.0))
+    assert gap_words(race_of(judged("Whitening", 0.02, 0.001), *rows)).startswith(
+        "PLM was given up after 43 s. Other short trainings were not tried: the time was used up. Run again with")
+    assert gap_words(race_of(judged("Whitening", 0.02, 0.001), rows[0])).startswith(
+        "PLM was given up after 43 s. Run again with")
+
+
+class Trainings(Stub):
+    """A track on which each training takes a known time."""
+
+    def expects(self, setup: Setup) -> float:
+        return self.expected[setup.method]
+
+    def compare(self, before: Setup, after: Setup) -> Comparison:
+        self.time += self.expected[after.method] if before == START else 0.0
+        return comparison("cannot tell")
+
+
+@pytest.mark.parametrize(("seconds", "order"), [(200, ["plm", "exemplar", "distill"]),
+                                                (60, ["distill", "exemplar", "plm"])])
+def test_cheap_trainings_run_first_if_not_all_fit(seconds: float, order: list[str]) -> None:
+    ideas = [Idea(name, lambda best, name=name: best.model_copy(update={"method": name}), trains=True)  # type: ignore
+             for name in ("plm", "exemplar", "distill")]
+    track = Trainings({}, expected={"plm": 50, "exemplar": 30, "distill": 20})
+    assert [outcome.name for outcome in run_race(START, ideas, track, "first", seconds)] == order
+
+
+def test_only_trainings_are_sorted_by_their_time() -> None:
+    assert [idea.trains for idea in list_ideas(["other"], TITLES, has_images=True)][-5:] == [True] * 4 + [False]
+    quality = {"": 0, "whiten": 0, "rerank": 0}
+    assert [outcome.name for outcome in raced(Stub(quality, expected={"whiten": 9, "rerank": 1}), "whiten", "rerank",
+                                              seconds=5)] == ["whiten", "rerank"]
+
+
+def test_rows_name_the_whole_search_and_mark_the_advice_and_what_it_leaves_out() -> None:
+    whiten, *_ = BY_SIMPLICITY
+    race, _ = settled({whiten: 0.018, TRAINED.model_copy(update={"recipe": "whiten"}): 0.02}, error=0.002)
+    simple, longer = (outcome.model_copy(update={"kept": True}) for outcome in race.outcomes)
+    race = race.model_copy(update={"outcomes": (simple, longer)})
+    assert outcome_words(simple, race).endswith("; this is the advice, and later candidates build on it.")
+    assert outcome_words(longer, race).startswith("PLM, then whitening (applies to new images): better first results")
+    assert outcome_words(longer, race).endswith(
+        "later candidates build on it, but the advice is simpler: the judges cannot tell whitening from the largest "
+        "gain.")
+    assert "advice" not in outcome_words(longer, race, is_done=False)
+
+
+def test_a_certain_gain_with_too_large_a_price_is_no_winner_and_says_the_price() -> None:
+    of = comparison("better", "worse", 0.03)
+    dear = Outcome(name="Whitening", setup=BY_SIMPLICITY[0], against_best=of, against_start=of, run="run")
+    assert advice_words(race_of(dear)) == (
+        "No clear winner: keep the frozen features. Whitening (applies to new images): better first results (+0.020, "
+        "0.010 to 0.030), worse whole groups (−0.030, −0.045 to −0.015), which lose more than first results gain; not "
+        "kept.")

@@ -11,7 +11,7 @@ import typer
 
 from udml_core.cli.options import Json, Root, root_of, takes_options
 from udml_core.cli.output import POLL_SECONDS, exit_with, follow_run, print_answer, print_progress, summarize_result
-from udml_core.exploration.race_words import outcome_words
+from udml_core.exploration.race_words import advice_words, outcome_words
 from udml_core.runs.analyses import Analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.opinion import JUDGES
@@ -81,7 +81,7 @@ def _follow(analysis: Analysis) -> None:
         while True:
             status, race = analysis.status(), race_of(analysis)
             for outcome in race.outcomes[printed:]:
-                typer.echo(outcome_words(outcome, race.serves), err=True)
+                typer.echo(outcome_words(outcome, race, is_done=False), err=True)
             printed = len(race.outcomes)
             if status.state not in LIVE_STATES:
                 return
@@ -94,11 +94,16 @@ def _follow(analysis: Analysis) -> None:
 
 def _print_advice(analysis: Analysis, as_json: bool, must_be_done: bool) -> None:
     """Print the advice and the commands that use it; end with exit code 1 if the race should be done but is not."""
-    from udml_core.work.jobs.advising import race_of
+    from udml_core.work.jobs.advising import elsewhere_of, race_of
 
     race, summary = race_of(analysis), summarize_result(analysis)
-    commands = [] if race.best is None else use_commands(race.best)
-    if race.best is None and summary["state"] == "done":
+    other = elsewhere_of(analysis) if summary["state"] == "done" else None
+    elsewhere = None if other is None else other[0]
+    best = elsewhere.best if elsewhere is not None and elsewhere.wins(race) else race.best
+    commands = [] if best is None else use_commands(best)
+    if elsewhere is not None:
+        summary |= {"advice": advice_words(race, elsewhere=elsewhere)}
+    if best is None and summary["state"] == "done":
         commands = [f"udml query {race.run} picture.jpg"]
     summary |= {"commands": commands}
     print_answer(summary, as_json, lambda: [

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from statistics import NormalDist
 from typing import Any, Literal, Protocol, Self
 
@@ -263,10 +264,12 @@ class Idea:
     Attributes:
         name: Its name.
         change: Returns the best search so far with one change; None where the change means nothing.
+        trains: Whether a head is trained for it.
     """
 
     name: str
     change: Callable[[Setup], Setup | None]
+    trains: bool = False
 
 
 class Track(Protocol):
@@ -315,7 +318,9 @@ def run_race(start: Setup, ideas: Iterable[Idea], track: Track, serves: Serves, 
         known: Outcomes of an earlier attempt at this race, by their searches.
     """
     best, tried, known, ideas = start, {start}, known or {}, list(ideas)
-    for number, idea in enumerate(ideas):
+    for number in range(len(ideas)):
+        ideas[number:] = cheap_first(ideas[number:], best, track, seconds)
+        idea = ideas[number]
         setup = idea.change(best)
         if setup is None or setup in tried:
             continue
@@ -327,6 +332,31 @@ def run_race(start: Setup, ideas: Iterable[Idea], track: Track, serves: Serves, 
         if outcome.kept:
             best = setup
         yield outcome
+
+
+def cheap_first(ideas: Sequence[Idea], best: Setup, track: Track, seconds: float) -> list[Idea]:
+    """Return the ideas with the trainings that come next sorted by time, unless the time suffices for all of them.
+
+    Args:
+        ideas: The candidates that are left, in their order.
+        best: The best search so far.
+        track: Knows the times.
+        seconds: The time for all candidates.
+    """
+    trainings = list(takewhile(lambda idea: idea.trains, ideas))
+    if len(trainings) < 2:
+        return list(ideas)
+    times = {idea.name: _expected(idea.change(best), track) for idea in trainings}
+    if sum(times.values()) > seconds - track.elapsed():
+        trainings.sort(key=lambda idea: times[idea.name])
+    return [*trainings, *ideas[len(trainings):]]
+
+
+def _expected(setup: Setup | None, track: Track) -> float:
+    """Return the expected seconds of a candidate; 0 if it is not possible, which takes no time."""
+    with suppress(UserError):
+        return 0.0 if setup is None else track.expects(setup)
+    return 0.0
 
 
 def seconds_left(ideas: Iterable[Idea], best: Setup, track: Track, seconds: float) -> float | None:
@@ -430,7 +460,7 @@ def list_ideas(encoders: Sequence[str], titles: Mapping[str, str], has_images: b
         ideas += [_idea(step), _idea(step, without=("average",))]
     if not has_images:
         return [idea for idea in ideas if idea.name != Views.title]
-    ideas += [Idea(titles[name], partial(_trained, name)) for name in METHODS]
+    ideas += [Idea(titles[name], partial(_trained, name), trains=True) for name in METHODS]
     return ideas + [Idea(titles[name], partial(_on_backbone, name)) for name in encoders]
 
 

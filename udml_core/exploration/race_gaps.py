@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from udml_core.base.errors import duration
 from udml_core.exploration.race import FROZEN, TIMES, Outcome, Race, State
 from udml_core.numerics.refinement.recipe import Views
 
@@ -26,12 +27,16 @@ class Gaps:
         impossible: Reasons by kinds of candidates that were not possible, without encoders, which few judges can judge.
         minutes: A time that suffices for the late kinds; 0 without late kinds.
         needed: The expected seconds of such a race.
+        given_up: The late candidates that were begun.
+        untried: The late kinds of which a candidate was not begun.
     """
 
     late: tuple[str, ...] = ()
     impossible: tuple[tuple[str, str], ...] = ()
     minutes: int = 0
     needed: float = 0.0
+    given_up: tuple[Outcome, ...] = ()
+    untried: tuple[str, ...] = ()
 
 
 def find_gaps(race: Race) -> Gaps:
@@ -46,7 +51,10 @@ def find_gaps(race: Race) -> Gaps:
     impossible = tuple((kind, outcomes[0].reason) for kind, outcomes in missing.items()
                        if kind not in (*late, OTHER_ENCODERS))
     needed = _needed_seconds(race, [outcome for outcomes in late.values() for outcome in outcomes]) if late else 0.0
-    return Gaps(tuple(late), impossible, _minutes(race, needed) if late else 0, needed)
+    given_up = tuple(outcome for outcomes in late.values() for outcome in outcomes if outcome.state == "given up")
+    untried = tuple(kind for kind, outcomes in late.items() if any(
+        outcome.state == "not tried" for outcome in outcomes))
+    return Gaps(tuple(late), impossible, _minutes(race, needed) if late else 0, needed, given_up, untried)
 
 
 def gap_words(race: Race) -> str:
@@ -54,8 +62,12 @@ def gap_words(race: Race) -> str:
     gaps = find_gaps(race)
     words = [f"{_listed([kind])} were not possible: {reason}" for kind, reason in gaps.impossible]
     if gaps.late:
-        names = _listed(gaps.late)
-        words.append(f"{names} were not tried: the time was used up. Run again with {minutes_words(gaps.minutes)}.")
+        words += [f"{outcome.name} {'were' if outcome.name == Views.title else 'was'} given up after "
+                  f"{duration(outcome.seconds)}." for outcome in gaps.given_up]
+        begun = {_kind(race, outcome) for outcome in gaps.given_up}
+        if untried := [f"other {kind}" if kind in begun else kind for kind in gaps.untried]:
+            words.append(f"{_listed(untried)} were not tried: the time was used up.")
+        words.append(f"Run again with {minutes_words(gaps.minutes)}.")
     return " ".join(words)
 
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from udml_core.base.errors import duration
 from udml_core.data.judge_names import WEAK
-from udml_core.exploration.race import (
-    FROZEN,
-    Comparison,
-    Measured,
-    Outcome,
-    Race,
-    Serves,
-    Setup,
-    refines_at_hand,
-    step_title,
+from udml_core.exploration.race import FROZEN, Comparison, Outcome, Race, Serves, complexity, refines_at_hand
+from udml_core.exploration.race_elsewhere import Elsewhere
+from udml_core.exploration.race_figures import (
+    MEASURES,
+    OTHER,
+    both_words,
+    brief_measured_words,
+    chain_words,
+    changed_words,
+    interval_words,
+    measured_words,
+    scope_words,
+    setup_words,
 )
 from udml_core.exploration.race_gaps import gap_words
-from udml_core.numerics.refinement import Recipe
 
-MEASURES: Mapping[Serves, str] = {"first": "first results", "groups": "whole groups"}
 FEW_CHANGED = 0.2
 """An advice that changes a smaller share of the first results is a small change."""
 AT_HAND = ("It was judged on the images at hand, which it refines with each other: what new images gain was not "
@@ -32,8 +31,14 @@ INSTALL = (f"Install timm (pip install timm) and name one of its models as a jud
            f"{EXAMPLE}; a table of vectors of the same images judges too.")
 
 
-def outcome_words(outcome: Outcome, serves: Serves) -> str:
-    """Return a sentence on what became of a candidate, in comparison with the frozen features."""
+def outcome_words(outcome: Outcome, race: Race, is_done: bool = True) -> str:
+    """Return a sentence on what became of a candidate, in comparison with the frozen features.
+
+    Args:
+        outcome: The candidate.
+        race: Its race.
+        is_done: Whether the race is finished, so that its advice does not change.
+    """
     if outcome.state == "not tried":
         return f"{outcome.name}: not tried, because the time was used up; it takes about {duration(outcome.seconds)}."
     if outcome.state == "given up":
@@ -41,68 +46,54 @@ def outcome_words(outcome: Outcome, serves: Serves) -> str:
     if outcome.against_start is None or outcome.against_best is None:
         return f"{outcome.name}: not possible. {outcome.reason}"
     hint = scope_words(outcome.setup)
-    return (f"{outcome.name}{f' ({hint})' if hint else ''}: {comparison_words(outcome.against_start, serves)}; "
-            f"{decision_words(outcome, serves)}.")
+    return (f"{chain_words(race, outcome.setup)}{f' ({hint})' if hint else ''}: "
+            f"{both_words(outcome.against_start, race.serves)}; {decision_words(outcome, race, is_done)}.")
 
 
-def decision_words(outcome: Outcome, serves: Serves) -> str:
-    """Return whether later candidates build on a judged candidate, and why not."""
-    before = outcome.against_best
-    if outcome.kept or before is None or before == outcome.against_start:
-        return "later candidates build on it" if outcome.kept else "not kept"
-    match before.served(serves).verdict:
+def decision_words(outcome: Outcome, race: Race, is_done: bool = True) -> str:
+    """Return whether a judged candidate is advised, whether later candidates build on it, and why not."""
+    before, best = outcome.against_best, race.best if is_done else None
+    if best is not None and outcome.setup == best.setup:
+        return f"this is the advice{', and later candidates build on it' if outcome.kept else ''}"
+    if outcome.kept:
+        is_longer = race.duel is not None and best is not None and (
+            complexity(race.start, best.setup) < complexity(race.start, outcome.setup))
+        return (f"later candidates build on it, but the advice is simpler: the judges cannot tell "
+                f"{setup_words(race, best.setup)} from the largest gain" if is_longer and best is not None
+                else "later candidates build on it")
+    if before is None or before == outcome.against_start:
+        return "not kept"
+    match before.served(race.serves).verdict:
         case "worse":
             return "not kept, because it is worse than the steps kept before"
         case "cannot tell":
             return "not kept, because it gains nothing certain over the steps kept before"
-    return "not kept, because the other measure loses more"
+    return "not kept, because the other measure loses more than this measure gains"
 
 
-def comparison_words(comparison: Comparison, serves: Serves) -> str:
-    """Return the verdict on the served measure, and on the other if it decided or had a price."""
-    served, other = comparison.served(serves), comparison.other(serves)
-    words = measured_words(served, MEASURES[serves])
-    if served.verdict != "better" or other.verdict != "worse":
-        return words
-    name = MEASURES["groups" if serves == "first" else "first"]
-    joint = "and" if comparison.earns_its_place(serves) else "but"
-    amount = "less" if joint == "and" else "more"
-    return f"{words}, {joint} {name} lose {amount} ({interval_words(other)})"
-
-
-def measured_words(measured: Measured, name: str) -> str:
-    """Return the verdict on one measure with its difference and 95 % interval."""
-    if measured.said != "cannot tell":
-        return f"{measured.said} {name} ({interval_words(measured)})"
-    agree = measured.low <= 0 <= measured.high
-    return f"{'no clear difference in' if agree else 'the judges disagree on'} {name} ({interval_words(measured)})"
-
-
-def interval_words(measured: Measured) -> str:
-    """Return a difference with its 95 % interval, such as `+0.021, 0.016 to 0.026`."""
-    low, high = (f"{value:.3f}".replace("-", "−") for value in (measured.low, measured.high))
-    return f"{measured.difference:+.3f}, {low} to {high}".replace("-", "−")
-
-
-def scope_words(setup: Setup) -> str:
-    """Return for which images a search is improved: those at hand, or new images too."""
-    if refines_at_hand(setup):
-        return "refines the images at hand"
-    return "applies to new images" if setup.recipe or setup.method != FROZEN else ""
-
-
-def advice_words(race: Race, is_done: bool = True) -> str:
+def advice_words(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = None) -> str:
     """Return the advice in a few sentences; see `advice_sentences`."""
-    return " ".join(advice_sentences(race, is_done))
+    return " ".join(advice_sentences(race, is_done, elsewhere))
 
 
-def advice_sentences(race: Race, is_done: bool = True) -> list[str]:
+def advice_sentences(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = None) -> list[str]:
     """Return the advice, and then what a reader must know of it.
 
     Args:
         race: The race.
         is_done: Whether it is finished.
+        elsewhere: What another race of the same images says of its best search; None without such a race.
     """
+    if elsewhere is not None and elsewhere.wins(race):
+        return [f"Best search, found by {elsewhere.name}: {elsewhere.search}.",
+                f"Compared with the frozen features: {elsewhere.figures(race)}.",
+                f"This race alone has no clear winner. {_largest_words(race)} {gap_words(race)}".rstrip()]
+    said = _own_sentences(race, is_done)
+    return said if elsewhere is None else [*said, elsewhere.words(race)]
+
+
+def _own_sentences(race: Race, is_done: bool) -> list[str]:
+    """Return the advice of a race without a look at others."""
     if race.reason:
         return [race.reason]
     gaps = gap_words(race) if is_done else ""
@@ -111,11 +102,12 @@ def advice_sentences(race: Race, is_done: bool = True) -> list[str]:
         said = ["No candidate was judged in this time.", gaps or "Allow more minutes."] if is_done else [
             "No candidate is judged yet."]
     elif best is None:
-        said = [_no_winner_words(race, is_done), gaps]
+        said = [*_no_winner_sentences(race, is_done), gaps]
     else:
         assert best.against_start is not None, "the advice was judged"
         said = [f"Best search{'' if is_done else ' so far'}: {setup_words(race, best.setup)}.", _simpler_words(race),
-                f"Compared with the frozen features: {measured_words(race.gain(best), MEASURES[race.serves])}.",
+                "Compared with the frozen features: "
+                f"{both_words(best.against_start, race.serves, len(race.judged))}.",
                 _changed_words(best.against_start, race.serves), AT_HAND if refines_at_hand(best.setup) else "", gaps]
     return [sentence for sentence in said if sentence]
 
@@ -127,49 +119,54 @@ def is_small(race: Race) -> bool:
     return race.serves == "first" and changed is not None and changed < FEW_CHANGED
 
 
-def _no_winner_words(race: Race, is_done: bool) -> str:
+def _no_winner_sentences(race: Race, is_done: bool) -> list[str]:
     """Return that no gain over the frozen features is certain, with the largest."""
     first, count = race.judged[0], len(race.judged)
     gain = race.gain(first)
     if gain.difference <= 0:
-        return "Nothing beats the frozen features: search with these." if is_done else (
-            "Nothing has beaten the frozen features yet.")
+        return ["Nothing beats the frozen features: search with these." if is_done else
+                "Nothing has beaten the frozen features yet."]
     if not is_done:
-        return "No clear winner yet."
-    if gain.is_certain(count):
-        return f"No clear winner: keep the frozen features. {outcome_words(first, race.serves)}"
+        return ["No clear winner yet."]
+    return ["No clear winner: keep the frozen features.",
+            outcome_words(first, race) if gain.is_certain(count) else _largest_words(race)]
+
+
+def _largest_words(race: Race) -> str:
+    """Return the largest gain, which may be chance, with the other measure; empty if nothing gains."""
+    first, count = next(iter(race.judged), None), len(race.judged)
+    if first is None or first.against_start is None or (gain := race.gain(first)).difference <= 0:
+        return ""
     among = f" among {count} candidates" if count > 1 else ""
-    changed = None if first.against_start is None else first.against_start.changed
-    few = "" if changed is None or race.serves != "first" else f"; {100 * changed:.0f} % of first results differ"
-    return (f"No clear winner: keep the frozen features. The largest gain, of {setup_words(race, first.setup)}, may be "
-            f"chance{among} ({interval_words(gain)}{few}).")
+    changed = first.against_start.changed
+    return " ".join(filter(None, (
+        f"The largest gain, of {setup_words(race, first.setup)}, may be chance{among} ({interval_words(gain)}).",
+        _other_words(first.against_start, race.serves, count),
+        "" if changed is None else f"{changed_words(changed)}.")))
+
+
+def _other_words(of: Comparison, serves: Serves, candidates: int) -> str:
+    """Return a sentence on the measure that the race does not serve."""
+    said = measured_words(of.other(serves), MEASURES[OTHER[serves]], candidates)
+    return f"Beside that: {said}."
 
 
 def brief_words(race: Race, outcome: Outcome) -> str:
     """Return the verdicts of a race on a judged candidate in a line, without figures."""
     of = outcome.against_start
     assert of is not None, "the candidate was judged"
-    said = ", ".join((_said(of.first, MEASURES["first"]), _said(of.groups, MEASURES["groups"])))
-    words = setup_words(race, outcome.setup)
-    return f"{words[:1].upper()}{words[1:]}, against the frozen features, judged without labels: {said}."
-
-
-def said_words(first: str, groups: str) -> str:
-    """Return two verdicts in words, such as "better first results, no clear difference in whole groups"."""
-    return ", ".join(f"{'no clear difference in' if said == 'cannot tell' else said} {name}"
-                     for said, name in ((first, MEASURES["first"]), (groups, MEASURES["groups"])))
-
-
-def _said(measured: Measured, name: str) -> str:
-    return measured_words(measured, name).rpartition(" (")[0]
+    count = len(race.judged)
+    said = ", ".join(brief_measured_words(measured, name, count) for measured, name in (
+        (of.first, MEASURES["first"]), (of.groups, MEASURES["groups"])))
+    return f"{chain_words(race, outcome.setup)}, against the frozen features, judged without labels: {said}."
 
 
 def _changed_words(of: Comparison, serves: Serves) -> str:
-    """Return how many first results differ; empty where that is not what the search serves, or not known."""
-    if serves != "first" or of.changed is None:
+    """Return how many first results differ; empty where that is not known."""
+    if of.changed is None:
         return ""
-    words = f"{100 * of.changed:.0f} % of first results differ"
-    return f"A small change: {words}, so confirm it by eye." if of.changed < FEW_CHANGED else f"{words}."
+    is_small = serves == "first" and of.changed < FEW_CHANGED
+    return f"{changed_words(of.changed)}{': a small change, so confirm it by eye' if is_small else ''}."
 
 
 def _simpler_words(race: Race) -> str:
@@ -197,7 +194,7 @@ def searched_words(race: Race, outcome: Outcome) -> str:
     """Return what a race said of a judged candidate in both measures, for pages that show its run."""
     of = outcome.against_start
     assert of is not None, "the candidate was judged"
-    said = f"{measured_words(of.first, MEASURES['first'])}, {measured_words(of.groups, MEASURES['groups'])}"
+    said = both_words(of, "first", len(race.judged))
     return " ".join(filter(None, (
         f"The race for the best search compared {setup_words(race, outcome.setup)} with the frozen features, without "
         f"labels: {said}.", _changed_words(of, "first"))))
@@ -212,29 +209,6 @@ def caution_words(race: Race) -> str:
     method = race.best.setup.method
     words = record_words(method, race.titles.get(method, method))
     return words and f"Caution, measured with labels: {words[0].lower()}{words[1:]}"
-
-
-def setup_words(race: Race, setup: Setup) -> str:
-    """Return a search in words: encoder and method where the start has others, then the steps in order."""
-    names = [race.titles.get(name, name) for name, own in ((setup.backbone, race.start.backbone),
-                                                           (setup.method, FROZEN)) if name != own]
-    return ", then ".join([*names, *_steps(setup.parsed)]) or "frozen features"
-
-
-def recipe_words(recipe: Recipe, is_sentence: bool = False) -> str:
-    """Return the steps of a recipe in words, such as "whitening, then averaging with 10 neighbors".
-
-    Args:
-        recipe: The recipe.
-        is_sentence: Whether the words begin a sentence.
-    """
-    words = ", then ".join(_steps(recipe))
-    return f"{words[:1].upper()}{words[1:]}" if is_sentence else words
-
-
-def _steps(recipe: Recipe) -> list[str]:
-    titles = [step_title(step) for step in recipe.steps]
-    return [title if title.startswith("k-") else title[0].lower() + title[1:] for title in titles]
 
 
 def no_judge_words(title: str, other: str = "") -> str:

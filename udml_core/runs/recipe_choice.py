@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from udml_core.base.errors import UserError
 from udml_core.data.judge_names import WEAK
-from udml_core.exploration.race_words import recipe_words, said_words
+from udml_core.exploration.race_figures import recipe_words, said_words
 from udml_core.numerics.refinement.recipe import Recipe
 from udml_core.runs.analyses import AnalysisSpec, plan_analysis
 from udml_core.runs.analyses.kinds.opinion import JUDGES, RECIPES, Opinions, SecondOpinion

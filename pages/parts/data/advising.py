@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 import html
+import time
 from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
 
-from udml_core.base.errors import duration
+from udml_core.base.errors import UserError, counted, duration
 from udml_core.data.dataset import WAITING, Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.race import TIMES, Outcome, Race, Serves
 from udml_core.exploration.race_clock import ALMOST
+from udml_core.exploration.race_elsewhere import Elsewhere
+from udml_core.exploration.race_figures import MEASURES, chain_words, interval_words, setup_words
 from udml_core.exploration.race_gaps import find_gaps, minutes_words
-from udml_core.exploration.race_words import (
-    MEASURES,
-    advice_sentences,
-    advice_words,
-    caution_words,
-    interval_words,
-    is_small,
-    setup_words,
-)
+from udml_core.exploration.race_words import advice_sentences, advice_words, caution_words, is_small
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.analyses import Analysis, AnalysisSpec, find_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.tasks import ADVICE, LIVE_STATES
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import (
+    elsewhere_of,
     find_advice,
     newest_advice,
+    other_live_races,
     race_of,
+    refinement_of,
     start_advice,
     use_outcome,
     withdraw_advice,
@@ -39,6 +37,7 @@ from udml_core.work.jobs.advising import (
 
 from ..shell.address import VISIT, choose_segment
 from ..shell.empty_state import show_empty
+from ..shell.race_judgments import race_judgments
 from ..shell.run_status import ICONS, UNSEEN, escaped
 from ..shell.user_errors import keep_user_errors, show_user_errors
 from ..shell.views import open_view, view_link
@@ -54,6 +53,7 @@ MEANINGS: dict[Serves, str] = {
 KEPT = "Computed features and trained heads are used again, so more candidates fit into the same time."
 USED = "advice-used"
 """Session key of a search that is made usable: runs of start and search, refinement, and the page that opens it."""
+USE = "Search with it. A refinement of all images is computed first, in seconds."
 SHOWN = f"{VISIT}advice-shown"
 JUDGING = ("You see a query and where the two searches differ, without their names: the first result, or the first ten "
            "results if the race served whole groups.")
@@ -72,6 +72,8 @@ def show_advice(dataset: Dataset) -> None:
     key = f"{spec.id}-{dataset.fingerprint[:12]}-{encoder.key}"
     if _open_used():
         return
+    if other_live_races(dataset, encoder, spec, runs_folder()):
+        _show_other_live(dataset, encoder, spec)
     if state.analysis is None and state.is_wanted and state.run is not None:
         _await_features(dataset, encoder, spec, state.run)
     elif state.analysis is None:
@@ -111,6 +113,32 @@ def _offer(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, key: str)
         if clicked:
             start_advice(dataset, encoder, spec, runs_folder())
             st.rerun()
+
+
+@st.fragment(run_every="2s")
+@show_user_errors()
+def _show_other_live(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec) -> None:
+    """Say that a race of the same images runs under other choices, with a button that shows it."""
+    live = other_live_races(dataset, encoder, spec, runs_folder())
+    if not live:
+        st.rerun(scope="app")
+    for race in live:
+        state = "waits" if race.started is None else f"is running ({duration(time.time() - race.started)} so far)"
+        what = f"{MEASURES[race.kind.serves]}, in {race.kind.budget:g} minutes,"
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f":material/hourglass_top: A race for {what} {state}.")
+            _show_button("Show it", race.spec, f"advice-live-{race.spec.id}")
+
+
+def _show_button(label: str, spec: AnalysisSpec, key: str) -> None:
+    """Show a button that shows another race, if the choices of this page lead to it."""
+    kind = spec.build_kind()
+    assert isinstance(kind, Advice), "only races are shown here"
+    budget = f"{kind.budget:g}"
+    if budget in BUDGETS and spec == plan_analysis(Advice, budget=kind.budget, serves=kind.serves) and st.button(
+            label, icon=":material/visibility:", key=key):
+        st.query_params.update(budget=budget, serves=kind.serves)
+        st.rerun(scope="app")
 
 
 @st.fragment(run_every="1s")
@@ -153,8 +181,8 @@ def _show_live(analysis: Analysis, key: str) -> None:
             with st.spinner("Stopping …"):
                 jobs.stop(analysis)
             st.rerun(scope="app")
-    _say(f"{len(race.outcomes)} candidates judged. {advice_words(race, is_done=False)}")
-    show_race(race, f"race-{key}")
+    _say(f"{counted(len(race.judged), 'candidate')} judged. {advice_words(race, is_done=False)}")
+    show_race(race, f"race-{key}", is_done=False)
 
 
 def _show_ended(analysis: Analysis, key: str, again: Callable[[Race, Analysis], None]) -> None:
@@ -175,16 +203,46 @@ def _show_ended(analysis: Analysis, key: str, again: Callable[[Race, Analysis], 
                 with show_user_errors():
                     jobs.resume(analysis)
                     st.rerun()
-    _show_words(race, is_done)
+    other = elsewhere_of(analysis)
+    elsewhere = None if other is None else other[0]
+    _show_words(race, is_done, elsewhere)
+    _show_judgments(race)
+    if other is not None:
+        _show_elsewhere(race, *other)
     _show_actions(race, is_done, partial(again, race, analysis))
-    show_race(race, f"race-{key}")
+    show_race(race, f"race-{key}", is_done)
 
 
-def _show_words(race: Race, is_done: bool) -> None:
+def _show_judgments(race: Race) -> None:
+    """Say what blind judgments say of the advised search, or of the largest gain, if there are any."""
+    outcome = race.best or next(iter(race.judged), None)
+    if outcome is None:
+        return
+    try:
+        runs = [find_run(name, runs_folder()) for name in (race.run, outcome.run)]
+    except UserError:  # a run was removed, which the buttons say
+        return
+    frame = refinement_of(outcome).id if outcome.setup.recipe else "final"
+    said = race_judgments(runs, frame, ("the frozen features", setup_words(race, outcome.setup)),
+                          "ten" if race.serves == "groups" else "first", race.gain(outcome).said)
+    if said:
+        st.markdown(f":material/thumbs_up_down: {said}")
+
+
+def _show_elsewhere(race: Race, elsewhere: Elsewhere, analysis: Analysis) -> None:
+    """Show the buttons that use the best search of another race, and show that race."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        _use_button(f"Use {escaped(elsewhere.search)}", ":material/image_search:", elsewhere.race, elsewhere.best,
+                    "retrieval", USE, is_primary=elsewhere.wins(race))
+        when = "later" if elsewhere.is_later else "earlier"
+        _show_button(f"Show the {when} race", analysis.spec(), "advice-other-race")
+
+
+def _show_words(race: Race, is_done: bool, elsewhere: Elsewhere | None) -> None:
     """Show the advice: green with a trophy only if a candidate surely wins and changes enough."""
-    first, *rest = (escaped(sentence) for sentence in advice_sentences(race, is_done))
+    first, *rest = (escaped(sentence) for sentence in advice_sentences(race, is_done, elsewhere))
     words = " ".join((f"**{first}**", *rest))
-    if race.best is not None and not is_small(race):
+    if (race.best is not None and not is_small(race)) or (elsewhere is not None and elsewhere.wins(race)):
         st.success(words, icon=ICON)
     elif race.is_judged or not is_done:
         with st.container(border=True, key="advice-unclear"):
@@ -224,30 +282,30 @@ def _show_actions(race: Race, is_done: bool, again: Callable[[], None]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if race.best is not None:
             _use_button("Use this", ":material/image_search:", race, race.best, "retrieval",
-                        "Search with it. A refinement of all images is computed first, in seconds.")
+                        USE, is_primary=True)
             _use_button("Confirm by judgments", ":material/thumbs_up_down:", race, race.best, "compare", JUDGING)
         elif is_done and race.is_judged:
             view_link("retrieval", label="Search with the frozen features", icon=":material/image_search:",
                       query_params={"run": race.run})
-            _use_button(f"Judge {race.judged[0].name} yourself", ":material/thumbs_up_down:", race, race.judged[0],
-                        "compare", JUDGING)
-        others = {outcome.name: outcome for outcome in race.judged if outcome != race.best}
+            words = escaped(setup_words(race, race.judged[0].setup))
+            _use_button(f"Judge {words} yourself", ":material/thumbs_up_down:", race, race.judged[0], "compare",
+                        JUDGING)
+        others = {chain_words(race, outcome.setup): outcome for outcome in race.judged if outcome != race.best}
         if others:
             with st.popover("Use another candidate", icon=":material/list:"):
                 name = st.selectbox("Candidate", list(others), key="advice-other", format_func=lambda name: (
                     f"{name} ({interval_words(race.gain(others[name]))})"))
-                st.caption(f"The largest gain first, in {MEASURES[race.serves]}. Recipe: "
-                           f"{escaped(setup_words(race, others[name].setup))}.")
+                st.caption(f"The largest gain first, in {MEASURES[race.serves]}.")
                 _use_button("Use it", ":material/image_search:", race, others[name], "retrieval", "Search with it.")
         if is_done:
             again()
 
 
-def _use_button(label: str, icon: str, race: Race, outcome: Outcome, page: str, help_text: str) -> None:
+def _use_button(label: str, icon: str, race: Race, outcome: Outcome, page: str, help_text: str,
+                is_primary: bool = False) -> None:
     """Show a button that makes a candidate's search usable, and then opens a page with it."""
-    primary = outcome == race.best and page == "retrieval"
     if st.button(label, icon=icon, key=f"advice-{page}-{label[:6]}", help=help_text,
-                 type="primary" if primary else "secondary"):
+                 type="primary" if is_primary else "secondary"):
         with show_user_errors():
             run, refinement = use_outcome(outcome, runs_folder())
             st.session_state[USED] = race.run, run.id, refinement and refinement.id, page, race.serves

@@ -11,7 +11,8 @@ import streamlit as st
 
 from udml_core.base.errors import duration
 from udml_core.exploration.race import Measured, Outcome, Race
-from udml_core.exploration.race_words import MEASURES, outcome_words, race_judges_words
+from udml_core.exploration.race_figures import MEASURES, chain_words, figure_words
+from udml_core.exploration.race_words import outcome_words, race_judges_words
 
 from ..draw.figures import GRAY, draw, titled
 from ..draw.palette import BEFORE, HIT, MISS
@@ -22,20 +23,22 @@ START = "Frozen features"
 MARKS = {"the advice": (HIT, "star"), "better": (HIT, "circle"), "no clear difference": (GRAY, "diamond-open"),
          "worse": (MISS, "x")}
 """Color and sign of each result, so that no result is marked by color alone."""
-ROW, LETTERS = 38, 28
-"""Height of a row of the chart in pixels, and letters in a line of its name, which a phone has room for."""
+ROW, LINE, LETTERS = 38, 16, 28
+"""Heights in pixels: the least of a row of the chart, and a line of its name; letters in such a line on a phone."""
 
 
-def show_race(race: Race, key: str) -> None:
+def show_race(race: Race, key: str, is_done: bool = True) -> None:
     """Show the candidates that were judged so far: a chart, a sentence for each, and what was not tried."""
     judged = [outcome for outcome in race.outcomes if outcome.against_start is not None]
     if judged:
         _draw_race(race, judged, key)
         st.caption(f"Difference to the frozen features in {MEASURES[race.serves]}: mean similarity of a query and its "
                    f"results, judged without labels by {escaped(race_judges_words(race))}. Each interval holds 95 % "
-                   "for its candidate alone. The advice must be certain among all candidates, which a wider interval "
+                   "for its candidate alone. It is a similarity, not a share of images. The advice must be certain "
+                   "among all candidates, "
+                   "which a wider interval "
                    "decides. Later candidates build on kept steps.")
-    st.markdown("\n".join(f"- {escaped(outcome_words(outcome, race.serves))}" for outcome in race.outcomes
+    st.markdown("\n".join(f"- {escaped(outcome_words(outcome, race, is_done))}" for outcome in race.outcomes
                           if outcome.state != "not tried"))
     skipped = [f"{escaped(outcome.name)} (about {duration(outcome.seconds)})" for outcome in race.outcomes
                if outcome.state == "not tried"]
@@ -54,12 +57,14 @@ def result_of(outcome: Outcome, race: Race) -> str:
 
 
 def _draw_race(race: Race, judged: Sequence[Outcome], key: str) -> None:
-    points = {outcome.name: race.gain(outcome) for outcome in judged}
+    chains = {outcome.setup: chain_words(race, outcome.setup).replace(", then ", " + ") for outcome in judged}
+    points = {chains[outcome.setup]: race.gain(outcome) for outcome in judged}
+    lines = {name: wrap(name, LETTERS) for name in (START, *points)}
     figure = go.Figure()
     figure.add_scatter(x=[0.0], y=[START], mode="markers", name=START.lower(), showlegend=False,
                        marker={"color": BEFORE, "size": 10, "symbol": "square"})
     for result, (color, symbol) in MARKS.items():
-        names = [outcome.name for outcome in judged if result_of(outcome, race) == result]
+        names = [chains[outcome.setup] for outcome in judged if result_of(outcome, race) == result]
         if names:
             shown = [points[name] for name in names]
             figure.add_scatter(
@@ -69,15 +74,16 @@ def _draw_race(race: Race, judged: Sequence[Outcome], key: str) -> None:
                          "array": [point.high - point.difference for point in shown],
                          "arrayminus": [point.difference - point.low for point in shown]})
     figure.add_vline(x=0, line={"color": BEFORE, "width": 1})
-    titled(figure, f"Gain in {MEASURES[race.serves]}", 110 + ROW * (1 + len(judged)),
+    row = max(ROW, *(LINE * len(of) for of in lines.values()))
+    titled(figure, f"Gain in {MEASURES[race.serves]}", 110 + row * len(lines),
            legend={"title": "against the frozen features: ", "orientation": "h", "yref": "container", "y": 0,
                    "yanchor": "bottom", "x": 0})
     names = [START, *points]
     figure.update_yaxes(autorange="reversed", type="category", categoryorder="array", categoryarray=names,
-                        automargin=True, tickvals=names, ticktext=["<br>".join(wrap(name, LETTERS)) for name in names])
-    figure.update_xaxes(title="gain in mean similarity, as judged", tickformat="+.3~g", zeroline=False)
+                        automargin=True, tickvals=names, ticktext=["<br>".join(lines[name]) for name in names])
+    figure.update_xaxes(title="gain in mean similarity, as judged", tickformat=".3~g", zeroline=False)
     draw(figure, key, f"Gain of {len(judged)} candidates over the frozen features: " + "; ".join(
-        f"{name} {point.difference:+.3f}" for name, point in points.items()) + ".")
+        f"{name} {figure_words(point.difference, '+')}" for name, point in points.items()) + ".")
 
 
 def race_table(race: Race) -> pd.DataFrame:
@@ -89,7 +95,8 @@ def race_table(race: Race) -> pd.DataFrame:
     for outcome in race.outcomes:
         if outcome.against_start is not None:
             of = outcome.against_start
-            rows.append({"Candidate": outcome.name, "Kept": outcome.kept, "Recipe": outcome.setup.recipe,
+            rows.append({"Candidate": chain_words(race, outcome.setup), "Kept": outcome.kept,
+                         "Recipe": outcome.setup.recipe,
                          "First results": round(of.first.difference, 4), "Verdict": said(of.first),
                          "Groups": round(of.groups.difference, 4), "Verdict on groups": said(of.groups),
                          "Seconds": round(outcome.seconds, 1)})

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from udml_core.exploration.race_words import recipe_words
+from udml_core.exploration.race_figures import recipe_words
 from udml_core.numerics.refinement import Recipe
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import list_runs, runs_folder

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from udml_core.base.errors import UserError
-from udml_core.exploration.race_words import recipe_words
+from udml_core.exploration.race_figures import recipe_words
 from udml_core.numerics.refinement import STEPS, Recipe, make_step
 from udml_core.runs.analyses import REFINED as REFINED_NAME
 from udml_core.runs.analyses import find_analysis

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import streamlit as st
 
-from udml_core.exploration.race_words import recipe_words, said_words
+from udml_core.exploration.race_figures import recipe_words, said_words
 from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
 from udml_core.runs.analyses import REFINED, find_analysis

@@ -36,6 +36,18 @@ def judged_comparisons(first: Run, second: Run, dataset: Dataset) -> Iterator[tu
             yield (pair[0], pair[1]), gallery, results
 
 
+def judged_galleries(dataset: Dataset, names: Names, results: Results) -> list[Gallery]:
+    """List the images that were searched where someone judged two embeddings.
+
+    Args:
+        dataset: The data set.
+        names: The names of both embeddings among all runs, RUN:FRAME.
+        results: What was judged.
+    """
+    return [gallery for gallery in get_args(Gallery)
+            if JudgmentLog(dataset, comparison_key(names, gallery, results)).read()]
+
+
 def judged_verdict(share: Share) -> Verdict:
     """Return what judgments say of B: nothing while the interval holds one half."""
     if not share.is_decided:
@@ -43,15 +55,17 @@ def judged_verdict(share: Share) -> Verdict:
     return "better" if share.low > 0.5 else "worse"
 
 
-def judgments_words(comparison: Comparison, names: Names, said: Verdict | None = None) -> str:
-    """State what everyone's judgments of two embeddings say, and whether they agree with the second opinion.
+def judgments_words(comparison: Comparison, names: Names, said: Verdict | None = None,
+                    other: str = "the second opinion") -> str:
+    """State what everyone's judgments of two embeddings say, and whether they agree with a verdict without labels.
 
     Until they decide, the words do not tell which answers fell together, so that judging stays blind.
 
     Args:
         comparison: The comparison; B is the embedding that the second opinion is about.
         names: The names of A and B.
-        said: The second opinion on B in the measure that was judged; None without one.
+        said: The verdict on B in the measure that was judged; None without one.
+        other: What gave the verdict.
 
     Returns:
         Sentences; empty if no judgment counts.
@@ -69,7 +83,7 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
         return f"{result} Both are equally good."
     if said in (None, "cannot tell"):
         return result
-    return f"{result} {'They agree with' if verdict == said else 'They contradict'} the second opinion."
+    return f"{result} {'They agree with' if verdict == said else 'They contradict'} {other}."
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from udml_core.base.files import read_regular, replace_text
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.race import FROZEN, Outcome, Race
+from udml_core.exploration.race_elsewhere import Elsewhere, find_elsewhere
 from udml_core.exploration.race_words import advice_sentences, brief_words, searched_words
 from udml_core.runs import Run, RunRequest, find_run, list_runs
 from udml_core.runs.analyses import (
@@ -163,6 +164,56 @@ def race_of(analysis: Analysis) -> Race:
     return _kind_of(analysis.spec()).begin(run.spec().backbone, run.id).with_lines(analysis.parts())
 
 
+def elsewhere_of(analysis: Analysis) -> tuple[Elsewhere, Analysis] | None:
+    """Return what another finished race of the same features says of its best search, and that race.
+
+    Args:
+        analysis: A race; the other race counts if its best search is better in what this race serves.
+    """
+    began, others = analysis.stored_status().ticket, list[tuple[Race, Analysis]]()
+    for other in finished_analyses(analysis.run, Advice):
+        if other.id != analysis.id:
+            with suppress(UserError):  # its file is damaged
+                others.append((race_of(other), other))
+    found = find_elsewhere(race_of(analysis), (
+        (race, other.stored_status().ticket > began) for race, other in others))
+    return None if found is None else (found, next(other for race, other in others if race is found.race))
+
+
+def other_live_races(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, root: Path) -> list[LiveRace]:
+    """List the races of the same images that run or wait under other choices, the newest first.
+
+    Args:
+        dataset: The data set.
+        encoder: The encoder of the frozen features.
+        spec: The request that is shown.
+        root: The folder of runs.
+    """
+    run = _find_features(dataset, encoder, root)
+    if run is None:
+        return []
+    wanted = wanted_advice(run)
+    live = [] if wanted is None else [LiveRace(_kind_of(wanted), wanted, None)]
+    live += [LiveRace(_kind_of(analysis.spec()), analysis.spec(), analysis.status().started)
+             for analysis in list_analyses(run, Advice) if analysis.status().state in LIVE_STATES]
+    return [race for race in live if race.spec != spec]
+
+
+@dataclass(frozen=True)
+class LiveRace:
+    """A race that runs or waits.
+
+    Attributes:
+        kind: Its choices.
+        spec: The request.
+        started: Its start in seconds since 1970; None while it waits.
+    """
+
+    kind: Advice
+    spec: AnalysisSpec
+    started: float | None
+
+
 @dataclass(frozen=True)
 class Suggestion:
     """What the newest finished race of a data set suggests.
@@ -187,8 +238,11 @@ def suggested_by_race(dataset: Dataset, root: Path) -> Suggestion | None:
         for analysis in finished_analyses(run, Advice):
             race = race_of(analysis)
             if race.is_judged:
-                method = "" if race.best is None else race.best.setup.method
-                return Suggestion(analysis, method, advice_sentences(race)[0])
+                other = elsewhere_of(analysis)
+                elsewhere = None if other is None else other[0]
+                best = elsewhere.best if elsewhere is not None and elsewhere.wins(race) else race.best
+                method = "" if best is None else best.setup.method
+                return Suggestion(analysis, method, advice_sentences(race, elsewhere=elsewhere)[0])
     return None
 
 

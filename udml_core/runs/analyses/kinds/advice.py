@@ -199,7 +199,7 @@ class Advice(AnalysisKind):
         return {"advice": advice_words(race), "caution": caution_words(race),
                 "winner": None if race.best is None else race.best.model_dump(),
                 "compared with the largest gain": [duel.model_dump() for duel in race.duels],
-                "candidates": [outcome.model_dump() | {"sentence": outcome_words(outcome, race.serves)}
+                "candidates": [outcome.model_dump() | {"sentence": outcome_words(outcome, race)}
                                for outcome in race.outcomes]}
 
     @staticmethod

@@ -1,0 +1,51 @@
+"""What blind judgments say of a search that a race judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from udml_core.base.errors import UserError
+from udml_core.numerics.second_opinion import Verdict
+from udml_core.runs import Run
+from udml_core.runs.search.differing import Comparison, Results, Side, compare, side_name
+from udml_core.runs.search.judged_runs import judged_galleries, judgments_words
+from udml_core.runs.search.query import Gallery
+
+from .cached import load_dataset, load_retrieval
+from .run_hash import RUN_HASH
+from .run_status import escaped
+
+START_FRAMES = ("frozen", "initial", "final")
+"""Names under which the features of a run without training are judged."""
+
+
+def race_judgments(runs: Sequence[Run], frame: str, names: Sequence[str], results: Results, said: Verdict) -> str:
+    """Return what blind judgments of a race's search say in Markdown, and whether they agree with it; empty without.
+
+    Args:
+        runs: The run of the frozen features, whose embedding has several names, and the run of the search.
+        frame: The embedding of the search.
+        names: Names of both in words.
+        results: What is judged.
+        said: The race's verdict on the second.
+    """
+    first, second = (f"**{escaped(name)}**" for name in names)
+    sentences = []
+    try:
+        dataset = load_dataset(runs[0].spec().dataset)
+        for own in START_FRAMES:
+            keys = side_name(runs[0].id, own), side_name(runs[1].id, frame)
+            for gallery in judged_galleries(dataset, keys, results):
+                comparison = _comparison(runs[0], runs[1], own, frame, gallery, results, dataset.fingerprint)
+                sentences.append(judgments_words(comparison, (first, second), said, "the race"))
+    except UserError:  # the images or an embedding are missing, which other pages say
+        return ""
+    return " ".join(filter(None, sentences))
+
+
+@st.cache_resource(max_entries=4, ttl="10m", show_spinner=False, hash_funcs=RUN_HASH)
+def _comparison(first: Run, second: Run, own: str, frame: str, gallery: Gallery, results: Results,
+                fingerprint: str) -> Comparison:  # noqa: ARG001 (compared again when the data set changes)
+    return compare(Side(load_retrieval(first), own), Side(load_retrieval(second), frame), gallery, results)

@@ -1,0 +1,117 @@
+"""What a comparison of two searches says in words: its verdicts, its figures, and the searches themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from udml_core.exploration.race import FROZEN, Comparison, Measured, Race, Serves, Setup, refines_at_hand, step_title
+from udml_core.numerics.refinement import Recipe
+
+MEASURES: Mapping[Serves, str] = {"first": "first results", "groups": "whole groups"}
+OTHER: Mapping[Serves, Serves] = {"first": "groups", "groups": "first"}
+"""The measure that a search does not serve."""
+
+
+def both_words(comparison: Comparison, serves: Serves, candidates: int = 1) -> str:
+    """Return the verdicts on both measures with their figures, the served measure first.
+
+    Args:
+        comparison: The comparison.
+        serves: What the search serves.
+        candidates: Number of candidates among which a gain may be chance.
+    """
+    served, other = comparison.served(serves), comparison.other(serves)
+    words = (f"{measured_words(served, MEASURES[serves], candidates)}, "
+             f"{measured_words(other, MEASURES[OTHER[serves]], candidates)}")
+    if served.verdict != "better" or other.verdict != "worse":
+        return words
+    amount = "less" if comparison.earns_its_place(serves) else "more"
+    return f"{words}, which lose {amount} than {MEASURES[serves]} gain"
+
+
+def measured_words(measured: Measured, name: str, candidates: int = 1) -> str:
+    """Return the verdict on one measure with its difference and 95 % interval."""
+    return f"{verdict_words(measured, name)} ({interval_words(measured)}{_chance_words(measured, candidates)})"
+
+
+def verdict_words(measured: Measured, name: str) -> str:
+    """Return the verdict on one measure, such as "no clear difference in first results"."""
+    if measured.said != "cannot tell":
+        return f"{measured.said} {name}"
+    agree = measured.low <= 0 <= measured.high
+    return f"{'no clear difference in' if agree else 'the judges disagree on'} {name}"
+
+
+def brief_measured_words(measured: Measured, name: str, candidates: int = 1) -> str:
+    """Return the verdict on one measure without figures, and whether a gain may be chance."""
+    return f"{verdict_words(measured, name)}{_chance_words(measured, candidates)}"
+
+
+def _chance_words(measured: Measured, candidates: int) -> str:
+    """Return that a gain may be chance among so many candidates; empty if it is certain, or no gain."""
+    is_doubtful = measured.said == "better" and candidates > 1 and not measured.is_certain(candidates)
+    return f", perhaps chance among {candidates} candidates" if is_doubtful else ""
+
+
+def interval_words(measured: Measured) -> str:
+    """Return a difference with its 95 % interval, such as `+0.021, 0.016 to 0.026`."""
+    low, high = (figure_words(value) for value in (measured.low, measured.high))
+    return f"{figure_words(measured.difference, '+')}, {low} to {high}"
+
+
+def figure_words(value: float, sign: str = "-") -> str:
+    """Return a difference with three decimals, or with four if it would look like 0; 0 has no sign.
+
+    Args:
+        value: The difference.
+        sign: `+` to write the sign of a gain, too.
+    """
+    digits = 4 if round(value, 3) == 0 else 3
+    return f"{value:{sign}.{digits}f}".replace("-", "−") if round(value, digits) else "0.000"
+
+
+def changed_words(share: float) -> str:
+    """Return in how many images a change is seen at once."""
+    return f"It changes the first result of {100 * share:.0f} % of images"
+
+
+def said_words(first: str, groups: str) -> str:
+    """Return two verdicts in words, such as "better first results, no clear difference in whole groups"."""
+    return ", ".join(f"{'no clear difference in' if said == 'cannot tell' else said} {name}"
+                     for said, name in ((first, MEASURES["first"]), (groups, MEASURES["groups"])))
+
+
+def scope_words(setup: Setup) -> str:
+    """Return for which images a search is improved: those at hand, or new images too."""
+    if refines_at_hand(setup):
+        return "refines the images at hand"
+    return "applies to new images" if setup.recipe or setup.method != FROZEN else ""
+
+
+def setup_words(race: Race, setup: Setup) -> str:
+    """Return a search in words: encoder and method where the start has others, then the steps in order."""
+    names = [race.titles.get(name, name) for name, own in ((setup.backbone, race.start.backbone),
+                                                           (setup.method, FROZEN)) if name != own]
+    return ", then ".join([*names, *_steps(setup.parsed)]) or "frozen features"
+
+
+def chain_words(race: Race, setup: Setup) -> str:
+    """Return a search in words at the beginning of a sentence."""
+    words = setup_words(race, setup)
+    return words if words.startswith("k-") else f"{words[:1].upper()}{words[1:]}"
+
+
+def recipe_words(recipe: Recipe, is_sentence: bool = False) -> str:
+    """Return the steps of a recipe in words, such as "whitening, then averaging with 10 neighbors".
+
+    Args:
+        recipe: The recipe.
+        is_sentence: Whether the words begin a sentence.
+    """
+    words = ", then ".join(_steps(recipe))
+    return f"{words[:1].upper()}{words[1:]}" if is_sentence else words
+
+
+def _steps(recipe: Recipe) -> list[str]:
+    titles = [step_title(step) for step in recipe.steps]
+    return [title if title.startswith("k-") else title[0].lower() + title[1:] for title in titles]
