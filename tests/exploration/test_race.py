@@ -595,3 +595,14 @@ def test_a_certain_gain_with_too_large_a_price_is_no_winner_and_says_the_price()
         "No clear winner: keep the frozen features. Whitening (applies to new images): better first results (+0.020, "
         "0.010 to 0.030), worse whole groups (−0.030, −0.045 to −0.015), which lose more than first results gain; not "
         "kept.")
+
+
+@pytest.mark.parametrize(("verdict", "low", "candidates", "said"), [
+    ("better", 0.02, 1, "better"), ("better", 0.02, 10, "better"), ("better", 0.001, 1, "better"),
+    ("better", 0.001, 10, "cannot tell"), ("cannot tell", -0.01, 10, "cannot tell")])
+def test_a_gain_is_said_only_if_it_is_certain_among_all_candidates(
+        verdict: Any, low: float, candidates: int, said: str) -> None:
+    measured = Measured(verdict=verdict, difference=0.03, low=low, high=0.06 - low)
+    assert measured.said_among(candidates) == said
+    loss = Measured(verdict="worse", difference=-0.03, low=low - 0.06, high=-low)
+    assert loss.said_among(candidates) == loss.said, "losses are not chosen among candidates"

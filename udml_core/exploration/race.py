@@ -90,6 +90,10 @@ class Measured(BaseModel):
         """The verdict, unless the mean interval of the judges holds 0."""
         return "cannot tell" if self.low <= 0 <= self.high else self.verdict
 
+    def said_among(self, candidates: int) -> Verdict:
+        """Return the verdict, where a gain counts only if it is certain among several candidates."""
+        return "cannot tell" if self.said == "better" and not self.is_certain(candidates) else self.said
+
     def is_certain(self, candidates: int) -> bool:
         """Return whether a gain is above 0 if it is one of several candidates' (Bonferroni's correction)."""
         errors = NormalDist().inv_cdf(1 - TAIL / candidates)

@@ -33,12 +33,16 @@ def race_verdict(run: Run, recipe: str | None = None) -> str:
 
 @st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
 def race_marks(run: Run) -> str:
-    """Return the verdicts of a race on a run's embedding, or else on its best refinement; empty if none judged it."""
+    """Return the verdicts of a race on a run's embedding, or else on its best refinement; empty if none judged it.
+
+    A gain counts if it is certain among all candidates, as in the advice.
+    """
     for recipe in ("", None):
         if judged := judged_in_race(run, recipe):
-            of = judged[1].against_start
+            race, of = judged[0], judged[1].against_start
             assert of is not None, "the candidate was judged"
-            return marks(Verdicts(of.first.said, of.groups.said))
+            first, groups = (measured.said_among(len(race.judged)) for measured in (of.first, of.groups))
+            return marks(Verdicts(first, groups))
     return ""
 
 
