@@ -272,7 +272,7 @@ def test_stored_features_judge_every_recipe_at_once(run: Run, tmp_path: Path, mo
     test = opened("refine", run=run.id, recipe="average:k=60,times=4")
     assert not test.exception
     assert "First result: worse" in texts(test)
-    assert "by SqueezeNet 1.1, live on " in texts(test)
+    assert "by SqueezeNet 1.1 in a live estimate on " in texts(test)
     assert "First result" not in texts(opened("refine", run=run.id, recipe=""))
 
 
@@ -300,7 +300,7 @@ def test_the_page_does_not_wait_for_the_judges(run: Run, tmp_path: Path, monkeyp
     finally:
         ready.set()
     monkeypatch.setattr("pages.parts.refine.verdict.PATIENCE", 60)
-    assert "live on " in texts(test.run())
+    assert "live estimate on " in texts(test.run())
     st.cache_resource.clear()
 
 
