@@ -149,9 +149,25 @@ def test_a_single_run_is_judged_before_and_after_and_the_other_parts_say_what_th
     assert test.query_params["b"] in (f"{run.id}:final", [f"{run.id}:final"])
     test.button_group(key="compare-part").set_value("Curves").run()
     assert not test.exception
-    assert "Comparing needs two finished runs" in texts(test)
+    assert "**Curves** compares runs after training" in texts(test)
     test.button_group(key="compare-part").set_value("Judge").run()
     assert QUESTION in texts(test)
+
+
+def test_no_part_of_a_judged_pair_of_one_run_is_a_dead_end(run: Run) -> None:
+    test = open_judge(run)
+    test.button_group(key="compare-part").set_value("Where they differ").run()
+    assert not test.exception
+    shown = texts(test)
+    assert "**A** Before training · **B** After training." in shown
+    assert "12 queries that Judge asks last are shown" in shown
+    (link,) = (link.proto for link in test.get("page_link") if link.label == "Search in both side by side")
+    assert "compare=initial~final" in link.query_string.replace("%7E", "~")
+    test.button_group(key="compare-part").set_value("Curves").run()
+    assert "**Curves** compares runs after training, but A and B are two embeddings of one run" in texts(test)
+    press(test, "pair-follow")
+    assert test.button_group(key="compare-part").value == "Where they differ"
+    assert "12 queries that Judge asks last are shown" in texts(test)
 
 
 @pytest.mark.parametrize(("query", "message"), [

@@ -102,23 +102,23 @@ def _show_queries(judging: Judging, names: tuple[str, str]) -> None:
         with place:
             st.markdown(f"**{escaped(title)}**: {len(positions)}")
             if is_rows:
-                _show_rows(comparison, positions[:most])
+                show_rows(comparison, positions[:most])
             elif positions:
-                _show_tiles(comparison, positions[:most], title, f"judge-group-{wanted}")
+                show_tiles(comparison, positions[:most], title, f"judge-group-{wanted}")
             if len(positions) > most:
                 st.caption(f"The first {most} are shown.")
 
 
-def _show_tiles(comparison: Comparison, positions: Sequence[int], title: str, key: str) -> None:
-    """Show queries with the nearest images in A and in B, a row each."""
+def show_tiles(comparison: Comparison, positions: Sequence[int], title: str, key: str, columns: int = 3) -> None:
+    """Show queries with the nearest images in A and in B, three images each."""
     names = comparison.dataset.names
     tiles = [Tile(int(image), names[image], "query" if word == "query" else "", word) for position in positions
              for word, image in zip(("query", "A", "B"), (comparison.differing[position],
                                                          *comparison.candidates[position]), strict=True)]
-    gallery(comparison.dataset, tiles, title, key, SIDE, columns=3)
+    gallery(comparison.dataset, tiles, title, key, SIDE, columns=columns)
 
 
-def _show_rows(comparison: Comparison, positions: Sequence[int]) -> None:
+def show_rows(comparison: Comparison, positions: Sequence[int]) -> None:
     """Show queries with the images that only A and only B find among the first ten."""
     for position in positions:
         query = int(comparison.differing[position])
