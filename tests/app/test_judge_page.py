@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from udml_core.runs.search.judgment_files import write_judgments
 from udml_core.work.workers.analyse import keep
 
 pytestmark = pytest.mark.usefixtures("own_places")
-QUESTION = "#### Which image is more similar to the query?"
+QUESTION = "#### Which image shows the same kind of thing as the query?"
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,7 @@ def test_answers_are_stored_undone_and_resumed(run: Run) -> None:
     first = shown_images(test)
     assert len(first) == 3
     press(test, "judge-left-0")
-    assert "Saved: the left image is better." in texts(test)
+    assert "Saved: the left image shows the same kind." in texts(test)
     second = shown_images(test)
     assert second != first
     press(test, "judge-equal-1")
@@ -96,6 +97,10 @@ def test_names_are_hidden_until_they_are_revealed_and_while_judging_goes_on(run:
     press(test, "judge-reveal")
     shown = texts(test).replace("\xa0", " ")
     assert "**B (After training)** finds the better image in " in shown
+    bar = next(of.proto.body for of in test.get("html") if "judge-range" in of.proto.body)
+    (said,) = re.findall(r"finds the better image in (\d+ to \d+|\d+) %", shown)
+    assert f'aria-label="B is better in {said} %' in bar, "the numbers and the direction of the sentence"
+    assert "B is always better" in bar
     assert QUESTION not in shown
     assert "**B (After training) better**: 9" in shown
     press(test, "judge-hide")
@@ -126,6 +131,20 @@ def test_rows_of_ten_are_judged_by_a_link_apart_from_first_results(run: Run) -> 
     assert titles == ["**A (Before training) better", "**B (After training) better"]
     test.button_group(key="judge-results").set_value("first").run()
     assert QUESTION in texts(test)
+
+
+def test_the_bar_counts_for_the_embedding_that_the_sentence_names(run: Run) -> None:
+    session = judged(run)
+    for at in range(3):
+        question = session.question()
+        assert question is not None
+        session.answer(question, "right" if session.comparison.is_swapped("me", at) else "left")
+    test = press(open_judge(run), "judge-reveal")
+    shown = texts(test).replace("\xa0", " ")
+    bar = next(of.proto.body for of in test.get("html") if "judge-range" in of.proto.body)
+    (said,) = re.findall(r"\*\*A \(Before training\)\*\* finds the better image in (\d+ to \d+) %", shown)
+    assert f'aria-label="A is better in {said} %' in bar
+    assert "A is always better" in bar
 
 
 def test_two_people_are_combined_where_both_have_judged(run: Run) -> None:

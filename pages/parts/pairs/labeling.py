@@ -106,14 +106,14 @@ def question(dataset: Dataset, labeled: PairSet, pair: Pair | None) -> None:
         st.success("All candidate pairs are labeled or skipped. Move b or m below to get other pairs.",
                    icon=":material/done_all:")
     else:
-        st.markdown("**Are these two images of the same class?** Press **S** for same, **D** for different, **N** to "
+        st.markdown("**Are these two images of the same class?** Press **S** for same, **D** for different, **K** to "
                     "skip, **U** to undo.")
         two_images(dataset, pair, with_classes=False)
         position = views.position_of_pair(labeled.pairs, pair)
         if position is not None:
             known = f" This pair is currently labeled {answer_word(bool(labeled.same[position]))}."
     answer_buttons("give", None if pair is None else Answering(
-        lambda same: answer(dataset, pair, same), lambda: skip(dataset, pair), "N"), lambda: undo(dataset))
+        lambda same: answer(dataset, pair, same), lambda: skip(dataset, pair), "K"), lambda: undo(dataset))
     message = labeling_session(dataset).message + known
     st.caption(message or "Answers are saved immediately. Classes are hidden so that they do not influence you.")
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(message)}</div>')

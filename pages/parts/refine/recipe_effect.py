@@ -7,9 +7,13 @@ import streamlit as st
 from udml_core.exploration import refining
 from udml_core.exploration.refining import RefinedGallery
 from udml_core.numerics.measures import MAIN_MEASURES, MEASURES, Measure
-from udml_core.numerics.refinement import STEPS
+from udml_core.numerics.refinement import STEPS, Recipe
+from udml_core.runs import Run
+from udml_core.runs.analyses import Refined, analysis_at, plan_analysis
+from udml_core.runs.analyses.kinds.refine import Refinement
 
 from ..draw.palette import change_style, signed
+from ..shell.analyses import load_result
 from ..shell.pools import images_of
 from .live import Live
 from .raced import raced_recipe, raced_words, show_raced_metrics
@@ -28,6 +32,7 @@ def show_measures(live: Live, refined: RefinedGallery) -> None:
     # A verdict on all images stands alone: a live estimate on fewer could say something else beside it.
     opinions, scope = opinions_on(live, refined) if refined.recipe.steps and raced is None else (None, "")
     measures = refining.measure(refined, live.labels)
+    measures |= {key: values for key, values in exact_measures(live.run, refined.recipe).items() if key in measures}
     shown = [of for of in SHOWN if of.key in measures and (live.labels is not None or of.key not in GRAPH_MEASURES)]
     with st.container(horizontal=True, gap="small",
                       key="refine-measures" if live.labels is not None else "refine-verdicts"):
@@ -44,6 +49,13 @@ def show_measures(live: Live, refined: RefinedGallery) -> None:
         explain_verdict(live, refined, opinions, scope, measures)
     else:
         st.caption(raced_words(raced, live.total))
+
+
+def exact_measures(run: Run, recipe: Recipe) -> dict[str, tuple[float, float]]:
+    """Return the measures of a recipe that was applied to all images, which take the place of live estimates."""
+    analysis = analysis_at(run, plan_analysis(Refinement, recipe=str(recipe)))
+    result = load_result(run, analysis.id) if recipe.steps and analysis.is_done() else None
+    return dict(result.measures) if isinstance(result, Refined) else {}
 
 
 def show_change(of: Measure, before: float, after: float) -> None:
