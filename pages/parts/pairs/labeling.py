@@ -132,8 +132,8 @@ def offer_judged_pairs(dataset: Dataset, labeled: PairSet) -> None:
     meaning = chosen_meaning(dataset)
     asked = f'show the same: {escaped(meaning)}' if meaning else "show the same thing"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(f"You judged {counted(len(new), 'further pair')} on the page Search, by whether both images {asked}. "
-                   "Use these answers if that means the same class.", width="stretch")
+        st.caption(f"You judged {counted(len(new), 'further pair')} on the page Search, by whether both images "
+                   f"{asked}. Use these answers if that means the same class.", width="stretch")
         st.button(f"Use {counted(len(new), 'judged pair')}", icon=":material/playlist_add:", key="give-judged",
                   type="tertiary", on_click=_use_judged, args=(dataset, PairSet(judged.pairs[new], judged.same[new])))
 

@@ -65,8 +65,7 @@ def raced_words(raced: Raced, total: int) -> str:
     of = raced.outcome.against_start
     assert of is not None, "the candidate was judged"
     images = f"all {total:,} images" if total <= IMAGES else f"{IMAGES:,} evenly spaced of {total:,} images"
-    gains = "; ".join(f"{MEASURES[serves]} {interval_words(measured)}" for serves, measured in
-                      (("first", of.first), ("groups", of.groups)))
+    gains = f"{MEASURES['first']} {interval_words(of.first)}; {MEASURES['groups']} {interval_words(of.groups)}"
     return (f"Judged on {images} in the race for the best search, without labels, by "
             f"{escaped(race_judges_words(raced.race))}. Difference from the frozen features in mean similarity, with "
             f"its 95 % interval: {gains}.")
