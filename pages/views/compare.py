@@ -8,6 +8,7 @@ from pages.parts.compare.choosing import FEWEST, choose_compared, share_images
 from pages.parts.compare.classes import show_classes
 from pages.parts.compare.judging import show_judging
 from pages.parts.compare.matched_maps import show_maps
+from pages.parts.compare.pair_within_run import explain_pair, keep_pair, run_of_pair, show_differences
 from pages.parts.compare.queries import show_same_query, show_wins
 from pages.parts.compare.seed_means import MOST_RANKED, show_measures, show_settings
 from pages.parts.curves.run_curves import show_curves
@@ -88,6 +89,15 @@ def compare(runs: Sequence[Run]) -> None:
         show_curves(runs, "compare")
 
 
+def show_pair(finished: Sequence[Run]) -> None:
+    """Show where two embeddings of a run differ; the other parts say that they need two runs."""
+    part = choose_part(WINS)
+    if part == WINS:
+        show_differences(finished)
+    else:
+        explain_pair(part, WINS, "compare-next-part")
+
+
 def draw() -> None:
     """Draw the view."""
     with show_user_errors():
@@ -95,6 +105,9 @@ def draw() -> None:
         if decide_part() == JUDGE and finished:
             choose_part(QUERY)
             show_judging(finished)
+            keep_pair(finished)
+        elif len(finished) < FEWEST and run_of_pair(finished):
+            show_pair(finished)
         elif len(finished) < FEWEST:
             if finished:
                 choose_part(QUERY)
@@ -103,7 +116,10 @@ def draw() -> None:
                 offer_lab()
         else:
             compared = choose_compared(finished)
-            if len(compared) < FEWEST:
+            if len(compared) < FEWEST and run_of_pair(finished):
+                show_pair(finished)
+            elif len(compared) < FEWEST:
+                choose_part(QUERY)
                 st.info("Choose two to six runs above.", icon=":material/lightbulb:")
             else:
                 compare(compared)

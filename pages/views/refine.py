@@ -63,15 +63,23 @@ def show_exact(run: Run, analysis_id: str) -> None:
     """Show the exact measures of a finished refinement."""
     result = load_result(run, analysis_id)
     assert isinstance(result, Refined)
-    figures = ", ".join(f"{measure_of(name).name} {before:.1f} → **{after:.1f}**" for name, (before, after)
-                        in result.measures.items())
+    figures = ", ".join(filter(None, (_change_words(name, *values) for name, values in result.measures.items())))
     applied = f"Applied to all {len(result.indices):,} {images_of(run, 'test')}{f': {figures}' if figures else ''}."
     before, after = (round(value, 1) for value in result.measures.get("recall@1", (0.0, 0.0)))
     if after < before:
         st.warning(f"{applied} R@1 falls by {before - after:.1f} points: the nearest image is a miss more often.",
                    icon=":material/trending_down:")
     else:
-        st.success(applied, icon=":material/task_alt:")
+        (st.success if after > before else st.info)(applied, icon=":material/task_alt:")
+
+
+def _change_words(name: str, before: float, after: float) -> str:
+    """Return a measure before and after a refinement; empty if it reads the same."""
+    of = measure_of(name)
+    if of.better == "neither":
+        return f"{of.name} {of.text(after)}"
+    texts = of.text(before), of.text(after)
+    return "" if texts[0] == texts[1] else f"{of.name} {texts[0]} → **{texts[1]}**"
 
 
 def show_distillation(run: Run) -> None:

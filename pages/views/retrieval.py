@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.parts.draw.gallery import image_size
 from pages.parts.draw.run_header import run_header
+from pages.parts.refine.cards import recipe_in_use
 from pages.parts.retrieval.bar import show_query_bar, show_query_row, show_undo
 from pages.parts.retrieval.embeddings import choose_embeddings
 from pages.parts.retrieval.failures import show_failures
@@ -102,7 +103,7 @@ def show_links(retrieval: Retrieval, query: PageQuery, rankings: list[SearchResu
                          query_params={"run": retrieval.run.id, "picked": str(query.single),
                                        "second": str(final[0].index)})
         view_link("refine", label="Refine this embedding without labels", icon=":material/auto_fix_high:",
-                     query_params={"run": retrieval.run.id})
+                     query_params={"run": retrieval.run.id} | recipe_in_use(retrieval.run))
         link_to_judging([(ranking.column.retrieval.run, ranking.column.frame.name) for ranking in rankings
                          if ranking.column.name != LIVE])
     if final and query.single is None:

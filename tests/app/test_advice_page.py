@@ -342,3 +342,15 @@ def test_runs_and_searches_show_what_the_race_said_of_them(frozen: Run) -> None:
     assert race_words_of(frozen, "whiten", is_brief=True).startswith("Whitening, against the frozen features, judged")
     assert race_words_of(frozen, "") == ""
     assert refined.spec().recipe == "whiten"
+
+
+def test_refine_shows_the_verdict_of_the_race_and_no_estimate_beside_it(frozen: Run) -> None:
+    finished(frozen, outcomes(frozen))
+    test = opened("refine", run=frozen.id, recipe="whiten")
+    shown = {metric.label: metric.value for metric in test.metric}
+    assert (shown["First result"], shown["Whole group"]) == ("cannot tell", "better")
+    assert f"Judged on all {len(frozen.dataset()):,} images in the race for the best search" in texts(test)
+    assert "live estimate" not in texts(test)
+    other = opened("refine", run=frozen.id, recipe="whiten:k=9")
+    assert "Judged on all" not in texts(other), "the race judged another recipe"
+    assert "First result" not in {metric.label for metric in other.metric}

@@ -23,7 +23,7 @@ VALUES = {"ArrowLeft": "left", "ArrowRight": "right", "ArrowDown": None}
 
 def open_judge(page: Page, run: Run) -> None:
     page.goto(f"/compare?part=Judge&a={run.id}:initial&b={run.id}:final&judge=Ana")
-    expect(page.get_by_role("heading", name="Which image is more similar to the query?")).to_be_visible()
+    expect(page.get_by_role("heading", name="Which image shows the same kind of thing as the query?")).to_be_visible()
     expect(pictures(page)).to_have_count(3)
     settle(page)
 

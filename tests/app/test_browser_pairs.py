@@ -56,7 +56,7 @@ def test_keys_label_pairs_without_a_click_and_a_stored_pair_can_be_selected(app:
     assert [".".join(map(str, sorted(map(int, pair.split("."))))) for pair in (same, different)] == [
         ".".join(map(str, pair)) for pair in labeled.pairs.tolist()]
     assert labeled.same.tolist() == [True, False]
-    skipped = press(page, "n")
+    skipped = press(page, "k")
     assert len(labeled_pairs(app)) == 2
     press(page, "u")
     assert current_pair(page) == skipped

@@ -49,6 +49,17 @@ def test_a_run_that_finishes_replaces_neither_a_linked_comparison_nor_the_run_in
     assert compared(test)[0] == newer.id, "the user's own choice starts a new comparison"
 
 
+def test_a_judged_pair_of_one_of_several_runs_leads_to_its_differences_until_runs_are_chosen(pair: list[Run]) -> None:
+    run = pair[0]
+    test = opened("compare", part="Where they differ", runs=run.id, a=f"{run.id}:initial", b=f"{run.id}:final")
+    assert not test.exception
+    assert "queries that Judge asks last are shown" in texts(test)
+    assert test.button_group(key="compare-part").value == "Where they differ"
+    test.multiselect(key="compare-runs").set_value([run.id, pair[1].id]).run()
+    assert not test.exception
+    assert "queries that Judge asks last" not in texts(test)
+
+
 @pytest.mark.parametrize("page", ["home", "retrieval", "explore"])
 def test_the_first_run_that_a_page_shows_is_kept(page: str, pair: list[Run]) -> None:
     test = opened(page)

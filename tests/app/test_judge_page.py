@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from udml_core.runs.search.judgment_files import write_judgments
 from udml_core.work.workers.analyse import keep
 
 pytestmark = pytest.mark.usefixtures("own_places")
-QUESTION = "#### Which image is more similar to the query?"
+QUESTION = "#### Which image shows the same kind of thing as the query?"
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,7 @@ def test_answers_are_stored_undone_and_resumed(run: Run) -> None:
     first = shown_images(test)
     assert len(first) == 3
     press(test, "judge-left-0")
-    assert "Saved: the left image is better." in texts(test)
+    assert "Saved: the left image shows the same kind." in texts(test)
     second = shown_images(test)
     assert second != first
     press(test, "judge-equal-1")
@@ -96,6 +97,10 @@ def test_names_are_hidden_until_they_are_revealed_and_while_judging_goes_on(run:
     press(test, "judge-reveal")
     shown = texts(test).replace("\xa0", " ")
     assert "**B (After training)** finds the better image in " in shown
+    bar = next(of.proto.body for of in test.get("html") if "judge-range" in of.proto.body)
+    (said,) = re.findall(r"finds the better image in (\d+ to \d+|\d+) %", shown)
+    assert f'aria-label="B is better in {said} %' in bar, "the numbers and the direction of the sentence"
+    assert "B is always better" in bar
     assert QUESTION not in shown
     assert "**B (After training) better**: 9" in shown
     press(test, "judge-hide")
@@ -128,6 +133,20 @@ def test_rows_of_ten_are_judged_by_a_link_apart_from_first_results(run: Run) -> 
     assert QUESTION in texts(test)
 
 
+def test_the_bar_counts_for_the_embedding_that_the_sentence_names(run: Run) -> None:
+    session = judged(run)
+    for at in range(3):
+        question = session.question()
+        assert question is not None
+        session.answer(question, "right" if session.comparison.is_swapped("me", at) else "left")
+    test = press(open_judge(run), "judge-reveal")
+    shown = texts(test).replace("\xa0", " ")
+    bar = next(of.proto.body for of in test.get("html") if "judge-range" in of.proto.body)
+    (said,) = re.findall(r"\*\*A \(Before training\)\*\* finds the better image in (\d+ to \d+) %", shown)
+    assert f'aria-label="A is better in {said} %' in bar
+    assert "A is always better" in bar
+
+
 def test_two_people_are_combined_where_both_have_judged(run: Run) -> None:
     for judge, choice, count in (("Ana", "left", 4), ("Ben", "equal", 2)):
         session = judged(run, judge)
@@ -149,9 +168,25 @@ def test_a_single_run_is_judged_before_and_after_and_the_other_parts_say_what_th
     assert test.query_params["b"] in (f"{run.id}:final", [f"{run.id}:final"])
     test.button_group(key="compare-part").set_value("Curves").run()
     assert not test.exception
-    assert "Comparing needs two finished runs" in texts(test)
+    assert "**Curves** compares runs after training" in texts(test)
     test.button_group(key="compare-part").set_value("Judge").run()
     assert QUESTION in texts(test)
+
+
+def test_no_part_of_a_judged_pair_of_one_run_is_a_dead_end(run: Run) -> None:
+    test = open_judge(run)
+    test.button_group(key="compare-part").set_value("Where they differ").run()
+    assert not test.exception
+    shown = texts(test)
+    assert "**A** Before training · **B** After training." in shown
+    assert "12 queries that Judge asks last are shown" in shown
+    (link,) = (link.proto for link in test.get("page_link") if link.label == "Search in both side by side")
+    assert "compare=initial~final" in link.query_string.replace("%7E", "~")
+    test.button_group(key="compare-part").set_value("Curves").run()
+    assert "**Curves** compares runs after training, but A and B are two embeddings of one run" in texts(test)
+    press(test, "pair-follow")
+    assert test.button_group(key="compare-part").value == "Where they differ"
+    assert "12 queries that Judge asks last are shown" in texts(test)
 
 
 @pytest.mark.parametrize(("query", "message"), [

@@ -293,11 +293,11 @@ def test_interrupted_maps_are_offered_again(run: Run, monkeypatch: pytest.Monkey
     monkeypatch.setattr("udml_core.work.jobs.start_maps", started.append)
     follow_ups.want_maps(run)
     test = opened("explore", run=run.id)
-    assert "were interrupted" in texts(test)
+    assert "are not computed yet" in texts(test)
     test.button(key=f"maps-{run.id}").click().run()
     assert started == [run.folder.parent]
     test.button(key=f"no-maps-{run.id}").click().run()
-    assert "were interrupted" not in texts(test)
+    assert "are not computed yet" not in texts(test)
     assert not follow_ups.wants_maps(run)
 
 

@@ -197,3 +197,30 @@ def test_data_proposes_the_threshold_of_its_features_for_near_duplicates(
     assert threshold.similarity <= slider.value < threshold.similarity + 0.01
     assert test.session_state["compare"] == "features"
     assert not [button for button in test.button if button.label.startswith("Use 0.")]
+
+
+def test_the_embedding_in_view_is_judged_first(run: Run, log: PairLog) -> None:
+    name = keep(run, plan_analysis(kind="refine", recipe="whiten:k=7"), lambda _share, _step: None).id
+    test = opened("retrieval", run=run.id, view=VIEW, refined=name)
+    assert not test.exception
+    assert test.selectbox(key=f"same-embedding-{run.id}").value == name
+    assert opened("retrieval", run=run.id, view=VIEW).selectbox(key=f"same-embedding-{run.id}").value == "final"
+
+
+def test_labeled_pairs_and_judged_pairs_know_each_other(run: Run, log: PairLog) -> None:
+    labeled = PairLog(run.dataset())
+    log.add(3, 5, True)
+    log.add(4, 9, None)  # a skipped pair has no answer
+    try:
+        test = opened("pair_labels", run=run.id)
+        assert not test.exception
+        assert "You judged 1 further pair on the page Search, by whether both images show the same thing" in texts(test)
+        test.button(key="give-judged").click().run()
+        assert labeled.read().pairs.tolist() == [[3, 5]]
+        assert labeled.read().same.tolist() == [True]
+        assert "further pair" not in texts(test)
+        shown = texts(opened("retrieval", run=run.id, view=VIEW))
+        assert "You labeled 1 pair on the page Label. They do not count here" in shown
+    finally:
+        log_path_of(labeled.dataset, "pairs").unlink(missing_ok=True)
+    assert "on the page Label" not in texts(opened("retrieval", run=run.id, view=VIEW))

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
 
-from tests.app.opening import opened, texts
+from tests.app.opening import opened, switched, texts
 from tests.app.test_browser import settle
 from tests.running import worked
 from tests.runs.test_opinions import BETTER, UNCLEAR, keep_opinion
@@ -74,6 +74,33 @@ def test_the_verdict_on_the_recipe_in_view_stands_above_the_results(run: Run) ->
     place = next(at for at, caption in enumerate(captions) if verdict in caption)
     assert place < next(at for at, caption in enumerate(captions) if "Rank · " in caption)
     assert verdict not in plain(opened("retrieval", run=run.id, recipe="diffuse", add="3"))
+
+
+@pytest.mark.usefixtures("own_places")
+def test_refine_opens_with_the_recipe_that_search_shows(run: Run, refined: str) -> None:
+    first = opened("refine", run=run.id)
+    assert not first.toggle(key="refine-on-average").value
+    search = switched(first, "retrieval")
+    assert not search.exception
+    search = opened("retrieval", run=run.id, refined=refined, add="3")
+    (link,) = (link.proto for link in search.get("page_link") if link.label.startswith("Refine this embedding"))
+    assert "recipe=whiten" in link.query_string
+    test = switched(search, "refine")
+    assert not test.exception
+    assert test.toggle(key="refine-on-whiten").value
+    assert test.toggle(key="refine-on-average").value
+
+
+@pytest.mark.usefixtures("own_places")
+def test_search_names_the_views_of_a_stored_recipe(run: Run) -> None:
+    name = keep(run, plan_analysis(kind="refine", recipe="views:zoom=0.55+whiten"), lambda _share, _step: None).id
+    test = opened("retrieval", run=run.id, refined=name, add="3")
+    assert switches(test) == [True, False, False, False]
+    shown = test.toggle(key="search-other-views")
+    assert shown.value
+    assert shown.disabled
+    test.toggle(key="search-average").set_value(True).run()
+    assert not [toggle for toggle in test.toggle if toggle.key == "search-other-views"], "a switch leaves them out"
 
 
 @pytest.mark.browser

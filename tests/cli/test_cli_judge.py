@@ -35,7 +35,7 @@ def judge(shell: Shell, run: Run, answers: str, *options: str) -> tuple[int, str
 def test_judgments_are_asked_undone_stored_and_summed_up(run: Run, shell: Shell) -> None:
     code, lines, messages = judge(shell, run, "lrueq", "--ask")
     assert code == 0, messages
-    assert messages.count("Which image is more similar to the query?") == 5
+    assert messages.count("Which image shows the same kind of thing as the query?") == 5
     assert messages.count("query  ") == messages.count("left   ") == 5
     assert "Undone." in messages
     first, second, differing, result, advice = lines.splitlines()

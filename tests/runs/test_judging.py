@@ -366,5 +366,17 @@ def test_the_forecast_is_steady_and_blind_words_do_not_tell_which_answers_fall_t
         assert changes <= 2, "within ten answers the forecast only counts down"
 
 
+@pytest.mark.parametrize(("total", "said"), [
+    (TOTAL, "The queries that are left would not decide it, if the trend goes on."),
+    (600, "More than 200 further judgments are needed, if the trend goes on.")])
+def test_level_embeddings_need_more_judgments_than_are_forecast_or_left(total: int, said: str) -> None:
+    judging = Judging(comparison_of(f"level of {total}", total))
+    while judging.count("me") < 10:
+        question = judging.question()
+        assert question is not None
+        judging.answer(question, "equal")
+    assert advice_words(judging).endswith(said)
+
+
 def test_forecasts_are_rounded_up() -> None:
     assert [rounded(count) for count in (1, 10, 11, 34, 51, 199, 900)] == [10, 10, 20, 50, 100, 200, 200]

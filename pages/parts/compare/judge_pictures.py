@@ -15,14 +15,14 @@ from ..draw.pictures import inline, sharp
 from ..shell.user_errors import show_user_errors
 
 KEYS: dict[str, tuple[tuple[Choice, str, str], ...]] = {
-    "first": (("left", "Left", "Left"), ("equal", "Equal", "Down"), ("right", "Right", "Right")),
+    "first": (("left", "Left", "Left"), ("equal", "Both or neither", "Down"), ("right", "Right", "Right")),
     "ten": (("left", "Upper row", "Up"), ("equal", "Equal", "Right"), ("right", "Lower row", "Down"))}
 """Each answer with its button and the arrow key that presses it."""
-LEGENDS = {"first": "Keys: ← left, → right, ↓ equal, U undo. Every answer is saved at once.",
+LEGENDS = {"first": "Keys: ← left, → right, ↓ both or neither, U undo. Every answer is saved at once.",
            "ten": "Keys: ↑ upper row, ↓ lower row, → equal, U undo. Every answer is saved at once."}
 SAVED: dict[str, dict[Choice, str]] = {
-    "first": {"left": "the left image is better", "right": "the right image is better",
-              "equal": "both are equally good"},
+    "first": {"left": "the left image shows the same kind", "right": "the right image shows the same kind",
+              "equal": "both images show the same kind, or neither does"},
     "ten": {"left": "the upper row is better", "right": "the lower row is better", "equal": "both are equally good"}}
 FEWEST = 3
 """A row has room for this many images at least, so that few images do not grow without bound."""

@@ -25,7 +25,7 @@ SHOWN = 12
 MOST_ROWS = 4
 """Number of queries of each group that are shown with both rows."""
 SIDE = 64
-NEVER, HALF, ALWAYS = "0 %", "50 %: both are equally good", "100 %"
+NEVER, HALF, ALWAYS = "0 %", "50 %: neither is better", "100 %"
 
 
 def unbroken(text: str) -> str:
@@ -34,16 +34,17 @@ def unbroken(text: str) -> str:
 
 
 def range_bar(share: Share, is_blind: bool) -> None:
-    """Draw the interval of the share on a line from 0 to 100 %, with one half marked.
+    """Draw the interval of the leading embedding on a line from 0 to 100 %, as the sentence beside it states it.
 
     Args:
         share: The share in which B is better.
-        is_blind: Whether the bar is about the leading embedding, without saying which it is.
+        is_blind: Whether the bar does not say which embedding leads.
     """
-    shown = leading(share) if is_blind else share
+    shown, letter = leading(share), "AB"[leads(share)]
     low, high, mean = (100 * value for value in (shown.low, shown.high, shown.mean))
-    ends = (NEVER, ALWAYS) if is_blind else ("A is always better", "B is always better")
-    words = "No judgments yet" if not share.count else f"{low:.0f} to {high:.0f} %, mean {mean:.0f} %"
+    ends = (NEVER, ALWAYS) if is_blind else (f"{letter} is never better", f"{letter} is always better")
+    of = "" if is_blind else f"{letter} is better in "
+    words = "No judgments yet" if not share.count else f"{of}{interval_words(share)} %, mean {mean:.0f} %"
     band = f'<span class="band{" decided" if share.is_decided else ""}" style="left:{low:.1f}%;' \
            f'width:{high - low:.1f}%"></span><span class="mean" style="left:{mean:.1f}%"></span>' if share.count else ""
     st.html(f'<div class="judge-range" role="img" aria-label="{html.escape(words)}"><div class="line">{band}'
@@ -102,23 +103,23 @@ def _show_queries(judging: Judging, names: tuple[str, str]) -> None:
         with place:
             st.markdown(f"**{escaped(title)}**: {len(positions)}")
             if is_rows:
-                _show_rows(comparison, positions[:most])
+                show_rows(comparison, positions[:most])
             elif positions:
-                _show_tiles(comparison, positions[:most], title, f"judge-group-{wanted}")
+                show_tiles(comparison, positions[:most], title, f"judge-group-{wanted}")
             if len(positions) > most:
                 st.caption(f"The first {most} are shown.")
 
 
-def _show_tiles(comparison: Comparison, positions: Sequence[int], title: str, key: str) -> None:
-    """Show queries with the nearest images in A and in B, a row each."""
+def show_tiles(comparison: Comparison, positions: Sequence[int], title: str, key: str, columns: int = 3) -> None:
+    """Show queries with the nearest images in A and in B, three images each."""
     names = comparison.dataset.names
     tiles = [Tile(int(image), names[image], "query" if word == "query" else "", word) for position in positions
              for word, image in zip(("query", "A", "B"), (comparison.differing[position],
                                                          *comparison.candidates[position]), strict=True)]
-    gallery(comparison.dataset, tiles, title, key, SIDE, columns=3)
+    gallery(comparison.dataset, tiles, title, key, SIDE, columns=columns)
 
 
-def _show_rows(comparison: Comparison, positions: Sequence[int]) -> None:
+def show_rows(comparison: Comparison, positions: Sequence[int]) -> None:
     """Show queries with the images that only A and only B find among the first ten."""
     for position in positions:
         query = int(comparison.differing[position])

@@ -11,8 +11,10 @@ import numpy as np
 import streamlit as st
 
 from udml_core.base.declaration import describe_field
+from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.pair_sets import PairLog, PairSet, write_pairs
+from udml_core.data.given.judged_pairs import chosen_meaning, judged_pairs
+from udml_core.data.given.pair_sets import PairLog, PairSet, pair_keys, write_pairs
 from udml_core.exploration import pairs as views
 from udml_core.methods import find_method
 from udml_core.methods.nml import NML
@@ -25,8 +27,8 @@ from ..draw.two_images import Answering, answer_buttons, two_images
 from ..shell.address import join_indices, write_address
 from ..shell.cached import dataset_of, load_split
 from ..shell.run_hash import RUN_HASH
-from ..shell.run_status import UNSEEN
-from ..shell.user_errors import fragment
+from ..shell.run_status import UNSEEN, escaped
+from ..shell.user_errors import fragment, show_user_errors
 from ..shell.views import open_view, view_link
 from .hinge import Hinge, hinge_sliders
 from .labeled import show_labeled_pairs
@@ -53,6 +55,7 @@ def explore_labeling(run: Run) -> None:
     pair = next_pair(run, dataset, pairs, hinge)
     with question_container:
         question(dataset, pairs, pair)
+        offer_judged_pairs(dataset, pairs)
     link_to_training(run, pairs)
     if find_method(run.spec().method).card.supervision == "pairs":
         link_to_continuing(run, dataset, pairs)
@@ -106,17 +109,40 @@ def question(dataset: Dataset, labeled: PairSet, pair: Pair | None) -> None:
         st.success("All candidate pairs are labeled or skipped. Move b or m below to get other pairs.",
                    icon=":material/done_all:")
     else:
-        st.markdown("**Are these two images of the same class?** Press **S** for same, **D** for different, **N** to "
+        st.markdown("**Are these two images of the same class?** Press **S** for same, **D** for different, **K** to "
                     "skip, **U** to undo.")
         two_images(dataset, pair, with_classes=False)
         position = views.position_of_pair(labeled.pairs, pair)
         if position is not None:
             known = f" This pair is currently labeled {answer_word(bool(labeled.same[position]))}."
     answer_buttons("give", None if pair is None else Answering(
-        lambda same: answer(dataset, pair, same), lambda: skip(dataset, pair), "N"), lambda: undo(dataset))
+        lambda same: answer(dataset, pair, same), lambda: skip(dataset, pair), "K"), lambda: undo(dataset))
     message = labeling_session(dataset).message + known
     st.caption(message or "Answers are saved immediately. Classes are hidden so that they do not influence you.")
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(message)}</div>')
+
+
+def offer_judged_pairs(dataset: Dataset, labeled: PairSet) -> None:
+    """Offer the pairs that were judged on Search as labels; only the user knows if "the same" meant the class."""
+    known = set(pair_keys(labeled.pairs).tolist())
+    judged = judged_pairs(dataset).read()
+    new = [row for row, key in enumerate(pair_keys(judged.pairs).tolist()) if key not in known]
+    if not new:
+        return
+    meaning = chosen_meaning(dataset)
+    asked = f'show the same: {escaped(meaning)}' if meaning else "show the same thing"
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(f"You judged {counted(len(new), 'further pair')} on the page Search, by whether both images "
+                   f"{asked}. Use these answers if that means the same class.", width="stretch")
+        st.button(f"Use {counted(len(new), 'judged pair')}", icon=":material/playlist_add:", key="give-judged",
+                  type="tertiary", on_click=_use_judged, args=(dataset, PairSet(judged.pairs[new], judged.same[new])))
+
+
+def _use_judged(dataset: Dataset, judged: PairSet) -> None:
+    """Store judged pairs as labeled pairs."""
+    with show_user_errors():
+        for (first, second), same in zip(judged.pairs.tolist(), judged.same.tolist(), strict=True):
+            PairLog(dataset).add(first, second, same)
 
 
 def progress(run: Run, labeled: PairSet) -> None:

@@ -19,6 +19,8 @@ from ..draw.slider import live_slider
 from ..shell.address import write_address
 
 PARAMETER, FIRST = "recipe", "refine-first"
+IN_USE = "recipe-in-use"
+"""Session key, with a run's id, of the refinement that the view Search shows of the run."""
 HIDDEN = ("shortlist",)
 """Fields that trade time for completeness, which the command line offers."""
 
@@ -26,12 +28,30 @@ HIDDEN = ("shortlist",)
 def begin_with(run: Run) -> None:
     """Choose the recipe that the page shows of a run if the address names none.
 
-    It is chosen once: a second opinion that arrives later does not change what the user looks at.
+    The refinement that Search shows comes first. Otherwise the recipe is chosen once: a second opinion that arrives
+    later does not change what the user looks at.
     """
     key = f"{FIRST}-{run.id}"
-    if key not in st.session_state:
+    if in_use := st.session_state.pop(f"{IN_USE}-{run.id}", ""):
+        forget_widgets()
+        st.session_state[key] = in_use
+    elif key not in st.session_state:
         st.session_state[key] = recipe_choice(run).recipe
     st.session_state[FIRST] = st.session_state[key]
+
+
+def note_in_use(run: Run, recipe: Recipe) -> None:
+    """Note the refinement that Search shows of a run, which the view Refine then opens with; none if it is empty."""
+    if recipe.steps:
+        st.session_state[f"{IN_USE}-{run.id}"] = str(recipe)
+    else:
+        st.session_state.pop(f"{IN_USE}-{run.id}", None)
+
+
+def recipe_in_use(run: Run) -> dict[str, str]:
+    """Return the address parameter of the refinement that Search shows of a run; none without one."""
+    recipe = st.session_state.get(f"{IN_USE}-{run.id}", "")
+    return {PARAMETER: str(recipe)} if recipe else {}
 
 
 def first_recipe() -> str:

@@ -7,11 +7,16 @@ import streamlit as st
 from udml_core.exploration import refining
 from udml_core.exploration.refining import RefinedGallery
 from udml_core.numerics.measures import MAIN_MEASURES, MEASURES, Measure
-from udml_core.numerics.refinement import STEPS
+from udml_core.numerics.refinement import STEPS, Recipe
+from udml_core.runs import Run
+from udml_core.runs.analyses import Refined, analysis_at, plan_analysis
+from udml_core.runs.analyses.kinds.refine import Refinement
 
 from ..draw.palette import change_style, signed
+from ..shell.analyses import load_result
 from ..shell.pools import images_of
 from .live import Live
+from .raced import raced_recipe, raced_words, show_raced_metrics
 from .verdict import GRAPH_MEASURES, explain_verdict, opinions_on, show_verdict_metrics
 
 SHOWN = tuple(MEASURES[key] for key in ("recall@1", "map@r", "reciprocity", "hubness", "neighbor stability"))
@@ -23,19 +28,34 @@ def show_measures(live: Live, refined: RefinedGallery) -> None:
     if refined.recipe.find("views") and not live.has_views:
         st.info("The figures below leave out the views, because their features are not computed yet. Apply to all "
                 "images computes them.", icon=":material/visibility_off:")
-    opinions, scope = opinions_on(live, refined) if refined.recipe.steps else (None, "")
+    raced = raced_recipe(live.run, str(refined.recipe))
+    # A verdict on all images stands alone: a live estimate on fewer could say something else beside it.
+    opinions, scope = opinions_on(live, refined) if refined.recipe.steps and raced is None else (None, "")
     measures = refining.measure(refined, live.labels)
+    measures |= {key: values for key, values in exact_measures(live.run, refined.recipe).items() if key in measures}
     shown = [of for of in SHOWN if of.key in measures and (live.labels is not None or of.key not in GRAPH_MEASURES)]
     with st.container(horizontal=True, gap="small",
                       key="refine-measures" if live.labels is not None else "refine-verdicts"):
-        if live.labels is None:
+        if raced is not None:
+            show_raced_metrics(raced)
+        elif live.labels is None:
             show_verdict_metrics(refined, opinions)
         for of in shown:
             if refined.recipe.steps:
                 show_change(of, *measures[of.key])
             elif of.better != "neither":
                 st.metric(of.name, of.text(measures[of.key][0]), help=of.help, width="content")
-    explain_verdict(live, refined, opinions, scope, measures)
+    if raced is None:
+        explain_verdict(live, refined, opinions, scope, measures)
+    else:
+        st.caption(raced_words(raced, live.total))
+
+
+def exact_measures(run: Run, recipe: Recipe) -> dict[str, tuple[float, float]]:
+    """Return the measures of a recipe that was applied to all images, which take the place of live estimates."""
+    analysis = analysis_at(run, plan_analysis(Refinement, recipe=str(recipe)))
+    result = load_result(run, analysis.id) if recipe.steps and analysis.is_done() else None
+    return dict(result.measures) if isinstance(result, Refined) else {}
 
 
 def show_change(of: Measure, before: float, after: float) -> None:

@@ -56,8 +56,11 @@ def show_choice(run: Run, recipe: Recipe) -> None:
     """Say why the page opens with its recipe; offer the preferred recipe, or to compute the second opinion."""
     choice = recipe_choice(run)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="refine-choice"):
-        if choice.opinions is None:
-            reason, raced = why_not_judged(run), race_verdict(run, str(recipe)) or race_verdict(run)
+        of_recipe = race_verdict(run, str(recipe)) if recipe.steps else ""
+        if of_recipe:  # the same verdict as in the tiles, not another second opinion on the same recipe
+            st.caption(f":material/balance: {of_recipe}", width="stretch")
+        elif choice.opinions is None:
+            reason, raced = why_not_judged(run), race_verdict(run)
             words = f"{choice.words} {reason or _pending_words(run, OF_REFINEMENTS)}".strip()
             st.caption(f":material/balance: {raced}" if raced else words, width="stretch")
             if not reason:
@@ -111,7 +114,8 @@ def opinions_on(live: Live, refined: RefinedGallery) -> tuple[Opinions | None, s
     opinion = refining.judge_recipe(judges, refined) if judges else None
     if opinion is None:
         return None, ""
-    scope = f", live on {len(refined.before.queries):,} queries and their first {opinion.group} results"
+    scope = (f" in a live estimate on {len(refined.before.queries):,} queries and their first {opinion.group} "
+             "results")
     fewer = f" of {opinion.wanted}, because the recipe ranks no more" if opinion.group < opinion.wanted else ""
     return Opinions("final", {name: opinion.opinions}, judge_weights(live.run, judges), opinion.group), scope + fewer
 

@@ -93,6 +93,12 @@ def _chosen_in_address(retrieval: Retrieval, titles: dict[str, str]) -> list[str
     return list(dict.fromkeys(name for name in _linked() if name in titles))[:MOST] or default
 
 
+def embedding_in_view(retrieval: Retrieval) -> str:
+    """Return the run's embedding that the search shows last, such as the refinement that was just opened."""
+    names = _chosen_in_address(retrieval, own_titles(retrieval))
+    return next((name for name in reversed(names) if name in own_titles(retrieval)), "final")
+
+
 def _linked() -> list[str]:
     """Return the names in the address, known or not."""
     return [name for name in st.query_params.get("compare", "").split(SEPARATOR) if name]

@@ -23,7 +23,7 @@ from udml_core.data.given.judged_pairs import (
     want_precision,
     wanted_precision,
 )
-from udml_core.data.given.pair_sets import write_pairs
+from udml_core.data.given.pair_sets import PairLog, write_pairs
 from udml_core.numerics.same_pairs import SAME, SKIPPED
 from udml_core.runs.search import DISTANCE, Retrieval
 from udml_core.runs.search.same import (
@@ -41,7 +41,7 @@ from ..draw.two_images import Answering, answer_buttons, two_images, unclassed_n
 from ..shell.address import choose_in_box
 from ..shell.run_status import UNSEEN, escaped
 from ..shell.user_errors import show_user_errors
-from .embeddings import own_titles
+from .embeddings import embedding_in_view, own_titles
 
 MESSAGE, PRECISION, MEANING = "same-message", "same-precision", "same-meaning"
 """Session keys of the message about the last action, and of the widgets for the precision and for what is the same."""
@@ -53,7 +53,8 @@ def show_same(retrieval: Retrieval) -> None:
     """Show the pair to judge, and beside it what the judgments tell."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width=300):
-            name = choose_in_box("Embedding", "judged", own_titles(retrieval), "final",
+            name = choose_in_box("Embedding", "judged", own_titles(retrieval),
+                                 embedding_in_view(retrieval),
                                  key=f"same-embedding-{retrieval.run.id}",
                                  help="A threshold holds in one embedding. A judged pair also counts in another whose "
                                       "own random order draws it.")
@@ -162,6 +163,9 @@ def _show_estimate(judged: SamePairs) -> None:
              "with 95 %, whenever you stop."]
     notes += [f"{counted(skipped, 'pair')} skipped."] if skipped else []
     notes += [f"{counted(others, 'pair')} judged for other embeddings are not drawn here."] if others > 0 else []
+    labeled = len(PairLog(judged.dataset).read())
+    notes += [f"You labeled {counted(labeled, 'pair')} on the page Label. They do not count here: they were chosen "
+              "because the model is unsure about them, and this estimate needs a random sample."] if labeled else []
     st.caption(" ".join(notes))
 
 

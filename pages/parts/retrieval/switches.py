@@ -17,7 +17,7 @@ from udml_core.runs.analyses import find_analysis
 from udml_core.runs.search import RECIPE, Retrieval
 
 from ..draw.palette import REFINED
-from ..refine.cards import PARAMETER, with_step
+from ..refine.cards import PARAMETER, note_in_use, with_step
 from ..shell.address import write_address
 from ..shell.views import view_link
 from .embeddings import Column, hide_embedding
@@ -70,8 +70,10 @@ def show_switches(retrieval: Retrieval, query: int | None, columns: Sequence[Col
     at_once = recipe_at_once()
     stored, of_stored = ("", Recipe()) if at_once.steps else shown_refinement(retrieval, columns)
     recipe = at_once if at_once.steps else of_stored
+    note_in_use(retrieval.run, recipe)
     on = {step.name for step in recipe.steps}
     st.markdown("**Refine**", width="content", help=EXPLAINED)
+    _show_other_steps(recipe)
     for name, title in OFFERED.items():
         key = f"search-{name}"
         st.session_state[key] = name in on
@@ -84,6 +86,16 @@ def show_switches(retrieval: Retrieval, query: int | None, columns: Sequence[Col
         return None
     frame = retrieval.frame(f"{RECIPE}{recipe}")
     return Column(LIVE, f"Refined: {recipe_words(recipe)}", REFINED, retrieval, frame)
+
+
+def _show_other_steps(recipe: Recipe) -> None:
+    """Name the steps that are on but have no switch, such as the views of a stored refinement."""
+    for step in recipe.steps:
+        if step.name not in OFFERED:
+            words = ("A switch beside it turns the views off, because they take minutes to compute." if step.name
+                     == "views" else "The view Refine changes this step.")
+            st.toggle(STEPS[step.name].title, value=True, key=f"search-other-{step.name}", disabled=True,
+                      help=f"{STEPS[step.name].idea} {words}")
 
 
 def _switch(name: str, recipe: Recipe, retrieval: Retrieval, stored: str) -> None:

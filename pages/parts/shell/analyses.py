@@ -138,9 +138,9 @@ def _show_live(run: Run, done: frozenset[str]) -> None:
 
 
 def _offer_wanted_maps(run: Run) -> None:
-    """Offer the maps whose process ended early, for example when the machine was switched off."""
+    """Offer the maps that are wanted but not computed, for example since the machine was switched off."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption("Maps and second opinions of this run were interrupted.")
+        st.caption("Some maps and second opinions of this run are not computed yet.")
         if st.button("Compute them", icon=":material/replay:", key=f"maps-{run.id}", type="tertiary"):
             jobs.start_maps(run.folder.parent)
             st.rerun()

@@ -91,6 +91,12 @@ class Comparison:
         """The share of the queries whose results differ."""
         return len(self.differing) / self.queries
 
+    @property
+    def mean_changed(self) -> float:
+        """How many of a differing query's first ten results the other embedding does not find, on average."""
+        changed = [len(self.options(position)[0]) for position in range(len(self.differing))]
+        return float(np.mean(changed)) if changed else 0.0
+
     def options(self, position: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the images of A and of B that the other does not find, in order of rank."""
         first, second = self.candidates[position].reshape(2, -1).tolist()

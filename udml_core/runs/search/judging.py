@@ -26,6 +26,8 @@ from udml_core.runs.search.differing import Comparison
 
 Choice = Literal["left", "right", "equal"]
 EQUAL = 0.5
+MOST_LEFT = 200
+"""Largest number of further judgments that is forecast."""
 FEW = 10
 """Number of judgments from which their trend is worth a forecast, which changes only after as many more."""
 
@@ -180,7 +182,7 @@ class Judging:
         """
         values = self.values(self.judge)
         known = len(values) // FEW * FEW
-        needed = judgments_left(values[:known], len(self.comparison.differing)) if known else None
+        needed = judgments_left(values[:known], len(self.comparison.differing), most=MOST_LEFT) if known else None
         return None if needed is None else max(1, known + needed - len(values))
 
     def _keep(self, judgment: Judgment) -> None:

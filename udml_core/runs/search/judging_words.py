@@ -7,13 +7,13 @@ import math
 from udml_core.base.errors import counted
 from udml_core.numerics.judgments import Share
 from udml_core.runs.search.differing import Comparison, Results
-from udml_core.runs.search.judging import EQUAL, FEW, Judging
+from udml_core.runs.search.judging import EQUAL, FEW, MOST_LEFT, Judging
 
 SCALE = (10, 20, 30, 50, 100, 150, 200)
 """The forecasts of further judgments."""
 BLIND = ("one of the two", "one of the two")
 """The names of the embeddings while they are hidden."""
-QUESTIONS: dict[Results, str] = {"first": "Which image is more similar to the query?",
+QUESTIONS: dict[Results, str] = {"first": "Which image shows the same kind of thing as the query?",
                                  "ten": "Which row holds more images of the same kind as the query?"}
 WHAT: dict[Results, str] = {"first": "first results", "ten": "the first ten results"}
 DIFFERS: dict[Results, tuple[str, str]] = {
@@ -27,7 +27,14 @@ def differing_words(comparison: Comparison) -> str:
     drawn = f", drawn from {comparison.images:,} images" if comparison.queries < comparison.images else ""
     verb = DIFFERS[comparison.results][len(comparison.differing) != 1]
     return (f"{len(comparison.differing):,} of {comparison.queries:,} queries{drawn} {verb} "
-            f"({percent_words(comparison.share)} %)")
+            f"({percent_words(comparison.share)} %){_changed_words(comparison)}")
+
+
+def _changed_words(comparison: Comparison) -> str:
+    """Return in how many of their first ten results differing queries differ on average; empty for first results."""
+    if comparison.results == "first" or not len(comparison.differing):
+        return ""
+    return f", on average in {comparison.mean_changed:.1f} of {comparison.candidates.shape[-1]} images"
 
 
 def result_words(share: Share, comparison: Comparison, names: tuple[str, str] = ("A", "B")) -> str:
@@ -106,7 +113,10 @@ def advice_words(judging: Judging, is_blind: bool = False) -> str:
         return f"{said} After {FEW} judgments, an estimate says how many more are needed."
     needed = judging.left()
     if needed is None:
-        return f"{said} The two are nearly level so far, and many more judgments would be needed."
+        further = total - share.count
+        more = (f"More than {MOST_LEFT} further judgments are needed" if further > MOST_LEFT else
+                "The queries that are left would not decide it")
+        return f"{said} {more}, if the trend goes on."
     return f"{said} About {rounded(needed)} more judgments, if the trend goes on."
 
 

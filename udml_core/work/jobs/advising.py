@@ -270,7 +270,7 @@ def judged_in_race(run: Run, recipe: str | None = None) -> tuple[Race, Outcome] 
             with suppress(UserError):  # its file is damaged
                 race = race_of(analysis)
                 found = (outcome for outcome in race.judged
-                         if outcome.run == run.id and recipe in (None, outcome.setup.recipe))
+                         if outcome.run == run.id and recipe in (None, outcome.setup.recipe, str(outcome.setup.parsed)))
                 if outcome := next(found, None):
                     return race, outcome
     return None

@@ -1,0 +1,77 @@
+"""The parts of the view Compare for a judged pair of embeddings of a single run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from udml_core.runs import Run
+from udml_core.runs.search.differing import SEPARATOR, Results
+from udml_core.runs.search.judging_words import differing_words
+
+from ..retrieval.embeddings import SEPARATOR as BETWEEN
+from ..shell.address import choose_segment, write_address
+from ..shell.run_status import escaped
+from ..shell.views import view_link
+from .choosing import PARAMETER
+from .judged import MOST_ROWS, SHOWN, show_rows, show_tiles
+from .judging import RESULTS, compare_contest
+from .sides import LETTERS, Contest, choose_contest
+
+
+def run_of_pair(runs: Sequence[Run]) -> Run | None:
+    """Return the run whose two embeddings the address names as A and B; None if it names no such pair."""
+    first, second = (st.query_params.get(letter, "") for letter in LETTERS)
+    ids = {side.rpartition(SEPARATOR)[0] for side in (first, second)}
+    return next((run for run in runs if ids == {run.id} and first != second), None)
+
+
+def keep_pair(runs: Sequence[Run]) -> None:
+    """Compare only the run of a judged pair, so that the other parts show the pair until a second run is chosen."""
+    if run := run_of_pair(runs):
+        write_address(PARAMETER, run.id)
+
+
+def show_differences(runs: Sequence[Run]) -> None:
+    """Show queries for which A and B differ; those that are judged last, so that the next judgments stay blind."""
+    with st.popover("Embeddings", icon=":material/tune:"):
+        contest = choose_contest(runs)
+    results: Results = choose_segment("What differs", "results", RESULTS, "first", key="pair-results",
+                                      label_visibility="collapsed")
+    comparison = compare_contest(contest, results)
+    first, second = map(escaped, contest.names)
+    most = SHOWN if results == "first" else MOST_ROWS
+    positions = list(range(len(comparison.differing)))[:-most - 1:-1]
+    st.caption(f"**A** {first} · **B** {second}. {differing_words(comparison)}."
+               + (f" The {len(positions)} queries that Judge asks last are shown." if positions else ""))
+    if results == "ten":
+        show_rows(comparison, positions)
+    elif positions:
+        show_tiles(comparison, positions, "Queries that differ", "pair-differences", columns=6)
+    _link_to_search(contest)
+
+
+def explain_pair(part: str, go_to_differences: str, key: str) -> None:
+    """Say why a part cannot compare two embeddings of a run, and lead to the part that can.
+
+    Args:
+        part: The title of the part.
+        go_to_differences: The part that can.
+        key: The session key of the part that follows.
+    """
+    st.info(f"**{part}** compares runs after training, but A and B are two embeddings of one run. Choose a second run "
+            "above, or see where A and B differ.", icon=":material/lightbulb:")
+
+    def follow() -> None:
+        st.session_state[key] = go_to_differences
+
+    st.button(go_to_differences, icon=":material/difference:", key="pair-follow", type="primary", on_click=follow)
+
+
+def _link_to_search(contest: Contest) -> None:
+    """Offer every query of the pair, side by side."""
+    first, second = contest.sides
+    if first.retrieval.run.id == second.retrieval.run.id:
+        view_link("retrieval", label="Search in both side by side", icon=":material/image_search:",
+                  query_params={"run": first.retrieval.run.id, "compare": BETWEEN.join((first.frame, second.frame))})

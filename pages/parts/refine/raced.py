@@ -1,0 +1,71 @@
+"""What the race for the best search said of the recipe in view: its verdict stands in place of a live estimate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from udml_core.exploration.race import Outcome, Race
+from udml_core.exploration.race_words import MEASURES, interval_words, race_judges_words
+from udml_core.numerics.second_opinion import IMAGES
+from udml_core.runs import Run
+from udml_core.runs.opinions import QUESTION_WORDS
+from udml_core.work.jobs.advising import judged_in_race
+
+from ..shell.run_hash import RUN_HASH
+from ..shell.run_status import escaped
+
+HELP = ("Is the first result of a query right more often than with the frozen features? Encoders that took no part "
+        "in this search judged it in the race.",
+        "Does the whole group of a query come first more often than with the frozen features? Encoders that took no "
+        "part in this search judged it in the race.")
+
+
+@dataclass(frozen=True)
+class Raced:
+    """A race that judged a recipe.
+
+    Attributes:
+        race: The race.
+        outcome: What it said of the recipe, in comparison with the frozen features.
+    """
+
+    race: Race
+    outcome: Outcome
+
+    @property
+    def verdicts(self) -> tuple[str, str]:
+        """What it said of first results and of whole groups."""
+        of = self.outcome.against_start
+        assert of is not None, "the candidate was judged"
+        return of.first.said, of.groups.said
+
+
+@st.cache_data(ttl="10s", max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
+def raced_recipe(run: Run, recipe: str) -> Raced | None:
+    """Return the newest race that judged exactly a recipe of a run; None for no recipe, or if none did."""
+    judged = judged_in_race(run, recipe) if recipe else None
+    return None if judged is None else Raced(*judged)
+
+
+def show_raced_metrics(raced: Raced) -> None:
+    """Show the verdicts of a race as figures beside the measures."""
+    for question, verdict, text in zip(QUESTION_WORDS, raced.verdicts, HELP, strict=True):
+        st.metric(question, verdict, help=text, width="content")
+
+
+def raced_words(raced: Raced, total: int) -> str:
+    """Return who judged a recipe in a race, on how many images, and with which differences.
+
+    Args:
+        raced: The race that judged it.
+        total: Number of images that are searched.
+    """
+    of = raced.outcome.against_start
+    assert of is not None, "the candidate was judged"
+    images = f"all {total:,} images" if total <= IMAGES else f"{IMAGES:,} evenly spaced of {total:,} images"
+    gains = f"{MEASURES['first']} {interval_words(of.first)}; {MEASURES['groups']} {interval_words(of.groups)}"
+    return (f"Judged on {images} in the race for the best search, without labels, by "
+            f"{escaped(race_judges_words(raced.race))}. Difference from the frozen features in mean similarity, with "
+            f"its 95 % interval: {gains}.")
