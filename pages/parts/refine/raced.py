@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import streamlit as st
 
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_figures import MEASURES, interval_words, race_judges_words
+from udml_core.exploration.race_figures import MEASURES, interval_words
+from udml_core.exploration.race_words import race_judges_words
 from udml_core.numerics.second_opinion import IMAGES
 from udml_core.runs import Run
 from udml_core.runs.opinions import QUESTION_WORDS
