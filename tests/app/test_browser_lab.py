@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 from tests.app.conftest import App
 from tests.app.test_browser import newest, settle, until
+from udml_core.runs import Run
 
 pytestmark = pytest.mark.browser
 LINK = "/lab?dataset=digits&method=rpml&backbone=pixels&split=seen&fields=alpha:15,dimension:4,epochs:{}"
@@ -26,10 +27,17 @@ def start(page: Page, epochs: int) -> None:
     page.wait_for_url(re.compile("live="))
 
 
+def watched_run(app: App, epochs: int) -> Run:
+    """Return the run that was started just now, with the number of epochs that the form was opened with."""
+    run = newest(app)
+    assert run.spec().fields["epochs"] == epochs, run.spec()
+    return run
+
+
 @pytest.mark.slow
 def test_the_map_moves_while_a_run_trains_and_the_measures_follow(app: App, page: Page) -> None:
     start(page, 40)
-    run = newest(app)
+    run = watched_run(app, 40)
     picture = page.get_by_role("img", name=re.compile(r"^after epoch \d+, 359 images"))
     expect(picture).to_be_visible()
     first = picture.get_attribute("aria-label")
@@ -57,8 +65,8 @@ def test_the_map_moves_while_a_run_trains_and_the_measures_follow(app: App, page
 
 @pytest.mark.slow
 def test_a_killed_worker_is_told_where_the_run_was_watched_and_it_resumes(app: App, page: Page) -> None:
-    start(page, 2000)
-    run = newest(app)
+    start(page, 1000)
+    run = watched_run(app, 1000)
     expect(page.get_by_role("group", name=NOW)).to_be_visible()
     os.kill(run.status().pid or 0, signal.SIGKILL)
     until(run, "interrupted")

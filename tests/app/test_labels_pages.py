@@ -453,7 +453,9 @@ def test_labels_link_to_training_on_the_same_images_with_the_same_backbone(
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
     folder = write_digits(tmp_path / "my photos", 80)
     made = worked(tmp_path / "runs", method="frozen", dataset=str(folder))
-    annotations.assign(made.dataset(), [0], "one")
+    train = make_split(made.dataset(), "seen").train
+    for image, name in zip(train[:2].tolist(), ("one", "two"), strict=True):
+        annotations.assign(made.dataset(), [image], name)
     link = opened("labels", run=made.id).get("page_link")[-1].proto
     query = {name: values[0] for name, values in parse_qs(link.query_string).items()}
     assert query == {"dataset": str(folder), "method": "ssdml", "labels": "given", "backbone": "pixels",

@@ -34,7 +34,7 @@ def keep_pair(runs: Sequence[Run]) -> None:
 
 
 def show_differences(runs: Sequence[Run]) -> None:
-    """Show queries for which A and B differ; those that are judged last, so that the next judgments stay blind."""
+    """Show queries for which A and B differ; Judge asks them last, so the next judgments stay blind."""
     with st.popover("Embeddings", icon=":material/tune:"):
         contest = choose_contest(runs)
     results: Results = choose_segment("What differs", "results", RESULTS, "first", key="pair-results",
