@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.train.method_cards import LINES, MARKS, card_groups, lacking, line_of
 from pages.parts.train.method_choice import lacks_labels
 from pages.parts.train.preview import FIELDS as COVERED
+from pages.parts.train.result_bars import bars_of
 from tests.app.opening import opened, switched, texts
 from tests.running import trained, write_digits
 from udml_core.base.declaration import Shown
@@ -30,6 +31,7 @@ from udml_core.results.label_free import record_words
 from udml_core.results.records import FOLDER
 from udml_core.runs import Run, RunRequest, Spec, create_run, example_runs, hide_examples, list_runs, runs_folder
 from udml_core.runs.tasks import Status
+from udml_core.runs.verdict import Standing
 from udml_core.work import jobs
 from udml_core.work.jobs.estimate import encoding_kind, evaluation_kind, follow_kind, record_epoch, start_kind
 
@@ -693,3 +695,12 @@ def test_a_run_that_trains_is_shown_again_on_its_own_data_set_only(submitted: li
     test.query_params.update({"dataset": "fashion-mini", "method": "pca", "backbone": "pixels"})
     switched(test, "train")
     assert "live" not in test.query_params
+
+
+@pytest.mark.parametrize(("after", "frozen", "pca", "kind"), [
+    (60.0, 52.7, 45.1, "own"), (52.7, 52.7, None, "own"), (47.2, 52.7, 45.1, "own below"),
+    (44.0, None, 45.1, "own below")])
+def test_the_bar_of_a_result_below_a_baseline_has_another_color(
+        after: float, frozen: float | None, pca: float | None, kind: str) -> None:
+    bars = bars_of("RPML", "MAP@R", Standing(None, after, frozen, pca))
+    assert f'<div class="lab-bar {kind}"><span>RPML</span><b>{after:.1f} %</b>' in bars

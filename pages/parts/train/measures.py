@@ -85,10 +85,10 @@ def _show_result(run: Run) -> None:
     evaluation = run.evaluation() or {}
     final = evaluation.get("final") or {}
     if any(final.get(measure.key) is not None for measure in MAIN_MEASURES):
-        show_bars(method_title(run), evaluation)
         sentence = verdict(method_title(run), evaluation, run.spec().method == "frozen").sentence
-        st.caption(sentence.replace("frozen features", "the raw features").replace("Frozen", "Raw"),
-                   help=_beside_example(run, final) or None)
+        st.markdown(sentence.replace("frozen features", "the raw features").replace("Frozen", "Raw"),
+                    help=_beside_example(run, final) or None)
+        show_bars(method_title(run), evaluation)
     else:
         st.caption("These images have no classes, so nothing counts how many results are right. Runs compares the "
                    "search before and after training without labels.")

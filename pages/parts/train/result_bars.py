@@ -22,14 +22,17 @@ def show_bars(title: str, evaluation: Evaluation) -> None:
 
 
 def bars_of(title: str, measure: str, values: Standing) -> str:
-    """Return the bars of one measure as HTML; the run's bar comes first.
+    """Return the bars of one measure as HTML; the run's bar comes first, in another color below a baseline.
 
     Args:
         title: The title of the method.
         measure: Name of the measure, which is a percentage.
         values: The run's value and its baselines.
     """
-    rows = [(title, values.after, " own"), ("raw features", values.frozen, ""), ("PCA, same width", values.pca, "")]
+    baselines = [value for value in (values.frozen, values.pca) if value is not None]
+    is_below = values.after is not None and any(values.after < value for value in baselines)
+    rows = [(title, values.after, " own below" if is_below else " own"), ("raw features", values.frozen, ""),
+            ("PCA, same width", values.pca, "")]
     lines = "".join(
         f'<div class="lab-bar{kind}"><span>{html.escape(name)}</span><b>{value:.1f} %</b>'
         f'<i style="width: {max(0.0, min(100.0, value)):.1f}%"></i></div>' for name, value, kind in rows
