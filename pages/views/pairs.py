@@ -18,6 +18,7 @@ from pages.parts.shell.epochs import has_record, load_record, pick_epoch
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from pages.parts.shell.views import open_view, view_link
+from udml_core.base.errors import listed
 from udml_core.exploration import pairs as views
 from udml_core.methods import METHODS
 from udml_core.methods.nml import NML
@@ -69,8 +70,8 @@ def explore(run: Run) -> None:
 
 def explain_missing(run: Run, view: str) -> None:
     """Show why a view has nothing to show, a link to train a method that fills it, and an example."""
-    *others, last = (method.card.title for method in METHODS if method.card.supervision == "pairs")
-    show_empty(f"This run did not learn from pairs; {', '.join(others)} and {last} do. "
+    from_pairs = [method.card.title for method in METHODS if method.card.supervision == "pairs"]
+    show_empty(f"This run did not learn from pairs; {listed(from_pairs)} do. "
                "Choose another run or train one. "
                "You can also mark pairs of these images yourself." if view == STORED else
                f"This run has no prototypes; {NML.card.title} learns them. Choose another run or train one.")

@@ -1,4 +1,6 @@
-"""Errors that a user can resolve, and the words of numbers in messages."""
+"""Errors that a user can resolve, and the words of numbers and lists in messages."""
+
+from collections.abc import Sequence
 
 LONGEST_QUOTE = 200
 
@@ -14,6 +16,12 @@ def quoted(value: object) -> str:
     """Return a value as messages quote it, with at most `LONGEST_QUOTE` letters."""
     text = repr(value)
     return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}…"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a sentence lists them, such as A, B and C."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def duration(seconds: float) -> str:

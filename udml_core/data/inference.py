@@ -29,7 +29,7 @@ from udml_core.base.paths import cache_folder
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import Encoder
 from udml_core.data.encoders.encoder import image_seconds
-from udml_core.data.encoders.graphs import Graph, engine_words, network_graph
+from udml_core.data.encoders.graphs import Graph, engine_words, network_graph, paired_cosines
 
 Rows: TypeAlias = Callable[[Array | torch.Tensor], Array]
 """Returns the rows (b, d) float32 of prepared images (b, c, s, s), 0–255."""
@@ -148,21 +148,13 @@ def _finite(rows: Array) -> Array:
     return np.asarray(rows)
 
 
-def _least_cosine(rows: Array, others: Array) -> float:
-    """Return the smallest cosine similarity of paired rows; two rows of zero agree."""
-    lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(others, axis=1)
-    are_zero = ~rows.any(axis=1) & ~others.any(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.where(are_zero, 1.0, (rows * others).sum(axis=1) / lengths).min(initial=1.0))
-
-
 def _agrees(graph: Graph, torch_rows: Rows, path: Path, encoder: Encoder, dataset: Dataset) -> bool:
     """Return whether both engines agree on images of a data set, compared once in this process."""
     key = path.name, dataset.fingerprint
     if key not in _agreeing:
         some = np.linspace(0, len(dataset) - 1, min(COMPARED, len(dataset))).astype(int)
         images = np.stack([encoder.prepare(dataset.images[int(index)]) for index in some])
-        cosine = _least_cosine(torch_rows(images), _rows_of(graph, images))
+        cosine = float(paired_cosines(torch_rows(images), _rows_of(graph, images)).min())
         _agreeing[key] = cosine > LEAST_COSINE
         if not _agreeing[key]:
             log.warning("%s: ONNX Runtime's features have a cosine similarity of only %.6f with torch's, so torch "

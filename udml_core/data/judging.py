@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from udml_core.base.arrays import Array, Integers
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, listed
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.encoders import BACKBONES, Encoder, check_backbone, choose_spec
 from udml_core.data.features import features_of
@@ -63,15 +63,11 @@ def judges_words(weights: Mapping[str, float], where: str = "") -> str:
     encoders = [name for name in shares if name not in WEAK]
     titles = [encoder_title(name) + (f" (counts {100 * shares[name]:.0f} %)" if len(shares) > 1 else "")
               for name in encoders]
-    said = [f"{_listed(titles)}, which took no part{where and f' {where}'}"] if encoders else []
+    said = [f"{listed(titles)}, which took no part{where and f' {where}'}"] if encoders else []
     if WEAK[0] in shares:
         counted = f" (count {100 * shares[WEAK[0]]:.0f} %)" if encoders else ""
         said.append(f"the raw pixels{counted}, which {PIXELS}")
     return ", and ".join(said)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def unknown_judges(judges: Iterable[str], backbone: str) -> tuple[str, ...]:

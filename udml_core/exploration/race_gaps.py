@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from udml_core.base.errors import duration
+from udml_core.base.errors import duration, listed
 from udml_core.exploration.race import FROZEN, TIMES, Outcome, Race, State
 from udml_core.numerics.refinement.recipe import Views
 
@@ -60,13 +60,13 @@ def find_gaps(race: Race) -> Gaps:
 def gap_words(race: Race) -> str:
     """Return what was not tried, why, and what mends it; empty if every kind of candidate was judged."""
     gaps = find_gaps(race)
-    words = [f"{_listed([kind])} were not possible: {reason}" for kind, reason in gaps.impossible]
+    words = [f"{_begun([kind])} were not possible: {reason}" for kind, reason in gaps.impossible]
     if gaps.late:
         words += [f"{outcome.name} {'were' if outcome.name == Views.title else 'was'} given up after "
                   f"{duration(outcome.seconds)}." for outcome in gaps.given_up]
         begun = {_kind(race, outcome) for outcome in gaps.given_up}
         if untried := [f"other {kind}" if kind in begun else kind for kind in gaps.untried]:
-            words.append(f"{_listed(untried)} were not tried: the time was used up.")
+            words.append(f"{_begun(untried)} were not tried: the time was used up.")
         words.append(f"Run again with {minutes_words(gaps.minutes)}.")
     return " ".join(words)
 
@@ -97,6 +97,7 @@ def _minutes(race: Race, seconds: float) -> int:
     return next(usual, HOUR * math.ceil(max(seconds / 60, 2 * race.budget) / HOUR))
 
 
-def _listed(names: Sequence[str]) -> str:
-    joined = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def _begun(names: Sequence[str]) -> str:
+    """Return names at the beginning of a sentence."""
+    joined = listed(names)
     return joined[0].upper() + joined[1:]

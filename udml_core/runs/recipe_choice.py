@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, listed
 from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race_figures import recipe_words, said_words
 from udml_core.numerics.refinement.recipe import Recipe
@@ -82,8 +82,7 @@ def plainly(recipe: str) -> str:
 
 def names_of(opinions: Opinions) -> str:
     """Return the names of the judges in a sentence."""
-    *others, last = [judge_words(judge) for judge in opinions.judges]
-    return f"{', '.join(others)} and {last}" if others else last
+    return listed([judge_words(judge) for judge in opinions.judges])
 
 
 def request_on(recipe: str) -> AnalysisSpec:

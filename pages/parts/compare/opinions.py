@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import streamlit as st
 
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, listed
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
@@ -60,16 +60,10 @@ def frozen_words(verdicts: Mapping[str, Verdicts]) -> str:
     for number, question in enumerate(QUESTION_WORDS):
         groups = {said: [f"**{escaped(name)}**" for name, of in verdicts.items() if of[number] == said]
                   for said in CLAUSES}
-        parts = [f"{_listed(names)} {CLAUSES[said][len(names) > 1]} the frozen features"
+        parts = [f"{listed(names)} {CLAUSES[said][len(names) > 1]} the frozen features"
                  for said, names in groups.items() if names]
         sentences.append(f"{question}: {'; '.join(parts)}.")
     return " ".join(sentences)
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Join names, such as A, B and C."""
-    *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 def pair_words(opinions: Opinions, name: str, other: str) -> str:
@@ -82,7 +76,7 @@ def pair_words(opinions: Opinions, name: str, other: str) -> str:
     """
     said = [f"{question}: {UNCLEAR if verdict == 'cannot tell' else verdict}" for question, verdict in
             zip(QUESTION_WORDS, opinions.verdicts("final"), strict=True)]
-    judges = _listed([judge_words(judge) for judge in opinions.judges])
+    judges = listed([judge_words(judge) for judge in opinions.judges])
     size = size_words(opinions)
     return (f"**{escaped(name)} against {escaped(other)}: {'. '.join(said)}.** {size}{' ' * bool(size)}Judged without "
             f"labels by {judges}.")

@@ -44,6 +44,14 @@ class Graph:
                                for part in np.split(images, range(BATCH, len(images), BATCH))])
 
 
+def paired_cosines(rows: Array, others: Array) -> Array:
+    """Return the cosine similarity of each row (b, d) with the other row; two rows of zero agree."""
+    lengths, own = np.linalg.norm(rows, axis=1), np.linalg.norm(others, axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cosines: Array = np.where((lengths == 0) & (own == 0), 1.0, (rows * others).sum(axis=1) / (lengths * own))
+    return cosines
+
+
 def engine_words() -> str:
     """Return the name and the version of the engine that runs graphs."""
     return f"ONNX Runtime {version('onnxruntime')}"

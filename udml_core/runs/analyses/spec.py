@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, ValidationError, create_model, model_val
 from pydantic.fields import FieldInfo
 
 from udml_core.base.declaration import Options
-from udml_core.base.errors import UserError, quoted
+from udml_core.base.errors import UserError, listed, quoted
 from udml_core.runs.analyses.fields import REFINED, Scope
 from udml_core.runs.analyses.kind import AnalysisKind
 from udml_core.runs.analyses.kinds import KINDS, MAPS
@@ -35,7 +35,7 @@ def _declared_fields() -> dict[str, Any]:
 
 def _kinds_in_words() -> str:
     maps = [kind.name for kind in KINDS.values() if kind in MAPS]
-    parts = [f"{', '.join(maps[:-1])} and {maps[-1]} are maps", *(kind.text for kind in KINDS.values() if kind.text)]
+    parts = [f"{listed(maps)} are maps", *(kind.text for kind in KINDS.values() if kind.text)]
     return f"The kind of analysis; {', '.join(parts[:-1])}, and {parts[-1]}."
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import product
 from typing import get_args
 
+from udml_core.base.errors import listed
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.judgments import JudgmentLog
 from udml_core.numerics.judgments import Share
@@ -74,7 +75,7 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
     share, people = judging.shared_share(), judging.people()
     if not share.count:
         return ""
-    whose = "Your judgments" if people == [judging.judge] else f"Blind judgments by {_listed(people)}"
+    whose = "Your judgments" if people == [judging.judge] else f"Blind judgments by {listed(people)}"
     verdict, of = judged_verdict(share), WHAT[comparison.results]
     if verdict == "cannot tell" and share.count < len(comparison.differing):
         return f"{whose} of {of} do not decide yet ({share.count} so far): continue under Judge."
@@ -84,8 +85,3 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
     if said in (None, "cannot tell"):
         return result
     return f"{result} {'They agree with' if verdict == said else 'They contradict'} {other}."
-
-
-def _listed(names: Sequence[str]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last

@@ -11,7 +11,7 @@ import torch
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import replace_bytes
-from udml_core.data.encoders.graphs import Graph, network_graph
+from udml_core.data.encoders.graphs import Graph, network_graph, paired_cosines
 from udml_core.data.inference import embed_pixels
 from udml_core.methods import Embedder
 
@@ -80,9 +80,7 @@ def compare(path: Path, embedder: Embedder, pixels: Array) -> Agreement:
 
 def _agreement(exported: Array, expected: Array) -> Agreement:
     """Compare embeddings (b, l); two embeddings of zero agree."""
-    lengths, own = np.linalg.norm(expected, axis=1), np.linalg.norm(exported, axis=1)
-    are_zero = (lengths == 0) & (own == 0)
+    lengths, distances = np.linalg.norm(expected, axis=1), np.linalg.norm(exported - expected, axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        cosines = np.where(are_zero, 1.0, (exported * expected).sum(axis=1) / (lengths * own))
-        differences = np.where(are_zero, 0.0, np.linalg.norm(exported - expected, axis=1) / lengths)
-    return Agreement(len(expected), float(cosines.min()), float(differences.max()))
+        differences = np.where((lengths == 0) & (distances == 0), 0.0, distances / lengths)
+    return Agreement(len(expected), float(paired_cosines(exported, expected).min()), float(differences.max()))
