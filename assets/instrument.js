@@ -1,7 +1,7 @@
 // The living instrument on Home: a training plays on a map of the fixed sample, beside a query and its neighbors.
 // Everything arrives once; playing, scrubbing, hovering and choosing the query never ask Python.
 // header: {label, name, token, epochs, count, width (k), positions (e, s, 2), neighbors (e, s, k), classes (s) | null,
-//          classNames, pool, recall (e) | null, measure, sheets, query,
+//          classNames, pool, recall (e) | null, measure, sheets, query, chosen, rival {name, neighbors (s, k)} | null,
 //          bars {point, own {name, note}, rivals [{name, note}], measures [{name, meaning, values (e), rivals}]} | null}
 // answers: trigger "searched" row; state "view" and trigger "opened" {token, query, epoch}, where the epoch is null
 //          while the training plays
@@ -40,7 +40,7 @@ class Instrument {
   listen() {
     this.play.onclick = () => { this.run(!this.playing); this.tell(); };
     this.cursor.oninput = () => { this.run(false); this.seek(Number(this.cursor.value)); this.tell(); };
-    this.root.querySelector(".other").onclick = () => this.ask(this.random());
+    this.root.querySelector(".other").onclick = () => this.ask(this.random(), "Query at random");
     this.root.querySelector(".open").onclick = () => this.answers.setTriggerValue("opened", this.view());
     this.root.querySelector(".search").onclick = () => this.answers.setTriggerValue("searched", this.query);
     this.root.querySelector(".closer").onclick = () => this.zoom(1.6);
@@ -93,9 +93,9 @@ class Instrument {
   async update(header, array, answers) {
     this.answers = answers;
     if (header.token === this.header?.token) return;
-    const [positions, neighbors, classes] = await Promise.all([
-      array(header.positions), array(header.neighbors), array(header.classes)]);
-    Object.assign(this, { header, positions, neighbors, classes, query: header.query });
+    const [positions, neighbors, classes, rivals] = await Promise.all([
+      array(header.positions), array(header.neighbors), array(header.classes), header.rival && array(header.rival.neighbors)]);
+    Object.assign(this, { header, positions, neighbors, classes, rivals, query: header.query, chosen: header.chosen });
     this.root.setAttribute("aria-label", header.label);
     this.last = header.epochs.length - 1;
     Object.assign(this.cursor, { min: 0, max: this.last, step: "any" });
@@ -379,8 +379,9 @@ class Instrument {
 
   // The query and its neighbors
 
-  ask(row) {
+  ask(row, chosen = "Query") {
     this.query = row;
+    this.chosen = chosen;
     this.stale = true;
     this.wake();
     this.tell();
@@ -397,13 +398,14 @@ class Instrument {
   random() { return Math.floor(Math.random() * this.header.count); }
   step() { return Math.min(this.last, Math.floor(this.at + 0.5)); }
 
-  nearest(epoch = this.step()) {
+  nearest(epoch = this.step(), neighbors = this.neighbors) {
     const { count, width } = this.header;
     const start = (epoch * count + this.query) * width;
-    return this.neighbors.subarray(start, start + width);
+    return neighbors.subarray(start, start + width);
   }
 
-  hits(epoch) { return [...this.nearest(epoch)].filter((row) => this.isHit(row)).length; }
+  // What the training is compared with: PCA's neighbors where they are known, else those before training.
+  compared() { return this.nearest(0, this.rivals ?? this.neighbors); }
 
   nameOf(row) {
     return this.classes ? this.header.classNames[this.classes[row]] : `image ${row + 1} of the sample`;
@@ -427,7 +429,7 @@ class Instrument {
         picture.width = picture.height = 64;
         tile.type = "button";
         tile.append(picture);
-        tile.onclick = () => this.ask(this.nearest(time === "earlier" ? 0 : this.step())[rank]);
+        tile.onclick = () => this.ask((time === "earlier" ? this.compared() : this.nearest())[rank]);
         return tile;
       }));
       return [...box.children];
@@ -446,17 +448,16 @@ class Instrument {
     this.root.dataset.epoch = step;
     this.root.dataset.query = this.query;
     this.paint(this.picture, this.query);
+    this.words.querySelector("small").textContent = this.chosen;
     this.words.querySelector("b").textContent = this.nameOf(this.query);
-    this.showRow(0, this.earlier, 0, epochs[0]);
-    this.showRow(1, this.later, step, name);
+    this.showRow(0, this.earlier, this.compared(), this.header.rival?.name ?? epochs[0]);
+    this.showRow(1, this.later, this.nearest(), name.startsWith("epoch") ? `at ${name}` : name);
     return this.moveBars();
   }
 
-  // The nearest images at an epoch.
-  showRow(at, box, step, name) {
-    const rows = this.nearest(step);
-    const hits = this.classes ? `: ${this.hits(step)} of ${rows.length} hits` : "";
-    box.querySelector("small").textContent = `Nearest ${name.startsWith("epoch") ? "at " : ""}${name}${hits}`;
+  showRow(at, box, rows, words) {
+    const hits = this.classes ? `: ${[...rows].filter((row) => this.isHit(row)).length} of ${rows.length} hits` : "";
+    box.querySelector("small").textContent = `Nearest ${words}${hits}`;
     this.tiles[at].forEach((tile, rank) => {
       const row = rows[rank];
       this.paint(tile.firstChild, row);

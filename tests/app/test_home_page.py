@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.draw.transport import Message
@@ -20,7 +21,9 @@ from tests.app.opening import opened, switched, texts
 from tests.app.test_refine_page import components
 from tests.app.test_run_picker import go
 from tests.running import worked, write_digits
+from udml_core.base.files import read_array
 from udml_core.base.paths import ASSETS
+from udml_core.data.features import features_path
 from udml_core.data.splits import fixed_sample, make_split
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
 from udml_core.runs.analyses import plan_analysis
@@ -73,6 +76,23 @@ def test_home_sends_every_epoch_of_a_training_once(done: Run) -> None:
     labels = done.dataset().labels
     assert labels is not None
     assert array(header["classes"], parts, np.int32).tolist() == labels[done.sample_indices()].tolist()
+
+
+def test_a_query_of_home_is_compared_with_pca_of_the_same_width(done: Run) -> None:
+    header, parts = sent(opened("home"))
+    features = read_array(features_path(done.dataset(), done.spec().encoder)).astype(float)
+    sample = done.sample_indices()
+    units = features / np.linalg.norm(features, axis=1, keepdims=True)
+    width = done.embeddings("final").shape[1]
+    points = PCA(width).fit(units[done.spec().halves(done.dataset()).train]).transform(units[sample])
+    if done.is_normalized("final"):
+        points /= np.linalg.norm(points, axis=1, keepdims=True)
+    distances = ((points[:, None] - points) ** 2).sum(axis=2)
+    np.fill_diagonal(distances, np.inf)
+    rows = array(header["rival"]["neighbors"], parts, np.int32).reshape(len(sample), 10)
+    assert (rows[:, 0] == distances.argmin(axis=1)).mean() > 0.99, "ties apart"
+    assert header["rival"]["name"] == f"with PCA, {width} numbers"
+    assert header["chosen"] == "A query that changed much", "the first query is not drawn at random, and says so"
 
 
 def test_home_offers_three_ways_and_the_first_run(done: Run) -> None:

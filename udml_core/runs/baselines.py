@@ -12,7 +12,8 @@ from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.base.files import jsonable, read_array, read_json, replace_text
 from udml_core.data.dataset import Dataset
-from udml_core.data.features import features_path
+from udml_core.data.encoders import Encoder, EncoderSpec
+from udml_core.data.features import features_of, features_path
 from udml_core.data.splits import fixed_sample
 from udml_core.methods import Head
 from udml_core.methods.closed_form import principal_directions
@@ -24,6 +25,8 @@ JUDGED = 1000
 """Number of images of the sample that curves are computed from, and of training images stored for every epoch."""
 MOST_COMPUTED = 20_000
 """Largest data set whose baselines a page computes for a run that has not stored them."""
+TINY = 32
+"""Largest side in pixels of images whose features a page computes."""
 BASELINES_FILE = "baselines.json"
 Baselines = Mapping[str, Mapping[str, float]]
 
@@ -39,22 +42,33 @@ def sample_baselines(features: Array, labels: Array, train: Array, judged: Array
     """Measure frozen features and centered PCA on the images that the curves judge.
 
     Args:
-        features: The frozen encoder's features (n, d).
         labels: Labels (n,).
+        features: As for `baseline_embeddings`, like all others.
+
+    Returns:
+        Measures from 0 to 1, by baseline and by the name of the curve.
+    """
+    return {name: sample_measures(embeddings, labels[judged])
+            for name, embeddings in baseline_embeddings(features, train, judged, width, unit_length).items()}
+
+
+def baseline_embeddings(features: Array, train: Array, judged: Array, width: int,
+                        unit_length: bool) -> dict[str, Array]:
+    """Return the frozen features and the centered PCA of the images that the curves judge, by name.
+
+    Args:
+        features: The frozen encoder's features (n, d).
         train: Indices of the training half, from which PCA is computed.
         judged: Indices (j,) of the judged test images.
         width: Width of the run's embedding, to which PCA reduces.
         unit_length: Whether the run's embeddings have unit length; PCA's then have, too, so that both are compared by
             the same distance.
-
-    Returns:
-        Measures from 0 to 1, by baseline and by the name of the curve.
     """
     rows = unit(torch.from_numpy(np.array(features[train], dtype=np.float32)))
     images = torch.from_numpy(np.array(features[judged], dtype=np.float32))
     mean = rows.mean(0)
     weight = principal_directions(rows, min(width, *rows.shape), mean)
-    return {name: sample_measures(head(images).numpy(), labels[judged])
+    return {name: head(images).numpy()
             for name, head in (("frozen", Head()), ("centered pca", Head(weight, mean, unit_length)))}
 
 
@@ -92,16 +106,42 @@ def baselines_of(run: Run, dataset: Dataset) -> Baselines | None:
         is large.
     """
     stored = read_baselines(run)
-    numbers = run.epoch_numbers()
-    if stored is not None or dataset.labels is None or not numbers or len(dataset) > MOST_COMPUTED:
+    if stored is not None or dataset.labels is None:
         return stored
+    rivals = judged_baselines(run, dataset)
+    if rivals is None:
+        return None
+    labels = dataset.labels[judged_images(run.sample_indices(), run.spec().halves(dataset).test)]
+    return {name: sample_measures(embeddings, labels) for name, embeddings in rivals.items()}
+
+
+def judged_baselines(run: Run, dataset: Dataset) -> dict[str, Array] | None:
+    """Return the baselines' embeddings (j, l) of the images that the curves judge, by name.
+
+    Returns:
+        The embeddings; None without epochs, if the features or the model are not stored, or if the data set is large.
+    """
+    numbers = run.epoch_numbers()
+    if not numbers or len(dataset) > MOST_COMPUTED:
+        return None
     spec = run.spec()
     split = spec.halves(dataset)
     try:
-        features = read_array(features_path(dataset, spec.encoder), mapped=True)
+        features = _features_at_once(dataset, spec.encoder)
         unit_length = run.is_normalized("final")
     except UserError:
         return None
     judged = judged_images(run.sample_indices(), split.test)
     width = run.epoch_sample(numbers[-1]).shape[1]
-    return sample_baselines(features, dataset.labels, split.train, judged, width, unit_length)
+    return baseline_embeddings(features, split.train, judged, width, unit_length)
+
+
+def _features_at_once(dataset: Dataset, spec: EncoderSpec) -> Array:
+    """Return the stored features; those of tiny images are computed in a moment.
+
+    Raises:
+        UserError: The features are not stored.
+    """
+    if spec.backbone == "pixels" and dataset.native_size <= TINY:
+        return features_of(dataset, Encoder(spec))
+    return read_array(features_path(dataset, spec), mapped=True)

@@ -12,10 +12,11 @@ import streamlit as st
 from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import UserError
 from udml_core.data.splits import fixed_sample
-from udml_core.exploration.instrument import Instrument, make_instrument
+from udml_core.exploration.instrument import NEIGHBORS, Instrument, make_instrument
+from udml_core.numerics.neighbors import nearest
 from udml_core.runs import Run
 from udml_core.runs.analyses import finished_maps
-from udml_core.runs.baselines import JUDGED
+from udml_core.runs.baselines import JUDGED, judged_baselines
 from udml_core.runs.examples import SHOWCASE
 from udml_core.runs.search import epoch_words
 
@@ -30,30 +31,30 @@ from ..shell.run_hash import RUN_HASH
 from ..shell.run_picker import PARAMETER
 from ..shell.run_status import METHOD_TITLES, run_title
 from ..shell.views import open_view
-from .story import bars_of, lines_to_beat, tell_story
+from .story import bars_of, in_numbers, lines_to_beat, tell_story
 
 MOST_PLAYED = JUDGED
 """Images of the sample that are drawn."""
 KEY = "home-instrument"
 HTML = """<div class="instrument" role="group">
+<div class="headline"><div class="title"></div>
+<div class="legend" role="group" aria-label="Colors of the classes"></div><output class="epoch"></output></div>
 <div class="stage"><canvas class="map" tabindex="0" role="application" aria-roledescription="map"
   aria-label="Map of the sample. Left and right move the epoch, up and down choose another query, Space plays, plus and
   minus zoom, 0 shows all images, Enter searches with the query."></canvas>
-<div class="title"></div><output class="epoch"></output>
 <div class="zooms" role="toolbar" aria-label="Zoom"><button type="button" class="closer" aria-label="Zoom in">+</button>
 <button type="button" class="farther" aria-label="Zoom out">−</button>
 <button type="button" class="fit" aria-label="Show all images">⤢</button></div>
-<div class="legend" role="group" aria-label="Colors of the classes"></div>
 <div class="tip" hidden><canvas width="72" height="72"></canvas><div></div></div></div>
 <div class="controls"><button type="button" class="play" aria-label="Play">▶</button>
 <input type="range" class="cursor" aria-label="Epoch"></div>
 <div class="strip">
 <div class="asked"><canvas class="picture" width="96" height="96" role="img" aria-label="The query"></canvas>
-<div class="words"><small>Query</small><b></b></div>
+<div class="words"><small></small><b></b></div>
 <div class="actions"><button type="button" class="other">Another</button>
 <button type="button" class="search">Search</button><button type="button" class="open">Explore</button></div></div>
 <div class="rows"><div class="earlier"><small></small><div class="tiles" role="group"
-  aria-label="The nearest images before training"></div></div>
+  aria-label="The nearest images without this training"></div></div>
 <div class="later"><small></small><div class="tiles" role="group" aria-label="The nearest images of the query"></div>
 </div><div class="meanings"><span class="hit">hit: same class</span>
 <span class="miss">miss: other class</span><i class="pool"></i></div></div>
@@ -94,16 +95,17 @@ def show_instrument(run: Run) -> None:
     played = _load_instrument(run)
     recall = played.recall
     message = Message()
+    query, chosen = _first_query(run, indices, played)
     pool = among_sample(len(indices), load_split(run), len(dataset))
     header = {
         "label": f"The training of {run_title(run)}", "name": f"{run_title(run)} · {len(indices):,} images",
         "token": _token(run, indices), "count": len(indices),
         "epochs": [epoch_words(run, epoch) for epoch in run.epoch_numbers()],
-        "width": played.neighbors.shape[2], "query": _first_query(run, indices, played), "measure": "R@1",
+        "width": played.neighbors.shape[2], "query": query, "chosen": chosen, "measure": "R@1",
         "positions": message.once(played.positions), "neighbors": message.once(played.neighbors),
         "classes": None if dataset.labels is None else message.once(dataset.labels[indices].astype(np.int32)),
         "classNames": list(dataset.class_names), "recall": None if recall is None else recall.tolist(),
-        "pool": pool, "bars": _load_bars(run),
+        "pool": pool, "bars": _load_bars(run), "rival": _rival(run, indices, message),
         "sheets": own_sheet(message, dataset, tuple(indices.tolist()), 64)}
     _draw(run, indices, message.pack(header))
 
@@ -137,6 +139,15 @@ def _draw(run: Run, indices: Array, message: bytes) -> None:
         open_view("explore", query_params={"run": run.id})
 
 
+def _rival(run: Run, indices: Array, message: Message) -> dict[str, Any] | None:
+    """Return PCA's neighbors of the played images, with which the training is compared; None if they are not known."""
+    rival = _load_rival(run)
+    if rival is None or len(rival[0]) != len(indices):
+        return None
+    neighbors, width = rival
+    return {"name": f"with PCA, {in_numbers(width)}", "neighbors": message.once(neighbors)}
+
+
 def _token(run: Run, indices: Array) -> str:
     """Return what tells the browser's pictures apart."""
     return f"{run.id} {len(indices)}"
@@ -154,14 +165,14 @@ def _remember_view(run: Run, indices: Array, view: Mapping[str, Any]) -> None:
     remember_frame(run, None if epoch is None else str(run.epoch_numbers()[int(epoch)]))
 
 
-def _first_query(run: Run, indices: Array, played: Instrument) -> int:
-    """Return the row of the current image, else of the query that other pages show first, else of the clearest."""
+def _first_query(run: Run, indices: Array, played: Instrument) -> tuple[int, str]:
+    """Return the row of the current image, else of the query that changed most, and how it was chosen."""
     current = current_elsewhere()
     row = -1 if current is None else int(rows_of(indices, int(current)))
     if row >= 0:
-        return row
+        return row, "Query"
     rows = rows_of(indices, np.array([image for image, _ in interesting_queries(run)], dtype=np.int64))
-    return int(next(iter(rows[rows >= 0]), played.clearest_query))
+    return int(next(iter(rows[rows >= 0]), played.clearest_query)), "A query that changed much"
 
 
 def _played_rows(run: Run) -> Array:
@@ -178,6 +189,14 @@ def _load_lines(run: Run) -> list[dict[str, Any]]:
 def _load_bars(run: Run) -> dict[str, Any] | None:
     recall = _load_instrument(run).recall
     return bars_of(run, recall, [] if recall is None else _load_lines(run))
+
+
+@st.cache_data(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)
+def _load_rival(run: Run) -> tuple[Array, int] | None:
+    embeddings = (judged_baselines(run, dataset_of(run)) or {}).get("centered pca")
+    if embeddings is None:
+        return None
+    return nearest(embeddings, min(NEIGHBORS, len(embeddings) - 1))[1].astype(np.int32), embeddings.shape[1]
 
 
 @st.cache_data(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)
