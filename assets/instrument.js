@@ -317,14 +317,7 @@ class Instrument {
     pen.stroke();
   }
 
-  // Beyond the palette the colors begin again, paler; on a dark page all are lighter.
-  tint(row) {
-    const code = this.classes ? this.classes[row] : 0;
-    const isDark = lightness(rgbOf(this.theme ?? "rgb(0, 0, 0)")) > 0.5;
-    const paler = (isDark ? 0.2 : 0) + (code % 16 < 8 ? 0 : 0.4);
-    const end = isDark ? 255 : 90;
-    return `rgb(${rgbOf(PALETTE[code % 8]).map((value) => Math.round(value + (end - value) * paler)).join(", ")})`;
-  }
+  tint(row) { return toneOf(this.classes ? this.classes[row] : 0, lightness(rgbOf(this.theme ?? "rgb(0, 0, 0)")) > 0.5); }
   shape(row) { return SHAPES[(this.classes ? this.classes[row] : 0) % SHAPES.length]; } // as on the maps: few classes all differ
   isHit(row) { return !this.classes || this.classes[row] === this.classes[this.query]; }
   edge(row) { return this.isHit(row) ? HIT : MISS; }

@@ -2,7 +2,9 @@
 // that have no room are behind a button "+ n more".
 const BINS = 6;
 const LISTED = 60;
-const MOST_BY_CODE = 24; // more categories are listed and colored by their size
+const MOST_BY_CODE = 24;
+// Whether the largest categories come first and differ in color.
+const isBySize = (color) => color.bySize || color.names.length > MOST_BY_CODE;
 const shown = (value, unit = "") => (unit.trim() === "%" ? value.toFixed(1) : Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3).replace(/\.?0+$/, ""));
 
 class Legend {
@@ -74,11 +76,11 @@ class Legend {
         chosen[code] += this.chart.selected[row];
       }
       const all = [...counts.keys()].filter((code) => counts[code]).map((code) => ({ name: color.names[code], count: counts[code],
-        chosen: chosen[code], on: this.chart.selectedCount && chosen[code] === counts[code], mark: SHAPES[this.chart.styles[code] >> 3],
-        color: PALETTE[this.chart.styles[code] % 8], holds: (row) => this.chart.values[row] === code }));
-      if (color.names.length > MOST_BY_CODE) all.sort((first, second) => second.count - first.count);
+        chosen: chosen[code], on: this.chart.selectedCount && chosen[code] === counts[code], mark: SHAPES[Math.floor(this.chart.styles[code] / COLORS)],
+        color: toneOf(this.chart.styles[code], this.chart.dark), holds: (row) => this.chart.values[row] === code }));
+      if (isBySize(color)) all.sort((first, second) => second.count - first.count);
       // First where categories may be hidden for lack of room, because it explains the gray points.
-      if (without) all[color.names.length > MOST_BY_CODE ? "unshift" : "push"]({ name: color.none ?? "none", count: without, chosen: chosenWithout, mark: "○", color: "", holds: (row) => this.chart.values[row] < 0 });
+      if (without) all[isBySize(color) ? "unshift" : "push"]({ name: color.none ?? "none", count: without, chosen: chosenWithout, mark: "○", color: "", holds: (row) => this.chart.values[row] < 0 });
       return all;
     }
     const step = (color.high - color.low || 1) / BINS;

@@ -6,10 +6,20 @@ const SHAPES = ["●", "■", "▲", "◆", "✚", "✖", "○", "□", "△", "
 
 const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255);
 
+// Beyond the palette the colors begin again, paler; on a dark page all are lighter.
+const COLORS = 2 * PALETTE.length;
+const TONES = [false, true].map((isDark) => Array.from({ length: COLORS }, (_, code) => {
+  const paler = (isDark ? 0.2 : 0) + (code < PALETTE.length ? 0 : 0.4);
+  const end = isDark ? 255 : 90;
+  const parts = rgb(PALETTE[code % PALETTE.length]).map((part) => Math.round(255 * part * (1 - paler) + end * paler));
+  return `#${parts.map((part) => part.toString(16).padStart(2, "0")).join("")}`;
+}));
+const toneOf = (code, isDark) => TONES[isDark ? 1 : 0][code % COLORS];
+
 const VERTEX = `#version 300 es
 in vec2 from; in vec2 to; in float code; in float flag;
 uniform float travel, size, pass, numeric, colors; uniform vec2 center, scale;
-uniform vec3 palette[8]; uniform vec3 ramp[6]; uniform vec3 gray;
+uniform vec3 palette[16]; uniform vec3 ramp[6]; uniform vec3 gray;
 out vec3 tint; out float shape; out float alpha; out float radius;
 void main() {
   vec2 at = (mix(from, to, travel) - center) * scale;
@@ -20,7 +30,7 @@ void main() {
   else if (numeric > 0.5) {
     float place = clamp(code, 0.0, 1.0) * 5.0; int low = int(min(floor(place), 4.0));
     tint = mix(ramp[low], ramp[low + 1], place - float(low)); shape = 0.0; alpha = 0.9; grow = 0.75 + 0.6 * clamp(code, 0.0, 1.0);
-  } else { int style = int(code + 0.5); tint = palette[style % 8]; shape = float(style / 8); alpha = 0.85; }
+  } else { int style = int(code + 0.5); tint = palette[style % 16]; shape = float(style / 16); alpha = 0.85; }
   if (dim) { tint = gray; alpha = 0.22; grow *= 0.8; }
   radius = max(1.0, size * grow);
   gl_PointSize = radius;
@@ -148,7 +158,7 @@ class Points {
     shared(this.pointProgram);
     gl.uniform1f(uniforms.size, view.size);
     gl.uniform1f(uniforms.numeric, view.numeric ? 1 : 0);
-    gl.uniform3fv(uniforms.palette, PALETTE.flatMap(rgb));
+    gl.uniform3fv(uniforms.palette, TONES[view.dark ? 1 : 0].flatMap(rgb));
     gl.uniform3fv(uniforms.ramp, (view.dark ? RAMP_DARK : RAMP).flatMap(rgb));
     gl.uniform3fv(uniforms.gray, view.gray);
     this.attribute(program, "from", "from", 2, gl.FLOAT);

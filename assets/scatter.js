@@ -167,9 +167,9 @@ class Chart {
       const counts = new Int32Array(color.names.length);
       for (const code of values) if (code >= 0) counts[code] += 1;
       const present = [...counts.keys()].filter((code) => counts[code]);
-      const bySize = color.names.length > MOST_BY_CODE; // the largest of many clusters differ in color
+      const bySize = isBySize(color);
       if (bySize) present.sort((first, second) => counts[second] - counts[first]);
-      present.forEach((code, rank) => { this.styles[code] = ((bySize ? rank : code) % 8) + 8 * (rank % SHAPES.length); });
+      present.forEach((code, rank) => { this.styles[code] = ((bySize ? rank : code) % COLORS) + COLORS * (rank % SHAPES.length); });
       for (let row = 0; row < values.length; row += 1) if (values[row] >= 0) this.codes[row] = this.styles[values[row]];
       return this.points.upload("code", this.codes);
     }
@@ -197,6 +197,7 @@ class Chart {
     this.ink = value(text);
     this.dark = value(paper).reduce((sum, part) => sum + part, 0) < 1.5;
     this.gray = this.dark ? [0.62, 0.64, 0.68] : [0.45, 0.47, 0.5];
+    if (this.values) this.legend.draw(); // its colors follow the theme
   }
 
   // Camera: center in the layout's units, zoom in pixels per unit
@@ -467,7 +468,7 @@ class Chart {
   tint(row) {
     const code = this.codes[row];
     if (code < 0 || this.grayed(row)) return this.dark ? "#9ea3ad" : "#73787f";
-    if (this.header.color.kind === "category") return PALETTE[code % 8];
+    if (this.header.color.kind === "category") return toneOf(code, this.dark);
     const ramp = this.dark ? RAMP_DARK : RAMP;
     return ramp[Math.round(Math.min(1, code) * (ramp.length - 1))];
   }

@@ -10,7 +10,7 @@ from pages.parts.refine.cards import recipe_in_use
 from pages.parts.retrieval.bar import show_query_bar, show_query_row, show_undo
 from pages.parts.retrieval.embeddings import choose_embeddings
 from pages.parts.retrieval.failures import show_failures
-from pages.parts.retrieval.filters import choose_filter, same_images
+from pages.parts.retrieval.filters import choose_filter
 from pages.parts.retrieval.query import (
     PageQuery,
     compose_query,
@@ -73,10 +73,9 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
     refined = None
     with (st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-switches"),
           show_user_errors()):
-        refined = show_switches(retrieval, query.single, columns)
+        refined = show_switches(retrieval, query.single, columns, search_filter.gallery)
         if refined is not None:
             columns.append(refined)
-            search_filter = same_images(retrieval, search_filter)
     with verdict:
         show_frames_verdict((column.retrieval.run, column.frame.name) for column in columns)
     rankings: list[SearchResult] = []

@@ -74,12 +74,16 @@ def test_without_a_query_an_interesting_one_is_shown_with_its_results(run: Run) 
     assert tiles(test, "The 10 nearest images, after training")[0]["badge"] == f"1 · {hits[0].shown:.3f}"
 
 
-def test_every_column_names_its_measure(run: Run) -> None:
+def test_numbers_stand_below_the_images_only_if_all_columns_have_the_same_number(run: Run) -> None:
     shown = texts(opened("retrieval", run=run.id, compare="frozen~final"))
-    assert shown.count("Rank · distance, small is near.") == 1
-    assert shown.count("Rank · cosine similarity, large is near.") == 1
+    assert shown.count("Below each image: its rank.") == 2, "a similarity would be compared with a distance"
+    assert "different scales" not in shown
+    shown = texts(opened("retrieval", run=run.id, compare="initial~final"))
+    assert shown.count("Rank · distance, small is near.") == 2
     assert "Distances of different embeddings have different scales." in shown
-    assert "different scales" not in texts(opened("retrieval", run=run.id, compare="final"))
+    alone = texts(opened("retrieval", run=run.id, compare="frozen"))
+    assert alone.count("Rank · cosine similarity, large is near.") == 1
+    assert "different scales" not in alone
 
 
 def test_filters_and_queries_are_undone_and_done_again_one_by_one(run: Run) -> None:
@@ -277,11 +281,11 @@ def test_switches_refine_the_current_query_beside_the_other_embeddings(run: Run)
     test.toggle(key="search-average").set_value(True).run()
     assert not test.exception
     assert test.query_params["recipe"] in ("average", ["average"])
-    hits = retrieval.search_item(query, 10, "recipe:average", "test")
+    hits = retrieval.search_item(query, 10, "recipe:all:average")
     assert refined_tiles(test) == [hit.index for hit in hits]
     shown = texts(test)
-    assert shown.count(f"hits among {len(retrieval.split.test)} test images") == 3, "all search what is refined"
-    before = retrieval.search_item(query, 10, "final", "test")
+    assert shown.count("hits among all 1,797 images") == 3, "the recipe refines what is searched"
+    before = retrieval.search_item(query, 10, "final")
     assert effect_words(before, hits) in shown
     test.toggle(key="search-diffuse").set_value(True).run()
     test.toggle(key="search-rerank").set_value(True).run()
@@ -314,7 +318,7 @@ def test_an_own_image_is_refined_and_its_first_result_is_explained(run: Run) -> 
     assert index in refined_tiles(test)
     test.toggle(key="query-why").set_value(True).run()
     assert not test.exception
-    shared = shared_neighbors(retrieval, Query((retrieval.embed(image),)), index, 20, gallery="test")
+    shared = shared_neighbors(retrieval, Query((retrieval.embed(image),)), index, 20, gallery="all")
     assert f"share {len(shared)} images of the 20 nearest images of each" in texts(test)
     assert [tile["id"] for tile in tiles(test, "Nearest images of both")] == [of.image for of in shared[:12]]
 

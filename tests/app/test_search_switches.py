@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.app.opening import opened, switched, texts
 from tests.app.test_browser import settle
+from tests.app.test_refine_page import components
 from tests.running import worked
 from tests.runs.test_opinions import BETTER, UNCLEAR, keep_opinion
 from udml_core.runs import Run
@@ -72,7 +73,7 @@ def test_the_verdict_on_the_recipe_in_view_stands_above_the_results(run: Run) ->
     verdict = ("Whitening, then averaging with 10 neighbors, twice, against the embedding without it, judged without "
                "labels: better first results, no clear difference in whole groups.")
     place = next(at for at, caption in enumerate(captions) if verdict in caption)
-    assert place < next(at for at, caption in enumerate(captions) if "Rank · " in caption)
+    assert place < next(at for at, caption in enumerate(captions) if "Below each image: its rank." in caption)
     assert verdict not in plain(opened("retrieval", run=run.id, recipe="diffuse", add="3"))
 
 
@@ -114,3 +115,16 @@ def test_keys_step_through_queries_after_a_switch_was_clicked(page: Page, finish
     query = page.locator(".st-key-retrieval-bar").get_by_text("Query:").inner_text()
     page.keyboard.press("n")
     expect(page.locator(".st-key-retrieval-bar").get_by_text("Query:")).not_to_have_text(query)
+
+
+@pytest.mark.usefixtures("own_places")
+def test_a_switch_searches_the_same_images_as_before(run: Run) -> None:
+    test = opened("retrieval", run=run.id, add="3")
+    assert plain(test).count("hits among all 1,797 images") == len(headings(test))
+    test.toggle(key="search-whiten").set_value(True).run()
+    assert plain(test).count("hits among all 1,797 images") == len(headings(test))
+    assert "1,797 images themselves" in plain(test)
+    rows = [[tile["badge"] for tile in header["tiles"]["list"]] for header in components(test, "gallery")]
+    assert ["1", "2", "3"] in [row[:3] for row in rows], "a distance beside a similarity would be compared with it"
+    test = opened("retrieval", run=run.id, add="3", recipe="whiten", gallery="test")
+    assert plain(test).count("hits among 359 test images") == len(headings(test)), "the recipe refines what is searched"

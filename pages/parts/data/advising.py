@@ -42,7 +42,7 @@ from ..shell.run_status import ICONS, UNSEEN, escaped
 from ..shell.user_errors import keep_user_errors, show_user_errors
 from ..shell.views import open_view, view_link
 from .computed import choose_backbone, chosen_encoder
-from .race import show_race
+from .race import explained, show_race
 
 ACTION, ICON = "Find the best search", ":material/trophy:"
 BUDGETS = {str(minutes): f"{minutes} min" for minutes in TIMES}
@@ -249,6 +249,8 @@ def _show_words(race: Race, is_done: bool, elsewhere: Elsewhere | None) -> None:
             st.markdown(f":material/balance: {words}")
     else:
         st.warning(words, icon=":material/help:")
+    if (named := race.best or next(iter(race.judged), None)) is not None:
+        st.caption(explained(race, named.setup))
     if caution := caution_words(race):
         st.caption(f":material/warning: {escaped(caution)}")
 

@@ -10,9 +10,11 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from udml_core.base.errors import duration
-from udml_core.exploration.race import Measured, Outcome, Race
+from udml_core.exploration.race import FROZEN, Measured, Outcome, Race, Setup
 from udml_core.exploration.race_figures import MEASURES, chain_words, figure_words
 from udml_core.exploration.race_words import outcome_words, race_judges_words
+from udml_core.methods import find_method
+from udml_core.numerics.refinement import STEPS
 
 from ..draw.figures import GRAY, draw, titled
 from ..draw.palette import BEFORE, HIT, MISS
@@ -38,14 +40,28 @@ def show_race(race: Race, key: str, is_done: bool = True) -> None:
                    "among all candidates, "
                    "which a wider interval "
                    "decides. Later candidates build on kept steps.")
-    st.markdown("\n".join(f"- {escaped(outcome_words(outcome, race, is_done))}" for outcome in race.outcomes
-                          if outcome.state != "not tried"))
+    with st.container(gap="xxsmall"):
+        for outcome in race.outcomes:
+            if outcome.state != "not tried":
+                st.markdown(f"- {escaped(outcome_words(outcome, race, is_done))}", help=explained(race, outcome.setup))
     skipped = [f"{escaped(outcome.name)} (about {duration(outcome.seconds)})" for outcome in race.outcomes
                if outcome.state == "not tried"]
     if skipped:
         st.caption(f"Not tried in {race.budget:g} minutes: {', '.join(skipped)}.")
     if judged:
         table_behind("Candidates as a table", race_table(race))
+
+
+def explained(race: Race, setup: Setup) -> str:
+    """Return what the words of a search mean, in Markdown, for a reader who has read no paper."""
+    own = find_method(setup.method).card
+    terms = {"Frozen features": f"what {race.titles.get(setup.backbone, setup.backbone)}, a network that was trained "
+                                "on other images, says of each image. Nothing is trained on yours."}
+    if setup.method != FROZEN:
+        terms[own.title] = own.summary
+    terms |= {STEPS[step.name].title: STEPS[step.name].idea for step in setup.parsed.steps}
+    return "  \n".join(f"**{escaped(name)}**: {escaped(words[:1].lower() + words[1:])}" for name, words in
+                       terms.items())
 
 
 def result_of(outcome: Outcome, race: Race) -> str:

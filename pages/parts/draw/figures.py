@@ -21,6 +21,8 @@ CURSOR = {"width": 2, "dash": "dot", "color": GRAY}
 """The line that marks the value of a slider or a bound."""
 LINE_COLORS = ("#8856a7", "#8a8a00", "#cc79a7", "#009e73", "#0072b2", "#d55e00")
 """Colors of runs; the last two mark hits and misses too, which often stand beside runs."""
+LEAST_SPAN = 6.0
+"""Least width in points of an axis of shares."""
 HIDDEN = ("epoch", "seconds")
 
 
@@ -64,7 +66,7 @@ def width_axis(figure: go.Figure, widths: Iterable[int]) -> None:
 
 
 def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, cursor: float | None = None,
-          height: int = 230, title: str = "") -> None:
+          height: int = 230, title: str = "", beaten: Mapping[str, float] | None = None) -> None:
     """Show one curve over the epochs, with a line for each run with two or more values.
 
     A single value is no curve: a sentence states it.
@@ -76,6 +78,7 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
         cursor: Epoch that a vertical line marks.
         height: Height in pixels.
         title: The title; the name in words if empty.
+        beaten: Values to beat, by name, which horizontal lines mark.
     """
     measure = curve_of(name)
     title, share = title or measure.name, measure.is_percent
@@ -94,8 +97,15 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
     titled(figure, title, height, showlegend=len(runs) > 1, legend={"orientation": "h", "y": -0.45},
            hovermode="x unified")
     figure.update_yaxes(title=measure.axis_title, tickformat=".4~g")
+    known = {words: 100 * value if share else value for words, value in (beaten or {}).items()}
+    for place, (words, value) in enumerate(known.items()):
+        figure.add_hline(value, line={"color": GRAY, "dash": ("dot", "dash")[place % 2]},
+                         annotation={"text": words, "font": {"size": 11}},  # close lines keep their names apart
+                         annotation_position="top left" if value == max(known.values()) else "bottom left")
+        last.append(f"{words} {value:.3g}")
     if share:
-        figure.update_yaxes(ticksuffix=" %", range=share_range([y for values in points.values() for _, y in values]))
+        values = [*known.values(), *(y for of_run in points.values() for _, y in of_run)]
+        figure.update_yaxes(ticksuffix=" %", range=share_range(values))
     figure.update_xaxes(title="epoch", dtick=1 if max(map(len, runs.values()), default=0) <= 12 else None)
     if cursor is not None:
         figure.add_vline(x=cursor, line=CURSOR)
@@ -112,9 +122,12 @@ def _single_values(title: str, points: Mapping[str, Sequence[tuple[float, float]
 
 
 def share_range(values: Sequence[float]) -> tuple[float, float]:
-    """Return the range of an axis of shares in percent: around the values, within 0 and 100."""
+    """Return the range of an axis of shares in percent: around the values, within 0 and 100.
+
+    It holds several points, so that a change of a few tenths looks as small as it is.
+    """
     low, high = min(values), max(values)
-    room = max((high - low) / 10, 0.5)
+    room = max((high - low) / 10, (LEAST_SPAN - high + low) / 2)
     return max(0.0, low - room), min(100.0, high + room)
 
 

@@ -122,7 +122,7 @@ def _words_of_map(choice: MapChoice) -> tuple[str, str]:
         sample = f"A sample of {MOST_DRAWN:,} of" if drawn > MOST_DRAWN else "All"
         part = f"{sample} {drawn:,} images, as points without thumbnails. "
     if part and shown.is_quick:
-        part = f"{drawn:,} of the {total:,} images: a sample of the test half, stored for every epoch. "
+        part = f"{drawn:,} of the {total:,} images: each epoch is stored for these. "
     hint = UNITS if shown.is_quick else f"{distortion_words(shown)} {UNITS}"
     hint += " Lines lead to the neighbors of the current image."
     if choice.layout.moves:

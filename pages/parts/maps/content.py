@@ -33,6 +33,7 @@ class Color:
         none: The name of missing values in the legend.
         low: Number at the lower end of the scale; the least value if None.
         high: Number at the upper end of the scale; the largest value if None.
+        by_size: Whether the largest categories come first, in colors that differ, as many categories always do.
     """
 
     label: str
@@ -42,6 +43,7 @@ class Color:
     none: str = "none"
     low: float | None = None
     high: float | None = None
+    by_size: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def _coloring(message: Message, color: Color) -> dict[str, Any]:
     coloring: dict[str, Any] = {"label": color.label, "values": message.part(values), "none": color.none,
                                 "token": f"{color.label} {token}"}
     if color.names:
-        return coloring | {"kind": "category", "names": list(color.names)}
+        return coloring | {"kind": "category", "names": list(color.names), "bySize": color.by_size}
     finite = values[np.isfinite(values)]
     smallest, largest = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     low = smallest if color.low is None else color.low

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
@@ -84,13 +84,6 @@ def choose_filter(retrieval: Retrieval, query_images: Sequence[int]) -> Filter:
     if (with_values := value_widgets(retrieval.dataset)) is not None:
         masks.append(with_values)
     return Filter(k, "all" if in_clusters is not None else gallery, np.all(masks, axis=0) if masks else None)
-
-
-def same_images(retrieval: Retrieval, search_filter: Filter) -> Filter:
-    """Search the test half in all embeddings, which a refinement covers, so that the rankings can be compared."""
-    if search_filter.gallery == "test" or retrieval.split.name == "all":
-        return search_filter
-    return replace(search_filter, gallery="test")
 
 
 def _choose_classes(dataset: Dataset) -> list[int]:

@@ -109,12 +109,13 @@ def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pic
     """
     st.html(HEADING_STYLE)
     separator = " · " if len(rankings) <= MOST_WIDE else "  \n"
+    has_numbers = len({ranking.measure for ranking in rankings if ranking.hits}) == 1
     for place, ranking in zip(st.columns(len(rankings), gap="medium"), rankings, strict=True):
         with place:
-            _show_ranking(retrieval, ranking, separator, on_pick, _effect(ranking, rankings))
+            _show_ranking(retrieval, ranking, separator, on_pick, _effect(ranking, rankings), has_numbers)
     is_dimmed = any(ranking.end and ranking.end < len(ranking.hits) for ranking in rankings)
     color_legend("query", *(HITS if _are_judged(rankings) else ()), *(["beyond"] if is_dimmed else ()))
-    st.caption(_explain(rankings))
+    st.caption(_explain(rankings, has_numbers))
 
 
 def _effect(ranking: SearchResult, rankings: Sequence[SearchResult]) -> str:
@@ -142,7 +143,8 @@ def effect_words(before: Sequence[Hit], after: Sequence[Hit]) -> str:
 
 
 def _show_ranking(retrieval: Retrieval, ranking: SearchResult, separator: str, on_pick: Callable[[int], None],
-                  effect: str) -> None:
+                  effect: str, has_numbers: bool) -> None:
+    """Show one ranking; numbers of different kinds side by side would be compared, so that ranks stand alone then."""
     column, hits = ranking.column, ranking.hits
     known = [hit.correct for hit in hits if hit.correct is not None]
     score = f"{separator}{sum(known)} of {len(known)} hits {ranking.pool}" if known else ""
@@ -156,19 +158,20 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, separator: str, o
                 icon=":material/filter_alt_off:")
     else:
         tiles = [Tile(hit.index, retrieval.dataset.caption(hit.index), MARKS[hit.correct],
-                      f"{hit.rank} · {hit.shown:.3f}") for hit in hits]
+                      f"{hit.rank} · {hit.shown:.3f}" if has_numbers else str(hit.rank)) for hit in hits]
         gallery(retrieval.dataset, tiles, f"The {len(hits)} nearest images, {column.words}",
                 f"retrieval-{column.name}", side=SIDE, cell=CELL, on_pick=on_pick, end=ranking.end)
         end = "" if ranking.threshold is None else f" {ranking.end} of {len(hits)} count as the same: " \
                                                    f"{ranking.threshold.short}."
-        st.caption(f"{f'**{effect}.** ' if effect else ''}Rank · {ranking.measure}.{end}")
+        numbers = f"Rank · {ranking.measure}." if has_numbers else "Below each image: its rank."
+        st.caption(f"{f'**{effect}.** ' if effect else ''}{numbers}{end}")
     # The heading names the images already if they are all images.
     if not known or retrieval.dataset.is_large or not ranking.pool.startswith("among all "):
         st.caption(ranking.searched)
 
 
-def _explain(rankings: Sequence[SearchResult]) -> str:
-    scales = " Distances of different embeddings have different scales." if len(rankings) > 1 else ""
+def _explain(rankings: Sequence[SearchResult], has_numbers: bool) -> str:
+    scales = " Distances of different embeddings have different scales." if len(rankings) > 1 and has_numbers else ""
     measured = " R@1 and MAP@R use the test half alone." if _are_judged(rankings) else ""
     return f"Click an image to search with it.{scales}{measured}"
 

@@ -14,7 +14,7 @@ from udml_core.exploration.race_figures import recipe_words
 from udml_core.numerics.refinement import STEPS, Recipe, make_step
 from udml_core.runs.analyses import REFINED as REFINED_NAME
 from udml_core.runs.analyses import find_analysis
-from udml_core.runs.search import RECIPE, Retrieval
+from udml_core.runs.search import OF_ALL, RECIPE, Gallery, Retrieval
 
 from ..draw.palette import REFINED
 from ..refine.cards import PARAMETER, note_in_use, with_step
@@ -53,7 +53,8 @@ def shown_refinement(retrieval: Retrieval, columns: Sequence[Column]) -> tuple[s
     return "", Recipe()
 
 
-def show_switches(retrieval: Retrieval, query: int | None, columns: Sequence[Column]) -> Column | None:
+def show_switches(retrieval: Retrieval, query: int | None, columns: Sequence[Column],
+                  gallery: Gallery) -> Column | None:
     """Show a switch for each step, and the way to the page that explains and tunes them.
 
     While a stored refinement is shown, the switches show the steps of its recipe. A switch then replaces it by the
@@ -63,6 +64,7 @@ def show_switches(retrieval: Retrieval, query: int | None, columns: Sequence[Col
         retrieval: The search of a run.
         query: Index of the query, which the view Refine shows too; None for a query from outside.
         columns: The embeddings that are shown.
+        gallery: The images that are searched, which the recipe refines.
 
     Returns:
         The embedding after training with the steps that are on; None if no step is on.
@@ -84,7 +86,7 @@ def show_switches(retrieval: Retrieval, query: int | None, columns: Sequence[Col
               help="The view Refine: values of each step, their effect on all queries, and who judges it.")
     if not at_once.steps:
         return None
-    frame = retrieval.frame(f"{RECIPE}{recipe}")
+    frame = retrieval.frame(f"{RECIPE}{OF_ALL if gallery == 'all' else ''}{recipe}")
     return Column(LIVE, f"Refined: {recipe_words(recipe)}", REFINED, retrieval, frame)
 
 

@@ -13,7 +13,7 @@ from udml_core.runs.analyses import REFINED, find_analysis
 from udml_core.runs.analyses.kinds.opinion import Verdicts
 from udml_core.runs.opinions import OF_REFINEMENTS
 from udml_core.runs.recipe_choice import plainly
-from udml_core.runs.search import RECIPE
+from udml_core.runs.search import OF_ALL, RECIPE
 from udml_core.work.jobs.advising import judged_in_race, race_words_of
 
 from .opinions import marks, stored_opinion
@@ -89,7 +89,7 @@ def frame_verdict(run: Run, frame: str) -> tuple[str, str]:
 def _recipe_of(run: Run, frame: str) -> str | None:
     """Return the recipe of an embedding, empty for the run's own; None for another embedding."""
     if frame.startswith(RECIPE):
-        return frame.removeprefix(RECIPE)
+        return frame.removeprefix(RECIPE).removeprefix(OF_ALL)
     if not frame.startswith(REFINED):
         return "" if frame == "final" else None
     spec = find_analysis(run, frame).spec()

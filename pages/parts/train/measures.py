@@ -127,13 +127,11 @@ def _show_end(run: Run, status: Status) -> None:
 
 
 def _show_curves(run: Run) -> None:
-    """Show the curves that tell most, with the values to beat in words."""
+    """Show the curves that tell most, with the values to beat as lines."""
     rows = run.metrics()[0]
     names = [name for name in CURVES if sum(row.get(name) is not None for row in rows) > 1][:MOST_CURVES]
+    known = read_baselines(run) or {}
     for name in names:
-        curve(name, {"": rows}, f"lab-{name}", height=HEIGHT, title=CURVES[name])
-        known = read_baselines(run) or {}
-        beaten = [f"{words} {percent(100 * known[key][name])}" for key, words in
-                  (("frozen", "raw features"), ("centered pca", "PCA")) if (known.get(key) or {}).get(name) is not None]
-        if beaten:
-            st.caption(f"To beat: {', '.join(beaten)}.")
+        beaten = {words: known[key][name] for key, words in (("frozen", "raw features"), ("centered pca", "PCA"))
+                  if (known.get(key) or {}).get(name) is not None}
+        curve(name, {"": rows}, f"lab-{name}", height=HEIGHT, title=CURVES[name], beaten=beaten)

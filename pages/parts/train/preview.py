@@ -126,8 +126,9 @@ def _show_map(shown: Drawn, result: Preview | None, spec: Spec, dataset: Dataset
     """Draw the sample, colored by the clusters at ε if the method has them, else by class."""
     images = shown.sample.indices
     if result is not None:
-        names = tuple(f"cluster {number + 1}" for number in range(result.clusters.count))
-        color = Color(f"Cluster at ε = {spec.fields['epsilon']:g}", result.assignment, names, none="single image")
+        names = tuple(f"cluster {number}" for number in range(result.clusters.count))
+        color = Color(f"Cluster at ε = {spec.fields['epsilon']:g}", result.assignment, names, none="single image",
+                      by_size=True)
     elif dataset.labels is not None:
         color = Color("class", dataset.labels[images], dataset.class_names)
     else:

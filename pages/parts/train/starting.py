@@ -35,8 +35,9 @@ def show_start(spec: Spec, dataset: Dataset, pairs: PairChoice, is_watching: boo
         with show_user_errors():
             watch(jobs.submit(spec, runs_folder(), pairs.given))
             st.rerun()
-    st.caption(f"**About {duration(expected.seconds)}**, as measured on this machine" if expected.measured else
-               "The time of such a run has not been measured on this machine yet.", help=time_words(expected))
+    if not is_watching:  # the watched run says how long it takes
+        st.caption(f"**About {duration(expected.seconds)}**, as measured on this machine" if expected.measured else
+                   "The time of such a run has not been measured on this machine yet.", help=time_words(expected))
     waiting = sum(run.stored_status().state in LIVE_STATES for run in list_runs(runs_folder()))
     if waiting and not is_watching:
         st.caption(f"Runs waiting or running: {waiting}. A device trains one run at a time.")

@@ -61,7 +61,7 @@ def color_of(watched: Watched, epoch: int) -> Color:
     clusters = next((assignment for assignment in found if assignment is not None), None)
     if clusters is None:
         return Color("image", np.zeros(len(watched.images), dtype=np.int64), ("image",))
-    names = tuple(f"cluster {number + 1}" for number in range(int(clusters.max()) + 1))
+    names = tuple(f"cluster {number}" for number in range(int(clusters.max()) + 1))
     assignment = clusters_of(clusters, load_split(watched.run).train, watched.images)
     return Color("cluster", assignment, names, none="singleton")
 

@@ -52,7 +52,8 @@ class Views(Step):
 
     name: ClassVar[str] = "views"
     title: ClassVar[str] = "Test-time views"
-    idea: ClassVar[str] = "Average the features of the image, its mirror image and center crops before unit length."
+    idea: ClassVar[str] = ("Looks at each image several times and averages what the network saw: the image, its "
+                           "mirror image and center crops.")
     source: ClassVar[str] = "Krizhevsky, Sutskever, Hinton, NeurIPS 2012"
     role: ClassVar[Role] = "views"
     sees: ClassVar[Seen] = "nothing"
@@ -69,7 +70,8 @@ class Whiten(Step):
 
     name: ClassVar[str] = "whiten"
     title: ClassVar[str] = "Whitening"
-    idea: ClassVar[str] = "Shrink the directions in which mutual neighbors differ, or the directions of large variance."
+    idea: ClassVar[str] = ("Pays less attention to what differs between very similar images: shrinks the "
+                           "directions in which mutual neighbors differ, or the directions of large variance.")
     source: ClassVar[str] = ("Mutual neighbors: no paper; as the method `whiten`. All images: Jégou, Chum, "
                              "\"Negative Evidences and Co-occurrences in Image Retrieval\", ECCV 2012")
 
@@ -88,7 +90,8 @@ class Average(Step):
 
     name: ClassVar[str] = "average"
     title: ClassVar[str] = "Neighbor averaging"
-    idea: ClassVar[str] = "Replace each gallery embedding by the weighted mean of itself and its k nearest neighbors."
+    idea: ClassVar[str] = ("Moves each image toward the images that resemble it: replaces its embedding by the "
+                           "weighted mean of itself and its k nearest neighbors.")
     source: ClassVar[str] = ("Mean: Turcot, Lowe, ICCV Workshops 2009; weights cosine^α: Gordo et al., \"End-to-End "
                              "Learning of Deep Visual Representations for Image Retrieval\", IJCV 2017")
     sees: ClassVar[Seen] = "gallery"
@@ -108,7 +111,8 @@ class Reduce(Step):
 
     name: ClassVar[str] = "reduce"
     title: ClassVar[str] = "Reduction"
-    idea: ClassVar[str] = "Project on the principal components."
+    idea: ClassVar[str] = ("Keeps the directions in which the images differ most, and drops the rest: projects "
+                           "on the principal components.")
     source: ClassVar[str] = "Pearson, 1901"
 
     dimension: Annotated[int, Field(ge=1, le=4096), Shown(symbol="l", step=1, high=512)] = 128
@@ -120,7 +124,8 @@ class Expand(Step):
 
     name: ClassVar[str] = "expand"
     title: ClassVar[str] = "Query expansion"
-    idea: ClassVar[str] = "Replace each query by the weighted mean of itself and its k nearest gallery images."
+    idea: ClassVar[str] = ("Searches once more with the first results: replaces the query by the weighted mean "
+                           "of itself and its k nearest images.")
     source: ClassVar[str] = ("Mean: Chum et al., \"Total Recall\", ICCV 2007; weights cosine^α: Radenović, Tolias, "
                              "Chum, \"Fine-Tuning CNN Image Retrieval with No Human Annotation\", TPAMI 2019")
     role: ClassVar[Role] = "queries"
@@ -138,7 +143,8 @@ class Rerank(Step):
 
     name: ClassVar[str] = "rerank"
     title: ClassVar[str] = "k-reciprocal re-ranking"
-    idea: ClassVar[str] = "Rank by the Jaccard distance of the sets of reciprocal neighbors."
+    idea: ClassVar[str] = ("Prefers images that find the query as the query finds them: ranks by the Jaccard "
+                           "distance of the sets of reciprocal neighbors.")
     source: ClassVar[str] = ("Zhong, Zheng, Cao, Li, \"Re-ranking Person Re-identification with k-reciprocal "
                              "Encoding\", CVPR 2017")
     role: ClassVar[Role] = "ranking"
@@ -162,7 +168,8 @@ class Diffuse(Step):
 
     name: ClassVar[str] = "diffuse"
     title: ClassVar[str] = "Diffusion"
-    idea: ClassVar[str] = "Rank by a random walk with restart on the graph of mutual neighbors."
+    idea: ClassVar[str] = ("Follows chains of similar images to images that look different but belong together: "
+                           "ranks by a random walk with restart on the graph of mutual neighbors.")
     source: ClassVar[str] = ("Iscen, Tolias, Avrithis, Furon, Chum, \"Efficient Diffusion on Region Manifolds: "
                              "Recovering Small Objects with Compact CNN Representations\", CVPR 2017")
     role: ClassVar[Role] = "ranking"

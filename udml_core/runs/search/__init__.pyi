@@ -2,6 +2,7 @@ from .frame import DISTANCE as DISTANCE
 from .frame import Frame as Frame
 from .frames import Frames as Frames
 from .names import FROZEN as FROZEN
+from .names import OF_ALL as OF_ALL
 from .names import RECIPE as RECIPE
 from .names import SCOPE_WORDS as SCOPE_WORDS
 from .names import TRAINED as TRAINED

@@ -15,10 +15,10 @@ from udml_core.exploration.refining.live import MOST_IMAGES, MOST_TRAINING
 from udml_core.exploration.refining.unrefined import rounded_sample
 from udml_core.numerics.refinement.recipe import Recipe
 from udml_core.runs import Run
-from udml_core.runs.analyses import Refined, plan_analysis
+from udml_core.runs.analyses import Refined, Scope, plan_analysis
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.search.frame import Frame
-from udml_core.runs.search.names import RECIPE
+from udml_core.runs.search.names import OF_ALL, RECIPE
 from udml_core.runs.search.refined import RefinedIndex, outside_recipe
 
 FEWEST = 3
@@ -26,36 +26,43 @@ FEWEST = 3
 
 
 def refined_frame(name: str, run: Run, dataset: Callable[[], Dataset], start: Callable[[], Frame]) -> Frame:
-    """Return the test half of an embedding, refined by a recipe for the queries that are asked.
+    """Return the test half or all images of an embedding, refined by a recipe for the queries that are asked.
 
-    The steps are the same as in `Refinement`. Of a larger test half an evenly spaced sample is searched, so that the
-    answer takes seconds at most.
+    The steps are the same as in `Refinement`. Of many images an evenly spaced sample is searched, so that the answer
+    takes seconds at most.
 
     Args:
-        name: `recipe:` and the recipe, without views, whose features the images would be needed for.
+        name: `recipe:`, for all images `all:`, and the recipe, without views, whose features the images would be
+            needed for.
         run: The run.
         dataset: Loads its data set.
         start: Opens the embedding after training.
 
     Raises:
-        UserError: The recipe is not possible, or the test half is too small.
+        UserError: The recipe is not possible, or there are too few images.
     """
-    recipe = Recipe.parse(name.removeprefix(RECIPE))
+    text = name.removeprefix(RECIPE)
+    scope: Scope = "all" if text.startswith(OF_ALL) else "test"
+    recipe = Recipe.parse(text.removeprefix(OF_ALL))
     if recipe.find("views") or not recipe.steps:
         raise UserError(f"A refinement at once needs steps without views; got '{recipe}'. Apply the recipe on the page "
                         "Refine.")
     split = run.spec().halves(dataset())
-    if len(split.test) < FEWEST:
-        raise UserError(f"A refinement needs at least {FEWEST} test images; got {len(split.test)}. Add images to the "
-                        "data set.")
-    images = split.test[rounded_sample(len(split.test), MOST_IMAGES)]
+    searched = split.test if scope == "test" else np.setdiff1d(np.arange(len(dataset())), split.excluded)
+    if len(searched) < FEWEST:
+        raise UserError(f"A refinement needs at least {FEWEST} images to search; got {len(searched)}. Add images to "
+                        "the data set.")
+    images = searched[rounded_sample(len(searched), MOST_IMAGES)]
     training = split.train[rounded_sample(len(split.train), MOST_TRAINING)]
-    index = RefinedIndex(run, plan_analysis(Refinement, recipe=str(recipe)), _without_rankings(images), dataset, start,
-                         training)
+    index = RefinedIndex(run, plan_analysis(Refinement, recipe=str(recipe), scope=scope), _without_rankings(images),
+                         dataset, start, training)
     is_whole = len(images) == len(run.embeddings("final"))
-    part = "" if is_whole else "test half" if len(images) == len(split.test) else "sample of the test half"
+    words = {"test": "test half", "all": "images"}[scope]
+    part = "" if is_whole or (scope == "all" and len(images) == len(searched)) else (
+        words if len(images) == len(searched) else f"sample of the {words}")
     return Frame(run, name, np.zeros((len(images), 0), np.float32), images, part, lambda: index,
-                 partial(_has_no_model, name), describe_recipe(recipe, len(images), run.spec().split == "all"))
+                 partial(_has_no_model, name),
+                 describe_recipe(recipe, len(images), scope == "all" or run.spec().split == "all"))
 
 
 def describe_recipe(recipe: Recipe, count: int, is_whole: bool = False) -> str:
@@ -64,7 +71,7 @@ def describe_recipe(recipe: Recipe, count: int, is_whole: bool = False) -> str:
     Args:
         recipe: The recipe.
         count: Number of refined images.
-        is_whole: Whether the run has no halves, so that its images are not called test images.
+        is_whole: Whether all images are refined, so that they are not called test images.
     """
     how = "are expanded by their nearest images and change" if outside_recipe(recipe).find("queries") else "change"
     images = "images" if is_whole else "test images"

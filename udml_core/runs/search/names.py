@@ -15,6 +15,8 @@ TRAINED: tuple[Which, ...] = ("initial", "final")
 FROZEN = "frozen"
 RECIPE = "recipe:"
 """Begins the name of the embedding after training, refined at once by the recipe that follows."""
+OF_ALL = "all:"
+"""Stands before the recipe that refines all images, not the test half alone."""
 SCOPE_WORDS: dict[Scope, str] = {"all": "all images", "test": "test half", "train": "training half",
                                "sample": "fixed sample"}
 
