@@ -126,7 +126,7 @@ def test_the_sidebar_chooses_the_run_of_a_page_that_reads_the_address(newer: Run
 def test_a_run_that_does_not_fit_a_page_is_kept_and_another_is_shown(newer: Run, older: Run) -> None:
     folder = newer.folder.with_name("20250102-000000-rpml-b1b2c3")
     stopped = Run(shutil.copytree(newer.folder, folder))
-    stopped.write_status(stopped.stored_status().model_copy(update={"state": "stopped"}))
+    stopped.write_status(stopped.stored_status().model_copy(update={"state": "stopped", "searchable": False}))
     try:
         test = opened("retrieval", run=stopped.id)
         assert shown(test) == newer.id

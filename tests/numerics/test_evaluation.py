@@ -137,6 +137,50 @@ def test_recall_and_map_equal_literal_loops_on_generic_points(seed: int, unit: b
     assert map_at_r(embeddings, labels) == pytest.approx(literal_map(embeddings, labels))
 
 
+def many(kind: str) -> Array:
+    """Return enough points for rankings in float32: generic ones, ties, duplicates, or far from the origin."""
+    random = np.random.default_rng(7)
+    points = random.normal(size=(2200, 12)).astype(np.float32)
+    match kind:
+        case "ties":
+            return random.integers(-1, 2, size=(2200, 5)).astype(np.float32)
+        case "duplicates":
+            points[random.integers(0, 2200, 1500)] = points[3]  # more than candidates
+        case "far":
+            points += 3e3
+        case "wide":
+            return random.normal(size=(2200, 300)).astype(np.float32)
+    return points
+
+
+@pytest.mark.parametrize("kind", ["generic", "ties", "duplicates", "far", "wide"])
+def test_rankings_in_float32_equal_the_exact_ones(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    points, asked = many(kind), np.array([5, 3, 2199, 700])
+    fast = np.concatenate([neighbors for _, neighbors in rankings(points, 40)])
+    of_asked = next(rankings(points, 40, asked))
+    monkeypatch.setattr(ranking, "MANY", len(points) + 1)
+    exact = np.concatenate([neighbors for _, neighbors in rankings(points, 40)])
+    np.testing.assert_array_equal(fast, exact)
+    np.testing.assert_array_equal(of_asked[0], asked)
+    np.testing.assert_array_equal(of_asked[1], exact[asked])
+    np.testing.assert_array_equal(next(rankings(points, 40, asked))[1], exact[asked])
+
+
+def test_asked_queries_search_all_images_and_have_a_margin() -> None:
+    embeddings, labels = generic()
+    asked = np.arange(0, len(labels), 3)
+    row = evaluate(embeddings, labels, embeddings, asked=asked)
+    hits = [float(labels[order(embeddings, i)[0]] == labels[i]) for i in asked]
+    scores = average_precisions(embeddings, labels)[asked]
+    assert row["queries"] == len(asked)
+    assert row["recall@1"] == pytest.approx(100 * np.mean(hits))
+    assert row["map@r"] == pytest.approx(100 * np.nanmean(scores))
+    assert row["recall@1 margin"] == pytest.approx(196 * np.std(hits, ddof=1) / np.sqrt(len(asked)))
+    known = scores[~np.isnan(scores)]
+    assert row["map@r margin"] == pytest.approx(196 * np.std(known, ddof=1) / np.sqrt(len(known)))
+    assert "queries" not in evaluate(embeddings, labels, embeddings)
+
+
 def test_results_do_not_depend_on_the_chunk_size(monkeypatch: pytest.MonkeyPatch) -> None:
     embeddings, labels = generic()
     in_one_chunk = recall_at_k(embeddings, labels), map_at_r(embeddings, labels)

@@ -104,8 +104,8 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
                          annotation_position="top left" if value == max(known.values()) else "bottom left")
         last.append(f"{words} {value:.3g}")
     if share:
-        values = [*known.values(), *(y for of_run in points.values() for _, y in of_run)]
-        figure.update_yaxes(ticksuffix=" %", range=share_range(values))
+        shown = [*known.values(), *(y for of_run in points.values() for _, y in of_run)]
+        figure.update_yaxes(ticksuffix=" %", range=share_range(shown))
     figure.update_xaxes(title="epoch", dtick=1 if max(map(len, runs.values()), default=0) <= 12 else None)
     if cursor is not None:
         figure.add_vline(x=cursor, line=CURSOR)

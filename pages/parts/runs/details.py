@@ -68,7 +68,7 @@ def show_actions(run: Run) -> None:
                 with show_user_errors():
                     jobs.resume(run)
                     st.rerun()
-        elif status.state == "done":
+        elif status.can_search:
             if st.button("Search with this run", icon=":material/image_search:", key=f"search-{run.id}",
                          type="primary"):
                 open_view("retrieval", {"run": run.id})
@@ -123,9 +123,20 @@ def show_overview(run: Run) -> None:
     _explain_measures(table.index)
     hits = ("R@k: share of test images with a hit, an image of the same class, among the k nearest. "
             if any("recall@1" in measures for measures in evaluation.values()) else "")
-    st.caption(f"All measures on the {images}.", help=(
+    st.caption(f"All measures on the {images}.{sample_words(run, evaluation)}", help=(
         f"{hits}Frozen: {run.spec().encoder.frozen_words}, without training. PCA has the dimension of the run's "
         "embedding, is compared by the same distance and needs no training: a run should exceed it."))
+
+
+def sample_words(run: Run, evaluation: Mapping[str, Any]) -> str:
+    """Return how many test images were queries, and how to ask all; empty if all were."""
+    final = evaluation.get("final") or {}
+    if not (asked := final.get("queries")):
+        return ""
+    margin = final.get("recall@1 margin")
+    return (f" A sample of {asked:,.0f} of {final['images']:,.0f} is asked"
+            + ("" if margin is None else f", so R@1 is known to ± {margin:.1f} points")
+            + f"; `udml evaluate {run.id} --exact` asks all.")
 
 
 def _distinct(run: Run, evaluation: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
