@@ -138,7 +138,7 @@ def test_recall_and_map_equal_literal_loops_on_generic_points(seed: int, unit: b
 
 
 def many(kind: str) -> Array:
-    """Return enough points for rankings in float32: generic ones, ties, duplicates, or far from the origin."""
+    """Return enough points for rankings in float32: generic ones, or such with equal or nearly equal distances."""
     random = np.random.default_rng(7)
     points = random.normal(size=(2200, 12)).astype(np.float32)
     match kind:
@@ -146,6 +146,8 @@ def many(kind: str) -> Array:
             return random.integers(-1, 2, size=(2200, 5)).astype(np.float32)
         case "duplicates":
             points[random.integers(0, 2200, 1500)] = points[3]  # more than candidates
+        case "clump":
+            points[:400] = points[0] + 3e-4 * points[:400]  # float32 cannot tell these distances apart
         case "far":
             points += 3e3
         case "wide":
@@ -153,7 +155,7 @@ def many(kind: str) -> Array:
     return points
 
 
-@pytest.mark.parametrize("kind", ["generic", "ties", "duplicates", "far", "wide"])
+@pytest.mark.parametrize("kind", ["generic", "ties", "duplicates", "clump", "far", "wide"])
 def test_rankings_in_float32_equal_the_exact_ones(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     points, asked = many(kind), np.array([5, 3, 2199, 700])
     fast = np.concatenate([neighbors for _, neighbors in rankings(points, 40)])
@@ -164,6 +166,17 @@ def test_rankings_in_float32_equal_the_exact_ones(kind: str, monkeypatch: pytest
     np.testing.assert_array_equal(of_asked[0], asked)
     np.testing.assert_array_equal(of_asked[1], exact[asked])
     np.testing.assert_array_equal(next(rankings(points, 40, asked))[1], exact[asked])
+
+
+@pytest.mark.parametrize("error", [0.01, 0.5, 20.0])
+def test_the_order_of_distances_with_errors_is_mended(error: float) -> None:
+    points, random = np.random.default_rng(5).normal(size=(200, 4)), np.random.default_rng(6)
+    exact, distances = next(rankings(points, 20))[1], ranking.Distances(points)
+    squared = ((points[:, None] - points) ** 2).sum(axis=2) + random.uniform(-error, error, (200, 200))
+    found = np.argsort(squared, axis=1)[:, :60]
+    mended = ranking._put_in_order(distances, np.arange(200), np.take_along_axis(squared, found, axis=1), found, 20,
+                                   2 * error)
+    np.testing.assert_array_equal(mended, exact)
 
 
 def test_asked_queries_search_all_images_and_have_a_margin() -> None:

@@ -22,7 +22,7 @@ __all__ = ["KNN", "evaluate_run", "load"]
 KNN = 200
 """Number of training images that vote on the class of a test image."""
 COMPARED, COMPARED_NEIGHBORS = 2000, 10
-ASKED_ALL, ASKED = 40_000, 2_000
+ASKED_ALL, ASKED = 25_000, 2_000
 """Largest number of test images that are all queries, which takes about a minute, and the number of queries of more."""
 EVALUATED = 10_000
 """Number of test images that are evaluated if there are more than `LARGE`, because the time grows with its square."""
