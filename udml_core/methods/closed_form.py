@@ -146,7 +146,11 @@ def principal_directions(rows: Tensor, count: int, offset: Tensor | None = None)
     """
     check_directions(count, *rows.shape)
     wide = (rows if offset is None else rows - offset).double()
-    vectors = torch.linalg.eigh(wide.mT @ wide).eigenvectors.flip(1)[:, :count]
+    if len(wide) >= wide.shape[1]:
+        vectors = torch.linalg.eigh(wide.mT @ wide).eigenvectors.flip(1)[:, :count]
+    else:  # the smaller product saves memory that grows with the square of the width
+        of_rows = torch.linalg.eigh(wide @ wide.mT).eigenvectors.flip(1)[:, :count]
+        vectors = torch.linalg.qr(wide.mT @ of_rows).Q
     sign = torch.where(vectors.sum(0) < 0, -1.0, 1.0)
     return (vectors * sign).float().contiguous()
 
