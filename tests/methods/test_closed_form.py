@@ -158,3 +158,10 @@ def test_principal_directions_of_few_wide_points_equal_the_singular_vectors(shap
     np.testing.assert_allclose(cosines, 1, atol=1e-6)
     np.testing.assert_allclose((directions.T @ directions).numpy(), np.eye(count), atol=1e-5)
     assert (directions.sum(0) >= 0).all()
+
+
+def test_more_directions_than_centered_points_span_are_still_orthonormal() -> None:
+    rows = torch.randn((9, 40), generator=torch.Generator().manual_seed(4))
+    directions = principal_directions(rows, 9, rows.mean(0))  # centered, nine points span eight directions
+    np.testing.assert_allclose((directions.T @ directions).numpy(), np.eye(9), atol=1e-5)
+    assert float(((rows - rows.mean(0)) @ directions[:, 8]).abs().max()) < 1e-5
