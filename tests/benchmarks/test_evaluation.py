@@ -21,6 +21,6 @@ def test_exact_rankings_take_little_more_time_than_a_flat_search() -> None:
     times = medians(5, search=lambda: faiss.knn(points, points, NEIGHBORS + 1),
                     exact=lambda: list(rankings(points, NEIGHBORS)))
     ratio = times["exact"] / times["search"]
-    print(f"\nn={COUNT}, d={DIMENSION}, k={NEIGHBORS}: faiss.knn {times['search']:.2f} s, rankings {times['exact']:.2f} s, "
-          f"ratio {ratio:.2f}")
+    print(f"\nn={COUNT}, d={DIMENSION}, k={NEIGHBORS}: faiss.knn {times['search']:.2f} s, "
+          f"rankings {times['exact']:.2f} s, ratio {ratio:.2f}")
     assert ratio < 1.6
