@@ -160,7 +160,7 @@ def test_a_run_beyond_the_memory_is_refused_with_what_to_change(monkeypatch: pyt
     assert expected_memory(Frozen(), wide, 2951, 20_000) > 3 * needed, "every test image is compared"
     assert expected_memory(RPML(dimension=64), wide, 2951, 2951) < needed
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=5e8))
-    with pytest.raises(UserError, match="about 1 GB of memory, and this machine has 0 GB. Choose a smaller size"):
+    with pytest.raises(UserError, match=r"about 1 GB of memory, and this machine has 0 GB\. Choose a smaller size"):
         spec()
     request = RunRequest.make({"dataset": "digits", "method": "rpml", "fields": {"dimension": 16}})
     assert jobs.plan(request, catalog.load("digits"), gpus=1), "on another machine"
