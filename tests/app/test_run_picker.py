@@ -138,6 +138,20 @@ def test_a_run_that_does_not_fit_a_page_is_kept_and_another_is_shown(newer: Run,
         shutil.rmtree(folder)
 
 
+@pytest.mark.parametrize("page", ["retrieval", "explore", "clusters", "refine", "runs", "compare"])
+def test_a_run_is_shown_while_it_is_evaluated(newer: Run, page: str) -> None:
+    run = Run(shutil.copytree(newer.folder, newer.folder.with_name("20250103-000000-rpml-c1c2c3")))
+    (run.folder / "evaluation.json").unlink()
+    run.write_status(run.stored_status().model_copy(update={"state": "running", "phase": "evaluation"}))
+    try:
+        test = opened(page, run=run.id)
+        assert not test.exception
+        assert page in ("runs", "compare") or shown(test) == run.id
+        assert not test.error
+    finally:
+        shutil.rmtree(run.folder)
+
+
 def test_a_link_to_a_removed_run_warns_once_and_keeps_the_choice(newer: Run, older: Run) -> None:
     test = opened("explore", run=older.id)
     test.query_params["run"] = "nonsense"
