@@ -26,7 +26,9 @@ MANY, FEW = 2_000, 0.05
 SPARE = 32
 """Further candidates, so that most runs of close distances end before the last one."""
 QUERIES = 4_096
-"""Queries that are ranked in float32 at once."""
+"""Most queries that are ranked in float32 at once."""
+REPORTS = 8
+"""Least number of chunks, whose end a caller can report as progress."""
 LAMBDA = 8.0
 """A rounding error exceeds the bound with a probability below 2 exp(−λ²/2), 3 in 10¹⁴."""
 
@@ -101,8 +103,9 @@ def _checked_rankings(distances: Distances, k: int, rows: Integers) -> Iterator[
     # Rounding errors of sums of d products grow with √d: Higham, Mary, SIAM J. Sci. Comput. 41(5), 2019.
     error = LAMBDA * (2 * np.sqrt(points.shape[1]) + 4) * np.finfo(np.float32).eps / 2 * largest
     width = min(k + 1 + SPARE, len(points))
-    for start in range(0, len(rows), QUERIES):
-        queries = rows[start : start + QUERIES]
+    step = min(QUERIES, -(-len(rows) // REPORTS))
+    for start in range(0, len(rows), step):
+        queries = rows[start : start + step]
         values, found = nearest_centers(small[queries], small, width)
         yield queries, _put_in_order(distances, queries, values, found.astype(np.int64), k, 2 * error)
 
@@ -112,7 +115,7 @@ def _put_in_order(distances: Distances, queries: Integers, values: Array, found:
     """Return the k nearest other points (q, k) from candidates in the order of distances that carry an error.
 
     Neighbors in this order whose distances differ by less than `gap` form a run, which is sorted again by exact keys. A
-    run that reaches the end of the candidates may lack points, so that its query is ranked anew.
+    run that reaches the end of the candidates may lack points, so that its query is ranked again.
 
     Args:
         distances: The exact distances.
