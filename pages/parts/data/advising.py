@@ -222,7 +222,7 @@ def _show_judgments(race: Race) -> None:
         return
     frame = refinement_of(outcome).id if outcome.setup.recipe else "final"
     said = race_judgments(runs, frame, ("the frozen features", setup_words(race, outcome.setup)),
-                          "ten" if race.serves == "groups" else "first", race.gain(outcome).said)
+                          "ten" if race.serves == "groups" else "first", race.verdict(outcome))
     if said:
         st.markdown(f":material/thumbs_up_down: {said}")
 
