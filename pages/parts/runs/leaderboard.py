@@ -17,8 +17,8 @@ from udml_core.runs.verdict import best_runs, standing
 
 from ..draw.palette import change_mark
 from ..shell.address import choose_in_box, write_address
-from ..shell.opinions import AGREES, DIFFERS, stored_opinion, verdict_marks
-from ..shell.race_verdict import race_marks
+from ..shell.opinions import AGREES, DIFFERS
+from ..shell.race_verdict import run_marks
 from ..shell.run_groups import PARTS, by_group, group_column, group_of, group_words
 from ..shell.run_picker import app_run
 from ..shell.run_status import SUPERVISION, run_titles
@@ -108,11 +108,11 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool]) -> list[str]:
-    """Return the verdict without labels on each run: of its second opinion, else of a race; frozen is the start.
+    """Return the verdict without labels on each run: of a race, else of its second opinion; frozen is the start.
 
     If no run has a verdict, nothing is said of frozen features either.
     """
-    marked = ["" if frozen else verdict_marks(run, stored_opinion(run)) or race_marks(run)
+    marked = ["" if frozen else run_marks(run)
               for run, frozen in zip(runs, is_frozen, strict=True)]
     return [START if frozen else of for of, frozen in zip(marked, is_frozen, strict=True)] if any(marked) else marked
 

@@ -33,15 +33,12 @@ def _read(run: Run, name: str, ticket: float, _request: AnalysisSpec) -> Opinion
         return None
 
 
-def verdict_marks(run: Run, opinions: Opinions | None) -> str:
+def verdict_marks(run: Run, verdicts: Verdicts) -> str:
     """Return the verdicts on first result and whole group in short words, and whether labels agree.
 
     Returns:
-        Such as "▲ better · ▼ worse ≠", where the labels disagree with a verdict; empty without a second opinion.
+        Such as "▲ better · ▼ worse ≠", where the labels disagree with a verdict.
     """
-    if opinions is None:
-        return ""
-    verdicts = opinions.verdicts("final")
     compared = set(agreement(verdicts, run.evaluation()).values())
     sign = f" {DIFFERS}" if "disagree" in compared else f" {AGREES}" if "agree" in compared else ""
     return marks(verdicts) + sign
