@@ -13,9 +13,10 @@ from pydantic import Field
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.train.method_cards import LINES, MARKS, card_groups, lacking, line_of
-from pages.parts.train.method_choice import lacks_labels
+from pages.parts.train.method_choice import choose_method, lacks_labels
 from pages.parts.train.preview import FIELDS as COVERED
 from pages.parts.train.result_bars import bars_of
+from pages.parts.train.settings import reason_of_alpha
 from tests.app.opening import opened, switched, texts
 from tests.running import trained, write_digits
 from udml_core.base.declaration import Shown
@@ -542,10 +543,38 @@ def spec_of_example(method: str) -> Spec:
 
 @pytest.mark.usefixtures("examples")
 @pytest.mark.parametrize(("dataset", "method"), [("emoji", "isif"), ("fashion-mini", "plm")])
-def test_a_data_set_brings_the_method_of_its_example(dataset: str, method: str, submitted: list[Spec]) -> None:
-    test = opened("train", dataset=dataset)
+def test_a_method_brings_the_fields_of_its_example(dataset: str, method: str, submitted: list[Spec]) -> None:
+    test = opened("train", dataset=dataset, method=method)
     start(test)
     assert (submitted[0].method, submitted[0].fields) == (method, spec_of_example(method).fields)
+
+
+@pytest.mark.usefixtures("examples")
+@pytest.mark.parametrize(("dataset", "expected"), [("digits", "rpml"), ("emoji", "whiten"), ("fashion-mini", "whiten")])
+def test_only_an_example_above_pca_is_suggested_and_the_suggestion_stays(
+        dataset: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    suggested = []
+    monkeypatch.setattr("pages.views.train.choose_method", lambda first, dataset: suggested.append(first) or (
+        choose_method(first, dataset)))
+    test = opened("train", dataset=dataset)
+    test.run()
+    test.selectbox(key="preset").select("default").run()
+    assert not test.exception
+    assert suggested == [expected] * len(suggested), "the values that the page wrote to the address change nothing"
+    assert len(suggested) > 2
+
+
+@pytest.mark.usefixtures("examples")
+def test_a_reason_stands_beside_the_example_s_angle_alone() -> None:
+    example = next(run for run in example_runs() if run.spec().method == "rpml")
+    spec = example.spec()
+    reason = reason_of_alpha(jobs.Settings("example"), spec, example)
+    assert reason == "α = 15° as in the example, which reached MAP@R 57.4 %, where PCA of the same width has 45.1 %."
+    other = spec.model_copy(update={"fields": spec.fields | {"alpha": 20.0}})
+    assert reason_of_alpha(jobs.Settings("example"), other, example) == ""
+    assert reason_of_alpha(jobs.Settings("default"), spec, example) == ""
+    lost = next(run for run in example_runs() if run.spec().method == "plm")
+    assert jobs.proof_of(lost) == "", "below PCA"
 
 
 @pytest.mark.usefixtures("examples")
