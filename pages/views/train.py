@@ -26,6 +26,7 @@ from pages.parts.train.settings import (
     restore_choices,
 )
 from pages.parts.train.several import show_several
+from pages.parts.train.start_steps import show_steps_ahead
 from pages.parts.train.starting import show_cautions, show_measured, show_start
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
@@ -141,8 +142,10 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
         if watched is not None:
             show_run(watched)
         else:
-            center, right = middle_and_right()
+            with st.container():  # as the fragment of a run has: the map of both stands in the same place and stays
+                center, right = middle_and_right()
             with right:
+                show_steps_ahead()
                 explain(method, dataset)
     if pairs is None:
         return

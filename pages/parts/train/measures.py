@@ -32,6 +32,7 @@ from ..shell.run_status import (
 from ..shell.user_errors import show_user_errors
 from ..shell.views import view_link
 from .result_bars import show_bars
+from .start_steps import is_starting, show_steps
 
 CURVES = {"sample map@r": "MAP@R by epoch", "second opinion": "Second opinion", "loss": "Loss",
           "effective rank": "Effective rank"}
@@ -66,7 +67,11 @@ def show_measures(run: Run, status: Status, leave: Callable[[], None]) -> None:
 def _show_progress(run: Run, status: Status) -> None:
     """Show the finished share, a time that was measured, and the button that cancels."""
     line = progress_line(run, status)
-    st.progress(progress_of(status) if status.state == "running" else 0.0, line)
+    starts = is_starting(run, status)
+    if starts:
+        show_steps(run, status)
+    if not starts or status.share:
+        st.progress(progress_of(status) if status.state == "running" else 0.0, line)
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>')
     stop_button(run, "lab", "Cancel", "Finished epochs are kept, and the run can be resumed.")
 

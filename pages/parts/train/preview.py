@@ -209,7 +209,7 @@ def _advise_on_alpha(alpha: float, method: str, dataset: Dataset) -> None:
                    "record.", help="Measured on classes of birds and clothes that no run had trained on.")
         with st.container(horizontal=True, gap="small"):
             if other.card.name != method:
-                view_link("train", label=f"Use {other.card.title}", icon=":material/swap_horiz:", width="content",
+                view_link("train", label="Use the suggested method", icon=":material/swap_horiz:", width="content",
                           query_params={"dataset": dataset.name, "method": other.card.name})
             view_link("results", label="What was measured", icon=":material/table_chart:", width="content",
                       query_params={"record": RECORD})
