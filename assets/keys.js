@@ -41,6 +41,13 @@ const markStart = () => {
   };
   setTimeout(look, 50);
 };
+// On a phone the choices of Lab lie in a drawer; a click on the picture, the start or another page closes it.
+const KEEPS_DRAWER = ".st-key-lab [data-testid=stColumn]:not(:has(.st-key-lab-rest)):not(.st-key-lab-rest *), [data-baseweb], [role=listbox], [role=dialog]";
+const isDrawerOpen = (target) => {
+  const isOpen = document.body.classList.contains("udml-drawer");
+  if (target.closest?.(".lab-choose")) return !isOpen;
+  return isOpen && Boolean(target.closest?.(KEEPS_DRAWER)) && !target.closest?.(START);
+};
 const isTyping = () => {
   let element = document.activeElement;
   while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
@@ -60,6 +67,7 @@ class Keys {
     // A click on a part, view or switch leaves the focus free, so that keys act on images in place of the control.
     this.onClick = (event) => {
       if (event.target.closest?.(START)) markStart();
+      document.body.classList.toggle("udml-drawer", isDrawerOpen(event.target));
       if (event.detail && event.target.closest?.(FREED)) setTimeout(() => document.activeElement?.blur());
     };
     document.addEventListener("click", this.onClick, true); // a switch stops the click from going further

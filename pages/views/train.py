@@ -27,7 +27,7 @@ from pages.parts.train.settings import (
 )
 from pages.parts.train.several import show_several
 from pages.parts.train.start_steps import show_steps_ahead
-from pages.parts.train.starting import show_cautions, show_measured, show_start
+from pages.parts.train.starting import show_cautions, show_drawer_button, show_measured, show_start
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.methods import Method
@@ -151,6 +151,8 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
         return
     with details, st.expander("Backbone, split, seed and device", icon=":material/tune:"):
         values = option_form(RunRequest, options_for(dataset), first=settings.options, in_row=1)
+    with start:
+        show_drawer_button(dataset, method)
     with start, show_user_errors():
         request, spec = planned(method, dataset, settings, {"fields": fields} | values | supervised, pairs)
         show_start(spec, dataset, pairs, watched is not None and watched.status().state in LIVE_STATES)
