@@ -32,6 +32,27 @@ if (!window.udmlHistory) {
 
 const MOST_LISTED = 8;
 const FREED = ".st-key-compare-part, .st-key-judge-results, [class*=st-key-view-of-], [data-testid=stCheckbox]";
+// A start is seen at once: the page says so before the server answers, until the steps of the run or an error arrive.
+const START = ".st-key-lab-start button[kind=primary]";
+const ANSWERED = ".lab-steps:not(.ahead), .st-key-lab-start [data-testid=stAlert], .st-key-lab-right [data-testid=stProgress]";
+const LONGEST_START_MS = 30000;
+const markStart = () => {
+  const began = performance.now(), label = document.body.classList;
+  label.add("udml-starting");
+  const look = () => {
+    const isOver = document.querySelector(ANSWERED) || !document.querySelector(".st-key-lab-start");
+    if (isOver || performance.now() - began > LONGEST_START_MS) label.remove("udml-starting");
+    else setTimeout(look, 50);
+  };
+  setTimeout(look, 50);
+};
+// On a phone the choices of Lab lie in a drawer; a click on the picture, the start or another page closes it.
+const KEEPS_DRAWER = ".st-key-lab [data-testid=stColumn]:not(:has(.st-key-lab-rest)):not(.st-key-lab-rest *), [data-baseweb], [role=listbox], [role=dialog]";
+const isDrawerOpen = (target) => {
+  const isOpen = document.body.classList.contains("udml-drawer");
+  if (target.closest?.(".lab-choose")) return !isOpen;
+  return isOpen && Boolean(target.closest?.(KEEPS_DRAWER)) && !target.closest?.(START);
+};
 const isTyping = () => {
   let element = document.activeElement;
   while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
@@ -50,6 +71,8 @@ class Keys {
     document.addEventListener("keydown", this.onKey);
     // A click on a part, view or switch leaves the focus free, so that keys act on images in place of the control.
     this.onClick = (event) => {
+      if (event.target.closest?.(START)) markStart();
+      document.body.classList.toggle("udml-drawer", isDrawerOpen(event.target));
       if (event.detail && event.target.closest?.(FREED)) setTimeout(() => document.activeElement?.blur());
     };
     document.addEventListener("click", this.onClick, true); // a switch stops the click from going further

@@ -18,15 +18,16 @@ from pages.parts.train.live import middle_and_right, show_run, watched_run
 from pages.parts.train.method_choice import choose_method, explain, explain_missing_labels, lacks_labels
 from pages.parts.train.preview import show_preview
 from pages.parts.train.settings import (
-    begins_with_example,
     choose_settings,
     explain_settings,
     keep_choices,
     offered_example,
+    reason_of_alpha,
     restore_choices,
 )
 from pages.parts.train.several import show_several
-from pages.parts.train.starting import show_cautions, show_measured, show_start
+from pages.parts.train.start_steps import show_steps_ahead
+from pages.parts.train.starting import show_cautions, show_drawer_button, show_measured, show_start
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.methods import Method
@@ -125,9 +126,9 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
         rest: The place of the picture and the measures.
         watched: The run that the page shows in place of the preview; None without a run.
     """
-    example = offered_example(dataset)
-    first = example.spec().method if example and begins_with_example(example) else ""
-    method = choose_method(jobs.first_method(dataset, runs_folder(), first), dataset)
+    # The suggestion depends on the images alone: the page that writes its values to the address suggests the same.
+    suggested = jobs.first_method(dataset, runs_folder(), jobs.winning_example(dataset, runs_folder()))
+    method = choose_method(suggested, dataset)
     example = offered_example(dataset, method.card.name)
     wanted = choose_settings(example)
     top, start, details = st.container(), st.container(key="lab-start"), st.container()
@@ -141,13 +142,17 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
         if watched is not None:
             show_run(watched)
         else:
-            center, right = middle_and_right()
+            with st.container():  # as the fragment of a run has: the map of both stands in the same place and stays
+                center, right = middle_and_right()
             with right:
+                show_steps_ahead()
                 explain(method, dataset)
     if pairs is None:
         return
     with details, st.expander("Backbone, split, seed and device", icon=":material/tune:"):
         values = option_form(RunRequest, options_for(dataset), first=settings.options, in_row=1)
+    with start:
+        show_drawer_button(dataset, method)
     with start, show_user_errors():
         request, spec = planned(method, dataset, settings, {"fields": fields} | values | supervised, pairs)
         show_start(spec, dataset, pairs, watched is not None and watched.status().state in LIVE_STATES)
@@ -161,7 +166,7 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
                 show_several(request, spec, dataset)
         if watched is None:
             with center, show_user_errors():
-                show_preview(spec, dataset, center, right)
+                show_preview(spec, dataset, center, right, reason_of_alpha(settings, spec, example))
 
 
 def draw() -> None:

@@ -19,6 +19,7 @@ from pages.parts.explore.toolbar import MapChoice
 from pages.parts.explore.workbench import Workbench, interesting_images
 from pages.parts.maps.content import Color
 from pages.parts.maps.frame import load_map
+from pages.parts.maps.content import Color, grayed
 from pages.parts.maps.layouts import EPOCHS, MOVING, MapLayout
 from pages.parts.shell.epoch_images import EpochImages
 from pages.parts.shell.interesting import MOST, MOST_TEST, current_image, recorded_images
@@ -141,7 +142,7 @@ def test_deep_pages_open_with_the_image_that_explore_shows_first(rpml: Run) -> N
 def test_neighbors_are_those_of_a_search_in_all_images(rpml: Run) -> None:
     index = current_image(rpml, rpml.dataset())
     retrieval = Retrieval(rpml)
-    shown = texts(explored(rpml, picked=index))
+    shown = texts(explored(rpml, picked=index, map="pca-now"))
     for which, words in (("initial", "Before training"), ("final", "After training")):
         hits = retrieval.search_item(index, 10, which, "all")  # type: ignore[arg-type]
         count = sum(bool(hit.correct) for hit in hits)
@@ -501,12 +502,35 @@ def _check_epochs_on_a_map(run: Run, umap: Analysis) -> None:
     ground = umap.projection()
     np.testing.assert_array_equal(after.layout.positions, ground.positions[ground.frames.index("final")])
     stored = EpochImages(run, bench_of(run, 0).split.train)
-    np.testing.assert_array_equal(early.projection.indices, stored.indices)
+    np.testing.assert_array_equal(early.projection.indices, after.projection.indices)
     points, row = stored.embedding(1), 7
     order = np.argsort(((points - points[row]) ** 2).sum(axis=1), kind="stable")
     ten = stored.indices[order[order != row][:10]]
-    np.testing.assert_allclose(early.layout.positions[row], after.layout.positions[ten].mean(axis=0), rtol=1e-4)
+    own = int(stored.indices[row])  # the map has all images
+    np.testing.assert_allclose(early.layout.positions[own], after.layout.positions[ten].mean(axis=0), rtol=1e-4)
+    np.testing.assert_array_equal(np.sort(early.neighbors[own]), np.sort(ten))
+    still = layout.still(early)
+    np.testing.assert_array_equal(np.flatnonzero(~still), stored.indices)
+    assert not layout.still(after).any()
+    np.testing.assert_array_equal(early.layout.positions[still], after.layout.positions[still])
     assert layout.draw(early).bounds == layout.draw(after).bounds
+
+
+def test_images_without_an_embedding_of_the_epoch_are_gray() -> None:
+    still = np.array([False, True, False])
+    classes = grayed(Color("class", np.array([0, 1, 1]), ("a", "b")), still)
+    assert (classes.values.tolist(), classes.none) == ([0, -1, 1], "not stored")
+    numbers = grayed(Color("x", np.array([1.0, 2.0, np.nan])), still)
+    np.testing.assert_array_equal(numbers.values, [1.0, np.nan, np.nan])
+    assert numbers.none == "none, or not stored"
+    assert grayed(classes, np.zeros(3, bool)) is classes
+
+
+def test_both_rows_of_neighbors_search_the_same_images_at_every_epoch(rpml: Run) -> None:
+    stored = EpochImages(rpml, bench_of(rpml, 0).split.train).indices
+    words = f"searched in the {len(stored):,} images stored for every epoch"
+    for frame in range(len(rpml.epoch_numbers())):
+        assert words in texts(explored(rpml, picked=int(stored[4]), map="pca-epochs", frame=frame)), frame
 
 
 def test_a_map_without_the_current_image_says_so(rpml: Run) -> None:

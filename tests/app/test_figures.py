@@ -153,3 +153,9 @@ def test_a_change_has_a_minus_sign_and_the_color_of_its_effect() -> None:
     assert change_style(7, lower_is_better=True) == {"delta_color": "red", "delta_arrow": "up"}
     assert change_style(-0.04) == {"delta_color": "off", "delta_arrow": "off"}
     assert change_style(-0.04, 2) == {"delta_color": "red", "delta_arrow": "down"}
+
+
+def test_small_changes_of_mean_cosines_look_small() -> None:
+    low, high = figures.steady_range([0.011, 0.012], 0.06)
+    assert (round(low, 4), round(high, 4)) == (-0.0185, 0.0415)
+    assert figures.steady_range([0.0, 1.0], 0.06) == (-0.1, 1.1), "room above and below"

@@ -51,3 +51,9 @@ def test_a_failed_run_is_not_played(run: Any) -> None:
     st.session_state[live._shown_key(run)] = -1
     run.state = "failed"
     assert not live.plays(run)
+
+
+def test_rows_of_the_same_images_say_so() -> None:
+    assert live.same_words([3, 1], [3, 1]) == ", the same images"
+    assert live.same_words([3, 1], [1, 3]) == ", the same images in another order"
+    assert live.same_words([3, 1], [3, 2]) == ""

@@ -13,9 +13,10 @@ from pydantic import Field
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.train.method_cards import LINES, MARKS, card_groups, lacking, line_of
-from pages.parts.train.method_choice import lacks_labels
+from pages.parts.train.method_choice import choose_method, lacks_labels
 from pages.parts.train.preview import FIELDS as COVERED
 from pages.parts.train.result_bars import bars_of
+from pages.parts.train.settings import reason_of_alpha
 from tests.app.opening import opened, switched, texts
 from tests.running import trained, write_digits
 from udml_core.base.declaration import Shown
@@ -418,15 +419,16 @@ def test_the_preview_follows_alpha_and_epsilon() -> None:
 @pytest.mark.parametrize("method", [method.card.name for method in METHODS if set(COVERED) <= set(method.model_fields)])
 def test_a_bound_that_no_triplet_violates_is_said_and_no_smaller_one_is_offered(method: str) -> None:
     test = opened("train", dataset="digits", method=method, backbone="pixels", split="seen", fields="dimension:16")
-    assert "the objective reduces to PCA" in texts(test)
-    assert "smaller bounds lost up to 24 points of MAP@R on unseen classes of birds and clothes" in texts(test)
-    assert "train-median-angle" not in [button.key for button in test.button], "the record shows that it harms"
+    assert "so the run ends like PCA" in texts(test)
+    assert "A smaller α lost up to 24 points of MAP@R in the record." in texts(test)
+    assert "Measured on classes of birds and clothes" in texts(test)
     links = {link.proto.label: link.proto.query_string for link in test.get("page_link")}
     assert links["What was measured"] == "record=rpml-regimes"
+    assert "method=whiten" in links["Use the suggested method"]
     test.slider(key=f"train-{method}-alpha").set_value(20.0).run()
     assert not test.exception
     assert "alpha:20" in test.query_params["fields"], "it can be set by hand"
-    assert "reduces to PCA" not in texts(test)
+    assert "ends like PCA" not in texts(test)
 
 
 def test_the_record_shows_the_harm_of_smaller_bounds_that_the_page_states() -> None:
@@ -542,10 +544,38 @@ def spec_of_example(method: str) -> Spec:
 
 @pytest.mark.usefixtures("examples")
 @pytest.mark.parametrize(("dataset", "method"), [("emoji", "isif"), ("fashion-mini", "plm")])
-def test_a_data_set_brings_the_method_of_its_example(dataset: str, method: str, submitted: list[Spec]) -> None:
-    test = opened("train", dataset=dataset)
+def test_a_method_brings_the_fields_of_its_example(dataset: str, method: str, submitted: list[Spec]) -> None:
+    test = opened("train", dataset=dataset, method=method)
     start(test)
     assert (submitted[0].method, submitted[0].fields) == (method, spec_of_example(method).fields)
+
+
+@pytest.mark.usefixtures("examples")
+@pytest.mark.parametrize(("dataset", "expected"), [("digits", "rpml"), ("emoji", "whiten"), ("fashion-mini", "whiten")])
+def test_only_an_example_above_pca_is_suggested_and_the_suggestion_stays(
+        dataset: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    suggested = []
+    monkeypatch.setattr("pages.views.train.choose_method", lambda first, dataset: suggested.append(first) or (
+        choose_method(first, dataset)))
+    test = opened("train", dataset=dataset)
+    test.run()
+    test.selectbox(key="preset").select("default").run()
+    assert not test.exception
+    assert suggested == [expected] * len(suggested), "the values that the page wrote to the address change nothing"
+    assert len(suggested) > 2
+
+
+@pytest.mark.usefixtures("examples")
+def test_a_reason_stands_beside_the_example_s_angle_alone() -> None:
+    example = next(run for run in example_runs() if run.spec().method == "rpml")
+    spec = example.spec()
+    reason = reason_of_alpha(jobs.Settings("example"), spec, example)
+    assert reason == "α = 15° as in the example, which reached MAP@R 57.4 %, where PCA of the same width has 45.1 %."
+    other = spec.model_copy(update={"fields": spec.fields | {"alpha": 20.0}})
+    assert reason_of_alpha(jobs.Settings("example"), other, example) == ""
+    assert reason_of_alpha(jobs.Settings("default"), spec, example) == ""
+    lost = next(run for run in example_runs() if run.spec().method == "plm")
+    assert jobs.proof_of(lost) == "", "below PCA"
 
 
 @pytest.mark.usefixtures("examples")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from tests.running import write_digits
 from udml_core.base.errors import UserError
 from udml_core.base.paths import ASSETS
 from udml_core.data import catalog
+from udml_core.data.sources.digits import read_digits
 from udml_core.data.sources.idx import FashionMNIST
 from udml_core.data.splits import Split, caution_of, default_split, fixed_sample, holdout, make_split
 
@@ -25,6 +28,11 @@ def test_the_digits_match_scikit_learn() -> None:
     np.testing.assert_array_equal(dataset.labels, load_digits().target)
     assert np.asarray(dataset.images[0]).shape == (8, 8, 3)
     assert np.asarray(dataset.images[5]).max() == 255
+    images, labels = read_digits()
+    np.testing.assert_array_equal(images, load_digits().images)
+    np.testing.assert_array_equal(labels, load_digits().target)
+    code = "import sys; from udml_core.data import catalog; catalog.load('digits'); sys.exit('sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0, "a training would wait for it"
 
 
 def test_the_embedded_images_are_the_first_images_of_each_class_in_the_official_files() -> None:

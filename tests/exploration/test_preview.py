@@ -76,10 +76,3 @@ def test_a_step_of_the_full_sample_is_fast() -> None:
     began = time.process_time()
     preview(sample, 0.6, 100.0)
     assert time.process_time() - began < 1.0, "0.2 s on a free machine"
-
-
-def test_half_of_the_triplets_exceed_the_median_angle_in_whole_steps(features: np.ndarray) -> None:
-    result = preview(draw_sample(features.__getitem__, np.arange(300), 10), 0.5, 100.0)
-    assert result.violations(result.median_angle(1.0)) >= 0.5 > result.violations(result.median_angle(1.0) + 1)
-    assert result.median_angle(1.0) == round(result.median_angle(1.0))
-    assert result.median_angle(50.0) == 50.0, "never 0, which no method allows"

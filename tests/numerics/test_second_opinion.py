@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from udml_core.base.errors import UserError
 from udml_core.numerics import second_opinion as module
 from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.second_opinion import (
     Interval,
@@ -62,6 +65,16 @@ def test_noise_is_worse_in_order_of_its_size_and_its_removal_better() -> None:
         assert back.verdict == "better"
         assert back.difference == pytest.approx(-gains[3].difference)
         assert back.error == pytest.approx(gains[3].error)
+
+
+def test_a_judge_prepares_its_features_as_a_refiner_does_without_importing_scikit_learn() -> None:
+    features = noisy(world(0)[0], 0.3)
+    judge = Judge.of(features)
+    whitened = Refiner("whiten").fit(judge.features).embedding_
+    np.testing.assert_array_equal(judge.whitened, whitened)
+    np.testing.assert_array_equal(judge.refined, Refiner("average:k=20,times=2,alpha=3").fit(whitened).embedding_)
+    code = "import sys; import udml_core.numerics.second_opinion; sys.exit('sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_the_order_of_the_images_and_rotations_change_nothing() -> None:

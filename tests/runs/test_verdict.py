@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from udml_core.runs.verdict import Standing, best_runs, standing, verdict
+from udml_core.runs.verdict import Standing, best_runs, standing, still_words, verdict
 
 
 def evaluation(final: float, frozen: float = 33.2, pca: float | None = 33.0, recall: float = 60.0,
@@ -92,3 +92,15 @@ def test_the_best_run_of_each_group_wins_and_a_single_run_does_not() -> None:
             ("e", "digits", 90.0), ("f", "clothes", 50.0)]
     assert best_runs(rows) == {"b", "c", "e"}
     assert best_runs([]) == set()
+
+
+@pytest.mark.parametrize(("after", "expected"), [
+    ((44.74, 71.59), "No change by training: MAP@R 44.7 → 44.7 %, R@1 71.6 → 71.6 %."),
+    ((44.70, 72.10), "Hardly any change by training: MAP@R 44.7 → 44.7 %, R@1 71.6 → 72.1 %."),
+    ((44.74, 72.60), ""), ((43.70, 71.60), ""), ((57.0, 81.0), ""),
+])
+def test_a_training_without_a_change_is_named(after: tuple[float, float], expected: str) -> None:
+    keys = ("map@r", "recall@1")
+    measured = {"initial": dict(zip(keys, (44.74, 71.60), strict=True)), "final": dict(zip(keys, after, strict=True))}
+    assert still_words(measured) == expected
+    assert still_words(None) == still_words({"final": measured["final"]}) == "", "nothing was measured before it"

@@ -54,18 +54,6 @@ class Preview:
         """Return the share of the triplets whose angle exceeds α in degrees."""
         return 0.0 if self.shape is None else float((self.shape.angle > alpha).mean())
 
-    def median_angle(self, step: float) -> float:
-        """Return the median angle of the triplets in degrees, rounded down to whole steps, but at least one.
-
-        Half of the triplets or more exceed it.
-
-        Raises:
-            ValueError: There are no triplets.
-        """
-        if self.shape is None:
-            raise ValueError("no triplets")
-        return max(step * (float(np.median(self.shape.angle)) // step), step)
-
 
 def draw_sample(features: Callable[[Integers], Array], train: Integers, n_neighbors: int, seed: int = 0) -> Sample:
     """Draw a sample of training images and build its graph.

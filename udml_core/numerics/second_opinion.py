@@ -17,15 +17,16 @@ import numpy as np
 from udml_core.base.arrays import Array, Floats, Integers, evenly_spaced
 from udml_core.base.errors import UserError
 from udml_core.numerics.neighbors import nearest
-from udml_core.numerics.refinement import Refiner
-from udml_core.numerics.refinement.linear import unit_rows
+from udml_core.numerics.refinement.averaging import average_neighbors
+from udml_core.numerics.refinement.linear import unit_rows, whitening
+from udml_core.numerics.refinement.recipe import Average, Whiten
 
 Verdict = Literal["better", "worse", "cannot tell"]
 FIRST = 1
 """Number of results that decide on "first results"; the record compares others."""
 SMALLEST_GROUP, LARGEST_SHARE = 10, 4
 """A group has at least ten images, and at most one in four of the collection."""
-WHITENED, AVERAGED = "whiten", "average:k=20,times=2,alpha=3"
+WHITENED, AVERAGED = Whiten(), Average(k=20, times=2, alpha=3)
 """The recipes of a judge's features, fitted on the judged images; whitened features are averaged."""
 IMAGES, QUERIES = 10_000, 5_000
 """Largest number of judged images and of queries among them, evenly spaced: a larger collection is thinned out."""
@@ -80,13 +81,17 @@ class Judge:
         rows = unit_rows(features[images])
         if len(rows) < LEAST:
             return cls(len(features), images, rows, rows, rows, typical_group(rows))
-        whitening = Refiner(WHITENED).fit(rows)
-        whitened = np.asarray(whitening.transform(rows), np.float32)
-        refined = np.asarray(Refiner(AVERAGED).fit(whitened).transform(whitened), np.float32)
+        if not np.isfinite(rows).all():
+            raise UserError(f"A judge must have finite features; got {(~np.isfinite(rows)).sum():,} values that are "
+                            "not finite. Remove these images.")
+        # The steps of a `Refiner`, without its import of scikit-learn, for which a training would wait.
+        whiten = whitening(unit_rows(rows), WHITENED.covariance, WHITENED.k, WHITENED.shrinkage)
+        whitened = whiten(unit_rows(rows))
+        refined = average_neighbors(unit_rows(whitened), AVERAGED.k, AVERAGED.times, AVERAGED.alpha)
         weight = 1.0
         if views is not None:
             seen, shown = np.isin(views[0], images), unit_rows(views[1])
-            weight = steadiness(whitened, np.searchsorted(images, views[0][seen]), whitening.transform(shown)[seen])
+            weight = steadiness(whitened, np.searchsorted(images, views[0][seen]), whiten(unit_rows(shown))[seen])
         return cls(len(features), images, rows, whitened, refined, typical_group(refined), weight)
 
 

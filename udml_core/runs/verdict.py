@@ -11,6 +11,8 @@ from udml_core.numerics.measures import MAIN_MEASURES
 Evaluation = Mapping[str, Mapping[str, Any]]
 Rank = Literal["above", "between", "below", "baseline", "unknown"]
 MAIN_MEASURE = MAIN_MEASURES[0].key
+STILL = 1.0
+"""Percentage points below which training has hardly changed a measure."""
 SIDES = {-1: "below", 0: "level with", 1: "above"}
 """The place of a value beside a baseline, by the sign of their difference."""
 
@@ -97,6 +99,21 @@ def verdict(title: str, evaluation: Evaluation | None, is_frozen: bool = False) 
     beside = nearest.over_best or 0.0
     return Verdict(rank, f"{title} ended {place}: {values} {MAIN_MEASURES[0].name}{_nearest_words(nearest)}.",
                    (rank == "above" and beside < 0) or (rank == "below" and beside > 0))
+
+
+def still_words(evaluation: Evaluation | None) -> str:
+    """Say that training changed nothing worth the name; empty if it did, or if nothing was measured before it.
+
+    Args:
+        evaluation: The run's evaluation.
+    """
+    measured = [(measure.name, standing(evaluation, measure.key)) for measure in MAIN_MEASURES]
+    gains = [of.gain for _, of in measured]
+    if any(gain is None or abs(gain) >= STILL for gain in gains):
+        return ""
+    values = ", ".join(f"{name} {of.before:.1f} → {of.after:.1f} %" for name, of in measured)
+    is_equal = all(f"{of.before:.1f}" == f"{of.after:.1f}" for _, of in measured)
+    return f"{'No change' if is_equal else 'Hardly any change'} by training: {values}."
 
 
 def _place(of: Standing) -> tuple[Rank, str, str]:

@@ -23,6 +23,9 @@ LINE_COLORS = ("#8856a7", "#8a8a00", "#cc79a7", "#009e73", "#0072b2", "#d55e00")
 """Colors of runs; the last two mark hits and misses too, which often stand beside runs."""
 LEAST_SPAN = 6.0
 """Least width in points of an axis of shares."""
+OPINIONS = ("second opinion", "second opinion first result")
+LEAST_GAIN = 0.06
+"""Curves of mean cosines, and the least width of their axis."""
 HIDDEN = ("epoch", "seconds")
 
 
@@ -103,9 +106,11 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
                          annotation={"text": words, "font": {"size": 11}},  # close lines keep their names apart
                          annotation_position="top left" if value == max(known.values()) else "bottom left")
         last.append(f"{words} {value:.3g}")
+    shown = [*known.values(), *(y for of_run in points.values() for _, y in of_run)]
     if share:
-        shown = [*known.values(), *(y for of_run in points.values() for _, y in of_run)]
         figure.update_yaxes(ticksuffix=" %", range=share_range(shown))
+    elif name in OPINIONS:
+        figure.update_yaxes(range=steady_range(shown, LEAST_GAIN), tickformat=".2~f")
     figure.update_xaxes(title="epoch", dtick=1 if max(map(len, runs.values()), default=0) <= 12 else None)
     if cursor is not None:
         figure.add_vline(x=cursor, line=CURSOR)
@@ -126,9 +131,15 @@ def share_range(values: Sequence[float]) -> tuple[float, float]:
 
     It holds several points, so that a change of a few tenths looks as small as it is.
     """
+    low, high = steady_range(values, LEAST_SPAN)
+    return max(0.0, low), min(100.0, high)
+
+
+def steady_range(values: Sequence[float], least: float) -> tuple[float, float]:
+    """Return the range of an axis around the values; it spans `least` or more, so that small changes look small."""
     low, high = min(values), max(values)
-    room = max((high - low) / 10, (LEAST_SPAN - high + low) / 2)
-    return max(0.0, low - room), min(100.0, high + room)
+    room = max((high - low) / 10, (least - high + low) / 2)
+    return low - room, high + room
 
 
 def lines(x: Sequence[float], y: Sequence[float], title: str, x_title: str, key: str, cursor: float | None = None,

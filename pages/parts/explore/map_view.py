@@ -14,6 +14,7 @@ from udml_core.runs.analyses.kinds.placed import NewImages
 from udml_core.runs.search import SCOPE_WORDS, frame_words
 
 from ..maps.choosing import map_specs
+from ..maps.content import grayed
 from ..maps.coloring import colorings
 from ..maps.excluding import show_excluded, visible_images
 from ..maps.frame import UNITS, MapFrame, distortion_words
@@ -51,7 +52,8 @@ def draw_maps(bench: Workbench, choice: MapChoice, marks: Sequence[Ring] | None 
     layout, shown, other, grid = choice.layout, choice.shown, choice.other, choice.grid
     places = [st.container()] if other is None else st.columns(2, gap="small")
     with places[0]:
-        show_map(shown, choice.color, f"{layout.title}, {bench.frame_words}", KEY, choice.hidden,
+        color = choice.color if grid is not None else grayed(choice.color, layout.still(shown))
+        show_map(shown, color, f"{layout.title}, {bench.frame_words}", KEY, choice.hidden,
                  layout=layout.draw(shown), grid=grid, current=bench.focus, marks=marks, most=LINES, legend_below=True,
                  placed=[] if grid is not None else placed_images(shown), linked=other is not None)
     if other is not None:
@@ -128,5 +130,8 @@ def _words_of_map(choice: MapChoice) -> tuple[str, str]:
     if choice.layout.moves:
         hint += " " + MOVING_WORDS
     if choice.layout.moves and shown.is_quick:
-        return f"Each image lies at the mean position of its {shown.neighbors.shape[1]} neighbors at this epoch.", hint
+        still = int(choice.layout.still(shown).sum())
+        rest = f" The {still:,} gray images stay: their embedding is stored after training only." if still else ""
+        return (f"Each image lies at the mean position of its {shown.neighbors.shape[1]} neighbors at this epoch.{rest}",
+                hint)
     return f"{part}Click an image; Shift and drag to select.{kept}", hint

@@ -43,9 +43,10 @@ class NearestImages:
 
 def show_neighbors(bench: Workbench) -> DeepLink:
     """Show the ten nearest images before training and in the map's embedding."""
-    frame = "final" if bench.frame == str(bench.run.kept_epoch()) else bench.frame
+    in_epochs = epoch_of(bench.frame) is not None and (epoch_images(bench.run).indices == bench.focus).any()
+    # An image of the epochs is searched among them after training too, so both rows search the same images all along.
+    frame = "final" if bench.frame == str(bench.run.kept_epoch()) and not in_epochs else bench.frame
     is_epoch = epoch_of(frame) is not None
-    in_epochs = is_epoch and (epoch_images(bench.run).indices == bench.focus).any()
     frames: tuple[str, ...] = ("initial", "final") if frame == "initial" or is_epoch else ("initial", frame)
     if in_epochs:
         frames = ("0", frame if frame != "0" else str(bench.run.kept_epoch()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,15 @@ class Color:
     low: float | None = None
     high: float | None = None
     by_size: bool = False
+
+
+def grayed(color: Color, still: Array) -> Color:
+    """Return colors in which some points (n,) have no value, because the shown epoch does not store them."""
+    if not still.any():
+        return color
+    missing = color.values < 0 if color.names else np.isnan(color.values)
+    none = f"{color.none}, or not stored" if missing.any() else "not stored"
+    return replace(color, values=np.where(still, -1 if color.names else np.nan, color.values), none=none)
 
 
 @dataclass(frozen=True)

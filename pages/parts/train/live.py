@@ -144,9 +144,11 @@ def _show_training(run: Run, status: Status) -> None:
     if is_moving:
         st.caption(f"**{words[0].upper()}{words[1:]}:** {len(watched.images):,} images{_half(watched)}. Choose an "
                    "image to make it the query.")
-    _show_neighbors(watched, epochs[0], query, _words(run, epochs[0], status), "before")
+    before = _nearest(watched, epochs[0], query)
+    _show_neighbors(watched, before, query, _words(run, epochs[0], status), "before")
     if epoch != epochs[0]:
-        _show_neighbors(watched, epoch, query, words, "now")
+        now = _nearest(watched, epoch, query)
+        _show_neighbors(watched, now, query, words + same_words(before, now), "now")
 
 
 def _half(watched: Watched) -> str:
@@ -188,17 +190,27 @@ def view_bounds(run: Run, positions: Array) -> tuple[str, tuple[float, float, fl
     return f"live {run.id} {x:g} {y:g}", (-x, -y, x, y)
 
 
-def _show_neighbors(watched: Watched, epoch: int, query: int, words: str, place: str) -> None:
-    """Show the images nearest to the query after an epoch in one row, the query first."""
-    dataset, images = watched.dataset, watched.images
-    asked = int(images[query])
-    near = images[nearest_rows(watched.sample(epoch), query, NEIGHBORS)].tolist()
+def _nearest(watched: Watched, epoch: int, query: int) -> list[int]:
+    """Return the images nearest to the query after an epoch, nearest first."""
+    return [int(index) for index in watched.images[nearest_rows(watched.sample(epoch), query, NEIGHBORS)]]
+
+
+def same_words(before: list[int], now: list[int]) -> str:
+    """Say that two rows show the same images; nothing if they do not."""
+    if before == now:
+        return ", the same images"
+    return ", the same images in another order" if sorted(before) == sorted(now) else ""
+
+
+def _show_neighbors(watched: Watched, near: list[int], query: int, words: str, place: str) -> None:
+    """Show the images nearest to the query in one row, the query first."""
+    dataset, asked = watched.dataset, int(watched.images[query])
     hits = sum(mark_of(dataset, index, asked) == "hit" for index in near)
     counted = "" if dataset.labels is None else f": {hits} of {len(near)} have the query's class"
     st.caption(f"Nearest images {words}{counted}")
     gallery(dataset, [small_tile(dataset, asked, "query"), *(small_tile(dataset, index, mark_of(dataset, index, asked))
                                                          for index in near)],
-            f"The query and its nearest images {words}", f"lab-{place}", 44, columns=NEIGHBORS + 1)
+            f"The query and its nearest images {words.split(',')[0]}", f"lab-{place}", 44, columns=NEIGHBORS + 1)
 
 
 def _query(watched: Watched) -> int:

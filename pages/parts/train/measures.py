@@ -13,7 +13,7 @@ from udml_core.runs import Run
 from udml_core.runs.baselines import read_baselines
 from udml_core.runs.run_comparison import settings_of
 from udml_core.runs.tasks import LIVE_STATES, Status
-from udml_core.runs.verdict import verdict
+from udml_core.runs.verdict import still_words, verdict
 from udml_core.work import jobs
 
 from ..draw.figures import curve
@@ -32,6 +32,7 @@ from ..shell.run_status import (
 from ..shell.user_errors import show_user_errors
 from ..shell.views import view_link
 from .result_bars import show_bars
+from .start_steps import is_starting, show_steps
 
 CURVES = {"sample map@r": "MAP@R by epoch", "second opinion": "Second opinion", "loss": "Loss",
           "effective rank": "Effective rank"}
@@ -66,7 +67,11 @@ def show_measures(run: Run, status: Status, leave: Callable[[], None]) -> None:
 def _show_progress(run: Run, status: Status) -> None:
     """Show the finished share, a time that was measured, and the button that cancels."""
     line = progress_line(run, status)
-    st.progress(progress_of(status) if status.state == "running" else 0.0, line)
+    starts = is_starting(run, status)
+    if starts:
+        show_steps(run, status)
+    if not starts or status.share:
+        st.progress(progress_of(status) if status.state == "running" else 0.0, line)
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>')
     if status.can_search:  # the measures follow
         _show_ways(run)
@@ -88,9 +93,14 @@ def _show_result(run: Run) -> None:
     final = evaluation.get("final") or {}
     if any(final.get(measure.key) is not None for measure in MAIN_MEASURES):
         sentence = verdict(method_title(run), evaluation, run.spec().method == "frozen").sentence
+        still = still_words(evaluation)
+        if still:
+            st.markdown(f"**{still}**")
         st.markdown(sentence.replace("frozen features", "the raw features").replace("Frozen", "Raw"),
                     help=_beside_example(run, final) or None)
         show_bars(method_title(run), evaluation)
+        if still:
+            _offer_another(run)
     else:
         st.caption("These images have no classes, so nothing counts how many results are right. Runs compares the "
                    "search before and after training without labels.")
@@ -103,6 +113,18 @@ def _show_ways(run: Run) -> None:
         for view, label, icon in (("retrieval", "Search", "image_search"), ("explore", "Explore", "explore"),
                                   ("runs", "Runs", "monitoring")):
             view_link(view, label=label, icon=f":material/{icon}:", width="content", query_params={"run": run.id})
+
+
+def _offer_another(run: Run) -> None:
+    """Offer the example's method, with its result, if an example on the same images ended above PCA."""
+    dataset = dataset_of(run)
+    winner = jobs.winning_example(dataset, run.root)
+    example = jobs.find_example(dataset, run.root, winner)
+    if not winner or winner == run.spec().method or example is None:
+        return
+    st.caption(f"The example {escaped(jobs.example_title(example))} reached {jobs.proof_of(example)}.")
+    view_link("train", label="Choose the example's settings", icon=":material/swap_horiz:",
+              query_params={"dataset": dataset.name, "method": winner})
 
 
 def _beside_example(run: Run, final: dict[str, float]) -> str:

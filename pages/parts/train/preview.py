@@ -11,7 +11,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.base.arrays import Array, Integers, evenly_spaced
-from udml_core.base.declaration import describe
 from udml_core.base.errors import counted
 from udml_core.base.files import read_array
 from udml_core.data.dataset import Dataset
@@ -22,7 +21,8 @@ from udml_core.exploration.preview import SAMPLE, Preview, Sample, draw_sample, 
 from udml_core.exploration.quick_map import quick_map
 from udml_core.exploration.triplets import angle_histogram
 from udml_core.methods import find_method
-from udml_core.runs import Spec
+from udml_core.runs import Spec, runs_folder
+from udml_core.work import jobs
 
 from ..draw.figures import histogram
 from ..draw.gallery import Mark, Tile, gallery, tile_of
@@ -71,7 +71,7 @@ def has_clusters(spec: Spec) -> bool:
     return all(name in spec.fields for name in FIELDS)
 
 
-def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: DeltaGenerator) -> None:
+def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: DeltaGenerator, reason: str = "") -> None:
     """Show the map of the frozen features, and for methods with α and ε what these mean on the images.
 
     Args:
@@ -79,6 +79,7 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
         dataset: Its data set.
         center: The place of the map.
         right: The place of the angles and clusters.
+        reason: Why this α was chosen; empty if nothing speaks for it.
     """
     with center:
         if not _may_compute(spec, dataset):
@@ -97,7 +98,7 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
         _show_map(shown, result, spec, dataset)
     if result is not None:
         with right, st.container(key="train-meaning"):
-            _show_meaning(result, spec)
+            _show_meaning(result, spec, dataset, reason)
 
 
 def show_before(spec: Spec, dataset: Dataset) -> None:
@@ -158,8 +159,8 @@ def show_thumbnails(dataset: Dataset, spec: Spec) -> None:
             56, height=GALLERY_HEIGHT)
 
 
-def _show_meaning(result: Preview, spec: Spec) -> None:
-    """Show the angles of sample triplets against α, and how many clusters there are at ε."""
+def _show_meaning(result: Preview, spec: Spec, dataset: Dataset, reason: str) -> None:
+    """Show the angles of sample triplets against α, the reason for this α, and how many clusters there are at ε."""
     alpha, epsilon = float(spec.fields["alpha"]), spec.fields["epsilon"]
     if result.shape is None:
         st.info(f"At ε = {epsilon:g} there are no triplets, so this run would stop. "
@@ -169,8 +170,10 @@ def _show_meaning(result: Preview, spec: Spec) -> None:
         share = 100 * result.violations(alpha)
         histogram(edges.tolist(), counts.tolist(), f"{share:.1f} % of triplets exceed α = {alpha:g}°", "train-angles",
                   alpha)
-        if result.violations(alpha) < FEW:
-            _warn_of_alpha(result, spec.method)
+        if reason:
+            st.caption(reason)
+        elif result.violations(alpha) < FEW:
+            _advise_on_alpha(alpha, spec.method, dataset)
     statistics = result.clusters
     largest = int(statistics.sizes.max())
     st.markdown(f"**{counted(statistics.count, 'cluster')}** at ε = {epsilon:g}: "
@@ -192,22 +195,24 @@ def _shown_of(count: int) -> str:
     return counted(count, "image") if count <= SHOWN else f"{SHOWN} of its {count:,} images"
 
 
-def _warn_of_alpha(result: Preview, method: str) -> None:
-    """Say what a bound that no triplet violates means, and what the record says of smaller bounds.
+def _advise_on_alpha(alpha: float, method: str, dataset: Dataset) -> None:
+    """Say what a bound that no triplet violates means, what the record says of smaller bounds, and offer a method.
 
     Args:
-        result: The preview, with triplets.
+        alpha: The bound in degrees.
         method: Name of the method.
+        dataset: The data set.
     """
-    field = next(field for field in describe(find_method(method)) if field.name == "alpha")
-    angle = result.median_angle(field.slider[2])
+    other = find_method(jobs.first_method(dataset, runs_folder()))
     with st.container(border=True, key="train-alpha"):
-        st.caption(f":material/warning: Less than {100 * FEW:g} % of the sample triplets exceed α, so the bound "
-                   "corrects nothing: the objective reduces to PCA.",
-                   help=f"The median angle is {angle:g}°, but in the record smaller bounds {LOST} on unseen classes of "
-                        "birds and clothes.")
-        view_link("results", label="What was measured", icon=":material/table_chart:", width="content",
-                  query_params={"record": RECORD})
+        st.caption(f"Hardly any triplet exceeds α = {alpha:g}°, so the run ends like PCA. A smaller α {LOST} in the "
+                   "record.", help="Measured on classes of birds and clothes that no run had trained on.")
+        with st.container(horizontal=True, gap="small"):
+            if other.card.name != method:
+                view_link("train", label="Use the suggested method", icon=":material/swap_horiz:", width="content",
+                          query_params={"dataset": dataset.name, "method": other.card.name})
+            view_link("results", label="What was measured", icon=":material/table_chart:", width="content",
+                      query_params={"record": RECORD})
 
 
 def _may_compute(spec: Spec, dataset: Dataset) -> bool:

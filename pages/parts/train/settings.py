@@ -11,7 +11,7 @@ import streamlit as st
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.methods import Method, find_method
-from udml_core.runs import Run, RunRequest, find_run, form_options, runs_folder
+from udml_core.runs import Run, RunRequest, Spec, find_run, form_options, runs_folder
 from udml_core.work import jobs
 from udml_core.work.jobs.presets import ImageKind
 
@@ -123,6 +123,21 @@ def _example(example: Run, method: type[Method]) -> jobs.Settings:
         st.button("Use the default values", key="train-defaults", type="tertiary", icon=":material/restart_alt:",
                   on_click=_take_settings, args=("default",))
     return settings
+
+
+def reason_of_alpha(settings: jobs.Settings, spec: Spec, example: Run | None) -> str:
+    """Say why the example's α is kept; nothing for another α or another example than of a gain over PCA.
+
+    Args:
+        settings: What the form began with.
+        spec: The planned run.
+        example: The example on the same images; None if there is none.
+    """
+    alpha = spec.fields.get("alpha")
+    if example is None or alpha is None or settings.source != "example" or example.spec().fields.get("alpha") != alpha:
+        return ""
+    proof = jobs.proof_of(example) if example.spec().method == spec.method else ""
+    return f"α = {alpha:g}° as in the example, which reached {proof}." if proof else ""
 
 
 def _paper(method: type[Method], dataset: Dataset) -> jobs.Settings:

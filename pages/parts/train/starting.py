@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import html
+
 import streamlit as st
 
 from udml_core.base.errors import duration
 from udml_core.data.dataset import Dataset
 from udml_core.data.splits import caution_of
+from udml_core.methods import Method
 from udml_core.runs import Run, Spec, list_runs, runs_folder
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
@@ -20,6 +23,12 @@ from .live import watch
 SHOWN_DISK = 5e7  # Bytes of new files below which they are not mentioned.
 
 
+def show_drawer_button(dataset: Dataset, method: type[Method]) -> None:
+    """Show the button that opens the choices on a phone, where they lie in a drawer (see keys.js and app.css)."""
+    chosen = html.escape(f"{dataset.title.split(',')[0]} · {method.card.title}")
+    st.html(f'<button type="button" class="lab-choose" aria-label="Choices: {chosen}">{chosen}</button>')
+
+
 def show_start(spec: Spec, dataset: Dataset, pairs: PairChoice, is_watching: bool) -> None:
     """Show the button, and the expected time if all of it was measured on this machine.
 
@@ -31,7 +40,7 @@ def show_start(spec: Spec, dataset: Dataset, pairs: PairChoice, is_watching: boo
     """
     expected = jobs.estimate(spec, dataset)
     if st.button("Start training", type="secondary" if is_watching else "primary", icon=":material/play_arrow:",
-                 width="stretch", help="The device trains one run at a time; this run waits." if is_watching else None):
+                 width="stretch", key="lab-begin", help="The device trains one run at a time; this run waits." if is_watching else None):
         with show_user_errors():
             watch(jobs.submit(spec, runs_folder(), pairs.given))
             st.rerun()

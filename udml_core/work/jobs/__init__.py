@@ -8,7 +8,9 @@ from udml_core.work.jobs.example_settings import (
     example_title,
     examples_on,
     find_example,
+    proof_of,
     shares_test_images,
+    winning_example,
 )
 from udml_core.work.jobs.follow_ups import are_maps_coming, wants_maps, withdraw_maps
 from udml_core.work.jobs.launch import ensure_dispatcher, resume, start_maps, stop, submit
@@ -75,6 +77,7 @@ __all__ = [
     "place_in_queue",
     "plan",
     "plan_continuation",
+    "proof_of",
     "queue_position",
     "queue_positions",
     "quick_settings",
@@ -93,6 +96,7 @@ __all__ = [
     "wake",
     "wants_maps",
     "why_not_comparable",
+    "winning_example",
     "withdraw_maps",
     "write_fields",
     "write_option",

@@ -9,6 +9,7 @@ import numpy as np
 from udml_core.data.dataset import Dataset
 from udml_core.methods import Method, find_method
 from udml_core.runs import Run, Spec, are_examples_shown, example_runs
+from udml_core.runs.verdict import standing
 from udml_core.work.jobs.settings import Settings
 
 SHARED = ("backbone", "pooling", "split")
@@ -42,6 +43,24 @@ def find_example(dataset: Dataset, root: Path, method: str = "") -> Run | None:
     """
     examples = examples_on(dataset.fingerprint, root)
     return next((run for run in examples if run.spec().method == method), next(iter(examples), None))
+
+
+def winning_example(dataset: Dataset, root: Path) -> str:
+    """Return the method of the first example on the images that ended above PCA; empty if none did.
+
+    Args:
+        dataset: The data set.
+        root: The user's folder of runs.
+    """
+    return next((run.spec().method for run in examples_on(dataset.fingerprint, root) if proof_of(run)), "")
+
+
+def proof_of(example: Run) -> str:
+    """Return the MAP@R of an example that ended above PCA of its width, in words; empty for another example."""
+    of = standing(example.evaluation())
+    if of.after is None or of.pca is None or of.after <= of.pca:
+        return ""
+    return f"MAP@R {of.after:.1f} %, where PCA of the same width has {of.pca:.1f} %"
 
 
 def example_settings(example: Run, method: type[Method]) -> Settings:
