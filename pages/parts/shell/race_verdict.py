@@ -16,7 +16,7 @@ from udml_core.runs.recipe_choice import plainly
 from udml_core.runs.search import OF_ALL, RECIPE
 from udml_core.work.jobs.advising import judged_in_race, race_words_of
 
-from .opinions import marks, stored_opinion
+from .opinions import stored_opinion
 from .run_hash import RUN_HASH
 from .run_status import escaped
 
@@ -32,8 +32,8 @@ def race_verdict(run: Run, recipe: str | None = None) -> str:
 
 
 @st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
-def race_marks(run: Run) -> str:
-    """Return the verdicts of a race on a run's embedding, or else on its best refinement; empty if none judged it.
+def race_verdicts(run: Run) -> Verdicts | None:
+    """Return the verdicts of a race on a run's embedding, or else on its best refinement; None if none judged it.
 
     A gain counts if it is certain among all candidates, as in the advice.
     """
@@ -42,8 +42,8 @@ def race_marks(run: Run) -> str:
             race, of = judged[0], judged[1].against_start
             assert of is not None, "the candidate was judged"
             first, groups = (measured.said_among(len(race.judged)) for measured in (of.first, of.groups))
-            return marks(Verdicts(first, groups))
-    return ""
+            return Verdicts(first, groups)
+    return None
 
 
 def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> None:
