@@ -17,9 +17,8 @@ from pages.parts.explore.neighborhood import run_geometry
 from pages.parts.explore.panels import PANELS
 from pages.parts.explore.toolbar import MapChoice
 from pages.parts.explore.workbench import Workbench, interesting_images
-from pages.parts.maps.content import Color
-from pages.parts.maps.frame import load_map
 from pages.parts.maps.content import Color, grayed
+from pages.parts.maps.frame import load_map
 from pages.parts.maps.layouts import EPOCHS, MOVING, MapLayout
 from pages.parts.shell.epoch_images import EpochImages
 from pages.parts.shell.interesting import MOST, MOST_TEST, current_image, recorded_images

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from pathlib import Path
@@ -83,7 +84,12 @@ def test_the_image_that_a_page_shows_by_itself_is_shown_on_the_next_page(newer: 
 
 def test_titles_in_the_sidebar_are_short_and_equal_ones_differ(newer: Run, older: Run,
                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run_titles([newer, older]) == {run.id: f"RPML on Digits · {run.id[-6:]}" for run in (newer, older)}
+    titles = run_titles([newer, older])
+    assert titles[older.id] == "RPML on Digits · Jan 1 00:00", "when it started, no id"
+    assert re.fullmatch(r"RPML on Digits · [A-Z][a-z]{2} \d+ \d\d:\d\d", titles[newer.id])
+    same = Run(shutil.copytree(older.folder, older.folder.with_name("20250101-000030-rpml-a1b2c4")))
+    assert run_titles([older, same])[same.id] == "RPML on Digits · Jan 1 00:00:30"
+    shutil.rmtree(same.folder)
     assert run_title(newer) == run_titles([newer, older])[newer.id], "runs that are not listed count"
     monkeypatch.delenv("UDML_EXAMPLES")
     examples = run_titles(example_runs())

@@ -19,7 +19,7 @@ from udml_core.runs.tasks import LIVE_STATES
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
 from ..shell.cached import dataset_of
-from ..shell.opinions import SIGNS, marks, stored_opinion
+from ..shell.opinions import WORDS, stored_opinion, verdict_cells
 from ..shell.race_verdict import race_verdict, run_verdicts
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped
@@ -44,10 +44,10 @@ def joint_verdicts(runs: Sequence[Run]) -> Verdicts | None:
     return Verdicts(*(said[0] if len(set(said)) == 1 else "cannot tell" for said in zip(*known, strict=True)))
 
 
-def marks_of(runs: Sequence[Run]) -> str:
-    """Return the verdicts on runs that differ only in the seed with their signs; a dash without a second opinion."""
+def words_of(runs: Sequence[Run]) -> tuple[str, str]:
+    """Return the words for the verdicts on runs that differ only in the seed; dashes without a second opinion."""
     verdicts = joint_verdicts(runs)
-    return "–" if verdicts is None else marks(verdicts)
+    return ("–", "–") if verdicts is None else verdict_cells(verdicts)
 
 
 def frozen_words(verdicts: Mapping[str, Verdicts]) -> str:
@@ -159,7 +159,7 @@ def opinions_html(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
     for (name, runs), members in zip(named.items(), positions, strict=True):
         verdicts = joint_verdicts(runs)
         if verdicts is not None:
-            cells = "".join(f"<td><b>{SIGNS[verdict]} {verdict}</b></td><td>{_measured(runs, question)}</td>"
+            cells = "".join(f"<td><b>{WORDS[verdict]}</b></td><td>{_measured(runs, question)}</td>"
                             for question, verdict in zip(QUESTIONS, verdicts, strict=True))
             rows.append(f"<tr><th scope='row'>{''.join(map(swatch, members))}{html.escape(name)}</th>{cells}</tr>")
     heads = "".join(f"<th scope='col'>{question}</th><th scope='col'>Difference</th>" for question in QUESTION_WORDS)

@@ -16,7 +16,7 @@ from udml_core.runs.recipe_choice import plainly
 from udml_core.runs.search import OF_ALL, RECIPE
 from udml_core.work.jobs.advising import judged_in_race, race_words_of
 
-from .opinions import marks, stored_opinion, verdict_marks
+from .opinions import stored_opinion
 from .run_hash import RUN_HASH
 from .run_status import escaped
 
@@ -47,12 +47,10 @@ def run_verdicts(run: Run) -> Verdicts | None:
     return raced if raced is not None or opinions is None else opinions.verdicts("final")
 
 
-def run_marks(run: Run) -> str:
-    """Return the verdicts on a run's embedding, or else of a race on its best refinement; empty if none judged it."""
-    if (own := run_verdicts(run)) is not None:
-        return verdict_marks(run, own)
-    refined = raced_verdicts(run, None)
-    return "" if refined is None else marks(refined)
+def shown_verdicts(run: Run) -> Verdicts | None:
+    """Return the verdicts on a run's embedding, else of a race on its best refinement; None if nothing judged them."""
+    own = run_verdicts(run)
+    return own if own is not None else raced_verdicts(run, None)
 
 
 def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> None:
