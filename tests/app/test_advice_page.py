@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.data import computed
 from pages.parts.data.advising import judge_link, search_link
 from pages.parts.data.race import race_table, result_of
-from pages.parts.shell.race_verdict import frame_verdict, run_marks
+from pages.parts.runs.leaderboard import leaderboard
+from pages.parts.shell.race_verdict import advised_search, frame_verdict, shown_verdicts
 from tests.app.opening import opened, switched, texts
 from tests.exploration.test_race import comparison, measured
 from tests.running import worked, write_digits
@@ -370,7 +372,8 @@ def test_all_pages_say_the_same_of_a_gain_that_may_be_chance_among_the_candidate
     refine = opened("refine", run=frozen.id, recipe="whiten")
     said = {metric.label: metric.value for metric in refine.metric}
     assert (said["First result"], said["Whole group"]) == ("cannot tell", "cannot tell")
-    assert run_marks(frozen) == "? cannot tell · ? cannot tell"
+    st.cache_data.clear()
+    assert shown_verdicts(frozen) == ("cannot tell", "cannot tell")
     pages = {"data": texts(opened("data", **LINK)), "refine": texts(refine),
              "runs": texts(opened("runs", run=frozen.id)), "search": frame_verdict(frozen, refined.id)[0]}
     for page, words in pages.items():
@@ -379,3 +382,19 @@ def test_all_pages_say_the_same_of_a_gain_that_may_be_chance_among_the_candidate
         assert "better whole groups" not in words, page
     table = next(frame.value for frame in opened("data", **LINK).dataframe if "Verdict on groups" in frame.value)
     assert set(table["Verdict on groups"]) == {"no clear difference"}
+
+
+def test_the_table_of_runs_names_the_advised_search_and_leads_to_it(frozen: Run) -> None:
+    st.cache_data.clear()
+    assert advised_search(frozen) is None
+    st.cache_data.clear()
+    finished(frozen, outcomes(frozen))
+    row = leaderboard([frozen]).iloc[0]
+    assert (row["Advised search"], row["First result"], row["Whole group"]) == ("Whitening", "no difference seen",
+                                                                               "better")
+    assert "Search as advised" not in texts(opened("runs", run=frozen.id))
+    worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)
+    test = opened("runs", run=frozen.id)
+    link = next(link.proto for link in test.get("page_link") if link.proto.label == "Search as advised: whitening")
+    assert f"run={frozen.id}" in link.query_string
+    assert "refined=refine-" in link.query_string

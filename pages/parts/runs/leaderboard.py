@@ -18,7 +18,7 @@ from udml_core.runs.verdict import best_runs, standing
 from ..draw.palette import change_mark
 from ..shell.address import choose_in_box, write_address
 from ..shell.opinions import WORDS, verdict_cells
-from ..shell.race_verdict import shown_verdicts
+from ..shell.race_verdict import advised_search, shown_verdicts
 from ..shell.run_groups import PARTS, by_group, group_column, group_of, group_words
 from ..shell.run_picker import app_run
 from ..shell.run_status import SUPERVISION, run_titles
@@ -37,7 +37,7 @@ STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "�
 ALL = "All data sets"
 OPINION_WORDS = ("First result and whole group are judged without labels: encoders that took no part in a run compare "
                  "the nearest image, and all images near a query, with the images that the frozen features find.")
-BAR, STATE, BEST = "Against baseline", "State", "Best"
+BAR, STATE, BEST, ADVISED = "Against baseline", "State", "Best", "Advised search"
 OVER = {measure.name: f"{measure.name} − baseline" for measure in MAIN_MEASURES}
 """Column with the difference of a measure to the better baseline."""
 HIDDEN = {BEST, *OVER.values()}
@@ -110,13 +110,17 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
 def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool]) -> dict[str, list[str]]:
     """Return the columns of the verdict without labels: of a race, else of each run's second opinion.
 
-    The cell of frozen features stays empty, because the others are compared with them.
+    The cell of frozen features stays empty, because the others are compared with them. The verdict on a run whose
+    refinement is advised is the refinement's, and the last column names it.
     """
     rows = []
     for run, frozen in zip(runs, is_frozen, strict=True):
+        if advised := advised_search(run):
+            rows.append((*verdict_cells(advised[2]), advised[0]))
+            continue
         verdicts = None if frozen else shown_verdicts(run)
-        rows.append(verdict_cells(verdicts) if verdicts else ("", ""))
-    return {heading: [row[question] for row in rows] for question, heading in enumerate(QUESTION_WORDS)}
+        rows.append((*(verdict_cells(verdicts) if verdicts else ("", "")), ""))
+    return {heading: [row[place] for row in rows] for place, heading in enumerate((*QUESTION_WORDS, ADVISED))}
 
 
 def are_labeled(runs: Sequence[Run], evaluations: Sequence[Mapping[str, Any] | None]) -> bool:
@@ -222,6 +226,8 @@ def _columns(frame: pd.DataFrame) -> dict[str, Any]:
         BAR: column.ImageColumn(width=BAR_WIDTH + 24, help="Upper bar: MAP@R, lower bar: R@1. To the right of the "
                                 "line: above the better baseline; to the left: below it."),
         STATE: column.TextColumn(width=104),
+        ADVISED: column.TextColumn(width=230, help="The search that a race on these images advises; the two verdicts "
+                                                   "are about it."),
         "Labels": column.TextColumn(width=62, help="What the method learns from: no labels, few labels, pairs of "
                                                    "similar and dissimilar images, or all labels.")}
     for heading in (name for name in frame.columns if name.split(" · ")[0] in PARTS):

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import streamlit as st
 
+from udml_core.exploration.race import Outcome
 from udml_core.exploration.race_figures import recipe_words, said_words
 from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
@@ -51,6 +52,20 @@ def shown_verdicts(run: Run) -> Verdicts | None:
     """Return the verdicts on a run's embedding, else of a race on its best refinement; None if nothing judged them."""
     own = run_verdicts(run)
     return own if own is not None else raced_verdicts(run, None)
+
+
+@st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
+def advised_search(run: Run) -> tuple[str, Outcome, Verdicts] | None:
+    """Return the refinement of a run's embedding that the newest race of it advises.
+
+    Returns:
+        The search in words, the candidate, and the verdicts on it; None if no refinement of this run is advised.
+    """
+    judged = judged_in_race(run)
+    best = judged[0].best if judged else None
+    if judged is None or best is None or best.run != run.id or not best.setup.recipe:
+        return None
+    return recipe_words(best.setup.parsed, is_sentence=True), best, Verdicts(*judged[0].verdicts(best))
 
 
 def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> None:
