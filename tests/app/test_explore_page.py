@@ -21,7 +21,7 @@ from pages.parts.maps.content import Color, grayed
 from pages.parts.maps.frame import load_map
 from pages.parts.maps.layouts import EPOCHS, MOVING, MapLayout
 from pages.parts.shell.epoch_images import EpochImages
-from pages.parts.shell.interesting import MOST, MOST_TEST, current_image, recorded_images
+from pages.parts.shell.interesting import MOST, MOST_TEST, recorded_images
 from pages.parts.shell.selection import Selection
 from pages.parts.triplets.stored import StoredTriplets
 from tests.app.opening import opened, switched, texts
@@ -139,8 +139,8 @@ def test_deep_pages_open_with_the_image_that_explore_shows_first(rpml: Run) -> N
 
 
 def test_neighbors_are_those_of_a_search_in_all_images(rpml: Run) -> None:
-    index = current_image(rpml, rpml.dataset())
-    retrieval = Retrieval(rpml)
+    retrieval, stored = Retrieval(rpml), EpochImages(rpml, bench_of(rpml, 0).split.train).indices
+    index = int(np.setdiff1d(np.arange(len(retrieval.dataset)), stored)[0])  # other images are searched in every epoch
     shown = texts(explored(rpml, picked=index, map="pca-now"))
     for which, words in (("initial", "Before training"), ("final", "After training")):
         hits = retrieval.search_item(index, 10, which, "all")  # type: ignore[arg-type]
