@@ -390,7 +390,7 @@ def test_the_table_of_runs_names_the_advised_search_and_leads_to_it(frozen: Run)
     st.cache_data.clear()
     finished(frozen, outcomes(frozen))
     row = leaderboard([frozen]).iloc[0]
-    assert (row["Advised search"], row["First result"], row["Whole group"]) == ("Whitening", "no difference seen",
+    assert (row["Advised search"], row["First result"], row["Whole group"]) == ("Whitening", "cannot tell",
                                                                                "better")
     assert "Search as advised" not in texts(opened("runs", run=frozen.id))
     worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)

@@ -12,7 +12,7 @@ from udml_core.runs.opinions import OF_RUN, opinion_of
 
 from .run_hash import RUN_HASH
 
-WORDS = {"better": "better", "worse": "worse", "cannot tell": "no difference seen"}
+WORDS = {"better": "better", "worse": "worse", "cannot tell": "cannot tell"}
 """What a table says of each verdict."""
 
 

@@ -118,21 +118,26 @@ def _follow(run: Run, was_live: bool) -> None:
     if was_live and status.state not in LIVE_STATES and not plays(run):
         st.rerun(scope="app")
     center, right = middle_and_right()
+    epoch = None
     with center, show_user_errors():
-        _show_training(run, status)
+        epoch = _show_training(run, status)
     with right, show_user_errors():
-        show_measures(run, status, leave_run)
+        show_measures(run, status, leave_run, epoch)
 
 
-def _show_training(run: Run, status: Status) -> None:
-    """Show the map and the query's neighbors after the last epoch, or after the epoch that the user chose."""
+def _show_training(run: Run, status: Status) -> int | None:
+    """Show the map and the query's neighbors after the last epoch, or after the epoch that the user chose.
+
+    Returns:
+        The epoch; None before the first.
+    """
     epochs = run.epoch_numbers()
     if not epochs:
         show_before(run.spec(), dataset_of(run))
         if status.state in LIVE_STATES:
             plays(run, begin=True)
             st.caption(":material/hourglass_top: The map of the run appears when its start has been measured.")
-        return
+        return None
     watched = watch_images(run)
     map_place = st.container()
     is_moving = status.state in LIVE_STATES or plays(run)
@@ -149,6 +154,7 @@ def _show_training(run: Run, status: Status) -> None:
     if epoch != epochs[0]:
         now = _nearest(watched, epoch, query)
         _show_neighbors(watched, now, query, words + same_words(before, now), "now")
+    return epoch
 
 
 def _half(watched: Watched) -> str:

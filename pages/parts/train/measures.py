@@ -41,13 +41,14 @@ MOST_CURVES = 2
 HEIGHT = 170
 
 
-def show_measures(run: Run, status: Status, leave: Callable[[], None]) -> None:
+def show_measures(run: Run, status: Status, leave: Callable[[], None], epoch: int | None) -> None:
     """Show the state of a run, its curves, and when it has ended what can be done with it.
 
     Args:
         run: The run.
         status: Its status.
         leave: Shows the preview in place of the run.
+        epoch: The epoch that the map shows, which the curves mark; None before the first.
     """
     st.markdown(f"{ICONS[status.state]} **{escaped(run_title(run))}**")
     if status.state in LIVE_STATES:
@@ -61,7 +62,7 @@ def show_measures(run: Run, status: Status, leave: Callable[[], None]) -> None:
             help="The map shows the images before training again. Your values stay in the form."):
         leave()
         st.rerun(scope="app")  # the form follows, not this part alone
-    _show_curves(run)
+    _show_curves(run, epoch)
 
 
 def _show_progress(run: Run, status: Status) -> None:
@@ -155,12 +156,13 @@ def _show_end(run: Run, status: Status) -> None:
             st.rerun(scope="app")
 
 
-def _show_curves(run: Run) -> None:
-    """Show the curves that tell most, with the values to beat as lines."""
+def _show_curves(run: Run, epoch: int | None) -> None:
+    """Show the curves that tell most, with the values to beat and the shown epoch as lines."""
     rows = run.metrics()[0]
     names = [name for name in CURVES if sum(row.get(name) is not None for row in rows) > 1][:MOST_CURVES]
     known = read_baselines(run) or {}
     for name in names:
         beaten = {words: known[key][name] for key, words in (("frozen", "raw features"), ("centered pca", "PCA"))
                   if (known.get(key) or {}).get(name) is not None}
-        curve(name, {"": rows}, f"lab-{name}", height=HEIGHT, title=CURVES[name], beaten=beaten)
+        curve(name, {"": rows}, f"lab-{name}", height=HEIGHT, title=CURVES[name], beaten=beaten,
+              cursor=epoch)

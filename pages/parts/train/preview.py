@@ -176,9 +176,9 @@ def _show_meaning(result: Preview, spec: Spec, dataset: Dataset, reason: str) ->
             _advise_on_alpha(alpha, spec.method, dataset)
     statistics = result.clusters
     largest = int(statistics.sizes.max())
-    st.markdown(f"**{counted(statistics.count, 'cluster')}** at ε = {epsilon:g}: "
-                f"{counted(statistics.singletons, 'singleton')}, {largest:,} images in the largest",
-                help="ε decides which images share a cluster; a singleton is a cluster of one image. A triplet is an "
+    st.markdown(f"**{counted(statistics.count - statistics.singletons, 'cluster')}** at ε = {epsilon:g}, and "
+                f"{counted(statistics.singletons, 'image')} alone; {largest:,} images in the largest",
+                help="ε decides which images share a cluster. A triplet is an "
                      "anchor, a positive of the same cluster and a negative of another cluster; training corrects "
                      "triplets beyond α.")
 
@@ -187,7 +187,7 @@ def _show_cluster(example: Integers, dataset: Dataset) -> None:
     """Show images of a cluster of median size in one row."""
     tiles = [small_tile(dataset, int(index)) for index in example[:SHOWN]]
     below = "" if tiles[0].badge == NO_NAME else ", each with its class below"
-    st.caption(f"A cluster of median size, singletons left out: {_shown_of(len(example))}{below}")
+    st.caption(f"A cluster of median size: {_shown_of(len(example))}{below}")
     gallery(dataset, tiles, "Images of one cluster", "train-cluster", 44, columns=SHOWN + 1)
 
 

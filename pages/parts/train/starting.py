@@ -40,12 +40,13 @@ def show_start(spec: Spec, dataset: Dataset, pairs: PairChoice, is_watching: boo
     """
     expected = jobs.estimate(spec, dataset)
     if st.button("Start training", type="secondary" if is_watching else "primary", icon=":material/play_arrow:",
-                 width="stretch", key="lab-begin",
-                 help="The device trains one run at a time; this run waits." if is_watching else None):
+                 width="stretch", key="lab-begin"):
         with show_user_errors():
             watch(jobs.submit(spec, runs_folder(), pairs.given))
             st.rerun()
-    if not is_watching:  # the watched run says how long it takes
+    if is_watching:  # the watched run says how long it takes
+        st.caption("A further run waits until this one has ended.")
+    else:
         st.caption(f"**About {duration(expected.seconds)}**, as measured on this machine" if expected.measured else
                    "The time of such a run has not been measured on this machine yet.", help=time_words(expected))
     waiting = sum(run.stored_status().state in LIVE_STATES for run in list_runs(runs_folder()))
