@@ -14,8 +14,8 @@ from udml_core.runs.analyses.kinds.placed import NewImages
 from udml_core.runs.search import SCOPE_WORDS, frame_words
 
 from ..maps.choosing import map_specs
-from ..maps.content import grayed
 from ..maps.coloring import colorings
+from ..maps.content import grayed
 from ..maps.excluding import show_excluded, visible_images
 from ..maps.frame import UNITS, MapFrame, distortion_words
 from ..maps.grids import offer_grid
@@ -132,6 +132,6 @@ def _words_of_map(choice: MapChoice) -> tuple[str, str]:
     if choice.layout.moves and shown.is_quick:
         still = int(choice.layout.still(shown).sum())
         rest = f" The {still:,} gray images stay: their embedding is stored after training only." if still else ""
-        return (f"Each image lies at the mean position of its {shown.neighbors.shape[1]} neighbors at this epoch.{rest}",
-                hint)
+        count = shown.neighbors.shape[1]
+        return f"Each image lies at the mean position of its {count} neighbors at this epoch.{rest}", hint
     return f"{part}Click an image; Shift and drag to select.{kept}", hint

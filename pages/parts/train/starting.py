@@ -40,7 +40,8 @@ def show_start(spec: Spec, dataset: Dataset, pairs: PairChoice, is_watching: boo
     """
     expected = jobs.estimate(spec, dataset)
     if st.button("Start training", type="secondary" if is_watching else "primary", icon=":material/play_arrow:",
-                 width="stretch", key="lab-begin", help="The device trains one run at a time; this run waits." if is_watching else None):
+                 width="stretch", key="lab-begin",
+                 help="The device trains one run at a time; this run waits." if is_watching else None):
         with show_user_errors():
             watch(jobs.submit(spec, runs_folder(), pairs.given))
             st.rerun()
