@@ -6,6 +6,11 @@
 // its path does; the entry of the page before then gets its own address back.
 const FOREIGN_MS = 2000;
 const viewOf = (url) => `${url.pathname}?${url.searchParams.get("tool") ?? ""}`;
+// The page Data shows several data sets in several views, and always writes both.
+const OF_DATA = ["dataset", "view"];
+const isSameView = (before, after) => viewOf(before) === viewOf(after) && !(
+  [before, after].every((url) => OF_DATA.every((name) => url.searchParams.has(name)))
+  && OF_DATA.some((name) => before.searchParams.get(name) !== after.searchParams.get(name)));
 if (!window.udmlHistory) {
   const push = history.pushState.bind(history);
   const own = { url: location.href, search: location.search, time: -FOREIGN_MS };
@@ -13,7 +18,7 @@ if (!window.udmlHistory) {
   history.pushState = (state, title, url) => {
     const target = new URL(url ?? location.href, location.href);
     const isRecent = performance.now() - own.time < FOREIGN_MS;
-    if (viewOf(target) === viewOf(new URL(location.href))) {
+    if (isSameView(new URL(location.href), target)) {
       if (!isRecent) own.url = location.href;
       Object.assign(own, { search: target.search, time: performance.now() });
       history.replaceState(state, title, url);

@@ -82,15 +82,15 @@ def walk(recorder: Recorder, page: Page, url: str) -> None:
     recorder.keep("Home plays the training of an example")
     page.get_by_role("slider", name="Epoch").focus()
     page.keyboard.press("Home")
-    recorder.keep("before training: the query's neighbors and their recall")
+    recorder.keep("before training: the query's neighbors beside PCA's")
     for _ in range(3):
         page.keyboard.press("ArrowRight")
     recorder.keep("three epochs later")
     page.keyboard.press("End")
     recorder.keep("after training")
-    page.get_by_role("link", name="Browse: search with any image").click()
+    page.locator(".instrument button.search").click()
     page.get_by_role("group", name="The 10 nearest images, after training").wait_for()
-    recorder.keep("Search: the query that training changed most, before and after")
+    recorder.keep("Search: the same query, before and after")
 
 
 def main(out: Path) -> None:

@@ -1,5 +1,7 @@
 """Data: choose or import a data set, browse its images without training, and find the best search."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from pages.parts.data.advising import ACTION, ICON, show_advice
@@ -8,14 +10,17 @@ from pages.parts.data.browsing import show_gallery
 from pages.parts.data.classes import show_caution, show_classes_and_splits, show_overview
 from pages.parts.data.computed import browse_bar
 from pages.parts.data.importing import import_folder
-from pages.parts.shell.address import choice_from_address, write_address
+from pages.parts.shell.address import address_decides, choice_from_address, note_address, note_click, write_address
 from pages.parts.shell.cached import load_dataset
-from pages.parts.shell.run_picker import app_dataset
+from pages.parts.shell.run_picker import app_dataset, app_run
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.base.paths import is_exposed, readable_roots
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 
+CHOICE = "data-dataset"
+BROWSED = "data-browsed"
+"""Session key of the data set that was shown last, and of the app's run at that time."""
 VIEWS = {"gallery": "Gallery", "advice": "Best search", "audit": "Audit", "classes": "Classes and splits"}
 OF_DATASET = ("class", "find", "sort", "finding", "budget", "serves")  # they mean nothing in another data set
 # Views in older links, which are findings of the audit now.
@@ -32,23 +37,33 @@ def choose_name() -> str | None:
     names = [source.name for source in sources]
     titles = {source.name: source.title + ("" if source.missing() is None else " (not available)")
               for source in sources}
-    wanted = st.query_params.get("dataset") or app_dataset(names)
+    wanted = st.query_params.get("dataset") or _last_shown(names)
     if wanted not in names:
         st.warning(f"The data set '{wanted[:200]}' in the link is not listed here, so another data set is shown. "
                    "Choose a data set, or import its folder.", icon=":material/link_off:")
-    name = st.selectbox("Data set", names, names.index(wanted) if wanted in names else 0,
+    if address_decides("dataset", CHOICE) or st.session_state[CHOICE] not in names:
+        st.session_state[CHOICE] = wanted if wanted in names else names[0]
+    name = st.selectbox("Data set", names, key=CHOICE, on_change=note_click, args=(CHOICE,),
                         format_func=titles.__getitem__, label_visibility="collapsed",
                         help=next(source.summary for source in sources if source.name == wanted)
                         if wanted in names else None)
     if name != st.query_params.get("dataset"):
         for parameter in OF_DATASET:
             st.query_params.pop(parameter, None)
-    st.query_params["dataset"] = name
+    st.query_params.update(dataset=name, view=st.query_params.get("view", "gallery"))  # together: one history entry
+    note_address("dataset")
+    st.session_state[BROWSED] = name, app_run()
     problem = next(source for source in sources if source.name == name).missing()
     if problem:
         st.warning(problem, icon=":material/download:")
         return None
     return name
+
+
+def _last_shown(names: Sequence[str]) -> str:
+    """Return the data set of an address without one: the last that was shown, unless another run was chosen since."""
+    name, run = st.session_state.get(BROWSED, (None, None))
+    return name if name in names and run == app_run() else app_dataset(names)
 
 
 def show_view(dataset: Dataset) -> None:
@@ -62,14 +77,17 @@ def show_view(dataset: Dataset) -> None:
     nearest = None
     if finding := FORMER_VIEWS.get(st.query_params.get("view", "")):
         st.query_params.update(view="audit", finding=finding)
-    st.session_state.setdefault(VIEW, choice_from_address("view", VIEWS, "gallery"))
+    if address_decides("view", VIEW):
+        st.session_state[VIEW] = choice_from_address("view", VIEWS, "gallery")
     if st.session_state[VIEW] != "advice":  # which has its own progress
         with right, show_user_errors():  # the exclusion list must stay in reach if it leaves too few images for a run
             nearest = browse_bar(dataset)
     toolbar = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     view = toolbar.segmented_control("View", list(VIEWS), format_func=VIEWS.__getitem__, key=VIEW,
-                                     required=True, label_visibility="collapsed") or "gallery"
-    write_address("view", view, "gallery")
+                                     required=True, label_visibility="collapsed", on_change=note_click,
+                                     args=(VIEW,)) or "gallery"
+    write_address("view", view)  # always: keys.js keeps an entry of the history for each data set and view
+    note_address("view")
     if view in ("gallery", "classes"):  # the other views have a primary action of their own
         toolbar.button(ACTION, type="primary", icon=ICON, key="advice-open", on_click=st.session_state.update,
                        args=({VIEW: "advice"},), help="Tries refinements and short training for a few minutes, and "

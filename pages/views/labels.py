@@ -47,7 +47,7 @@ def spread_map(board: Board) -> None:
                 icon=":material/lightbulb:")
         request_analysis(board.run, plan_analysis(PCA, scope="all", frames=("final",)), "Compute map",
                          "labels-map-new")
-        show_analysis_progress(board.run)
+        show_analysis_progress(board.run, in_corner=False)
         return
     by = choose_segment("Color", "show", COLORS, DEFAULT_COLOR, key="labels-color", label_visibility="collapsed")
     selected = selection(board.dataset)

@@ -8,16 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.data import computed
 from pages.parts.data.advising import judge_link, search_link
 from pages.parts.data.race import race_table, result_of
+from pages.parts.runs.leaderboard import leaderboard
+from pages.parts.shell.race_verdict import advised_search, frame_verdict, shown_verdicts
 from tests.app.opening import opened, switched, texts
-from tests.exploration.test_race import comparison
+from tests.exploration.test_race import comparison, measured
 from tests.running import worked, write_digits
 from udml_core.data import catalog
-from udml_core.exploration.race import Outcome, Race, Setup
+from udml_core.exploration.race import Comparison, Measured, Outcome, Race, Setup
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.analyses import Analysis, create_analysis, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
@@ -354,3 +357,44 @@ def test_refine_shows_the_verdict_of_the_race_and_no_estimate_beside_it(frozen: 
     other = opened("refine", run=frozen.id, recipe="whiten:k=9")
     assert "Judged on all" not in texts(other), "the race judged another recipe"
     assert "First result" not in {metric.label for metric in other.metric}
+
+
+def test_all_pages_say_the_same_of_a_gain_that_may_be_chance_among_the_candidates(frozen: Run) -> None:
+    lucky, level = Measured(verdict="better", difference=0.007, low=0.001, high=0.013), measured("cannot tell")
+
+    def judged(recipe: str, groups: Measured) -> Outcome:
+        of = Comparison(first=level, groups=groups, judges=("judge",))
+        return Outcome(name=recipe, setup=Setup(backbone="pixels", recipe=recipe), against_best=of, against_start=of,
+                       run=frozen.id)
+
+    finished(frozen, [judged("whiten", lucky), *(judged(f"average:k={k}", level) for k in range(2, 13))])
+    refined = create_analysis(frozen, plan_analysis(Refinement, recipe="whiten"))
+    refine = opened("refine", run=frozen.id, recipe="whiten")
+    said = {metric.label: metric.value for metric in refine.metric}
+    assert (said["First result"], said["Whole group"]) == ("cannot tell", "cannot tell")
+    st.cache_data.clear()
+    assert shown_verdicts(frozen) == ("cannot tell", "cannot tell")
+    pages = {"data": texts(opened("data", **LINK)), "refine": texts(refine),
+             "runs": texts(opened("runs", run=frozen.id)), "search": frame_verdict(frozen, refined.id)[0]}
+    for page, words in pages.items():
+        assert "no clear difference in whole groups" in words, page
+        assert "perhaps chance among 12 candidates" in words, page
+        assert "better whole groups" not in words, page
+    table = next(frame.value for frame in opened("data", **LINK).dataframe if "Verdict on groups" in frame.value)
+    assert set(table["Verdict on groups"]) == {"no clear difference"}
+
+
+def test_the_table_of_runs_names_the_advised_search_and_leads_to_it(frozen: Run) -> None:
+    st.cache_data.clear()
+    assert advised_search(frozen) is None
+    st.cache_data.clear()
+    finished(frozen, outcomes(frozen))
+    row = leaderboard([frozen]).iloc[0]
+    assert (row["Advised search"], row["First result"], row["Whole group"]) == ("Whitening", "no difference seen",
+                                                                               "better")
+    assert "Search as advised" not in texts(opened("runs", run=frozen.id))
+    worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)
+    test = opened("runs", run=frozen.id)
+    link = next(link.proto for link in test.get("page_link") if link.proto.label == "Search as advised: whitening")
+    assert f"run={frozen.id}" in link.query_string
+    assert "refined=refine-" in link.query_string

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pages.parts.benchmark.chart import ranked_figure
 from pages.parts.benchmark.table import ranked_table
 from tests.app.opening import opened, texts
 from udml_core.results import benchmark
-from udml_core.results.benchmark import pack_hits
+from udml_core.results.benchmark import pack_hits, read
 from udml_core.runs import runs_folder
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -92,6 +93,21 @@ def test_a_link_filters_by_supervision_data_set_and_measure() -> None:
     assert methods(test) == ["NCA", "PLM", "PCA"]
     test = opened("benchmark", uses="test-images", dataset="clothes")
     assert "No chosen method is measured" in texts(test)
+
+
+@pytest.mark.usefixtures("path")
+def test_the_chart_has_a_row_for_each_method_with_the_best_at_the_top() -> None:
+    measured = read()
+    assert measured is not None
+    names = ranked_table(measured, "map@r").names
+    figure = ranked_figure(measured, names, "map@r")
+    lowest, top = figure.layout.yaxis.range
+    assert list(figure.layout.yaxis.tickvals) == names, "no name is left out"
+    assert lowest > top, "the first is at the top"
+    first = next(iter(measured.datasets.values()))
+    assert dict(zip(figure.data[0].y, figure.data[0].x, strict=True))[names[0]] == (
+        first.entries[names[0]].summary["map@r"][0])
+    assert "The best average rank is first." in texts(opened("benchmark"))
 
 
 @pytest.mark.usefixtures("path")

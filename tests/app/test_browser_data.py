@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.app.conftest import App
-from tests.app.test_browser import newest, settle
+from tests.app.test_browser import choose, newest, settle
 from tests.running import wait_for, write_clothes, write_digits
 from udml_core.data import catalog
 from udml_core.data.encoders import DEFAULT_BACKBONE
@@ -35,6 +35,30 @@ def test_images_are_browsed_enlarged_and_found_by_name(page: Page) -> None:
     expect(dialog.get_by_text("digit 121", exact=True)).to_be_visible()
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
+
+
+@pytest.mark.slow
+def test_back_from_the_choices_of_a_race_returns_to_the_gallery_of_the_same_images(page: Page) -> None:
+    page.goto("/data")
+    settle(page)
+    choose(page, "Data set", "Emoji, 1,214 drawings")
+    page.wait_for_url(re.compile("dataset=emoji"))
+    page.get_by_role("radio", name="Best search").click()
+    page.wait_for_url(re.compile("view=advice.*serves=first"))
+    for label, serves in (("The whole group", "groups"), ("The first result", "first"), ("The whole group", "groups")):
+        page.get_by_role("radio", name=label).click()  # none of several clicks is lost
+        page.wait_for_url(re.compile(f"serves={serves}"))
+    page.go_back()
+    page.wait_for_url(re.compile("dataset=emoji&view=gallery"))
+    expect(page.get_by_role("group", name="Images of the data set")).to_be_visible()
+    expect(page.get_by_role("radio", name="Gallery")).to_be_checked()
+    page.go_forward()
+    page.wait_for_url(re.compile("dataset=emoji&view=advice.*serves=groups"))
+    expect(page.get_by_role("radio", name="The whole group")).to_be_checked()
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Results", exact=True).click()
+    page.wait_for_url(re.compile("/results"))
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Data", exact=True).click()
+    page.wait_for_url(re.compile("/data.*dataset=emoji"))  # a link without a data set shows the last
 
 
 @pytest.mark.slow

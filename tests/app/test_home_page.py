@@ -129,7 +129,7 @@ def test_every_example_says_what_it_shows(monkeypatch: pytest.MonkeyPatch, done:
     monkeypatch.delenv("UDML_EXAMPLES")
     shown = texts(opened("home"))
     for run in example_runs():
-        assert escaped(point_of(run)) in shown
+        assert escaped(point_of(run)) in shown.replace("**", ""), "its figures are bold"
 
 
 def drop(folders: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:

@@ -11,7 +11,7 @@ import pytest
 from pages.parts.compare.opinions import frozen_words, joint_verdicts
 from pages.parts.compare.seed_means import measure_table
 from pages.parts.runs.assigned import assigned_words
-from pages.parts.runs.leaderboard import BAR, OPINION, STATE, leaderboard
+from pages.parts.runs.leaderboard import BAR, STATE, leaderboard
 from pages.parts.runs.opinion import verdict_icon
 from tests.app.opening import opened, texts
 from tests.running import worked
@@ -21,12 +21,13 @@ from udml_core.exploration.assigned import AssignedMeasures, Measured
 from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import create_analysis
 from udml_core.runs.analyses.kinds.opinion import Verdicts
-from udml_core.runs.opinions import OF_RUN
+from udml_core.runs.opinions import OF_RUN, QUESTION_WORDS
 from udml_core.runs.search import Retrieval
 from udml_core.runs.search.differing import Side, compare
 from udml_core.runs.search.judging import Judging
 from udml_core.work import jobs
 
+FIRST, GROUP = QUESTION_WORDS
 pytestmark = pytest.mark.usefixtures("own_runs")
 
 
@@ -53,7 +54,7 @@ def test_runs_without_labels_are_listed_by_their_second_opinion_without_columns_
         without_labels(run)
     keep_opinion(pair[0], BETTER, WORSE)
     rows = leaderboard(pair)
-    assert rows[OPINION].tolist() == ["▲ better · ▼ worse", ""]
+    assert rows[[FIRST, GROUP]].to_numpy().tolist() == [["better", "worse"], ["", ""]]
     assert not {BAR, "MAP@R", "R@1", "MAP@R − baseline", "R@1 − baseline"} & set(rows.columns)
     test = opened("runs", run=pair[0].id)
     assert ("**First result: better. Whole group: worse.** Compared with the frozen features, without labels, by "
@@ -67,17 +68,17 @@ def test_labels_are_named_where_they_agree_with_the_judges_and_where_they_do_not
     agreeing, opposed = with_recall(pair[0], 51.2, 50.0), with_recall(pair[1], 48.8, 50.0)
     for run in pair:
         keep_opinion(run, BETTER, UNCLEAR)
-    assert leaderboard(pair)[OPINION].tolist() == ["▲ better · ? cannot tell ✓", "▲ better · ? cannot tell ≠"]
+    assert leaderboard(pair)[[FIRST, GROUP]].to_numpy().tolist() == [["better", "no difference seen"]] * 2
     assert "took no part in this run. The labels agree." in texts(opened("runs", run=agreeing.id))
     assert "The labels say otherwise: R@1 falls by 1.2 points." in texts(opened("runs", run=opposed.id))
-    assert list(measure_table(pair)[OPINION]) == ["▲ better · ? cannot tell"], "seeds share a row"
+    assert measure_table(pair)[[FIRST, GROUP]].to_numpy().tolist() == [["better", "no difference seen"]], "one row"
 
 
 def test_frozen_features_are_the_start_where_another_run_is_judged(root: Path) -> None:
     frozen, trained = worked(root, method="frozen"), worked(root)
-    assert OPINION not in leaderboard([frozen, trained]), "nothing is said of either"
+    assert FIRST not in leaderboard([frozen, trained]), "nothing is said of either"
     keep_opinion(trained, BETTER, WORSE)
-    assert leaderboard([frozen, trained])[OPINION].tolist() == ["start", "▲ better · ▼ worse ≠"]
+    assert leaderboard([frozen, trained])[[FIRST, GROUP]].to_numpy().tolist() == [["", ""], ["better", "worse"]]
 
 
 def test_the_overview_of_frozen_features_speaks_of_no_training_and_of_images_without_halves(root: Path) -> None:
@@ -108,8 +109,8 @@ def test_compare_shows_the_progress_of_a_map_that_is_computed(pair: list[Run], m
 
 
 def test_labeled_runs_without_second_opinions_have_no_column_for_them(pair: list[Run]) -> None:
-    assert OPINION not in leaderboard(pair)
-    assert OPINION not in measure_table(pair)
+    assert FIRST not in leaderboard(pair)
+    assert FIRST not in measure_table(pair)
 
 
 def test_a_run_in_progress_shows_its_state_where_no_run_has_labels(root: Path) -> None:
@@ -117,7 +118,7 @@ def test_a_run_in_progress_shows_its_state_where_no_run_has_labels(root: Path) -
     waiting = create_run(run.spec().model_copy(update={"seed": 7}), root)
     rows = leaderboard([run, waiting])
     assert rows[STATE].tolist() == ["", "… waiting"]
-    assert OPINION not in rows, "a column of dashes"
+    assert FIRST not in rows, "a column of dashes"
 
 
 def test_a_button_starts_a_missing_second_opinion_and_its_progress_is_shown(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from pathlib import Path
@@ -83,7 +84,12 @@ def test_the_image_that_a_page_shows_by_itself_is_shown_on_the_next_page(newer: 
 
 def test_titles_in_the_sidebar_are_short_and_equal_ones_differ(newer: Run, older: Run,
                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run_titles([newer, older]) == {run.id: f"RPML on Digits · {run.id[-6:]}" for run in (newer, older)}
+    titles = run_titles([newer, older])
+    assert titles[older.id] == "RPML on Digits · Jan 1 00:00", "when it started, no id"
+    assert re.fullmatch(r"RPML on Digits · [A-Z][a-z]{2} \d+ \d\d:\d\d", titles[newer.id])
+    same = Run(shutil.copytree(older.folder, older.folder.with_name("20250101-000030-rpml-a1b2c4")))
+    assert run_titles([older, same])[same.id] == "RPML on Digits · Jan 1 00:00:30"
+    shutil.rmtree(same.folder)
     assert run_title(newer) == run_titles([newer, older])[newer.id], "runs that are not listed count"
     monkeypatch.delenv("UDML_EXAMPLES")
     examples = run_titles(example_runs())
@@ -126,7 +132,7 @@ def test_the_sidebar_chooses_the_run_of_a_page_that_reads_the_address(newer: Run
 def test_a_run_that_does_not_fit_a_page_is_kept_and_another_is_shown(newer: Run, older: Run) -> None:
     folder = newer.folder.with_name("20250102-000000-rpml-b1b2c3")
     stopped = Run(shutil.copytree(newer.folder, folder))
-    stopped.write_status(stopped.stored_status().model_copy(update={"state": "stopped"}))
+    stopped.write_status(stopped.stored_status().model_copy(update={"state": "stopped", "searchable": False}))
     try:
         test = opened("retrieval", run=stopped.id)
         assert shown(test) == newer.id
@@ -136,6 +142,20 @@ def test_a_run_that_does_not_fit_a_page_is_kept_and_another_is_shown(newer: Run,
         assert shown(go(test, "affinity")) == stopped.id, "this page shows unfinished runs as well"
     finally:
         shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("page", ["retrieval", "explore", "clusters", "refine", "runs", "compare"])
+def test_a_run_is_shown_while_it_is_evaluated(newer: Run, page: str) -> None:
+    run = Run(shutil.copytree(newer.folder, newer.folder.with_name("20250103-000000-rpml-c1c2c3")))
+    (run.folder / "evaluation.json").unlink()
+    run.write_status(run.stored_status().model_copy(update={"state": "running", "phase": "evaluation"}))
+    try:
+        test = opened(page, run=run.id)
+        assert not test.exception
+        assert page in ("runs", "compare") or shown(test) == run.id
+        assert not test.error
+    finally:
+        shutil.rmtree(run.folder)
 
 
 def test_a_link_to_a_removed_run_warns_once_and_keeps_the_choice(newer: Run, older: Run) -> None:

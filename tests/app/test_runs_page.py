@@ -19,7 +19,7 @@ from pages.parts.draw.figures import line_style
 from pages.parts.draw.palette import points
 from pages.parts.draw.tables import evaluation_table
 from pages.parts.runs.baseline_bar import BAR_WIDTH, bar_svg, baseline_bars
-from pages.parts.runs.leaderboard import BAR, STATE, leaderboard
+from pages.parts.runs.leaderboard import BAR, BEST, STATE, leaderboard
 from pages.parts.runs.trash import loss_words, size_words
 from pages.parts.shell.run_status import run_titles, title_of
 from pages.parts.shell.setting_words import setting_title, setting_words, with_titles
@@ -90,13 +90,19 @@ def test_the_leaderboard_looks_at_each_run_a_fixed_number_of_times(root: Path, m
 
 def test_the_leaderboard_marks_the_winner_and_shows_the_differences(pair: list[Run]) -> None:
     rows = leaderboard([with_values(pair[0], 31.24), with_values(pair[1], 35.06)])
-    assert rows[""].tolist() == ["", "★"]
+    assert rows[BEST].tolist() == ["", "★"]
     assert rows["MAP@R"].tolist() == [31.24, 35.06]
     assert rows["MAP@R − baseline"].tolist() == [-2.0, 1.9], "differences of the shown values to the better baseline"
     assert rows["Labels"].tolist() == ["none", "none"]
     assert rows[BAR].str.startswith("data:image/svg+xml;base64,").all()
     assert not {STATE, "Tags"} & set(rows), "columns without any value"
     test = opened("runs", run=pair[0].id)
+    shown = list(table_of_runs(test).proto.column_order)
+    assert shown[:4] == ["Run", "MAP@R", "R@1", BAR], "each column has a heading, and figures hide behind the bar"
+    assert not {BEST, "MAP@R − baseline", "R@1 − baseline"} & set(shown)
+    displayed = table_of_runs(test).proto.arrow_data.styler.display_values
+    assert "★ 35.1 %".encode() in displayed
+    assert displayed.count("★".encode()) == 2, "beside the highest measure, and in the hidden column"
     assert "RPML ended below frozen features: 31.2 % against 33.2 % MAP@R; its R@1 is " in texts(test)
     assert "None" not in texts(test)
 

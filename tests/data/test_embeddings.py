@@ -25,9 +25,9 @@ from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.data.sources import vector_files
+from udml_core.data.sources import table_files, vector_files
 from udml_core.data.sources.embeddings import EmbeddingTable, table_of
-from udml_core.data.sources.table_columns import Choices
+from udml_core.data.sources.table_columns import Choices, open_table
 from udml_core.data.text_tiles import TILE, draw_text_tile
 
 COUNT, WIDTH = 50, 7
@@ -264,6 +264,21 @@ def same(one: Dataset, other: Dataset) -> bool:
     arrays = ("labels", "official_test", "vectors")
     return all(getattr(one, name) == getattr(other, name) for name in fields) and all(
         np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays)
+
+
+def test_a_csv_file_beside_vectors_is_parsed_once_for_each_version(vectors: Array, tmp_path: Path,
+                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "x.npy", vectors)
+    metadata, parsed = tmp_path / "x.csv", []
+    metadata.write_text("label\n" + "".join(f"{label}\n" for label in LABELS))
+    real = table_files.read_regular
+    monkeypatch.setattr(table_files, "read_regular", lambda path, most: parsed.append(path) or real(path, most))
+    for _ in range(3):
+        assert open_table(tmp_path / "x.npy", Choices()).beside is not None
+    assert parsed == [metadata]
+    metadata.write_text("label\n" + "".join(f"other {label}\n" for label in LABELS))
+    assert str(open_table(tmp_path / "x.npy", Choices()).columns["label"]()[0]).startswith("other")
+    assert parsed == [metadata] * 2
 
 
 def test_vectors_removed_from_the_cache_are_copied_again(table: Path, vectors: Array) -> None:

@@ -234,3 +234,18 @@ def test_steps_have_seen_what_the_refiner_says(recipe: str, has_training: bool, 
 def test_evenly_spaced_indices_reach_both_ends() -> None:
     assert rounded_sample(10, 4).tolist() == [0, 3, 6, 9]
     assert rounded_sample(3, 10).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("recipe", ["whiten", "average:k=3,alpha=3"])
+def test_a_small_gallery_is_ranked_as_its_refinement_is_searched(recipe: str) -> None:
+    rng = np.random.default_rng(4)
+    rows = (rng.normal(size=(400, 300)) * np.geomspace(1, 0.02, 300)).astype(np.float32)  # wider than a large keeps
+    live, exact = refined(LiveGallery(rows), recipe), Refiner(recipe).fit(rows)
+    np.testing.assert_array_equal(live.rank(np.arange(400), 5), exact.neighbors(5).indices)
+
+
+def test_fewer_components_whiten_with_the_mean_variance_of_all_dimensions() -> None:
+    rng = np.random.default_rng(4)
+    rows = (rng.normal(size=(300, 60)) * np.where(np.arange(60) < 12, 1, 1e-4)).astype(np.float32)
+    live, exact = refined(LiveGallery(rows, components=12), "whiten"), Refiner("whiten").fit(rows)
+    np.testing.assert_array_equal(live.rank(np.arange(300), 5), exact.neighbors(5).indices)

@@ -19,7 +19,7 @@ from udml_core.data.inference import embed_pixels
 from udml_core.data.splits import make_split
 from udml_core.data.training_data import TrainingData, training_data
 from udml_core.methods import Epoch, Method, Setting
-from udml_core.methods.closed_form import PCA, Frozen, Whiten
+from udml_core.methods.closed_form import PCA, Frozen, Whiten, principal_directions
 from udml_core.methods.rpml import RPML, SRPML
 from udml_core.numerics.evaluation import map_at_r
 
@@ -144,3 +144,24 @@ def test_the_gain_over_the_start_on_fashion_mnist_reaches_the_measured_gain(meth
     before = map_at_r(method.initial(data, Setting(0, CPU, encoder)).embed_features(test), labels)[0]
     after = map_at_r(last_epoch(method, "fashion-mini").embedder.embed_features(test), labels)[0]
     assert 100 * (after - before) > least
+
+
+@pytest.mark.parametrize("shape", [(30, 50), (50, 30), (12, 40)])
+@pytest.mark.parametrize("centered", [False, True])
+def test_principal_directions_of_few_wide_points_equal_the_singular_vectors(shape: tuple[int, int],
+                                                                            centered: bool) -> None:
+    rows = torch.randn(shape, generator=torch.Generator().manual_seed(4))
+    offset, count = rows.mean(0) if centered else None, 10
+    directions = principal_directions(rows, count, offset)
+    expected = np.linalg.svd((rows - rows.mean(0) if centered else rows).double().numpy())[2][:count]
+    cosines = np.abs((directions.double().numpy() * expected.T).sum(axis=0))
+    np.testing.assert_allclose(cosines, 1, atol=1e-6)
+    np.testing.assert_allclose((directions.T @ directions).numpy(), np.eye(count), atol=1e-5)
+    assert (directions.sum(0) >= 0).all()
+
+
+def test_more_directions_than_centered_points_span_are_still_orthonormal() -> None:
+    rows = torch.randn((9, 40), generator=torch.Generator().manual_seed(4))
+    directions = principal_directions(rows, 9, rows.mean(0))  # centered, nine points span eight directions
+    np.testing.assert_allclose((directions.T @ directions).numpy(), np.eye(9), atol=1e-5)
+    assert float(((rows - rows.mean(0)) @ directions[:, 8]).abs().max()) < 1e-5

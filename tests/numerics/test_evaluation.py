@@ -137,6 +137,63 @@ def test_recall_and_map_equal_literal_loops_on_generic_points(seed: int, unit: b
     assert map_at_r(embeddings, labels) == pytest.approx(literal_map(embeddings, labels))
 
 
+def many(kind: str) -> Array:
+    """Return enough points for rankings in float32: generic ones, or such with equal or nearly equal distances."""
+    random = np.random.default_rng(7)
+    points = random.normal(size=(2200, 12)).astype(np.float32)
+    match kind:
+        case "ties":
+            return random.integers(-1, 2, size=(2200, 5)).astype(np.float32)
+        case "duplicates":
+            points[random.integers(0, 2200, 1500)] = points[3]  # more than candidates
+        case "clump":
+            points[:400] = points[0] + 3e-4 * points[:400]  # float32 cannot tell these distances apart
+        case "far":
+            points += 3e3
+        case "wide":
+            return random.normal(size=(2200, 300)).astype(np.float32)
+    return points
+
+
+@pytest.mark.parametrize("kind", ["generic", "ties", "duplicates", "clump", "far", "wide"])
+def test_rankings_in_float32_equal_the_exact_ones(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    points, asked = many(kind), np.array([5, 3, 2199, 700])
+    fast = np.concatenate([neighbors for _, neighbors in rankings(points, 40)])
+    of_asked = [np.concatenate(parts) for parts in zip(*rankings(points, 40, asked), strict=True)]
+    monkeypatch.setattr(ranking, "MANY", len(points) + 1)
+    exact = np.concatenate([neighbors for _, neighbors in rankings(points, 40)])
+    np.testing.assert_array_equal(fast, exact)
+    np.testing.assert_array_equal(of_asked[0], asked)
+    np.testing.assert_array_equal(of_asked[1], exact[asked])
+    np.testing.assert_array_equal(next(rankings(points, 40, asked))[1], exact[asked])
+
+
+@pytest.mark.parametrize("error", [0.01, 0.5, 20.0])
+def test_the_order_of_distances_with_errors_is_mended(error: float) -> None:
+    points, random = np.random.default_rng(5).normal(size=(200, 4)), np.random.default_rng(6)
+    exact, distances = next(rankings(points, 20))[1], ranking.Distances(points)
+    squared = ((points[:, None] - points) ** 2).sum(axis=2) + random.uniform(-error, error, (200, 200))
+    found = np.argsort(squared, axis=1)[:, :60]
+    mended = ranking._put_in_order(distances, np.arange(200), np.take_along_axis(squared, found, axis=1), found, 20,
+                                   2 * error)
+    np.testing.assert_array_equal(mended, exact)
+
+
+def test_asked_queries_search_all_images_and_have_a_margin() -> None:
+    embeddings, labels = generic()
+    asked = np.arange(0, len(labels), 3)
+    row = evaluate(embeddings, labels, embeddings, asked=asked)
+    hits = [float(labels[order(embeddings, i)[0]] == labels[i]) for i in asked]
+    scores = average_precisions(embeddings, labels)[asked]
+    assert row["queries"] == len(asked)
+    assert row["recall@1"] == pytest.approx(100 * np.mean(hits))
+    assert row["map@r"] == pytest.approx(100 * np.nanmean(scores))
+    assert row["recall@1 margin"] == pytest.approx(196 * np.std(hits, ddof=1) / np.sqrt(len(asked)))
+    known = scores[~np.isnan(scores)]
+    assert row["map@r margin"] == pytest.approx(196 * np.std(known, ddof=1) / np.sqrt(len(known)))
+    assert "queries" not in evaluate(embeddings, labels, embeddings)
+
+
 def test_results_do_not_depend_on_the_chunk_size(monkeypatch: pytest.MonkeyPatch) -> None:
     embeddings, labels = generic()
     in_one_chunk = recall_at_k(embeddings, labels), map_at_r(embeddings, labels)

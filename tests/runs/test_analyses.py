@@ -289,7 +289,7 @@ def test_two_simultaneous_requests_share_one_folder(run: Run) -> None:
 
 
 def test_only_finished_runs_can_be_analyzed(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"Only finished runs can be analyzed, and .* is waiting"):
+    with pytest.raises(UserError, match=r"as soon as it has embedded all images, and .* is waiting"):
         jobs.analyse(create_run(spec(), tmp_path), AnalysisSpec(kind="pca"))
 
 

@@ -142,7 +142,7 @@ def test_an_unknown_index_and_an_unfinished_run_are_rejected(run: Run) -> None:
     status = run.stored_status()
     try:
         run.write_status(Status(state="stopped"))
-        with pytest.raises(UserError, match=r"Only a finished run can be searched, and .* is stopped. Resume it"):
+        with pytest.raises(UserError, match=r"as soon as it has embedded all images, and .* is stopped. Resume it"):
             Retrieval(run)
     finally:
         run.write_status(status)

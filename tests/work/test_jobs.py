@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,15 @@ from tests.running import spec, suspended, wait_for, worked, write_digits
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.augmentation import CROPS
-from udml_core.data.encoders import Encoder
+from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import activations_of, features_of
 from udml_core.data.given import labels as annotations
 from udml_core.data.splits import make_split
-from udml_core.runs import Run, create_run
+from udml_core.methods.closed_form import Frozen
+from udml_core.methods.rpml import RPML
+from udml_core.runs import Run, RunRequest, create_run
 from udml_core.work import jobs
+from udml_core.work.jobs.estimate import expected_memory
 from udml_core.work.workers import train as worker
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -147,6 +151,19 @@ def test_the_estimate_counts_features_only_if_they_are_not_cached() -> None:
     assert estimate.feature_seconds == 0
     assert estimate.training_seconds > 0
     assert estimate.memory > 1e8
+
+
+def test_a_run_beyond_the_memory_is_refused_with_what_to_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = choose_spec("pixels", 112, False, size=112)  # 37,632 values an image
+    needed = expected_memory(Frozen(), wide, 2951, 2951)
+    assert 3e9 < needed < 7e9, "measured: 6.1 GB on 5,902 birds"
+    assert expected_memory(Frozen(), wide, 2951, 20_000) > 3 * needed, "every test image is compared"
+    assert expected_memory(RPML(dimension=64), wide, 2951, 2951) < needed
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=5e8))
+    with pytest.raises(UserError, match=r"about 1 GB of memory, and this machine has 0 GB\. Choose a smaller size"):
+        spec()
+    request = RunRequest.make({"dataset": "digits", "method": "rpml", "fields": {"dimension": 16}})
+    assert jobs.plan(request, catalog.load("digits"), gpus=1), "on another machine"
 
 
 def test_the_estimate_counts_early_blocks_once_if_the_last_blocks_are_trained() -> None:

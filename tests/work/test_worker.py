@@ -28,14 +28,14 @@ from udml_core.data.thumbnails import are_sheets_made
 from udml_core.exploration.instances import latent_rows
 from udml_core.methods import Embedder
 from udml_core.methods.rpml import RPML
-from udml_core.numerics.evaluation import effective_rank, map_at_r, recall_at_k
+from udml_core.numerics.evaluation import effective_rank, map_at_r, nearest_is_hit, recall_at_k
 from udml_core.numerics.explanations import Clusters, LatentLayer, Pairs, Prototypes, Triplets, Uncertainty
 from udml_core.runs import TRAINED_RANK, Run, best_epoch, create_run
 from udml_core.runs.analyses import list_analyses
 from udml_core.runs.search import Retrieval
 from udml_core.work import jobs
 from udml_core.work.workers import analyse as analysis_worker
-from udml_core.work.workers import material
+from udml_core.work.workers import evaluate, material
 from udml_core.work.workers import train as worker
 from udml_core.work.workers.evaluate import evaluate_run
 from udml_core.work.workers.execute import Reporter
@@ -475,3 +475,33 @@ def test_a_detail_of_a_step_does_not_restart_its_remaining_time(tmp_path: Path) 
     assert (reporter.status.phase_started, reporter.status.phase) == (begun, "features · 5 images per second")
     reporter.change(phase="evaluation")
     assert reporter.status.phase_started > begun
+
+
+def test_a_run_is_searched_while_it_is_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = create_run(spec(), tmp_path)
+    seen: list[tuple[str, list[int]]] = []
+
+    def search_meanwhile(run: Run, loaded: material.Loaded, report: Any) -> dict[str, dict[str, float]]:
+        hits = Retrieval(run).search_item(3, 5)
+        seen.append((run.stored_status().phase, [hit.index for hit in hits]))
+        return evaluate_run(run, loaded, report)
+
+    monkeypatch.setattr(worker, "evaluate_run", search_meanwhile)
+    assert worker.work(run).state == "done"
+    assert seen == [("evaluation", [hit.index for hit in Retrieval(run).search_item(3, 5)])]
+
+
+def test_many_test_images_are_asked_by_a_sample_and_all_on_request(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = worked(tmp_path)
+    before, loaded = run.evaluation(), material.load(run, quiet)
+    monkeypatch.setattr(evaluate, "ASKED_ALL", 100)
+    monkeypatch.setattr(evaluate, "ASKED", 50)
+    final = evaluate_run(run, loaded, quiet)["final"]
+    labels, points = loaded.dataset.labels, np.asarray(run.embeddings("final"))[loaded.split.test]
+    assert labels is not None
+    rows = np.flatnonzero(np.isin(loaded.split.test, fixed_sample(loaded.split.test, 50)))
+    hits = nearest_is_hit(points, labels[loaded.split.test])[rows]
+    assert (final["queries"], final["images"]) == (50, len(loaded.split.test))
+    assert final["recall@1"] == pytest.approx(100 * hits.mean()), "queries of the sample, gallery of all"
+    assert evaluate_run(run, loaded, quiet, exact=True) == before

@@ -363,6 +363,8 @@ def examples(hide: Annotated[bool, typer.Option("--hide", help="Leave them out o
 
 @app.command()
 def evaluate(name: RunName, again: Annotated[bool, typer.Option(help="Recompute from the embeddings.")] = False,
+             exact: Annotated[bool, typer.Option("--exact", help="Recompute with every test image as a query, however "
+                                                 "long it takes; of many, a sample is asked at first.")] = False,
              root: Root = None, as_json: Json = False) -> None:
     """Show R@k, MAP@R and clustering measures of the test half in percent, and the verdict without labels.
 
@@ -375,11 +377,11 @@ def evaluate(name: RunName, again: Annotated[bool, typer.Option(help="Recompute 
     status, result = run.status(), run.evaluation()
     if status.state != "done" or result is None:
         raise UserError(f"The run {run.id} is {status.state} and has no evaluation. {ADVICE[status.state]}")
-    if again:
+    if again or exact:
         from udml_core.runs.baselines import forget_baselines
         from udml_core.work.workers.evaluate import evaluate_run, load
 
-        result = evaluate_run(run, load(run, print_progress()), print_progress())
+        result = evaluate_run(run, load(run, print_progress()), print_progress(), exact)
         forget_baselines(run)
     measures = list(dict.fromkeys(measure for row in result.values() for measure in headline_measures(row)))
     verdicts = summarize_run(run)["second opinion"]

@@ -52,10 +52,15 @@ def make_instrument(samples: Sequence[Array], labels: Array | None, layouts: Seq
         layouts: A layout (s, 2) of each epoch; by default the principal planes.
         k: Number of neighbors, at most s − 1.
     """
-    neighbors = np.stack([nearest(sample, min(k, len(sample) - 1))[1] for sample in samples]).astype(np.int32)
+    neighbors = np.stack([near_rows(sample, k) for sample in samples])
     planes = [pca_layout(sample) for sample in samples] if layouts is None else layouts
     hits = None if labels is None else labels[neighbors] == labels[:, None]
     return Instrument(lie_down(orient(planes)).astype(np.float32), neighbors, hits)
+
+
+def near_rows(sample: Array, k: int = NEIGHBORS) -> Array:
+    """Return the rows (s, k) int32 of the nearest other images of a sample's embedding (s, l); fewer than s."""
+    return nearest(sample, min(k, len(sample) - 1))[1].astype(np.int32)
 
 
 def orient(layouts: Sequence[Array]) -> Array:

@@ -256,6 +256,24 @@ class Race(BaseModel):
         return of is not None and of.earns_its_place(self.serves) and self.gain(outcome).is_certain(len(self.judged))
 
     @property
+    def count(self) -> int:
+        """The number of judged candidates, among which a gain must be certain; at least 1."""
+        return max(1, len(self.judged))
+
+    def verdicts(self, outcome: Outcome) -> tuple[Verdict, Verdict]:
+        """Return what every page says of a judged candidate against the frozen features: first results, whole groups.
+
+        A gain counts only if it is certain among all candidates of the race.
+        """
+        of = outcome.against_start
+        assert of is not None, "the candidate was judged"
+        return of.first.said_among(self.count), of.groups.said_among(self.count)
+
+    def verdict(self, outcome: Outcome) -> Verdict:
+        """Return what every page says of a judged candidate in the served measure; see `verdicts`."""
+        return self.gain(outcome).said_among(self.count)
+
+    @property
     def is_judged(self) -> bool:
         """Whether the judges compared any candidate."""
         return bool(self.judged)

@@ -23,7 +23,7 @@ def both_words(comparison: Comparison, serves: Serves, candidates: int = 1) -> s
     served, other = comparison.served(serves), comparison.other(serves)
     words = (f"{measured_words(served, MEASURES[serves], candidates)}, "
              f"{measured_words(other, MEASURES[OTHER[serves]], candidates)}")
-    if served.verdict != "better" or other.verdict != "worse":
+    if served.said_among(candidates) != "better" or other.verdict != "worse":
         return words
     amount = "less" if comparison.earns_its_place(serves) else "more"
     return f"{words}, which lose {amount} than {MEASURES[serves]} gain"
@@ -31,20 +31,21 @@ def both_words(comparison: Comparison, serves: Serves, candidates: int = 1) -> s
 
 def measured_words(measured: Measured, name: str, candidates: int = 1) -> str:
     """Return the verdict on one measure with its difference and 95 % interval."""
-    return f"{verdict_words(measured, name)} ({interval_words(measured)}{_chance_words(measured, candidates)})"
+    chance = _chance_words(measured, candidates)
+    return f"{verdict_words(measured, name, candidates)} ({interval_words(measured)}{chance})"
 
 
-def verdict_words(measured: Measured, name: str) -> str:
+def verdict_words(measured: Measured, name: str, candidates: int = 1) -> str:
     """Return the verdict on one measure, such as "no clear difference in first results"."""
-    if measured.said != "cannot tell":
-        return f"{measured.said} {name}"
-    agree = measured.low <= 0 <= measured.high
+    if (said := measured.said_among(candidates)) != "cannot tell":
+        return f"{said} {name}"
+    agree = measured.low <= 0 <= measured.high or measured.verdict == "better"  # which may be chance
     return f"{'no clear difference in' if agree else 'the judges disagree on'} {name}"
 
 
 def brief_measured_words(measured: Measured, name: str, candidates: int = 1) -> str:
     """Return the verdict on one measure without figures, and whether a gain may be chance."""
-    return f"{verdict_words(measured, name)}{_chance_words(measured, candidates)}"
+    return f"{verdict_words(measured, name, candidates)}{_chance_words(measured, candidates)}"
 
 
 def _chance_words(measured: Measured, candidates: int) -> str:

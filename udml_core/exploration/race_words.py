@@ -47,7 +47,7 @@ def outcome_words(outcome: Outcome, race: Race, is_done: bool = True) -> str:
         return f"{outcome.name}: not possible. {outcome.reason}"
     hint = scope_words(outcome.setup)
     return (f"{chain_words(race, outcome.setup)}{f' ({hint})' if hint else ''}: "
-            f"{both_words(outcome.against_start, race.serves)}; {decision_words(outcome, race, is_done)}.")
+            f"{both_words(outcome.against_start, race.serves, race.count)}; {decision_words(outcome, race, is_done)}.")
 
 
 def decision_words(outcome: Outcome, race: Race, is_done: bool = True) -> str:
@@ -107,7 +107,7 @@ def _own_sentences(race: Race, is_done: bool) -> list[str]:
         assert best.against_start is not None, "the advice was judged"
         said = [f"Best search{'' if is_done else ' so far'}: {setup_words(race, best.setup)}.", _simpler_words(race),
                 "Compared with the frozen features: "
-                f"{both_words(best.against_start, race.serves, len(race.judged))}.",
+                f"{both_words(best.against_start, race.serves, race.count)}.",
                 _changed_words(best.against_start, race.serves), AT_HAND if refines_at_hand(best.setup) else "", gaps]
     return [sentence for sentence in said if sentence]
 
@@ -121,7 +121,7 @@ def is_small(race: Race) -> bool:
 
 def _no_winner_sentences(race: Race, is_done: bool) -> list[str]:
     """Return that no gain over the frozen features is certain, with the largest."""
-    first, count = race.judged[0], len(race.judged)
+    first, count = race.judged[0], race.count
     gain = race.gain(first)
     if gain.difference <= 0:
         return ["Nothing beats the frozen features: search with these." if is_done else
@@ -134,7 +134,7 @@ def _no_winner_sentences(race: Race, is_done: bool) -> list[str]:
 
 def _largest_words(race: Race) -> str:
     """Return the largest gain, which may be chance, with the other measure; empty if nothing gains."""
-    first, count = next(iter(race.judged), None), len(race.judged)
+    first, count = next(iter(race.judged), None), race.count
     if first is None or first.against_start is None or (gain := race.gain(first)).difference <= 0:
         return ""
     among = f" among {count} candidates" if count > 1 else ""
@@ -155,7 +155,7 @@ def brief_words(race: Race, outcome: Outcome) -> str:
     """Return the verdicts of a race on a judged candidate in a line, without figures."""
     of = outcome.against_start
     assert of is not None, "the candidate was judged"
-    count = len(race.judged)
+    count = race.count
     said = ", ".join(brief_measured_words(measured, name, count) for measured, name in (
         (of.first, MEASURES["first"]), (of.groups, MEASURES["groups"])))
     return f"{chain_words(race, outcome.setup)}, against the frozen features, judged without labels: {said}."
@@ -194,7 +194,7 @@ def searched_words(race: Race, outcome: Outcome) -> str:
     """Return what a race said of a judged candidate in both measures, for pages that show its run."""
     of = outcome.against_start
     assert of is not None, "the candidate was judged"
-    said = both_words(of, "first", len(race.judged))
+    said = both_words(of, "first", race.count)
     return " ".join(filter(None, (
         f"The race for the best search compared {setup_words(race, outcome.setup)} with the frozen features, without "
         f"labels: {said}.", _changed_words(of, "first"))))

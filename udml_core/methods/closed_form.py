@@ -18,6 +18,9 @@ from udml_core.methods.fields import Dimension, UnitLength
 from udml_core.numerics.geometry.whitening import whitening_weight
 from udml_core.numerics.graph import mutual_pairs
 
+NO_LENGTH = 1e-6
+"""Share of the longest column below which a column carries rounding errors alone."""
+
 
 class Frozen(Method):
     """The features of the backbone without training."""
@@ -146,9 +149,26 @@ def principal_directions(rows: Tensor, count: int, offset: Tensor | None = None)
     """
     check_directions(count, *rows.shape)
     wide = (rows if offset is None else rows - offset).double()
-    vectors = torch.linalg.eigh(wide.mT @ wide).eigenvectors.flip(1)[:, :count]
+    if len(wide) >= wide.shape[1]:
+        vectors = torch.linalg.eigh(wide.mT @ wide).eigenvectors.flip(1)[:, :count]
+    else:  # the smaller product saves memory that grows with the square of the width
+        vectors = _unit_columns(wide.mT @ torch.linalg.eigh(wide @ wide.mT).eigenvectors.flip(1)[:, :count])
     sign = torch.where(vectors.sum(0) < 0, -1.0, 1.0)
     return (vectors * sign).float().contiguous()
+
+
+def _unit_columns(columns: Tensor) -> Tensor:
+    """Return orthogonal columns (d, l) at unit length; columns of length 0 become orthogonal to all others."""
+    lengths = columns.norm(dim=0)
+    is_known = lengths > NO_LENGTH * lengths.max()
+    columns[:, is_known] /= lengths[is_known]
+    if not is_known.all():
+        known, missing = columns[:, is_known], int((~is_known).sum())
+        drawn = torch.randn(len(columns), missing, dtype=columns.dtype, generator=torch.Generator().manual_seed(0))
+        for _ in range(2):  # once leaves rounding errors
+            drawn = torch.linalg.qr(drawn - known @ (known.mT @ drawn)).Q
+        columns[:, ~is_known] = drawn.to(columns.device)
+    return columns
 
 
 def check_directions(count: int, images: int, width: int | None) -> None:

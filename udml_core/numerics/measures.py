@@ -107,6 +107,10 @@ MEASURES = _by_key([
             "nearest neighbors that are among its 10 nearest by the frozen features.", NEITHER, "%"),
     *(Measure(key, "Dimension", "Number of dimensions of the embedding.", NEITHER, digits=0)
       for key in ("dimension", "width")),
+    Measure("queries", "Queries asked", "Number of test images that are queries; of many, a sample is asked.", NEITHER,
+            digits=0),
+    *(Measure(f"{key} margin", f"{name} ±", f"Half of the 95 % interval of {name}, because a sample of queries is "
+              "asked.", NEITHER, "%") for key, name in (("recall@1", "R@1"), ("map@r", "MAP@R"))),
     Measure("images", "Images searched", "Number of images that are queries, and the gallery of the others.", NEITHER,
             digits=0),
     Measure("reciprocity", "Reciprocity", "Share of an image's 10 nearest neighbors that have the image among their "

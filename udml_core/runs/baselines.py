@@ -137,7 +137,7 @@ def judged_baselines(run: Run, dataset: Dataset) -> dict[str, Array] | None:
 
 
 def _features_at_once(dataset: Dataset, spec: EncoderSpec) -> Array:
-    """Return the stored features; those of tiny images are computed in a moment.
+    """Return the stored features; features of tiny images are computed in a moment.
 
     Raises:
         UserError: The features are not stored.

@@ -57,6 +57,7 @@ class Status(BaseModel):
         pid: Process number of the worker.
         pid_born: Start of that process in seconds since 1970, because the system reuses process numbers.
         message: Reason of a failure or a stop.
+        searchable: Whether the embeddings and the index of a run are stored, also while it is being evaluated.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -75,6 +76,12 @@ class Status(BaseModel):
     pid: int | None = None
     pid_born: float = 0.0
     message: str = ""
+    searchable: bool = False
+
+    @property
+    def can_search(self) -> bool:
+        """Whether a run can be searched, mapped and exported."""
+        return self.state == "done" or self.searchable
 
     @property
     def seconds_left(self) -> float | None:

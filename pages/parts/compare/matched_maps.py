@@ -80,7 +80,7 @@ def show_coming_maps(runs: Sequence[Run], names: Sequence[str], present: Collect
     coming = [(run, name) for run, name in zip(runs, names, strict=True) if run.id not in present and is_coming(run)]
     for run, name in coming[:MOST_MAPS]:
         st.markdown(f"The map of **{escaped(name)}** is being computed.")
-        show_analysis_progress(run)
+        show_analysis_progress(run, in_corner=False)
     return bool(coming)
 
 

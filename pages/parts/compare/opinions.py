@@ -19,8 +19,8 @@ from udml_core.runs.tasks import LIVE_STATES
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
 from ..shell.cached import dataset_of
-from ..shell.opinions import SIGNS, marks, stored_opinion
-from ..shell.race_verdict import race_verdict
+from ..shell.opinions import WORDS, stored_opinion, verdict_cells
+from ..shell.race_verdict import race_verdict, run_verdicts
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped
 from .colors import swatch
@@ -36,18 +36,18 @@ def joint_verdicts(runs: Sequence[Run]) -> Verdicts | None:
     """Return the verdicts on runs that differ only in the seed: one that not all share cannot be told.
 
     Returns:
-        The verdicts; None if no run has a second opinion.
+        The verdicts; None if neither a race nor a second opinion judged a run.
     """
-    known = [opinions.verdicts("final") for run in runs if (opinions := stored_opinion(run)) is not None]
+    known = [verdicts for run in runs if (verdicts := run_verdicts(run)) is not None]
     if not known:
         return None
     return Verdicts(*(said[0] if len(set(said)) == 1 else "cannot tell" for said in zip(*known, strict=True)))
 
 
-def marks_of(runs: Sequence[Run]) -> str:
-    """Return the verdicts on runs that differ only in the seed with their signs; a dash without a second opinion."""
+def words_of(runs: Sequence[Run]) -> tuple[str, str]:
+    """Return the words for the verdicts on runs that differ only in the seed; dashes without a second opinion."""
     verdicts = joint_verdicts(runs)
-    return "–" if verdicts is None else marks(verdicts)
+    return ("–", "–") if verdicts is None else verdict_cells(verdicts)
 
 
 def frozen_words(verdicts: Mapping[str, Verdicts]) -> str:
@@ -108,11 +108,10 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
                        "found, with its 95 % interval. First result: the nearest image; whole group: as many as a "
                        "typical group has. A verdict needs judges with three quarters of all weight. No labels are "
                        "used.")
-    missing = {name: race_verdict(runs[0], "") for name, runs in named.items() if name not in verdicts}
-    for name, words in missing.items():
-        if words:
+    for name, runs in named.items():
+        if words := race_verdict(runs[0], ""):
             st.caption(f"**{escaped(name)}** {words}")
-    unknown = [name for name, words in missing.items() if not words and named[name][0].spec().method != FROZEN]
+    unknown = [name for name in named if name not in verdicts and named[name][0].spec().method != FROZEN]
     if unknown and not pair:
         st.info(f"Without a verdict: {', '.join(map(escaped, unknown))}. These runs have neither labels nor a second "
                 "opinion. Open the run on the page **Runs** to compute it.", icon=":material/lightbulb:")
@@ -160,7 +159,7 @@ def opinions_html(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
     for (name, runs), members in zip(named.items(), positions, strict=True):
         verdicts = joint_verdicts(runs)
         if verdicts is not None:
-            cells = "".join(f"<td><b>{SIGNS[verdict]} {verdict}</b></td><td>{_measured(runs, question)}</td>"
+            cells = "".join(f"<td><b>{WORDS[verdict]}</b></td><td>{_measured(runs, question)}</td>"
                             for question, verdict in zip(QUESTIONS, verdicts, strict=True))
             rows.append(f"<tr><th scope='row'>{''.join(map(swatch, members))}{html.escape(name)}</th>{cells}</tr>")
     heads = "".join(f"<th scope='col'>{question}</th><th scope='col'>Difference</th>" for question in QUESTION_WORDS)

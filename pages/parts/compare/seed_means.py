@@ -15,7 +15,7 @@ from udml_core.base.errors import UserError
 from udml_core.exploration.comparison import mean_interval
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run
-from udml_core.runs.opinions import has_labels
+from udml_core.runs.opinions import QUESTION_WORDS, has_labels
 from udml_core.runs.run_comparison import Spread, differing_settings, seed_groups, settings_of, spread
 from udml_core.runs.verdict import MAIN_MEASURE, best_runs, standing
 
@@ -27,7 +27,7 @@ from ..shell.run_status import METHOD_TITLES, SUPERVISION, escaped, group_titles
 from ..shell.setting_words import setting_title, value_text
 from .choosing import share_images
 from .colors import swatch
-from .opinions import is_pair, joint_verdicts, marks_of, show_opinions
+from .opinions import is_pair, joint_verdicts, show_opinions, words_of
 from .own_judgments import show_own_judgments
 from .verdict import Interval, unequal_words, verdict_words
 
@@ -37,8 +37,6 @@ GAIN, OVER_FROZEN, OVER_PCA, TO_BEST = "change", "against frozen", "against PCA"
 COLUMNS = ("before", "after", GAIN, OVER_FROZEN, OVER_PCA, TO_BEST)
 """Columns of each measure."""
 TITLES = {measure.key: measure.name for measure in MAIN_MEASURES}
-OPINION = "Without labels"
-"""Column with the verdict of the second opinion."""
 METHOD = "Method"
 """The title of the setting that names the method."""
 FACTS = "Facts"
@@ -69,8 +67,10 @@ def measure_table(runs: Sequence[Run]) -> pd.DataFrame:
     are_judged = any(joint_verdicts(members) is not None for members in named.values())
     rows: list[dict[str, Any]] = []
     for (name, members), group in zip(named.items(), groups, strict=True):
-        row: dict[str, Any] = {"": "", "Run": name, FACTS: facts(members[0]), **({heading: group} if heading else {}),
-                               **({OPINION: marks_of(members)} if are_judged else {}), "Seeds": len(members)}
+        row: dict[str, Any] = {"": "", "Run": name, FACTS: facts(members[0]), **({heading: group} if heading else {})}
+        if are_judged:
+            row |= dict(zip(QUESTION_WORDS, words_of(members), strict=True))
+        row["Seeds"] = len(members)
         for measure, title in TITLES.items():
             of = [standing(run.evaluation(), measure) for run in members]
             rivals = [others for others in named.values() if group_of(others[0]) == group_of(members[0])]
@@ -219,8 +219,8 @@ def _show_labeled(runs: Sequence[Run], named: Mapping[str, Sequence[Run]], equal
         "MAP@R judges the whole ranking, R@1 only the nearest image. Change: after minus before training. Against "
         "frozen: after training minus the backbone's features, which are not trained. Against PCA: minus centered PCA "
         "of these features with the run's dimension. Against best: minus the best "
-        "row. ★ marks the highest MAP@R after training among runs with the same data set, split and backbone. Without "
-        "labels: first result · whole group against frozen features, judged by encoders that took no part."))
+        "row. ★ marks the highest MAP@R after training among runs with the same data set, split and backbone. "
+        "First result and whole group: against frozen features, judged without labels by encoders that took no part."))
 
 
 def table_html(table: pd.DataFrame, positions: Sequence[Sequence[int]]) -> str:

@@ -35,7 +35,7 @@ from udml_core.work.jobs.advising import (
     withdraw_advice,
 )
 
-from ..shell.address import VISIT, choose_segment
+from ..shell.address import choose_linked_segment
 from ..shell.empty_state import show_empty
 from ..shell.race_judgments import race_judgments
 from ..shell.run_status import ICONS, UNSEEN, escaped
@@ -54,10 +54,8 @@ KEPT = "Computed features and trained heads are used again, so more candidates f
 USED = "advice-used"
 """Session key of a search that is made usable: runs of start and search, refinement, and the page that opens it."""
 USE = "Search with it. A refinement of all images is computed first, in seconds."
-SHOWN = f"{VISIT}advice-shown"
 JUDGING = ("You see a query and where the two searches differ, without their names: the first result, or the first ten "
            "results if the race served whole groups.")
-"""Session key that says that the choices were shown, so that they are the user's from now on."""
 
 
 def show_advice(dataset: Dataset) -> None:
@@ -86,16 +84,16 @@ def show_advice(dataset: Dataset) -> None:
 
 def _choose(dataset: Dataset, encoder: EncoderSpec) -> AnalysisSpec:
     """Choose the time and what the search serves; a link without them shows the newest race of these images."""
-    if not {"budget", "serves"} & set(st.query_params) and SHOWN not in st.session_state:
+    if not {"budget", "serves"} & set(st.query_params):
         newest = newest_advice(dataset, encoder, runs_folder())
         kind = None if newest is None else newest.build_kind()
         if isinstance(kind, Advice):
             st.query_params.update(budget=f"{kind.budget:g}", serves=kind.serves)
-    st.session_state[SHOWN] = True
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        budget = choose_segment("Time", "budget", BUDGETS, "5",
-                                help="For the judges and all candidates. What does not fit is listed as not tried.")
-        served = choose_segment("What must be right?", "serves", WORDS, "first")
+        budget = choose_linked_segment(
+            "Time", "budget", BUDGETS, "5", key="advice-budget",
+            help="For the judges and all candidates. What does not fit is listed as not tried.")
+        served = choose_linked_segment("What must be right?", "serves", WORDS, "first", key="advice-serves")
         choose_backbone(encoder)
     st.caption(MEANINGS[served])
     return plan_analysis(Advice, budget=float(budget), serves=served)
@@ -224,7 +222,7 @@ def _show_judgments(race: Race) -> None:
         return
     frame = refinement_of(outcome).id if outcome.setup.recipe else "final"
     said = race_judgments(runs, frame, ("the frozen features", setup_words(race, outcome.setup)),
-                          "ten" if race.serves == "groups" else "first", race.gain(outcome).said)
+                          "ten" if race.serves == "groups" else "first", race.verdict(outcome))
     if said:
         st.markdown(f":material/thumbs_up_down: {said}")
 

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from udml_core.base.errors import duration
-from udml_core.exploration.race import FROZEN, Measured, Outcome, Race, Setup
+from udml_core.exploration.race import FROZEN, Outcome, Race, Setup
 from udml_core.exploration.race_figures import MEASURES, chain_words, figure_words
 from udml_core.exploration.race_words import outcome_words, race_judges_words
 from udml_core.methods import find_method
@@ -68,7 +68,7 @@ def result_of(outcome: Outcome, race: Race) -> str:
     """Return the result of a judged candidate against the frozen features, as the legend names it."""
     if outcome == race.best:
         return "the advice"
-    verdict = race.gain(outcome).said
+    verdict = race.verdict(outcome)
     return "no clear difference" if verdict == "cannot tell" else verdict
 
 
@@ -104,16 +104,15 @@ def _draw_race(race: Race, judged: Sequence[Outcome], key: str) -> None:
 
 def race_table(race: Race) -> pd.DataFrame:
     """Return the judged candidates with both measures, in comparison with the frozen features."""
-    def said(measured: Measured) -> str:
-        return "no clear difference" if measured.said == "cannot tell" else measured.said
-
     rows = []
     for outcome in race.outcomes:
         if outcome.against_start is not None:
             of = outcome.against_start
+            first, groups = ("no clear difference" if said == "cannot tell" else said
+                             for said in race.verdicts(outcome))
             rows.append({"Candidate": chain_words(race, outcome.setup), "Kept": outcome.kept,
                          "Recipe": outcome.setup.recipe,
-                         "First results": round(of.first.difference, 4), "Verdict": said(of.first),
-                         "Groups": round(of.groups.difference, 4), "Verdict on groups": said(of.groups),
+                         "First results": round(of.first.difference, 4), "Verdict": first,
+                         "Groups": round(of.groups.difference, 4), "Verdict on groups": groups,
                          "Seconds": round(outcome.seconds, 1)})
     return pd.DataFrame(rows)

@@ -106,11 +106,11 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
                          annotation={"text": words, "font": {"size": 11}},  # close lines keep their names apart
                          annotation_position="top left" if value == max(known.values()) else "bottom left")
         last.append(f"{words} {value:.3g}")
-    drawn = [*known.values(), *(y for of_run in points.values() for _, y in of_run)]
+    shown = [*known.values(), *(y for of_run in points.values() for _, y in of_run)]
     if share:
-        figure.update_yaxes(ticksuffix=" %", range=share_range(drawn))
+        figure.update_yaxes(ticksuffix=" %", range=share_range(shown))
     elif name in OPINIONS:
-        figure.update_yaxes(range=steady_range(drawn, LEAST_GAIN), tickformat=".2~f")
+        figure.update_yaxes(range=steady_range(shown, LEAST_GAIN), tickformat=".2~f")
     figure.update_xaxes(title="epoch", dtick=1 if max(map(len, runs.values()), default=0) <= 12 else None)
     if cursor is not None:
         figure.add_vline(x=cursor, line=CURSOR)

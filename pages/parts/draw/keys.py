@@ -44,7 +44,7 @@ HTML = f"""<div class="keys">
 def listen_to_keys() -> None:
     """Listen to the keys of the whole app; open what the user searched for."""
     pages = dict(searched_pages())
-    runs = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"][:MOST_RUNS]
+    runs = [run for run in list_runs(runs_folder()) if run.stored_status().can_search][:MOST_RUNS]
     current = next((run for run in runs if run.id == app_run()), next(iter(runs), None))
     data = {"runs": [{"id": run_id, "title": title} for run_id, title in run_titles(runs).items()],
             "pages": [{"title": title, "help": text} for title, (_, text) in pages.items()],

@@ -13,7 +13,8 @@ from udml_core.results.embedding_words import words_of
 EVALUATION_ROWS = ("recall@1", "recall@2", "recall@4", "recall@8", "recall@10", "recall@100", "recall@1000",
                    "gallery recall@1", "gallery recall@10", "gallery recall@20", "gallery recall@50", "mprec@10",
                    "map@r", "knn@200", "linear probe", "nmi", "f", "purity", "trustworthiness", "continuity",
-                   "effective rank", "neighbors kept from frozen", "dimension", "images")
+                   "effective rank", "neighbors kept from frozen", "dimension", "images", "queries", "recall@1 margin",
+                   "map@r margin")
 
 RELATIVE, REFERENCE = ("trustworthiness", "continuity"), "reference"
 """Measures that compare an embedding with the frozen features, and what stands in the column of these."""

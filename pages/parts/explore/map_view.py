@@ -132,6 +132,6 @@ def _words_of_map(choice: MapChoice) -> tuple[str, str]:
     if choice.layout.moves and shown.is_quick:
         still = int(choice.layout.still(shown).sum())
         rest = f" The {still:,} gray images stay: their embedding is stored after training only." if still else ""
-        count = shown.neighbors.shape[1]
-        return f"Each image lies at the mean position of its {count} neighbors at this epoch.{rest}", hint
+        neighbors = shown.neighbors.shape[1]
+        return f"Each image lies at the mean position of its {neighbors} neighbors at this epoch.{rest}", hint
     return f"{part}Click an image; Shift and drag to select.{kept}", hint

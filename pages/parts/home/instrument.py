@@ -12,8 +12,7 @@ import streamlit as st
 from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import UserError
 from udml_core.data.splits import fixed_sample
-from udml_core.exploration.instrument import NEIGHBORS, Instrument, make_instrument
-from udml_core.numerics.neighbors import nearest
+from udml_core.exploration.instrument import Instrument, make_instrument, near_rows
 from udml_core.runs import Run
 from udml_core.runs.analyses import finished_maps
 from udml_core.runs.baselines import JUDGED, judged_baselines
@@ -196,7 +195,7 @@ def _load_rival(run: Run) -> tuple[Array, int] | None:
     embeddings = (judged_baselines(run, dataset_of(run)) or {}).get("centered pca")
     if embeddings is None:
         return None
-    return nearest(embeddings, min(NEIGHBORS, len(embeddings) - 1))[1].astype(np.int32), embeddings.shape[1]
+    return near_rows(embeddings), embeddings.shape[1]
 
 
 @st.cache_data(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)

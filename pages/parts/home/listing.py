@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import streamlit as st
 
 from udml_core.numerics.measures import MAIN_MEASURES
@@ -14,6 +16,9 @@ from ..shell.views import view_link
 from .doors import show_first_run
 
 MOST_SHOWN = 5
+MEASURES = "Measured on the test images. " + " ".join(f"{measure.name}: {measure.help}"
+                                                      for measure in MAIN_MEASURES[::-1])
+FIGURE = re.compile(r"\d+(?:\.\d+)?\s%")
 
 
 @st.fragment(run_every="2s")
@@ -34,12 +39,13 @@ def show_newest_runs(runs: list[Run]) -> None:
     Args:
         runs: The user's runs, the newest first.
     """
-    st.subheader("Newest runs")
+    st.subheader("Newest runs", help=MEASURES)
     if any(run.status().state in LIVE_STATES for run in runs):
         show_live_runs()
     ended = [run for run in runs[:MOST_SHOWN * 4] if run.status().state not in LIVE_STATES]
-    for run in ended[:MOST_SHOWN]:
-        _show_ended_run(run)
+    with st.container(gap="xsmall"):
+        for run in ended[:MOST_SHOWN]:
+            _show_ended_run(run)
     show_first_run()
 
 
@@ -52,8 +58,9 @@ def show_examples_with_points(examples: list[Run]) -> None:
     if not examples:
         return
     st.subheader("Examples")
-    for run in examples:
-        _row(run, escaped(point_of(run)))
+    with st.container(gap="xsmall"):
+        for run in examples:
+            _row(run, escaped(point_of(run)))
 
 
 def _show_ended_run(run: Run) -> None:
@@ -65,11 +72,12 @@ def _show_ended_run(run: Run) -> None:
 
 
 def _row(run: Run, words: str) -> None:
-    """Show a run's title, a line about it, and links to it."""
+    """Show a run's title, a line about it with its figures in bold, and a link to it; app.css keeps the height."""
     state = run.status().state
-    with st.container(border=True):
-        text, link = st.columns([5, 1], vertical_alignment="center")
-        text.markdown(f"{ICONS[state]} **{escaped(run_title(run))}**  \n{words}")
+    with st.container(border=True, key=f"home-row-{run.id}"):
+        title, text, link = st.columns([3, 7, 1.4], vertical_alignment="center")
+        title.markdown(f"{ICONS[state]} **{escaped(run_title(run))}**")
+        text.markdown(FIGURE.sub(r"**\g<0>**", words))
         page, label, icon = (("retrieval", "Search", ":material/image_search:") if state == "done"
                              else ("runs", "Details", ":material/monitoring:"))
         with link:

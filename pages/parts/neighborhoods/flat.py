@@ -19,6 +19,8 @@ from .center import Center
 
 MEMBER, REJECTED = HIT, MISS
 CHART_HEIGHT = 440  # so that the chart ends with the map's legend and caption beside it
+WIDE = 1.4
+"""Width of the chart's field relative to its height."""
 EYE = {"eye": {"x": 1.5, "y": 1.5, "z": 1.1}}
 SIDE, HEIGHT, DIRECTIONS = "side", "height", "directions"
 AXES = {SIDE: "along and across", HEIGHT: "two directions and height", DIRECTIONS: "three directions"}
@@ -42,7 +44,9 @@ def show_flat(center: Center, hoods: LinearNeighborhoods) -> None:
 
 
 def side_picture(inside: Array, across: Array, hoods: LinearNeighborhoods, names: Sequence[str]) -> None:
-    """Show each candidate's distance along the flat and across it, to scale, as a plane chart.
+    """Show each candidate's distance along the flat and across it as a plane chart.
+
+    Both axes have one scale, unless the candidates lie so near the flat that nothing of their distances would be seen.
 
     Args:
         inside: (k, m) coordinates of the candidates along the flat.
@@ -67,8 +71,10 @@ def side_picture(inside: Array, across: Array, hoods: LinearNeighborhoods, names
     right, top = 1.1 * along.max(initial=0), 1.15 * across.max(initial=0)
     below = -0.06 * max(right, top)  # room for the first image's mark
     figure.update_xaxes(title="distance along the flat", range=[below, right], constrain="domain", zeroline=False)
-    figure.update_yaxes(title="distance from the flat", range=[below, top], scaleanchor="x", constrain="domain",
-                        zeroline=True, zerolinewidth=3, zerolinecolor=MEMBER)
+    larger = max(1, round((right - below) / (top - below) / WIDE))
+    drawn = f", drawn {larger} times larger" if larger > 1 else ""
+    figure.update_yaxes(title=f"distance from the flat{drawn}", range=[below, top], scaleanchor="x",
+                        scaleratio=larger, constrain="domain", zeroline=True, zerolinewidth=3, zerolinecolor=MEMBER)
     _draw(figure, hoods, across)
 
 

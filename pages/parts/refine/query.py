@@ -123,7 +123,19 @@ def show_query(live: Live, refined: RefinedGallery, query: int) -> None:
                                    (ranks.before, ranks.after), strict=True):
         with column:
             clicks.append(_show_ranking(live, query, ranks.image, word, order[:TILES], arrows))
+    if scope := live_words(live):
+        st.caption(scope)
     _explain_clicked(live, query, clicked_tile(clicks))
+
+
+def live_words(live: Live) -> str:
+    """Return why the live order can differ from the order of the page Search; empty where both are equal."""
+    kept, width = live.gallery.start.rows.shape[1], live.gallery.before.embedding.shape[1]
+    parts = [f"{kept} of {width:,} components of the embedding"] if kept < width else []
+    if live.total > len(live.images):
+        parts.append(f"{len(live.images):,} of {live.total:,} images")
+    return (f"A live order, from {' and '.join(parts)}. Search shows the exact order, which can differ."
+            if parts else "")
 
 
 def explain_rank(live: Live, refined: RefinedGallery, query: int) -> None:

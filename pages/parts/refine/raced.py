@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_figures import MEASURES, interval_words
+from udml_core.exploration.race_figures import both_words
 from udml_core.exploration.race_words import race_judges_words
 from udml_core.numerics.second_opinion import IMAGES
 from udml_core.runs import Run
@@ -37,10 +37,8 @@ class Raced:
 
     @property
     def verdicts(self) -> tuple[str, str]:
-        """What it said of first results and of whole groups."""
-        of = self.outcome.against_start
-        assert of is not None, "the candidate was judged"
-        return of.first.said, of.groups.said
+        """What it said of first results and of whole groups, certain among all its candidates."""
+        return self.race.verdicts(self.outcome)
 
 
 @st.cache_data(ttl="10s", max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
@@ -66,7 +64,7 @@ def raced_words(raced: Raced, total: int) -> str:
     of = raced.outcome.against_start
     assert of is not None, "the candidate was judged"
     images = f"all {total:,} images" if total <= IMAGES else f"{IMAGES:,} evenly spaced of {total:,} images"
-    gains = f"{MEASURES['first']} {interval_words(of.first)}; {MEASURES['groups']} {interval_words(of.groups)}"
+    gains = both_words(of, "first", raced.race.count)
     return (f"Judged on {images} in the race for the best search, without labels, by "
-            f"{escaped(race_judges_words(raced.race))}. Difference from the frozen features in mean similarity, with "
-            f"its 95 % interval: {gains}.")
+            f"{escaped(race_judges_words(raced.race))}. Compared with the frozen features in mean similarity, with "
+            f"95 % intervals: {gains}.")

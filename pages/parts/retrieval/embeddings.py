@@ -144,7 +144,7 @@ def _titles(retrieval: Retrieval) -> dict[str, str]:
 def _other_runs(folder: Path, fingerprint: str) -> dict[str, str]:
     """Return the titles of the finished runs on a data set, read from the disk at most every ten seconds."""
     return run_titles([run for run in list_runs(folder)
-                       if run.stored_status().state == "done" and run.spec().fingerprint == fingerprint])
+                       if run.stored_status().can_search and run.spec().fingerprint == fingerprint])
 
 
 def _column(retrieval: Retrieval, name: str, title: str) -> Column:

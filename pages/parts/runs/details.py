@@ -9,6 +9,7 @@ import streamlit as st
 
 from udml_core.numerics.measures import measure_of
 from udml_core.runs import Run, runs_folder
+from udml_core.runs.analyses import analysis_at
 from udml_core.runs.command import command_limits, command_of
 from udml_core.runs.examples import point_of
 from udml_core.runs.notes import LONGEST_NAME, LONGEST_NOTE, MOST_TAGS, Notes
@@ -18,10 +19,12 @@ from udml_core.runs.search import FROZEN, TRAINED
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.runs.verdict import standing, verdict
 from udml_core.work import jobs
+from udml_core.work.jobs.advising import refinement_of
 
 from ..draw.tables import RELATIVE, evaluation_table
 from ..shell.cached import dataset_of
 from ..shell.pools import images_of
+from ..shell.race_verdict import advised_search
 from ..shell.run_status import ICONS, escaped, method_title, run_title, since, state_line, title_of
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view, view_link
@@ -68,10 +71,11 @@ def show_actions(run: Run) -> None:
                 with show_user_errors():
                     jobs.resume(run)
                     st.rerun()
-        elif status.state == "done":
+        elif status.can_search:
             if st.button("Search with this run", icon=":material/image_search:", key=f"search-{run.id}",
                          type="primary"):
                 open_view("retrieval", {"run": run.id})
+            _search_as_advised(run)
             view_link("explore", label="Explore", icon=":material/explore:", query_params={"run": run.id})
             _compare_with_example(run)
         view_link("train", label="Duplicate with changes", icon=":material/content_copy:",
@@ -85,6 +89,17 @@ def show_actions(run: Run) -> None:
             st.code(run.error() or run.log_tail(), language=None)
     elif status.state in ("stopped", "interrupted"):
         st.warning(state_line(run, status), icon=":material/pause_circle:")
+
+
+def _search_as_advised(run: Run) -> None:
+    """Link to the search that a race advises with this run's embedding, once its refinement is there."""
+    advised = advised_search(run)
+    if advised is None:
+        return
+    refinement = analysis_at(run, refinement_of(advised[1]))
+    if refinement.is_done():
+        view_link("retrieval", label=f"Search as advised: {escaped(advised[0].lower())}", icon=":material/trophy:",
+                  query_params={"run": run.id, "refined": refinement.id})
 
 
 def _compare_with_example(run: Run) -> None:
@@ -123,9 +138,20 @@ def show_overview(run: Run) -> None:
     _explain_measures(table.index)
     hits = ("R@k: share of test images with a hit, an image of the same class, among the k nearest. "
             if any("recall@1" in measures for measures in evaluation.values()) else "")
-    st.caption(f"All measures on the {images}.", help=(
+    st.caption(f"All measures on the {images}.{sample_words(run, evaluation)}", help=(
         f"{hits}Frozen: {run.spec().encoder.frozen_words}, without training. PCA has the dimension of the run's "
         "embedding, is compared by the same distance and needs no training: a run should exceed it."))
+
+
+def sample_words(run: Run, evaluation: Mapping[str, Any]) -> str:
+    """Return how many test images were queries, and how to ask all; empty if all were."""
+    final = evaluation.get("final") or {}
+    if not (asked := final.get("queries")):
+        return ""
+    margin = final.get("recall@1 margin")
+    return (f" A sample of {asked:,.0f} of {final['images']:,.0f} is asked"
+            + ("" if margin is None else f", so R@1 is known to ± {margin:.1f} points")
+            + f"; `udml evaluate {run.id} --exact` asks all.")
 
 
 def _distinct(run: Run, evaluation: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:

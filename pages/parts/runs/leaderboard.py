@@ -11,14 +11,14 @@ import streamlit as st
 
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run
-from udml_core.runs.opinions import has_labels
+from udml_core.runs.opinions import QUESTION_WORDS, has_labels
 from udml_core.runs.search import FROZEN
 from udml_core.runs.verdict import best_runs, standing
 
 from ..draw.palette import change_mark
 from ..shell.address import choose_in_box, write_address
-from ..shell.opinions import AGREES, DIFFERS, stored_opinion, verdict_marks
-from ..shell.race_verdict import race_marks
+from ..shell.opinions import WORDS, verdict_cells
+from ..shell.race_verdict import advised_search, shown_verdicts
 from ..shell.run_groups import PARTS, by_group, group_column, group_of, group_words
 from ..shell.run_picker import app_run
 from ..shell.run_status import SUPERVISION, run_titles
@@ -35,13 +35,13 @@ WHOLE_WIDTH = 420
 STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "✕ failed", "stopped": "■ stopped",
                "interrupted": "✕ interrupted"}
 ALL = "All data sets"
-OPINION_WORDS = ("Encoders that took no part in a run compare what it finds with what the frozen features find: the "
-                 "first result, then the whole group.")
-BAR, STATE, OPINION = "Against baseline", "State", "Without labels"
+OPINION_WORDS = ("First result and whole group are judged without labels: encoders that took no part in a run compare "
+                 "the nearest image, and all images near a query, with the images that the frozen features find.")
+BAR, STATE, BEST, ADVISED = "Against baseline", "State", "Best", "Advised search"
 OVER = {measure.name: f"{measure.name} − baseline" for measure in MAIN_MEASURES}
 """Column with the difference of a measure to the better baseline."""
-START = "start"
-"""What the verdicts are compared with."""
+HIDDEN = {BEST, *OVER.values()}
+"""Columns that the table's own menu shows: the star stands beside the measure, and the bars show the differences."""
 CHOOSE = "Choose a run for its details, two to six to compare them."
 SEEN = "runs-address"
 """Session key of the runs that the page last wrote to the address."""
@@ -94,11 +94,11 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
     columns: dict[str, Sequence[Any]] = {"Run": [titles[run.id] for run in runs]}
     if labeled:
         columns |= {name: [of.after for of in of_run] for name, of_run in of_runs.items()}
-        columns |= {"": ["★" if run.id in best else "" for run in runs],
+        columns |= {BEST: ["★" if run.id in best else "" for run in runs],
                     BAR: baseline_bars(list(zip(*over.values(), strict=True)))}
         columns |= {OVER[name]: differences for name, differences in over.items()}
     columns |= {STATE: [STATE_MARKS.get(run.status().state, "") for run in runs],
-                OPINION: _opinions(runs, is_frozen),
+                **_opinions(runs, is_frozen),
                 "Labels": [SUPERVISION.get(run.spec().method, "") for run in runs]}
     if heading:
         columns[heading] = groups
@@ -107,14 +107,20 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
         value not in (None, "", []) for value in values)})
 
 
-def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool]) -> list[str]:
-    """Return the verdict without labels on each run: of its second opinion, else of a race; frozen is the start.
+def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool]) -> dict[str, list[str]]:
+    """Return the columns of the verdict without labels: of a race, else of each run's second opinion.
 
-    If no run has a verdict, nothing is said of frozen features either.
+    The cell of frozen features stays empty, because the others are compared with them. The verdict on a run whose
+    refinement is advised is the refinement's, and the last column names it.
     """
-    marked = ["" if frozen else verdict_marks(run, stored_opinion(run)) or race_marks(run)
-              for run, frozen in zip(runs, is_frozen, strict=True)]
-    return [START if frozen else of for of, frozen in zip(marked, is_frozen, strict=True)] if any(marked) else marked
+    rows = []
+    for run, frozen in zip(runs, is_frozen, strict=True):
+        if advised := advised_search(run):
+            rows.append((*verdict_cells(advised[2]), advised[0]))
+            continue
+        verdicts = None if frozen else shown_verdicts(run)
+        rows.append((*(verdict_cells(verdicts) if verdicts else ("", "")), ""))
+    return {heading: [row[place] for row in rows] for place, heading in enumerate((*QUESTION_WORDS, ADVISED))}
 
 
 def are_labeled(runs: Sequence[Run], evaluations: Sequence[Mapping[str, Any] | None]) -> bool:
@@ -143,12 +149,14 @@ def show_marks(runs: Sequence[Run], columns: Collection[str]) -> None:
     if not {measure.name for measure in MAIN_MEASURES} & set(columns):
         st.caption(f"{CHOOSE} {together} These runs have no labels.".replace("  ", " "), help=OPINION_WORDS)
         return
-    second = (f" {OPINION}: {OPINION_WORDS[0].lower()}{OPINION_WORDS[1:]} {AGREES}: the labels agree; "
-              f"{DIFFERS}: they do not." if OPINION in columns else "")
-    st.caption(f"{CHOOSE} {together} Bars: difference to the better baseline, MAP@R above R@1.".replace("  ", " "),
+    second = f" {OPINION_WORDS}" if QUESTION_WORDS[0] in columns else ""
+    star = "★: highest MAP@R on the same data." if BEST in columns else ""
+    bars = "Bars: difference to the better baseline, MAP@R above R@1."
+    st.caption(" ".join(filter(None, (CHOOSE, together, star, bars))),
                help="The baselines need no training: the features that training begins with (frozen), and PCA of "
-               "them with the dimension of the run's embedding. Differences are in percentage points. ★ marks the "
-               "highest MAP@R among runs with the same data set, split and backbone. "
+               "them with the dimension of the run's embedding. ★ marks the highest MAP@R among runs with the same "
+               "data set, split and backbone. The table's menu of columns also shows the differences as figures, in "
+               "percentage points. "
                + " ".join(f"{measure.name}: {measure.help}" for measure in MAIN_MEASURES[::-1]) + second)
 
 
@@ -175,7 +183,8 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
             _formatted(frame), hide_index=True, width="stretch", on_select="rerun", selection_mode="multi-row", key=key,
             height=ROW_HEIGHT * (min(len(frame), SHORT_TABLE) + 1) + BAR_HEIGHT,
             selection_default={"selection": {"rows": [ids.index(run_id) for run_id in chosen]}},
-            column_config=_columns(frame), placeholder="–",
+            column_config=_columns(frame), column_order=[name for name in frame.columns if name not in HIDDEN],
+            placeholder="–",
             alt="Leaderboard of runs: MAP@R and recall@1 after training, and their differences to the better baseline."
                 if BAR in frame else "Leaderboard of runs: the verdict without labels on each.")
     show_marks(listed, frame.columns)
@@ -200,7 +209,13 @@ def _formatted(frame: pd.DataFrame) -> Any:
     """Format measures and differences as text, in columns that a click on the heading still sorts as numbers."""
     formats: dict[str, Any] = {measure.name: measure.text for measure in MAIN_MEASURES if measure.name in frame}
     formats |= {name: change_mark for name in OVER.values() if name in frame}
-    return frame.style.format(formats, na_rep="–")
+    styled, main = frame.style.format(formats, na_rep="–"), MAIN_MEASURES[0]
+    if BEST in frame:
+        def starred(value: Any) -> str:
+            return f"★ {main.text(value)}"
+
+        styled.format(starred, subset=(frame.index[frame[BEST] == "★"], [main.name]))
+    return styled
 
 
 def _columns(frame: pd.DataFrame) -> dict[str, Any]:
@@ -208,21 +223,23 @@ def _columns(frame: pd.DataFrame) -> dict[str, Any]:
     column = st.column_config
     columns: dict[str, Any] = {
         "Run": column.TextColumn(width=_text_width(frame["Run"], NAME_WIDTH if BAR in frame else WHOLE_WIDTH)),
-        "": column.TextColumn(width=30, help="★: the highest MAP@R of the group."),
         BAR: column.ImageColumn(width=BAR_WIDTH + 24, help="Upper bar: MAP@R, lower bar: R@1. To the right of the "
                                 "line: above the better baseline; to the left: below it."),
         STATE: column.TextColumn(width=104),
-        OPINION: column.TextColumn(width=190, help=(
-            "First result · whole group, against frozen features, which are the start, judged by encoders that took "
-            f"no part in the run. {AGREES}: measures from labels agree. {DIFFERS}: they disagree.")),
+        ADVISED: column.TextColumn(width=230, help="The search that a race on these images advises; the two verdicts "
+                                                   "are about it."),
         "Labels": column.TextColumn(width=62, help="What the method learns from: no labels, few labels, pairs of "
                                                    "similar and dissimilar images, or all labels.")}
     for heading in (name for name in frame.columns if name.split(" · ")[0] in PARTS):
         columns[heading] = column.TextColumn(width=_text_width([heading, *frame[heading]], 230),
                                              help="Only runs of the same group can be compared.")
+    judged = "against the frozen features, judged without labels by encoders that took no part in the run."
+    for heading, subject in zip(QUESTION_WORDS, ("The nearest image", "All images near a query"), strict=True):
+        columns[heading] = column.TextColumn(width=7 * max(map(len, WORDS.values())) + 10, help=f"{subject}, {judged}")
     for name, over in OVER.items():
         more = 7 * (len(name) - len("R@1"))  # a longer name needs wider columns
-        columns[name] = column.NumberColumn(width=58 + more // 3, help="After training, on test images, in percent.")
+        width = 70 if name == MAIN_MEASURES[0].name else 53  # room for the star
+        columns[name] = column.NumberColumn(width=width, help="After training, on test images, in percent.")
         columns[over] = column.NumberColumn(
             width=112 + more, help=f"{name} minus that of the better baseline: the frozen features, or PCA of them "
                                    "with the same dimension. In percentage points.")

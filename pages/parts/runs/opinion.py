@@ -26,7 +26,7 @@ from udml_core.work import jobs
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
 from ..shell.opinions import stored_opinion
-from ..shell.race_verdict import race_verdict
+from ..shell.race_verdict import race_verdict, run_verdicts
 from ..shell.run_status import escaped
 from ..shell.user_errors import show_user_errors
 
@@ -40,13 +40,14 @@ READING = ("Each judge is an encoder that took no part in this run. It measures 
 
 def show_opinion(run: Run) -> None:
     """Show what encoders that took no part in a finished run say of it, or how to ask them."""
-    opinions, raced = stored_opinion(run), race_verdict(run)
-    if opinions is None and raced:
+    opinions, own = stored_opinion(run), race_verdict(run, "")
+    raced = own or race_verdict(run)
+    if raced and (own or opinions is None):
         st.markdown(f":material/balance: {raced}")
     if run.spec().method == FROZEN:
         return
     if opinions is not None:
-        _show_verdict(run, opinions)
+        _show_verdict(run, opinions, is_raced=bool(own))
     elif run.is_example:
         if not has_labels(run.evaluation()):
             st.caption("This example has no second opinion. Examples are read-only.")
@@ -64,13 +65,19 @@ def verdict_icon(verdicts: Verdicts) -> str:
     return BETTER if "better" in said else WORSE if "worse" in said else UNCLEAR
 
 
-def _show_verdict(run: Run, opinions: Opinions) -> None:
-    """Show the sentence of the second opinion, what labels say of it, and each judge behind a button."""
-    verdicts, words = opinions.verdicts("final"), opinion_words(opinions)
+def _show_verdict(run: Run, opinions: Opinions, is_raced: bool) -> None:
+    """Show the sentence of the second opinion, what labels say of it, and each judge behind a button.
+
+    Args:
+        run: The run.
+        opinions: The second opinion.
+        is_raced: Whether the sentence of a race stands in place of its own.
+    """
+    verdicts, words = run_verdicts(run) or opinions.verdicts("final"), opinion_words(opinions)
     said, rest = words.split(". Compared", 1)
     agreed = agreement_words(verdicts, run.evaluation())
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"{verdict_icon(verdicts)} **{said}.** Compared{rest} {agreed}".rstrip())
+        st.markdown(agreed if is_raced else f"{verdict_icon(verdicts)} **{said}.** Compared{rest} {agreed}".rstrip())
         with st.popover("Judges", icon=":material/balance:", key=f"opinion-{run.id}", type="tertiary"):
             show_judges(opinions)
 

@@ -56,6 +56,27 @@ def choose_segment(label: str, parameter: str, choices: Iterable[Choice], defaul
     return chosen
 
 
+def choose_linked_segment(label: str, parameter: str, choices: Iterable[Choice], default: Choice, key: str,
+                          **options: Any) -> Choice:
+    """Choose with a segmented control that follows Back and Forward; the address holds the default too.
+
+    Args:
+        label: Label of the widget.
+        parameter: The parameter in the address.
+        choices: The choices; a mapping gives their titles.
+        default: The choice without a parameter.
+        key: Key of the widget, which keeps each of several quick clicks.
+        options: Further options of the widget.
+    """
+    if address_decides(parameter, key):
+        st.session_state[key] = choice_from_address(parameter, choices, default)
+    chosen = st.segmented_control(label, list(choices), required=True, key=key, on_change=note_click, args=(key,),
+                                  **_titles(choices) | options) or default
+    write_address(parameter, chosen)
+    note_address(parameter)
+    return chosen
+
+
 def choose_in_box(label: str, parameter: str, choices: Iterable[Choice], default: Choice, **options: Any) -> Choice:
     """Choose with a select box; the address holds the choice, as `choose_segment` describes."""
     names = list(choices)

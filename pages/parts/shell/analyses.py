@@ -101,15 +101,22 @@ def request_analysis(run: Run, spec: AnalysisSpec, label: str, key: str, help_te
             st.rerun()
 
 
-def show_analysis_progress(run: Run) -> None:
+def show_analysis_progress(run: Run, in_corner: bool = True) -> None:
     """Show the running analyses with their progress in one line each, or why others ended.
 
-    The page runs again as soon as an analysis is done.
+    Progress lies over the page's corner, where app.css keeps it, so that it moves nothing; its container is always
+    there, because a further element would draw what follows again. The page runs again as soon as an analysis is done.
+
+    Args:
+        run: The run.
+        in_corner: Whether progress lies over the corner; otherwise it stands here, in the place of what is computed.
     """
+    corner = st.container(key=f"analysis-{'corner' if in_corner else 'place'}-{run.id}", gap="xsmall")
     done, unfinished = _divide(run)
     coming = jobs.are_maps_coming(run)
     if coming or any(analysis.status().state in LIVE_STATES for analysis in unfinished):
-        _show_live(run, done)
+        with corner:
+            _show_live(run, done)
         return
     for analysis in unfinished:
         _show_ended(analysis)

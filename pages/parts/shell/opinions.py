@@ -1,4 +1,4 @@
-"""The verdict without labels, read once: its marks in tables, and its sentence."""
+"""The verdict without labels, read once, and its words in tables."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from udml_core.base.errors import UserError
 from udml_core.runs import Run
 from udml_core.runs.analyses import AnalysisSpec, analysis_at
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
-from udml_core.runs.opinions import OF_RUN, agreement, opinion_of
+from udml_core.runs.opinions import OF_RUN, opinion_of
 
 from .run_hash import RUN_HASH
 
-SIGNS = {"better": "▲", "worse": "▼", "cannot tell": "?"}
-"""The sign of each verdict, so that none relies on color."""
-AGREES, DIFFERS = "✓", "≠"
-"""Whether measures from labels agree with a verdict."""
+WORDS = {"better": "better", "worse": "worse", "cannot tell": "no difference seen"}
+"""What a table says of each verdict."""
 
 
 def stored_opinion(run: Run, request: AnalysisSpec = OF_RUN) -> Opinions | None:
@@ -33,20 +31,7 @@ def _read(run: Run, name: str, ticket: float, _request: AnalysisSpec) -> Opinion
         return None
 
 
-def verdict_marks(run: Run, opinions: Opinions | None) -> str:
-    """Return the verdicts on first result and whole group in short words, and whether labels agree.
-
-    Returns:
-        Such as "▲ better · ▼ worse ≠", where the labels disagree with a verdict; empty without a second opinion.
-    """
-    if opinions is None:
-        return ""
-    verdicts = opinions.verdicts("final")
-    compared = set(agreement(verdicts, run.evaluation()).values())
-    sign = f" {DIFFERS}" if "disagree" in compared else f" {AGREES}" if "agree" in compared else ""
-    return marks(verdicts) + sign
-
-
-def marks(verdicts: Verdicts) -> str:
-    """Return two verdicts with their signs, such as ▲ better · ? cannot tell."""
-    return " · ".join(f"{SIGNS[verdict]} {verdict}" for verdict in verdicts)
+def verdict_cells(verdicts: Verdicts) -> tuple[str, str]:
+    """Return the words of a table for the verdicts on first result and whole group."""
+    first, groups = (WORDS[verdict] for verdict in verdicts)
+    return first, groups

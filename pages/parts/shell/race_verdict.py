@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import streamlit as st
 
+from udml_core.exploration.race import Outcome
 from udml_core.exploration.race_figures import recipe_words, said_words
 from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
@@ -16,7 +17,7 @@ from udml_core.runs.recipe_choice import plainly
 from udml_core.runs.search import OF_ALL, RECIPE
 from udml_core.work.jobs.advising import judged_in_race, race_words_of
 
-from .opinions import marks, stored_opinion
+from .opinions import stored_opinion
 from .run_hash import RUN_HASH
 from .run_status import escaped
 
@@ -32,18 +33,39 @@ def race_verdict(run: Run, recipe: str | None = None) -> str:
 
 
 @st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
-def race_marks(run: Run) -> str:
-    """Return the verdicts of a race on a run's embedding, or else on its best refinement; empty if none judged it.
+def raced_verdicts(run: Run, recipe: str | None) -> Verdicts | None:
+    """Return the verdicts of the newest race that judged a run's search; see `race_verdict`."""
+    judged = judged_in_race(run, recipe)
+    return None if judged is None else Verdicts(*judged[0].verdicts(judged[1]))
 
-    A gain counts if it is certain among all candidates, as in the advice.
+
+def run_verdicts(run: Run) -> Verdicts | None:
+    """Return the verdicts without labels on a run's embedding; None if nothing judged it.
+
+    A race decides before a second opinion: it counts a gain only if it is certain among all its candidates.
     """
-    for recipe in ("", None):
-        if judged := judged_in_race(run, recipe):
-            race, of = judged[0], judged[1].against_start
-            assert of is not None, "the candidate was judged"
-            first, groups = (measured.said_among(len(race.judged)) for measured in (of.first, of.groups))
-            return marks(Verdicts(first, groups))
-    return ""
+    raced, opinions = raced_verdicts(run, ""), stored_opinion(run)
+    return raced if raced is not None or opinions is None else opinions.verdicts("final")
+
+
+def shown_verdicts(run: Run) -> Verdicts | None:
+    """Return the verdicts on a run's embedding, else of a race on its best refinement; None if nothing judged them."""
+    own = run_verdicts(run)
+    return own if own is not None else raced_verdicts(run, None)
+
+
+@st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
+def advised_search(run: Run) -> tuple[str, Outcome, Verdicts] | None:
+    """Return the refinement of a run's embedding that the newest race of it advises.
+
+    Returns:
+        The search in words, the candidate, and the verdicts on it; None if no refinement of this run is advised.
+    """
+    judged = judged_in_race(run)
+    best = judged[0].best if judged else None
+    if judged is None or best is None or best.run != run.id or not best.setup.recipe:
+        return None
+    return recipe_words(best.setup.parsed, is_sentence=True), best, Verdicts(*judged[0].verdicts(best))
 
 
 def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> None:

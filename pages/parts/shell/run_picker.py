@@ -58,7 +58,7 @@ def pick_run(label: str = "Run", parameter: str = PARAMETER, fits: Callable[[Run
     named = {st.query_params.get(parameter), st.session_state.get(CHOSEN) if parameter == PARAMETER else None}
     listed = {run.id for run in runs}  # a copied example has the example's id, and replaces it
     runs += [run for run in example_runs() if run.id in named - listed]  # a link opens a hidden example
-    finished = [run for run in runs if run.stored_status().state == "done" and fits(run)]
+    finished = [run for run in runs if run.stored_status().can_search and fits(run)]
     begun = [run for run in runs if unfinished and run not in finished and run.epoch_numbers() and fits(run)]
     if not finished + begun:
         if not optional:
@@ -171,7 +171,7 @@ def _is_choice() -> bool:
 
 def _say_instead(wanted: Run, shown: Run) -> None:
     """Say in one line why a page shows another run than the remembered one."""
-    reason = "has not finished" if wanted.stored_status().state != "done" else "lacks what this page shows"
+    reason = "has not finished" if not wanted.stored_status().can_search else "lacks what this page shows"
     st.info(f"**{escaped(run_title(wanted))}** {reason}. Shown instead: **{escaped(run_title(shown))}**.",
             icon=":material/swap_horiz:")
 
@@ -204,7 +204,7 @@ def end_page() -> None:
         st.session_state[CHOSEN] = st.query_params[PARAMETER]
     # A chosen run is listed before it has finished, because a box that changes at its end looks like a click.
     listed = [run for run in runs
-              if run.id == st.session_state.get(CHOSEN) or run.stored_status().state == "done"]
+              if run.id == st.session_state.get(CHOSEN) or run.stored_status().can_search]
     if listed:
         if all(run.id != st.session_state.get(CHOSEN) for run in listed):
             st.session_state[CHOSEN] = first_chosen(listed).id  # so that every page keeps it when a newer run finishes
@@ -231,7 +231,7 @@ def run_just_chosen() -> str | None:
 
 def app_dataset(names: Sequence[str]) -> str:
     """Return the data set of the run in the sidebar if it is among some data sets, else the first of them."""
-    finished = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"]
+    finished = [run for run in list_runs(runs_folder()) if run.stored_status().can_search]
     run = next((run for run in finished if run.id == app_run()), finished[0] if finished else None)
     return run.spec().dataset if run is not None and run.spec().dataset in names else names[0]
 
@@ -241,7 +241,7 @@ def open_search(dataset: Dataset, index: int) -> None:
 
     The search uses the app's run, else the newest run on the data set.
     """
-    searchable = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"
+    searchable = [run for run in list_runs(runs_folder()) if run.stored_status().can_search
                   and run.spec().fingerprint == dataset.fingerprint]
     if not searchable:
         st.toast(f"This is {dataset.caption(index)}. Train on this data set first to search with its images.",

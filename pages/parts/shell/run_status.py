@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from itertools import takewhile
 from typing import Any
@@ -101,7 +101,7 @@ def _titles_of_all(runs: tuple[Run, ...], titles: tuple[str, ...]) -> dict[str, 
 
 
 def tell_apart(runs: Sequence[Run], titles: Mapping[str, str], without: Collection[str] = ()) -> dict[str, str]:
-    """Add to equal titles the settings in which their runs differ, else the end of the id.
+    """Add to equal titles the settings in which their runs differ, else when they started, else the end of the id.
 
     Args:
         runs: The runs.
@@ -113,9 +113,28 @@ def tell_apart(runs: Sequence[Run], titles: Mapping[str, str], without: Collecti
         groups.setdefault(titles[run.id], []).append(run)
     named = {run.id: ", ".join([title, *words]) for title, alike in groups.items()
              for run, words in zip(alike, _differing_words(alike, without), strict=True)}
-    counts = Counter(named.values())
-    return begin_with_differences({run.id: named[run.id] if counts[named[run.id]] == 1 else
-                                   f"{named[run.id]} · {run.id[-6:]}" for run in runs})
+    for seconds in (False, True):
+        named = _add_to_equal(named, {run.id: _start_words(run.id, seconds) for run in runs})
+    return begin_with_differences(_add_to_equal(named, {run.id: run.id[-6:] for run in runs}))
+
+
+def _add_to_equal(titles: Mapping[str, str], words: Mapping[str, str]) -> dict[str, str]:
+    """Add words to titles, by id, where the words tell all runs of an equal title apart."""
+    alike: dict[str, list[str]] = {}
+    for run_id, title in titles.items():
+        alike.setdefault(title, []).append(run_id)
+    return {run_id: f"{title} · {words[run_id]}" if len(alike[title]) > 1
+            and len({words[other] for other in alike[title]}) == len(alike[title]) else title
+            for run_id, title in titles.items()}
+
+
+def _start_words(run_id: str, has_seconds: bool) -> str:
+    """Return when a run started, as its id says; empty for an id without a time."""
+    try:
+        started = datetime.strptime(run_id[:15], "%Y%m%d-%H%M%S")
+    except ValueError:
+        return ""
+    return f"{started:%b} {started.day} {started.strftime('%H:%M:%S' if has_seconds else '%H:%M')}"
 
 
 def begin_with_differences(titles: Mapping[str, str]) -> dict[str, str]:

@@ -27,7 +27,7 @@ def show_view(page: str) -> None:
         page: The page's name.
     """
     current = view_in_address(page)
-    runs = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"]
+    runs = [run for run in list_runs(runs_folder()) if run.stored_status().can_search]
     run = next((run for run in runs if run.id == app_run()), first_chosen(runs) if runs else None)
     offered = [name for name in views_of(page) if name == current or run is None or fits(name, run)]
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="page-top"):

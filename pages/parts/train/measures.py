@@ -73,6 +73,8 @@ def _show_progress(run: Run, status: Status) -> None:
     if not starts or status.share:
         st.progress(progress_of(status) if status.state == "running" else 0.0, line)
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>')
+    if status.can_search:  # the measures follow
+        _show_ways(run)
     stop_button(run, "lab", "Cancel", "Finished epochs are kept, and the run can be resumed.")
 
 
@@ -102,6 +104,11 @@ def _show_result(run: Run) -> None:
     else:
         st.caption("These images have no classes, so nothing counts how many results are right. Runs compares the "
                    "search before and after training without labels.")
+    _show_ways(run)
+
+
+def _show_ways(run: Run) -> None:
+    """Show the links to the views of a run that has embedded all images."""
     with st.container(horizontal=True, gap="small", key="lab-ways"):
         for view, label, icon in (("retrieval", "Search", "image_search"), ("explore", "Explore", "explore"),
                                   ("runs", "Runs", "monitoring")):

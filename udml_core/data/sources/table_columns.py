@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -13,6 +13,7 @@ import numpy as np
 
 from udml_core.base.arrays import Booleans, Integers
 from udml_core.base.errors import UserError, quoted
+from udml_core.base.files import version_of
 from udml_core.base.paths import may_read
 from udml_core.data.sources.listing import ENDINGS, is_text
 from udml_core.data.sources.table_files import HALVES, ColumnFile, by_value, numbered, value_text
@@ -159,12 +160,19 @@ def open_table(path: Path, choices: Choices) -> OpenTable:
     metadata = metadata_path(path)
     if metadata is None:
         return OpenTable(path, vectors, columns)
-    beside = ColumnFile(metadata)
+    with reading(metadata):
+        beside = _parsed(metadata, version_of(metadata))
     if beside.count != vectors.count:
         raise UserError(f"{metadata.name} lies beside {path} and must describe its {vectors.count:,} rows, got "
                         f"{beside.count:,} rows. Make them equal, or rename {metadata.name}.")
     columns |= {name: partial(beside.read, name) for name in beside.names}
     return OpenTable(path, vectors, columns, beside)
+
+
+@lru_cache(maxsize=1)
+def _parsed(path: Path, _version: tuple[int, int, int]) -> ColumnFile:
+    """Return the columns of a metadata file, parsed once for each version: pages open a table again and again."""
+    return ColumnFile(path)
 
 
 def _are_image_files(values: Sequence[Any]) -> bool:

@@ -22,8 +22,11 @@ from udml_core.numerics.refinement.recipe import Average, Recipe, Reduce, Step, 
 
 MOST_IMAGES, MOST_TRAINING = 6000, 3000
 """Larger galleries are explored on evenly spaced images; linear steps are fitted on evenly spaced training images."""
+WHOLE, WHOLE_CANDIDATES = 2000, 300
+"""A gallery of at most so many images keeps its whole embedding, so that the order is the one that Search shows, and so
+many neighbor candidates of each image."""
 COMPONENTS, CANDIDATES = 256, 100
-"""Components of the embedding that are kept, and neighbor candidates of each image."""
+"""Components of the embedding that a larger gallery keeps, and neighbor candidates of each image."""
 KEPT_STAGES = 8
 Value = TypeVar("Value")
 
@@ -38,7 +41,7 @@ class LiveGallery:
     """
 
     def __init__(self, embedding: Array, training: Array | None = None, viewed: Array | None = None,
-                 components: int = COMPONENTS, candidates: int = CANDIDATES, sample: int = SAMPLE) -> None:
+                 components: int | None = None, candidates: int | None = None, sample: int = SAMPLE) -> None:
         """Search the candidates and reduce the embedding.
 
         Args:
@@ -47,13 +50,15 @@ class LiveGallery:
                 they are fitted on the gallery.
             viewed: Embeddings (n, d) of the gallery averaged over views, with which a recipe then begins; `training`
                 must be averaged over the same views.
-            components: Components to keep; all d if there are fewer.
+            components: Components to keep; all d if there are fewer, and by default in a small gallery.
             candidates: Candidates of each image; all other images if there are fewer.
             sample: Number of queries on which retrieval is measured.
         """
         self.before = UnrefinedGallery(embedding, sample)
         begin = unit_rows(self.before.embedding if viewed is None else viewed)
-        projection, self.kept = main_components(begin, components)
+        is_small = len(begin) <= WHOLE
+        projection, self.kept = main_components(begin, components or (begin.shape[1] if is_small else COMPONENTS))
+        candidates = candidates or (WHOLE_CANDIDATES if is_small else CANDIDATES)
         self.start = start_stage(begin, projection, candidates)
         self._training = None if training is None else start_stage(unit_rows(training), projection, candidates)
         self._stages: OrderedDict[str, Stage] = OrderedDict()
@@ -93,7 +98,9 @@ class LiveGallery:
             return reduction(stage.rows, min(step.dimension, *stage.rows.shape))
         key = f"{Recipe(earlier)} {step.covariance} {step.k}"
         values, vectors = _remember(self._spectra, key, lambda: eigenvectors_of(stage, step))
-        return whitening_of(values, vectors, stage.rows, step.shrinkage)
+        # The mean variance of all dimensions: the discarded components have hardly any.
+        width = self.before.embedding.shape[1] if stage.rows.shape[1] == self.start.rows.shape[1] else len(values)
+        return whitening_of(values, vectors, stage.rows, step.shrinkage * len(values) / width)
 
 
 def _remember(memory: OrderedDict[str, Value], key: str, compute: Callable[[], Value]) -> Value:

@@ -12,12 +12,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, Integers
+from udml_core.numerics.neighbors.centers import nearest_centers
 
 CHUNK_ENTRIES = 1_500_000
 """Number of distances computed at once, few enough to stay in the processor's cache."""
 QUANTUM = 1e-9
 """Resolution of squared distances, as a share of the largest squared norm. It is coarser than rounding errors."""
+
+
+MANY, FEW = 2_000, 0.05
+"""Number of points from which distances are computed in float32 first, and the largest share of them as neighbors."""
+SPARE = 32
+"""Further candidates, so that most runs of close distances end before the last one."""
+QUERIES = 4_096
+"""Most queries that are ranked in float32 at once."""
+REPORTS = 8
+"""Least number of chunks, whose end a caller can report as progress."""
+LAMBDA = 8.0
+"""A rounding error exceeds the bound with a probability below 2 exp(−λ²/2), 3 in 10¹⁴."""
 
 
 class Distances:
@@ -29,8 +42,8 @@ class Distances:
 
     def __init__(self, embeddings: Array) -> None:
         points = torch.as_tensor(np.asarray(embeddings, dtype=np.float64))
-        self._points = points - points.mean(0)  # a common offset would cost digits without changing distances
-        self._norms = self._points.square().sum(1)
+        self.points = points - points.mean(0)  # a common offset would cost digits without changing distances
+        self._norms = self.points.square().sum(1)
         self._quantum = max(float(self._norms.max()), 1e-300) * QUANTUM
 
     def keys(self, rows: Tensor) -> Tensor:
@@ -38,26 +51,97 @@ class Distances:
 
         They are distinct and ascend with the distance; the own key is largest.
         """
-        indices = torch.arange(len(self._points))
-        squared = torch.addmm(self._norms[rows, None] + self._norms, self._points[rows], self._points.T, alpha=-2)
+        indices = torch.arange(len(self.points))
+        squared = torch.addmm(self._norms[rows, None] + self._norms, self.points[rows], self.points.T, alpha=-2)
         keys = squared.div_(self._quantum).round_().clamp_min_(0).to(torch.int64).mul_(len(indices)).add_(indices)
         keys[torch.arange(len(rows)), rows] = torch.iinfo(torch.int64).max
         return keys
 
+    def nearest(self, rows: Tensor, k: int) -> Tensor:
+        """Return the k nearest other points (q, k) of points (q,)."""
+        return torch.topk(self.keys(rows), k, dim=1, largest=False, sorted=True).indices
 
-def rankings(embeddings: Array, k: int) -> Iterator[tuple[Array, Array]]:
-    """Yield each point's k nearest other points in chunks.
+    def keys_of(self, rows: Integers, others: Integers) -> Integers:
+        """Return the keys (p,) of pairs of points."""
+        keys = np.empty(len(rows), np.int64)
+        step = max(1, CHUNK_ENTRIES // self.points.shape[1])
+        for start in range(0, len(rows), step):
+            first, second = (torch.from_numpy(of[start : start + step]) for of in (rows, others))
+            products = (self.points[first] * self.points[second]).sum(1)
+            squared = self._norms[first] + self._norms[second] - 2 * products
+            ranks = squared.div_(self._quantum).round_().clamp_min_(0).to(torch.int64).mul_(len(self.points))
+            keys[start : start + step] = ranks.add_(second).numpy()
+        return keys
 
-    A chunk has queries (q,) and neighbors (q, k).
+
+def rankings(embeddings: Array, k: int, asked: Integers | None = None) -> Iterator[tuple[Array, Array]]:
+    """Yield the k nearest other points of each point, or of some points, in chunks.
+
+    A chunk has queries (q,) and neighbors (q, k). Of many points the few nearest are found in float32, and distances
+    that float32 cannot tell apart are computed again, so that the result is the same.
 
     Args:
         embeddings: (n, d).
         k: Number of neighbors, at most n − 1.
+        asked: Rows (m,) of the queries; all points if None.
     """
+    rows = np.arange(len(embeddings)) if asked is None else np.asarray(asked)
     distances = Distances(embeddings)
-    for rows in row_chunks(len(embeddings), len(embeddings)):
-        neighbors = torch.topk(distances.keys(rows), k, dim=1, largest=False, sorted=True).indices
-        yield rows.numpy(), neighbors.numpy()
+    if len(embeddings) >= MANY and k + SPARE <= len(embeddings) * FEW:
+        yield from _checked_rankings(distances, k, rows)
+        return
+    for chunk in row_chunks(len(rows), len(embeddings)):
+        queries = torch.from_numpy(rows)[chunk]
+        yield queries.numpy(), distances.nearest(queries, k).numpy()
+
+
+def _checked_rankings(distances: Distances, k: int, rows: Integers) -> Iterator[tuple[Array, Array]]:
+    """Yield rankings from distances in float32, of which the close ones are computed again."""
+    points = distances.points.numpy()
+    small = np.ascontiguousarray(points, dtype=np.float32)
+    largest = float(np.square(points).sum(axis=1).max())
+    # Rounding errors of sums of d products grow with √d: Higham, Mary, SIAM J. Sci. Comput. 41(5), 2019.
+    error = LAMBDA * (2 * np.sqrt(points.shape[1]) + 4) * np.finfo(np.float32).eps / 2 * largest
+    width = min(k + 1 + SPARE, len(points))
+    step = min(QUERIES, -(-len(rows) // REPORTS))
+    for start in range(0, len(rows), step):
+        queries = rows[start : start + step]
+        values, found = nearest_centers(small[queries], small, width)
+        yield queries, _put_in_order(distances, queries, values, found.astype(np.int64), k, 2 * error)
+
+
+def _put_in_order(distances: Distances, queries: Integers, values: Array, found: Integers, k: int,
+                  gap: float) -> Integers:
+    """Return the k nearest other points (q, k) from candidates in the order of distances that carry an error.
+
+    Neighbors in this order whose distances differ by less than `gap` form a run, which is sorted again by exact keys. A
+    run that reaches the end of the candidates may lack points, so that its query is ranked again.
+
+    Args:
+        distances: The exact distances.
+        queries: Rows (q,).
+        values: Distances (q, w) of the candidates, ascending.
+        found: The candidates (q, w), which contain the queries.
+        k: Number of neighbors.
+        gap: Twice the largest error of a distance.
+    """
+    is_joined = np.diff(values, axis=1) <= gap
+    starts = np.concatenate([np.ones((len(queries), 1), bool), ~is_joined], axis=1)
+    in_run = np.concatenate([is_joined, np.zeros((len(queries), 1), bool)], axis=1) | ~starts
+    at = np.flatnonzero(in_run)
+    of_query = at // found.shape[1]
+    keys = distances.keys_of(queries[of_query], found.ravel()[at])
+    run = np.cumsum(starts.ravel())[at]
+    found = found.copy()
+    found.ravel()[at] = found.ravel()[at][np.lexsort((keys, run))]
+    own = found == queries[:, None]
+    own[~own.any(axis=1), -1] = True
+    neighbors = found[~own].reshape(len(queries), -1)[:, :k]
+    open_end = is_joined[:, k:].all(axis=1)
+    for row in np.array_split(np.flatnonzero(open_end), max(1, open_end.sum() // 16)):
+        if len(row):
+            neighbors[row] = distances.nearest(torch.from_numpy(queries[row]), k).numpy()
+    return neighbors
 
 
 def row_chunks(count: int, width: int) -> tuple[Tensor, ...]:

@@ -3,12 +3,100 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from udml_core.base.arrays import Array, Booleans
+from udml_core.base.arrays import Array, Booleans, Integers
 from udml_core.numerics.evaluation.ranking import Distances, rankings, row_chunks
+
+
+@dataclass(frozen=True)
+class RetrievalMeasures:
+    """Measures of rankings, computed together.
+
+    Attributes:
+        recalls: Recall@k by k.
+        mean_precisions: mprec@k by k.
+        average_precisions: Average precision at R of each query, (m,); NaN for one whose class has no other point.
+        first_hits: Whether the nearest point of each query has its class, (m,).
+    """
+
+    recalls: dict[int, float]
+    mean_precisions: dict[int, float]
+    average_precisions: Array
+    first_hits: Booleans
+
+    @property
+    def map_at_r(self) -> tuple[float, int]:
+        """The mean average precision, NaN without any, and the number of queries without another point of a class."""
+        counted = ~np.isnan(self.average_precisions)
+        return (float(self.average_precisions[counted].mean()) if counted.any() else float("nan"),
+                int((~counted).sum()))
+
+
+def retrieval_measures(embeddings: Array, labels: Array, ks: Sequence[int] = (), depths: Sequence[int] = (),
+                       whole: bool = False, asked: Integers | None = None,
+                       report: Callable[[float], None] = lambda _: None) -> RetrievalMeasures:
+    """Compute Recall@k, mprec@k and average precisions at R from one ranking of each query.
+
+    Args:
+        embeddings: (n, d), n ≥ 2.
+        labels: (n,) int, or for mprec@k alone (n, c) bool if images have several classes or none.
+        ks: The cut-offs of Recall@k, each at least 1; see `recall_at_k`.
+        depths: The cut-offs of mprec@k, each at least 1; see `mean_precision_at_k`.
+        whole: Whether to compute average precisions; see `average_precisions`.
+        asked: Rows (m,) of the queries; all points if None. The others remain in the gallery.
+        report: Receives the completed share, from 0 to 1.
+
+    Raises:
+        ValueError: A cut-off is below 1, or the labels do not match the embeddings.
+    """
+    labels = np.asarray(labels)
+    classes = labels.astype(bool) if labels.ndim == 2 and not (ks or whole) else None
+    labels = _check_labels(embeddings, labels if classes is None else np.zeros(len(labels), np.int64))
+    for name, cuts in (("Recall@k", ks), ("mprec@k", depths)):
+        if any(k < 1 for k in cuts):
+            raise ValueError(f"{name} needs k ≥ 1, got {tuple(cuts)}.")
+    numbers, sizes = np.unique(labels, return_inverse=True, return_counts=True)[1:]
+    others = sizes[numbers] - 1
+    most = len(labels) - 1
+    deepest = min(most, max([1, *ks, *depths, int(others.max()) if whole else 0]))
+    shallow = min(most, max(depths, default=0))
+    count = len(labels) if asked is None else len(asked)
+    first, scores = np.full(count, deepest), np.full(count, np.nan)
+    sums = np.zeros((len(sizes) if classes is None else classes.shape[1], shallow))
+    asked_of = np.zeros(len(sums))
+    done = 0
+    for queries, neighbors in rankings(embeddings, deepest, asked):
+        hits = labels[neighbors] == labels[queries, None]
+        part = slice(done, done + len(queries))
+        first[part] = np.where(hits.any(axis=1), hits.argmax(axis=1), deepest)
+        if whole:
+            scores[part] = _average_precisions(hits, others[queries])
+        if shallow:
+            near, own = hits[:, :shallow], numbers[queries]
+            if classes is not None:
+                rows, own = np.nonzero(classes[queries])
+                near = classes[neighbors[rows, :shallow], own[:, None]]
+            np.add.at(sums, own, np.cumsum(near, axis=1))
+            asked_of += np.bincount(own, minlength=len(sums))
+        done += len(queries)
+        report(done / count)
+    means = np.full(shallow, np.nan)
+    if asked_of.any():
+        means = (sums[asked_of > 0] / asked_of[asked_of > 0, None]).mean(axis=0) / np.arange(1, shallow + 1)
+    return RetrievalMeasures({k: float((first < min(k, deepest)).mean()) for k in ks},
+                             {k: float(means[min(k, shallow) - 1]) for k in depths}, scores, first == 0)
+
+
+def _average_precisions(hits: Booleans, others: Integers) -> Array:
+    """Return the average precision (q,) at R of rankings with hits (q, k), where R ≤ k differs by query."""
+    ranks = np.arange(1, hits.shape[1] + 1)
+    counted = hits & (ranks <= others[:, None])
+    scores = (np.cumsum(counted, axis=1) / ranks * counted).sum(axis=1) / np.maximum(others, 1)
+    return np.where(others > 0, scores, np.nan)
 
 
 def recall_at_k(embeddings: Array, labels: Array, ks: Sequence[int] = (1, 2, 4, 8)) -> dict[int, float]:
@@ -28,16 +116,7 @@ def recall_at_k(embeddings: Array, labels: Array, ks: Sequence[int] = (1, 2, 4, 
     Raises:
         ValueError: A cut-off is below 1, or the labels do not match the embeddings.
     """
-    labels = _check_labels(embeddings, labels)
-    if any(k < 1 for k in ks):
-        raise ValueError(f"Recall@k needs k ≥ 1, got {tuple(ks)}.")
-    deepest = min(max(ks), len(labels) - 1)
-    first_hit = np.full(len(labels), np.iinfo(np.int64).max)
-    for queries, neighbors in rankings(embeddings, deepest):
-        hits = labels[neighbors] == labels[queries, None]
-        has_hit = hits.any(axis=1)
-        first_hit[queries[has_hit]] = hits[has_hit].argmax(axis=1)
-    return {k: float((first_hit < k).mean()) for k in ks}
+    return retrieval_measures(embeddings, labels, ks).recalls
 
 
 def nearest_is_hit(embeddings: Array, labels: Array) -> Booleans:
@@ -47,11 +126,7 @@ def nearest_is_hit(embeddings: Array, labels: Array) -> Booleans:
         embeddings: (n, d), n ≥ 2.
         labels: (n,) int.
     """
-    labels = _check_labels(embeddings, labels)
-    hits = np.zeros(len(labels), bool)
-    for queries, neighbors in rankings(embeddings, 1):
-        hits[queries] = labels[neighbors[:, 0]] == labels[queries]
-    return hits
+    return retrieval_measures(embeddings, labels).first_hits
 
 
 def recall_in_gallery(embeddings: Array, labels: Array, queries: Booleans, ks: Sequence[int]) -> dict[int, float]:
@@ -100,21 +175,7 @@ def average_precisions(embeddings: Array, labels: Array, report: Callable[[float
     References:
         K. Musgrave, S. Belongie, S.-N. Lim, "A Metric Learning Reality Check", ECCV 2020.
     """
-    labels = _check_labels(embeddings, labels)
-    _, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    others = sizes[inverse] - 1
-    scores = np.full(len(labels), np.nan)
-    deepest = int(others.max())
-    if deepest == 0:
-        return scores
-    ranks = np.arange(1, deepest + 1)
-    for queries, neighbors in rankings(embeddings, deepest):
-        hits = (labels[neighbors] == labels[queries, None]) & (ranks <= others[queries, None])
-        precision = np.cumsum(hits, axis=1) / ranks
-        scores[queries] = (precision * hits).sum(axis=1) / np.maximum(others[queries], 1)
-        report((int(queries[-1]) + 1) / len(labels))
-    scores[others == 0] = np.nan
-    return scores
+    return retrieval_measures(embeddings, labels, whole=True, report=report).average_precisions
 
 
 def map_at_r(embeddings: Array, labels: Array) -> tuple[float, int]:
@@ -128,9 +189,7 @@ def map_at_r(embeddings: Array, labels: Array) -> tuple[float, int]:
         The mean of `average_precisions` over the points with another point of their class (NaN if there are none), and
         the number of the other points.
     """
-    scores = average_precisions(embeddings, labels)
-    counted = ~np.isnan(scores)
-    return float(scores[counted].mean()) if counted.any() else float("nan"), int((~counted).sum())
+    return retrieval_measures(embeddings, labels, whole=True).map_at_r
 
 
 def mean_precision_at_k(embeddings: Array, labels: Array, ks: Sequence[int] = (10,)) -> dict[int, float]:
@@ -150,27 +209,7 @@ def mean_precision_at_k(embeddings: Array, labels: Array, ks: Sequence[int] = (1
     Raises:
         ValueError: A cut-off is below 1, or the labels do not match the embeddings.
     """
-    labels = np.asarray(labels)
-    has_class = labels.astype(bool) if labels.ndim == 2 else None
-    names = _check_labels(embeddings, labels if has_class is None else np.zeros(len(labels)))
-    if any(k < 1 for k in ks):
-        raise ValueError(f"mprec@k needs k ≥ 1, got {tuple(ks)}.")
-    numbers = np.unique(names, return_inverse=True)[1]
-    classes = has_class.shape[1] if has_class is not None else int(numbers.max()) + 1
-    deepest = min(max(ks), len(labels) - 1)
-    sums, counts = np.zeros((classes, deepest)), np.zeros(classes)
-    for queries, neighbors in rankings(embeddings, deepest):
-        if has_class is None:
-            own, hits = numbers[queries], numbers[neighbors] == numbers[queries, None]
-        else:
-            rows, own = np.nonzero(has_class[queries])
-            hits = has_class[neighbors[rows], own[:, None]]
-        np.add.at(sums, own, np.cumsum(hits, axis=1))
-        counts += np.bincount(own, minlength=classes)
-    if not counts.any():
-        return dict.fromkeys(ks, float("nan"))
-    means = (sums[counts > 0] / counts[counts > 0, None]).mean(axis=0) / np.arange(1, deepest + 1)
-    return {k: float(means[min(k, deepest) - 1]) for k in ks}
+    return retrieval_measures(embeddings, labels, depths=ks).mean_precisions
 
 
 def neighbor_stability(before: Array, after: Array, k: int = 10) -> float:

@@ -40,18 +40,18 @@ class Retrieval:
         """Open a run for search.
 
         Args:
-            run: A finished run.
+            run: A run that has embedded all images.
             dataset: Its data set, if it is loaded already.
 
         Raises:
-            UserError: The run is not done, or its data set is missing or has changed.
+            UserError: The run has no embeddings yet, or its data set is missing or has changed.
         """
         self.run = run
         self.spec = run.spec()
         status = run.status()
-        if status.state != "done":
-            raise UserError(f"Only a finished run can be searched, and {run.id} is {status.state}. "
-                            f"{ADVICE[status.state]}")
+        if not status.can_search:
+            raise UserError("A run can be searched as soon as it has embedded all images, and "
+                            f"{run.id} is {status.state}. {ADVICE[status.state]}")
         self.dataset = dataset or catalog.load(self.spec.dataset)
         run.check_dataset(self.dataset)
         self.frames = Frames(run, lambda: self.dataset, len(self.dataset))

@@ -42,8 +42,9 @@ def analyse(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | None = N
         UserError: The run or the map that the analysis starts from is not finished.
     """
     status = run.status()
-    if status.state != "done":
-        raise UserError(f"Only finished runs can be analyzed, and {run.id} is {status.state}. {ADVICE[status.state]}")
+    if not status.can_search:
+        raise UserError(f"A run can be analyzed as soon as it has embedded all images, and {run.id} is {status.state}. "
+                        f"{ADVICE[status.state]}")
     spec.build_kind().check_run(run)
     if spec.source and not find_analysis(run, spec.source).is_done():
         state = find_analysis(run, spec.source).status().state

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udml_core.base.arrays import Integers
+from udml_core.base.arrays import LARGE, Integers
 from udml_core.data.augmentation import CROPS, Augmentation
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec, activation_bytes, feature_width, image_seconds, late_share
 from udml_core.data.features import features_path, views_path
 from udml_core.data.speed import measured_speed, record_speed
+from udml_core.methods import Method
 from udml_core.runs import Spec
 from udml_core.runs.tasks import Status
 
@@ -57,7 +58,8 @@ def estimate(spec: Spec, dataset: Dataset) -> Estimate:
     If the last blocks are trained, the early blocks see every view once, and an epoch passes the late blocks only.
     """
     method = spec.build_method()
-    train = spec.halves(dataset).train
+    halves = spec.halves(dataset)
+    train = halves.train
     width = feature_width(spec.encoder) or ASSUMED_WIDTH
     divided = method.trained_part == "last" and spec.encoder.trainable
     late = late_share(spec.encoder) if divided else 1.0
@@ -77,13 +79,31 @@ def estimate(spec: Spec, dataset: Dataset) -> Estimate:
     per_image, view_speed = image_speed or image_seconds(spec.encoder), measured_speed(view_kind(spec))
     per_view = view_speed or per_image
     epoch = _expected_epoch(spec, len(train)) * (epoch_speed or 1.0)
-    gradients = 120 * 600 * late * spec.encoder.size**2 if method.trains_encoder else 0
     start, evaluation = measured_speed(start_kind(spec)), measured_speed(evaluation_kind(spec))
     needed = [epoch_speed, start, evaluation] + [image_speed] * (whole + early > 0) + [view_speed] * (views > 0)
     return Estimate((whole + (1 - late) * early) * per_image + views * per_view, epoch * method.epochs_planned,
-                    600e6 + method.expected_bytes(len(train), width) + gradients,
+                    expected_memory(method, spec.encoder, len(train), len(halves.test)),
                     4.0 * (whole + views) * width + activation_bytes(spec.encoder) * early,
                     None not in needed, evaluation or 0.0, start or 0.0, measured_speed(follow_kind(spec)) or 0.0)
+
+
+def expected_memory(method: Method, encoder: EncoderSpec, train: int, test: int) -> float:
+    """Return the bytes of memory that a run needs in its largest phase: training, PCA, or the evaluation.
+
+    Args:
+        method: The method.
+        encoder: The encoder of the features.
+        train: Number of training images.
+        test: Number of test images.
+    """
+    width = feature_width(encoder) or ASSUMED_WIDTH
+    own = min(int(getattr(method, "dimension", width)), width)
+    late = late_share(encoder) if method.trained_part == "last" and encoder.trainable else 1.0
+    gradients = 120 * 600 * late * encoder.size**2 if method.trains_encoder else 0
+    principal = train * width * 12 + 8 * min(train, width)**2  # the features in float32 and float64, and their products
+    # Start, end, PCA and the features are compared in float32, two of them at a time in float64.
+    evaluation = min(test, LARGE) * (4 * (width + 3 * own) + 8 * (width + own))
+    return 600e6 + max(method.expected_bytes(train, width) + gradients, principal, evaluation)
 
 
 def training_left(spec: Spec, status: Status) -> float | None:

@@ -22,29 +22,33 @@ __all__ = ["KNN", "evaluate_run", "load"]
 KNN = 200
 """Number of training images that vote on the class of a test image."""
 COMPARED, COMPARED_NEIGHBORS = 2000, 10
+ASKED_ALL, ASKED = 25_000, 2_000
+"""Largest number of test images that are all queries, which takes about a minute, and the number of queries of more."""
 EVALUATED = 10_000
 """Number of test images that are evaluated if there are more than `LARGE`, because the time grows with its square."""
 log = logging.getLogger("udml")
 
 
-def evaluate_run(run: Run, loaded: Loaded, report: Report) -> dict[str, dict[str, float]]:
+def evaluate_run(run: Run, loaded: Loaded, report: Report, exact: bool = False) -> dict[str, dict[str, float]]:
     """Evaluate on the test half and store the result.
 
     The candidates are the initial, frozen, centered PCA (of the final dimension) and final embeddings, and the
     method's own. PCA has unit length if the final embedding has, so that both are compared by the same distance.
-    Versions before 0.3 stored an uncentered PCA as "pca". Of more than `LARGE` test images a fixed sample
-    of `EVALUATED` is evaluated: its images are queries and gallery.
-    The split `seen` with labels adds k-nearest-neighbor and linear accuracy.
+    Versions before 0.3 stored an uncentered PCA as "pca". Of more than `ASKED_ALL` test images a fixed sample of
+    `ASKED` are queries among all of them; of more than `LARGE` a fixed sample of `EVALUATED` is evaluated: its images
+    are queries and gallery. The split `seen` with labels adds k-nearest-neighbor and linear accuracy.
 
     Args:
         run: A run with stored embeddings.
         loaded: Its data set, features and halves.
         report: Receives the finished share.
+        exact: Whether every test image is a query, however long it takes.
 
     Returns:
         Measures in percent, by candidate and name.
     """
-    loaded = _thinned(loaded)
+    if not exact:
+        loaded = _thinned(loaded)
     dataset, test = loaded.dataset, loaded.split.test
     labels, voters = known_labels(loaded)
     classes = None if dataset.evaluation_classes is None else dataset.evaluation_classes[test]
@@ -52,15 +56,20 @@ def evaluate_run(run: Run, loaded: Loaded, report: Report) -> dict[str, dict[str
     candidates = _candidates(run, loaded, test)
     of_train = _candidates(run, loaded, voters) if loaded.split.name == "seen" and len(voters) else {}
     space = candidates["frozen"]
+    asked = None if exact or len(test) <= ASKED_ALL else np.flatnonzero(np.isin(test, fixed_sample(test, ASKED)))
+    if asked is not None:
+        log.info("the evaluation asks %d of %d test images; udml evaluate %s --exact asks all", len(asked), len(test),
+                 run.id)
     result = {}
     for number, (name, embeddings) in enumerate(candidates.items()):
         def report_candidate(share: float, done: int = number) -> None:
             report((done + share) / len(candidates), "evaluation")
 
         result[name] = evaluate(embeddings, None if labels is None else labels[test], space, report_candidate,
-                                classes=classes, queries=queries)
+                                classes=classes, queries=queries, asked=asked)
         if labels is not None and name in of_train:
-            seen = (of_train[name], labels[voters], embeddings, labels[test])
+            queried = slice(None) if asked is None else asked
+            seen = (of_train[name], labels[voters], embeddings[queried], labels[test][queried])
             result[name] |= {f"knn@{KNN}": 100 * knn_accuracy(*seen, k=KNN),
                              "linear probe": 100 * linear_accuracy(*seen)}
         if name in ("initial", "final"):

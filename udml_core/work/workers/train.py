@@ -149,7 +149,7 @@ class _Work:
         embedder = self._train(loaded)
         began = time.monotonic()
         self._keep(loaded, embedder)
-        self.reporter.change(phase="evaluation", share=0.0)
+        self.reporter.change(phase="evaluation", share=0.0, searchable=True)
         evaluate_run(self.run, loaded, self.reporter.share)
         record_speed(evaluation_kind(self.spec), time.monotonic() - began)
         if analyse:
