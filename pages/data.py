@@ -19,8 +19,8 @@ from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 
 CHOICE = "data-dataset"
+# Session key of the data set that was shown last, and of the app's run at that time.
 BROWSED = "data-browsed"
-"""Session key of the data set that was shown last, and of the app's run at that time."""
 VIEWS = {"gallery": "Gallery", "advice": "Best search", "audit": "Audit", "classes": "Classes and splits"}
 OF_DATASET = ("class", "find", "sort", "finding", "budget", "serves")  # they mean nothing in another data set
 # Views in older links, which are findings of the audit now.

@@ -139,10 +139,9 @@ def test_deep_pages_open_with_the_image_that_explore_shows_first(rpml: Run) -> N
 
 
 def test_neighbors_are_those_of_a_search_in_all_images(rpml: Run) -> None:
-    stored = EpochImages(rpml, bench_of(rpml, 0).split.train).indices  # these are searched among themselves
-    index = int(np.setdiff1d(np.arange(len(rpml.dataset())), stored)[0])
-    retrieval = Retrieval(rpml)
-    shown = texts(explored(rpml, picked=index))
+    retrieval, stored = Retrieval(rpml), EpochImages(rpml, bench_of(rpml, 0).split.train).indices
+    index = int(np.setdiff1d(np.arange(len(retrieval.dataset)), stored)[0])  # other images are searched in every epoch
+    shown = texts(explored(rpml, picked=index, map="pca-now"))
     for which, words in (("initial", "Before training"), ("final", "After training")):
         hits = retrieval.search_item(index, 10, which, "all")  # type: ignore[arg-type]
         count = sum(bool(hit.correct) for hit in hits)

@@ -13,7 +13,7 @@ from udml_core.base.errors import UserError
 from udml_core.base.files import jsonable, read_array, read_json, replace_text
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import Encoder, EncoderSpec
-from udml_core.data.features import features_of, features_path
+from udml_core.data.features import features_of_some, features_path
 from udml_core.data.splits import fixed_sample
 from udml_core.methods import Head
 from udml_core.methods.closed_form import principal_directions
@@ -143,5 +143,5 @@ def _features_at_once(dataset: Dataset, spec: EncoderSpec) -> Array:
         UserError: The features are not stored.
     """
     if spec.backbone == "pixels" and dataset.native_size <= TINY:
-        return features_of(dataset, Encoder(spec))
+        return features_of_some(dataset, Encoder(spec), np.arange(len(dataset)))
     return read_array(features_path(dataset, spec), mapped=True)
