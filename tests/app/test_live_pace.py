@@ -9,6 +9,8 @@ import pytest
 import streamlit as st
 
 from pages.parts.train import live
+from pages.parts.train.start_steps import IMAGES, LIBRARIES, MEASURING, QUEUED, STEPS, TRAINING, step_of, steps_of
+from udml_core.runs.tasks import Status
 
 
 @pytest.fixture
@@ -57,3 +59,20 @@ def test_rows_of_the_same_images_say_so() -> None:
     assert live.same_words([3, 1], [3, 1]) == ", the same images"
     assert live.same_words([3, 1], [1, 3]) == ", the same images in another order"
     assert live.same_words([3, 1], [3, 2]) == ""
+
+
+def test_the_steps_of_a_start_follow_the_status_of_the_run() -> None:
+    waiting = Status(state="waiting")
+    assert step_of(waiting, is_process=False, is_measured=False) == QUEUED
+    assert step_of(waiting, is_process=True, is_measured=False) == LIBRARIES
+    loading = Status(state="running", phase="features")
+    assert step_of(loading, is_process=True, is_measured=False) == IMAGES
+    training = Status(state="running", phase="training")
+    assert step_of(training, is_process=True, is_measured=False) == MEASURING
+    assert step_of(training, is_process=True, is_measured=True) == TRAINING
+
+
+def test_one_step_is_marked_and_the_steps_before_it_are_done() -> None:
+    drawn = steps_of(IMAGES)
+    assert (drawn.count('class="done"'), drawn.count('class="now"'), drawn.count('class="later"')) == (2, 1, 2)
+    assert f'<li class="now" aria-current=step>{STEPS[IMAGES]}</li>' in drawn
