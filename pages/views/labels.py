@@ -55,7 +55,8 @@ def spread_map(board: Board) -> None:
     clicked = draw_map(board.dataset, shown.layout, _color(board, shown, by), f"Map colored by {COLORS[by].lower()}",
                        "labels-map", marks=marks, height=430, tiles="some")
     outside = int((rows_of(board.images, shown.layout.indices) < 0).sum())
-    gray = f" Gray: {outside:,} images outside the training half, where labels do not spread." if outside and board.labels else ""
+    is_spread = bool(outside and board.labels)
+    gray = f" Gray: {outside:,} images outside the training half, where labels do not spread." if is_spread else ""
     st.caption(f"Rings mark labeled images.{gray} Click a point to select it; hold Shift and drag to select several.",
                help=f"Gray images of the training half are not reached by any label. {distortion_words(shown)} {UNITS}")
     if clicked is not None:
