@@ -112,6 +112,20 @@ def test_each_outcome_is_stored_at_once_and_the_result_holds_the_same() -> None:
     assert any(phase.startswith("judge: features of SqueezeNet 1.1") for phase in of.phases)
 
 
+def test_the_phase_names_no_candidate_that_is_listed_already() -> None:
+    of = material()
+    append, phases = of.append, list[str]()
+
+    def note(row: dict[str, Any]) -> None:
+        phases.append(of.phases[-1])
+        append(row)
+
+    of.append = note  # type: ignore[method-assign]
+    raced(of)
+    assert len(phases) == len(of.stored) > 3
+    assert all(phase.startswith("choosing the next candidate") for phase in phases)
+
+
 def test_another_encoder_needs_a_judge_that_took_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = raced(material())
     assert {outcome.setup.backbone for outcome in usual.outcomes} == {"efficientnet-lite0"}, "no judge is left for it"

@@ -158,6 +158,7 @@ class Advice(AnalysisKind):
         for outcome in run_race(race.start, ideas, track, self.serves, seconds, known):
             outcomes.append(outcome)
             if known.get(outcome.setup) != outcome:
+                material.report(0.0, "choosing the next candidate")  # else the phase names a candidate that is listed
                 material.append(outcome.model_dump(mode="json"))
         embeddings.deadline = math.inf  # what was judged is stored, and ranked again in seconds
         progress.announce("the best candidates against each other", None)
