@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import streamlit as st
 
 from udml_core.exploration.browsing import find_image
-from udml_core.runs import Run, list_runs, runs_folder
+from udml_core.runs import Run
 
 from ..shell.cached import dataset_of
-from ..shell.run_picker import app_run
+from ..shell.run_picker import app_run, searchable_runs
 from ..shell.run_status import run_titles
 from ..shell.user_errors import show_user_errors
 from ..shell.views import PAGES, VIEWS, open_view, views_of
@@ -44,7 +44,7 @@ HTML = f"""<div class="keys">
 def listen_to_keys() -> None:
     """Listen to the keys of the whole app; open what the user searched for."""
     pages = dict(searched_pages())
-    runs = [run for run in list_runs(runs_folder()) if run.stored_status().can_search][:MOST_RUNS]
+    runs = searchable_runs()[:MOST_RUNS]
     current = next((run for run in runs if run.id == app_run()), next(iter(runs), None))
     data = {"runs": [{"id": run_id, "title": title} for run_id, title in run_titles(runs).items()],
             "pages": [{"title": title, "help": text} for title, (_, text) in pages.items()],

@@ -229,9 +229,14 @@ def run_just_chosen() -> str | None:
     return chosen
 
 
+def searchable_runs() -> list[Run]:
+    """Return the runs that have embedded all of their images, the newest first."""
+    return [run for run in list_runs(runs_folder()) if run.stored_status().can_search]
+
+
 def app_dataset(names: Sequence[str]) -> str:
     """Return the data set of the run in the sidebar if it is among some data sets, else the first of them."""
-    finished = [run for run in list_runs(runs_folder()) if run.stored_status().can_search]
+    finished = searchable_runs()
     run = next((run for run in finished if run.id == app_run()), finished[0] if finished else None)
     return run.spec().dataset if run is not None and run.spec().dataset in names else names[0]
 
@@ -241,8 +246,7 @@ def open_search(dataset: Dataset, index: int) -> None:
 
     The search uses the app's run, else the newest run on the data set.
     """
-    searchable = [run for run in list_runs(runs_folder()) if run.stored_status().can_search
-                  and run.spec().fingerprint == dataset.fingerprint]
+    searchable = [run for run in searchable_runs() if run.spec().fingerprint == dataset.fingerprint]
     if not searchable:
         st.toast(f"This is {dataset.caption(index)}. Train on this data set first to search with its images.",
                  icon=":material/image_search:")

@@ -10,10 +10,10 @@ import streamlit as st
 from udml_core.base.errors import UserError
 from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.numerics.explanations import Affinities, Pairs, Triplets
-from udml_core.runs import Run, list_runs, runs_folder
+from udml_core.runs import Run
 
 from .epochs import has_record
-from .run_picker import app_run, first_chosen
+from .run_picker import app_run, first_chosen, searchable_runs
 from .views import PAGES, VIEWS, module_of, open_view, view_in_address, view_link, views_of
 
 RECORDS = {"triplets": Triplets, "affinity": Affinities, "pairs": Pairs}
@@ -27,7 +27,7 @@ def show_view(page: str) -> None:
         page: The page's name.
     """
     current = view_in_address(page)
-    runs = [run for run in list_runs(runs_folder()) if run.stored_status().can_search]
+    runs = searchable_runs()
     run = next((run for run in runs if run.id == app_run()), first_chosen(runs) if runs else None)
     offered = [name for name in views_of(page) if name == current or run is None or fits(name, run)]
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="page-top"):

@@ -53,7 +53,7 @@ class Distances:
         """
         indices = torch.arange(len(self.points))
         squared = torch.addmm(self._norms[rows, None] + self._norms, self.points[rows], self.points.T, alpha=-2)
-        keys = squared.div_(self._quantum).round_().clamp_min_(0).to(torch.int64).mul_(len(indices)).add_(indices)
+        keys = self._keys(squared, indices)
         keys[torch.arange(len(rows)), rows] = torch.iinfo(torch.int64).max
         return keys
 
@@ -69,9 +69,13 @@ class Distances:
             first, second = (torch.from_numpy(of[start : start + step]) for of in (rows, others))
             products = (self.points[first] * self.points[second]).sum(1)
             squared = self._norms[first] + self._norms[second] - 2 * products
-            ranks = squared.div_(self._quantum).round_().clamp_min_(0).to(torch.int64).mul_(len(self.points))
-            keys[start : start + step] = ranks.add_(second).numpy()
+            keys[start : start + step] = self._keys(squared, second).numpy()
         return keys
+
+    def _keys(self, squared: Tensor, others: Tensor) -> Tensor:
+        """Return the keys of squared distances, which are overwritten, to points with these indices."""
+        steps = squared.div_(self._quantum).round_().clamp_min_(0)
+        return steps.to(torch.int64).mul_(len(self.points)).add_(others)
 
 
 def rankings(embeddings: Array, k: int, asked: Integers | None = None) -> Iterator[tuple[Array, Array]]:
