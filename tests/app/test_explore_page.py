@@ -142,7 +142,7 @@ def test_neighbors_are_those_of_a_search_in_all_images(rpml: Run) -> None:
     retrieval, stored = Retrieval(rpml), EpochImages(rpml, bench_of(rpml, 0).split.train).indices
     index = int(np.setdiff1d(np.arange(len(retrieval.dataset)), stored)[0])  # other images are searched in every epoch
     shown = texts(explored(rpml, picked=index, map="pca-now"))
-    for which, words in (("initial", "Before training"), ("final", "After training")):
+    for which, words in (("frozen", "Frozen features"), ("final", "After training")):
         hits = retrieval.search_item(index, 10, which, "all")  # type: ignore[arg-type]
         count = sum(bool(hit.correct) for hit in hits)
         measure = "distance" if hits[0].similarity is None else "cosine similarity"
@@ -161,6 +161,9 @@ def test_the_epoch_cursor_changes_the_neighbors(rpml: Run) -> None:
     ten = stored.indices[order[order != row][:10]]
     assert f"**Epoch 1** · {(labels[ten] == labels[index]).sum()} of 10 hits" in shown
     assert f"searched in the {len(stored.indices):,} images stored for every epoch" in shown
+    features = Retrieval(rpml).frame("frozen").rows[stored.indices]
+    ten = stored.indices[np.argsort(features @ features[row], kind="stable")[::-1][1:11]]
+    assert f"**Frozen features** · {(labels[ten] == labels[index]).sum()} of 10 hits" in shown
 
 
 def test_every_epoch_has_images_of_both_halves_with_their_own_embedding(rpml: Run) -> None:
@@ -345,7 +348,7 @@ def test_a_selection_in_the_link_is_offered_with_its_actions(rpml: Run) -> None:
     assert "selected=" in links["Label"].query_string
     test.button(key="explore-clear").click().run()
     assert "Selection" not in str(panels(test))
-    assert "Before training" in texts(test)
+    assert "**Frozen features**" in texts(test)
 
 
 @pytest.mark.slow

@@ -415,9 +415,9 @@ def test_retrieval_shows_the_stored_ranking_of_a_test_image(run: Run) -> None:
     assert test.multiselect(key=f"compare-{run.id}").value == ["final", analysis.id]
     assert [tile["id"] for tile in tiles(test, "The 10 nearest images, refined")] == \
         result.indices[result.neighbors[40, :10]].tolist()
-    test.multiselect(key=f"compare-{run.id}").set_value(["initial", "final"]).run()
+    test.multiselect(key=f"compare-{run.id}").set_value(["frozen", "final"]).run()
     assert {"refined", "compare"}.isdisjoint(test.query_params)
-    assert "**Before training**" in texts(test)
+    assert "**Frozen features**" in texts(test)
 
 
 def test_an_own_image_is_expanded_and_finds_its_copy(run: Run) -> None:

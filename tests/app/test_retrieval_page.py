@@ -55,7 +55,7 @@ def test_without_a_query_an_interesting_one_is_shown_with_its_results(run: Run) 
     changes = []
     for tile in strip:
         before, after = (sum(bool(hit.correct) for hit in retrieval.search_item(tile["id"], 10, which))
-                         for which in ("initial", "final"))
+                         for which in ("frozen", "final"))
         assert tile["badge"] == f"{before} → {after}"
         changes.append(abs(after - before))
     test_half, recorded = changes[:MOST_TEST], changes[MOST_TEST:]
@@ -71,7 +71,8 @@ def test_without_a_query_an_interesting_one_is_shown_with_its_results(run: Run) 
     shown = texts(test)
     assert shown.count("hits among all 1,797 images") == 2
     assert "images searched" not in shown, "the headings name the images already"
-    assert tiles(test, "The 10 nearest images, after training")[0]["badge"] == f"1 · {hits[0].shown:.3f}"
+    numbered = opened("retrieval", run=run.id, add=str(strip[0]["id"]), compare="initial~final")
+    assert tiles(numbered, "The 10 nearest images, after training")[0]["badge"] == f"1 · {hits[0].shown:.3f}"
 
 
 def test_numbers_stand_below_the_images_only_if_all_columns_have_the_same_number(run: Run) -> None:

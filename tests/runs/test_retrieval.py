@@ -95,6 +95,25 @@ def test_an_epoch_searches_its_sample_and_says_what_it_lacks(run: Run) -> None:
         opened.frame("7")
 
 
+def test_training_is_compared_with_features_that_it_did_not_change(
+        run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = Retrieval(run).frame("frozen").rows
+    assert Retrieval(run).before == "frozen"
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path))
+    without = Retrieval(run)
+    assert without.before == "frozen", "tiny pixels are read in a moment"
+    np.testing.assert_allclose(without.frame("frozen").rows, rows, atol=1e-6)
+    stored = features_path(run.dataset(), run.spec().encoder)
+    assert stored.is_relative_to(tmp_path)
+    assert not stored.exists()
+    with monkeypatch.context() as context:
+        context.setattr("udml_core.runs.search.retrieval.MOST_VALUES", rows.size - 1)
+        assert Retrieval(run).before == "initial", "wide features of many images stay on the disk"
+    stored.parent.mkdir(parents=True, exist_ok=True)
+    stored.write_bytes(b"damaged")
+    assert Retrieval(run).before == "initial"
+
+
 def test_an_own_image_has_its_frozen_embedding(run: Run) -> None:
     opened = Retrieval(run)
     first, *_ = opened.search_image(opened.dataset.images[12], 1, "frozen")

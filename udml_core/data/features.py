@@ -40,6 +40,8 @@ BLOCK = 64
 """Images that are encoded at once, if the device's memory is large enough."""
 FEW = 0
 """Of a few images, a network is not converted."""
+TINY, MOST_AT_ONCE = 32, 20_000
+"""Largest side in pixels, and largest number, of images whose pixels are read in a moment where a page needs them."""
 READERS = min(8, os.cpu_count() or 1)
 """Threads that read images; decoding and resizing run at once."""
 AHEAD = 2
@@ -113,6 +115,29 @@ def features_of_some(dataset: Dataset, encoder: Encoder, indices: Integers) -> A
 def features_path(dataset: Dataset, spec: EncoderSpec) -> Path:
     """Return the path of the stored features."""
     return dataset_cache(dataset.fingerprint) / f"{spec.key}.npy"
+
+
+def are_features_at_hand(dataset: Dataset, spec: EncoderSpec) -> bool:
+    """Return whether `features_at_hand` has the features."""
+    return dataset.vectors is not None or _are_tiny(dataset, spec) or features_path(dataset, spec).exists()
+
+
+def features_at_hand(dataset: Dataset, spec: EncoderSpec) -> Array:
+    """Return all features (n, d) without a pass of the network: the stored ones, given vectors, or tiny pixels.
+
+    Raises:
+        UserError: The features are not stored.
+    """
+    if dataset.vectors is not None:
+        return dataset.vectors
+    if _are_tiny(dataset, spec) and not features_path(dataset, spec).exists():
+        return features_of_some(dataset, Encoder(spec), np.arange(len(dataset)))
+    return read_array(features_path(dataset, spec), mapped=True)
+
+
+def _are_tiny(dataset: Dataset, spec: EncoderSpec) -> bool:
+    """Return whether the features are the pixels of tiny images, which are read in a moment."""
+    return spec.backbone == "pixels" and dataset.native_size <= TINY and len(dataset) <= MOST_AT_ONCE
 
 
 def pixels_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share, _step: None) -> Array:

@@ -10,10 +10,9 @@ import torch
 
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
-from udml_core.base.files import jsonable, read_array, read_json, replace_text
+from udml_core.base.files import jsonable, read_json, replace_text
 from udml_core.data.dataset import Dataset
-from udml_core.data.encoders import Encoder, EncoderSpec
-from udml_core.data.features import features_of_some, features_path
+from udml_core.data.features import features_at_hand
 from udml_core.data.splits import fixed_sample
 from udml_core.methods import Head
 from udml_core.methods.closed_form import principal_directions
@@ -25,8 +24,6 @@ JUDGED = 1000
 """Number of images of the sample that curves are computed from, and of training images stored for every epoch."""
 MOST_COMPUTED = 20_000
 """Largest data set whose baselines a page computes for a run that has not stored them."""
-TINY = 32
-"""Largest side in pixels of images whose features a page computes."""
 BASELINES_FILE = "baselines.json"
 Baselines = Mapping[str, Mapping[str, float]]
 
@@ -127,21 +124,10 @@ def judged_baselines(run: Run, dataset: Dataset) -> dict[str, Array] | None:
     spec = run.spec()
     split = spec.halves(dataset)
     try:
-        features = _features_at_once(dataset, spec.encoder)
+        features = features_at_hand(dataset, spec.encoder)
         unit_length = run.is_normalized("final")
     except UserError:
         return None
     judged = judged_images(run.sample_indices(), split.test)
     width = run.epoch_sample(numbers[-1]).shape[1]
     return baseline_embeddings(features, split.train, judged, width, unit_length)
-
-
-def _features_at_once(dataset: Dataset, spec: EncoderSpec) -> Array:
-    """Return the stored features; features of tiny images are computed in a moment.
-
-    Raises:
-        UserError: The features are not stored.
-    """
-    if spec.backbone == "pixels" and dataset.native_size <= TINY:
-        return features_of_some(dataset, Encoder(spec), np.arange(len(dataset)))
-    return read_array(features_path(dataset, spec), mapped=True)

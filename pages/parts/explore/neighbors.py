@@ -1,4 +1,4 @@
-"""Neighbors of the current image: before training, and in the embedding that the map shows."""
+"""Neighbors of the current image: without training, and in the embedding that the map shows."""
 
 from __future__ import annotations
 
@@ -42,35 +42,44 @@ class NearestImages:
 
 
 def show_neighbors(bench: Workbench) -> DeepLink:
-    """Show the ten nearest images before training and in the map's embedding."""
+    """Show the ten nearest images without training and in the map's embedding."""
     in_epochs = epoch_of(bench.frame) is not None and (epoch_images(bench.run).indices == bench.focus).any()
-    # An image of the epochs is searched among them after training too, so both rows search the same images all along.
-    frame = "final" if bench.frame == str(bench.run.kept_epoch()) and not in_epochs else bench.frame
-    is_epoch = epoch_of(frame) is not None
-    frames: tuple[str, ...] = ("initial", "final") if frame == "initial" or is_epoch else ("initial", frame)
-    if in_epochs:
-        frames = ("0", frame if frame != "0" else str(bench.run.kept_epoch()))
-    count = len(epoch_images(bench.run).indices) if is_epoch else 0
+    frames = _compared(bench, in_epochs)
+    is_missing = epoch_of(bench.frame) not in (None, bench.run.kept_epoch()) and not in_epochs
+    stored = len(epoch_images(bench.run).indices) if in_epochs or is_missing else 0
     explain("Similar images should be near each other." if bench.dataset.labels is None else
             "Images of the same class should be near each other.",
             r"Neighbors have the smallest distance $\|x_i - x_j\|$ to the current image in an embedding, or with unit "
             r"length the largest cosine similarity $x_i^\top x_j$. The badge is the image's rank.")
-    if is_epoch and not in_epochs:
-        st.caption(f"The embedding of {bench.frame_words} is stored for {count:,} images, and the current image is not "
-                   "among them. Click an image on the map to see its neighbors in that epoch.")
-    if not load_retrieval(bench.run).is_changed:
-        frames = frames[1:]  # nothing was trained
-    rankings = [_epoch_ranking(bench, int(name)) if in_epochs else _ranking(bench, name) for name in frames]
+    if is_missing:
+        st.caption(f"The embedding of {bench.frame_words} is stored for {stored:,} images, and the current image is "
+                   "not among them. Click an image on the map to see its neighbors in that epoch.")
+    rankings = [(_epoch_ranking if in_epochs else _ranking)(bench, name) for name in frames]
     for position, ranking in enumerate(rankings):
         st.markdown(ranking.words)
         tiles = [bench.tile(index, str(rank)) for rank, index in enumerate(ranking.images, 1)]
         bench.tiles(tiles, f"The {len(tiles)} nearest images, {ranking.embedding}", f"neighbors-{position}")
-    where = f"the {count:,} images stored for every epoch" if in_epochs else f"all {len(bench.dataset):,} images"
+    where = f"the {stored:,} images stored for every epoch" if in_epochs else f"all {len(bench.dataset):,} images"
     if bench.frame.startswith(REFINED):
         where += ", after the refinement in the images that it covers"
     scales = " Distances of different embeddings have different scales." if len(rankings) > 1 else ""
     st.caption(f"Nearest first, searched in {where}.{scales}")
     return link("retrieval", bench, add=bench.focus, gallery="all")
+
+
+def _compared(bench: Workbench, in_epochs: bool) -> list[str]:
+    """Return the embeddings of the rows; both search the same images at every epoch.
+
+    Args:
+        bench: The workbench.
+        in_epochs: Whether the current image is searched among the images that every epoch has.
+    """
+    retrieval = load_retrieval(bench.run)
+    after = str(bench.run.kept_epoch()) if in_epochs else "final"
+    before = "0" if in_epochs and retrieval.before == "initial" else retrieval.before
+    is_other = epoch_of(bench.frame) is not None and not in_epochs
+    shown = after if is_other or bench.frame == before else bench.frame
+    return [before, shown] if retrieval.is_changed else [shown]  # else there is nothing to compare
 
 
 def _ranking(bench: Workbench, frame: str) -> NearestImages:
@@ -81,12 +90,13 @@ def _ranking(bench: Workbench, frame: str) -> NearestImages:
                          "distance" if any(hit.similarity is None for hit in hits) else "cosine similarity")
 
 
-def _epoch_ranking(bench: Workbench, epoch: int) -> NearestImages:
-    """Search the images that every epoch has, in the embedding of one epoch."""
-    images = epoch_images(bench.run)
-    indices, points = images.indices, images.embedding(epoch)
+def _epoch_ranking(bench: Workbench, frame: str) -> NearestImages:
+    """Search the images that every epoch has, in the embedding of one epoch or in the frozen features."""
+    images, epoch = epoch_images(bench.run), epoch_of(frame)
+    indices = images.indices
+    points = load_retrieval(bench.run).frame(frame).rows[indices] if epoch is None else images.embedding(epoch)
     row = int(rows_of(indices, bench.focus))
     rows = nearest_rows(points, row, COUNT)
     labels = bench.dataset.labels
-    return NearestImages(frame_words(str(epoch), bench.run), indices[rows].tolist(),
+    return NearestImages(frame_words(frame, bench.run), indices[rows].tolist(),
                          None if labels is None else (labels[indices[rows]] == labels[bench.focus]).tolist())

@@ -78,8 +78,8 @@ def hide_embedding(retrieval: Retrieval, name: str) -> None:
 
 
 def default_names(retrieval: Retrieval) -> list[str]:
-    """Return the embeddings before and after training; only one if training changed nothing."""
-    return ["initial", "final"] if retrieval.is_changed else ["final"]
+    """Return the embeddings without and after training; only one if training changed nothing."""
+    return [retrieval.before, "final"] if retrieval.is_changed else ["final"]
 
 
 def _chosen_in_address(retrieval: Retrieval, titles: dict[str, str]) -> list[str]:

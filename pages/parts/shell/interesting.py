@@ -55,7 +55,7 @@ def current_image(run: Run, dataset: Dataset, parameter: str = "picked") -> int:
 
 @st.cache_data(max_entries=32, show_spinner=False, hash_funcs=RUN_HASH)
 def interesting_queries(run: Run, label: int = ANY_CLASS) -> Strip:
-    """Return images whose neighbors changed most through training, with hits before and after as badges.
+    """Return images whose neighbors changed most through training, with hits without and after it as badges.
 
     Images that all records of the run contain come first, if there are any, then images of the fixed sample of the test
     half; every epoch has both. Every class contributes, and the images with the largest change of hits come first.
@@ -106,7 +106,7 @@ def _ordered(retrieval: Retrieval, images: Array, most: int, label: int) -> Stri
     """
     run, labels = retrieval.run, retrieval.dataset.labels
     known = None if labels is None else labels[images]
-    rows = most_changed(run.embeddings("initial")[images], run.embeddings("final")[images],
+    rows = most_changed(retrieval.frame(retrieval.before).rows[images], run.embeddings("final")[images],
                         known if label == ANY_CLASS else None)
     if known is not None:
         rows = rows[classes_in_turn(known[rows])]
@@ -119,7 +119,7 @@ def _ordered(retrieval: Retrieval, images: Array, most: int, label: int) -> Stri
 
 
 def _hits(retrieval: Retrieval, image: int) -> tuple[int, int]:
-    """Return the number of hits among the first ten images before and after training."""
+    """Return the number of hits among the first ten images without and after training."""
     before, after = (sum(bool(hit.correct) for hit in retrieval.search_item(image, HITS, which))
-                     for which in ("initial", "final"))
+                     for which in (retrieval.before, "final"))
     return before, after

@@ -11,10 +11,9 @@ import numpy as np
 
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
-from udml_core.base.files import read_array
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.encoders import Encoder
-from udml_core.data.features import features_of
+from udml_core.data.features import are_features_at_hand, features_at_hand, features_of
 from udml_core.methods import Embedder
 from udml_core.numerics import galleries
 from udml_core.numerics.neighbors import build_index, read_index
@@ -49,9 +48,16 @@ class Frames:
         self._embedders: dict[str, Embedder] = {}
 
     def names(self) -> list[str]:
-        """List the embeddings that the run stores; frozen features only if the cache still holds them."""
+        """List the embeddings that can be searched; frozen features only if they are at hand."""
         epochs = [str(number) for number in self.run.epoch_numbers() if number]
-        return [*([FROZEN] if stored_features_path(self.run).exists() else []), "initial", "final", *epochs]
+        return [*([FROZEN] if self._are_features_at_hand() else []), "initial", "final", *epochs]
+
+    def _are_features_at_hand(self) -> bool:
+        if stored_features_path(self.run).exists():
+            return True
+        with suppress(UserError):  # the data set is missing
+            return are_features_at_hand(self._dataset(), self.run.spec().encoder)
+        return False
 
     def frame(self, name: str) -> Frame:
         """Return an embedding by its name, opened once.
@@ -85,7 +91,7 @@ class Frames:
                 raise UserError(f"The run {self.run.id} has no embedding '{name[:40]}'. Choose one of "
                                 f"{', '.join(self.names())}.")
             case "frozen":
-                rows = unit_rows(read_array(stored_features_path(self.run), mapped=True))
+                rows = unit_rows(features_at_hand(self._dataset(), self.run.spec().encoder))
                 return self._frame(name, rows, np.arange(len(rows)), None)
         sample, epoch = self.run.sample_indices(), int(name)
         rows = _with_rows(self.run.epoch_sample(epoch), len(sample), f"the sample of epoch {epoch}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +12,7 @@ from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
+from udml_core.data.features import features_at_hand
 from udml_core.data.inference import embed_pixels
 from udml_core.data.splits import Split
 from udml_core.exploration.failures import Atlas, NeighborHistory, failure_atlas, history
@@ -18,10 +20,12 @@ from udml_core.numerics.evaluation import average_precisions
 from udml_core.runs import Run
 from udml_core.runs.search.frame import Frame
 from udml_core.runs.search.frames import Frames
-from udml_core.runs.search.names import TRAINED, Which, frame_words
+from udml_core.runs.search.names import FROZEN, TRAINED, Which, frame_words
 from udml_core.runs.search.query import Gallery, Hit, Query
 from udml_core.runs.tasks import ADVICE
 
+MOST_VALUES = 2**26
+"""Largest number of values of frozen features that are kept in memory without being asked for."""
 COMPARED = 64
 """Number of images that tell whether training changed the embedding."""
 
@@ -73,6 +77,18 @@ class Retrieval:
         """Whether training changed the embedding; frozen features, for example, stay as they are."""
         before, after = (self.run.embeddings(which)[:COMPARED] for which in TRAINED)
         return not np.array_equal(before, after)
+
+    @cached_property
+    def before(self) -> str:
+        """The embedding that shows what training achieved, beside the one after it.
+
+        It is the frozen features, because a random start flatters every training; before training without them.
+        """
+        with suppress(UserError):  # the features are not stored, or their file is damaged
+            if features_at_hand(self.dataset, self.spec.encoder).size <= MOST_VALUES:
+                self.frame(FROZEN)
+                return FROZEN
+        return "initial"
 
     def frame(self, name: str) -> Frame:
         """Return an embedding by its name, opened once.
