@@ -10,6 +10,7 @@ from udml_core.exploration.interesting import (
     classes_in_turn,
     evenly_spread,
     first_query,
+    gains_and_losses_in_turn,
     most_changed,
     recorded_rows,
 )
@@ -53,6 +54,14 @@ def test_gains_precede_equal_losses(points: tuple[np.ndarray, np.ndarray, np.nda
     lost = [key_of(after, before, labels, int(row), 10)[1] for row in most_changed(after, before, labels)]
     assert gained[0] < 0 < lost[0]  # The largest change is a loss when training runs backward.
     assert [abs(gain) for gain in gained] == sorted((abs(gain) for gain in gained), reverse=True)
+
+
+def test_gains_and_losses_take_turns_and_the_frequent_kind_leads() -> None:
+    gains = [1, -5, 0, 3, -2, 9, 2]
+    assert [gains[row] for row in gains_and_losses_in_turn(gains)] == [9, -5, 3, -2, 2, 1, 0]
+    losses = [-gain for gain in gains]
+    assert [losses[row] for row in gains_and_losses_in_turn(losses)] == [-9, 5, -3, 2, -2, -1, 0]
+    assert gains_and_losses_in_turn([]) == []
 
 
 def test_images_without_a_class_have_no_hits() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import zip_longest
+
 import numpy as np
 
 from udml_core.base.arrays import Array
@@ -47,6 +50,22 @@ def most_changed(before: Array, after: Array, labels: Array | None = None, k: in
     hits = [((classes[neighbors] == own) & (own >= 0)).sum(axis=1) for neighbors in (first, second)]
     gain = hits[1] - hits[0]
     return gallery[queries[np.lexsort((kept, -gain, -np.abs(gain)))]]
+
+
+def gains_and_losses_in_turn(gains: Sequence[int]) -> list[int]:
+    """Order changes so that gains and losses take turns, largest first, and the more frequent kind leads.
+
+    Args:
+        gains: A change for each row, negative for a loss.
+
+    Returns:
+        Rows; those without a change come last.
+    """
+    order = sorted(range(len(gains)), key=lambda row: -abs(gains[row]))
+    kinds = [[row for row in order if gains[row] * sign > 0] for sign in (1, -1)]
+    leading, other = sorted(kinds, key=len, reverse=True)
+    turns = [row for pair in zip_longest(leading, other) for row in pair if row is not None]
+    return [*turns, *(row for row in order if not gains[row])]
 
 
 def first_query(before: Array, after: Array, labels: Array | None, k: int = 10) -> int:

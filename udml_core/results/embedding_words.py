@@ -45,3 +45,8 @@ def words_of(name: str) -> EmbeddingWords:
     if not name.isdecimal():
         return EmbeddingWords(name.capitalize(), name, name)  # a candidate that only another version evaluates
     return words_of("initial") if int(name) == 0 else EmbeddingWords(f"Epoch {name}", f"epoch {name}", f"Epoch {name}")
+
+
+def in_numbers(width: int | None) -> str:
+    """Return how many numbers an embedding has for each image; nothing if it is not known."""
+    return "" if width is None else f"{width:,} numbers"

@@ -13,6 +13,7 @@ from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import UserError
 from udml_core.data.splits import fixed_sample
 from udml_core.exploration.instrument import Instrument, make_instrument, near_rows
+from udml_core.results.embedding_words import in_numbers
 from udml_core.runs import Run
 from udml_core.runs.analyses import finished_maps
 from udml_core.runs.baselines import JUDGED, judged_baselines
@@ -30,7 +31,7 @@ from ..shell.run_hash import RUN_HASH
 from ..shell.run_picker import PARAMETER
 from ..shell.run_status import METHOD_TITLES, run_title
 from ..shell.views import open_view
-from .story import bars_of, in_numbers, lines_to_beat, tell_story
+from .story import bars_of, lines_to_beat, tell_story
 
 MOST_PLAYED = JUDGED
 """Images of the sample that are drawn."""

@@ -9,7 +9,7 @@ from udml_core.base.arrays import Array
 from udml_core.methods import Embedder, Head
 from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.numerics.explanations import Affinities, Clusters, Explanation, LinearNeighborhoods, Pairs, Proxies
-from udml_core.results.embedding_words import words_of
+from udml_core.results.embedding_words import in_numbers, words_of
 from udml_core.runs import Run
 from udml_core.runs.baselines import baselines_of
 from udml_core.runs.examples import point_of
@@ -107,11 +107,6 @@ def bars_of(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]]) 
     return {"point": point_of(run), "measures": measures,
             "rivals": [{"name": names.get(line["name"], line["name"]), "note": line["note"]} for line in lines],
             "own": {"name": method_title(run), "note": in_numbers(run.embeddings("final").shape[1])}}
-
-
-def in_numbers(width: int | None) -> str:
-    """Return how many numbers an embedding has for each image; nothing if it is not known."""
-    return "" if width is None else f"{width:,} numbers"
 
 
 def _feature_width(run: Run) -> int | None:

@@ -10,6 +10,7 @@ import streamlit as st
 
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
+from udml_core.results.embedding_words import in_numbers
 from udml_core.runs.search import DISTANCE, RECIPE, Hit, Query, Retrieval, epoch_words
 from udml_core.runs.search.same import Threshold
 from udml_core.work.exporting import embeddings_file, images_file, model_archive
@@ -147,10 +148,11 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, separator: str, o
     """Show one ranking; numbers of different kinds side by side would be compared, so that ranks stand alone then."""
     column, hits = ranking.column, ranking.hits
     known = [hit.correct for hit in hits if hit.correct is not None]
+    width = in_numbers(column.frame.rows.shape[1])
     score = f"{separator}{sum(known)} of {len(known)} hits {ranking.pool}" if known else ""
     with st.container(key=f"heading-{column.name}"):
         mark = f'<span style="color:{column.color}" aria-hidden="true">■</span>'
-        st.markdown(f"{mark} **{escaped(column.title)}**{score}", unsafe_allow_html=True)
+        st.markdown(f"{mark} **{escaped(column.title)}**{score} · {width}", unsafe_allow_html=True)
     if ranking.problem:
         st.info(ranking.problem, icon=":material/block:")
     elif not hits:

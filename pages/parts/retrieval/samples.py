@@ -10,7 +10,7 @@ import streamlit as st
 from udml_core.base.errors import counted
 from udml_core.exploration.browsing import find_image, find_images
 from udml_core.exploration.failures import failed_rows
-from udml_core.runs.search import Retrieval
+from udml_core.runs.search import Retrieval, frame_words
 
 from ..draw.gallery import gallery, tile_of
 from ..shell.address import write_address
@@ -145,7 +145,7 @@ def show_steps(retrieval: Retrieval, query: PageQuery, strip: Strip) -> None:
         badges = [badge for _, badge in strip]
         if any(badges):
             st.caption("Badge: class of the nearest image." if badges[0].startswith("→") else
-                       "Badge: hits of 10, before → after.", width="content")
+                       f"Badge: hits of 10, {frame_words(retrieval.before)} → after training.", width="content")
 
 
 def _show(images: list[int], position: int) -> None:

@@ -13,7 +13,12 @@ import streamlit as st
 
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.exploration.interesting import classes_in_turn, most_changed, recorded_rows
+from udml_core.exploration.interesting import (
+    classes_in_turn,
+    gains_and_losses_in_turn,
+    most_changed,
+    recorded_rows,
+)
 from udml_core.numerics.explanations import Affinities, Clusters, Explanation, Pairs, Triplets, Uncertainty
 from udml_core.runs import Run
 from udml_core.runs.search import Retrieval
@@ -58,7 +63,8 @@ def interesting_queries(run: Run, label: int = ANY_CLASS) -> Strip:
     """Return images whose neighbors changed most through training, with hits without and after it as badges.
 
     Images that all records of the run contain come first, if there are any, then images of the fixed sample of the test
-    half; every epoch has both. Every class contributes, and the images with the largest change of hits come first.
+    half; every epoch has both. Every class contributes. Gains and losses of hits take turns, the largest first and the
+    more frequent kind before the other, so that the first pictures flatter no training.
 
     Args:
         run: The run.
@@ -114,8 +120,8 @@ def _ordered(retrieval: Retrieval, images: Array, most: int, label: int) -> Stri
     if known is None or not retrieval.is_changed:
         return [(image, "") for image in chosen]
     hits = {image: _hits(retrieval, image) for image in chosen}
-    chosen.sort(key=lambda image: (-abs(hits[image][1] - hits[image][0]), -hits[image][1]))
-    return [(image, f"{hits[image][0]} → {hits[image][1]}") for image in chosen]
+    gains = [hits[image][1] - hits[image][0] for image in chosen]
+    return [(chosen[row], "{} → {}".format(*hits[chosen[row]])) for row in gains_and_losses_in_turn(gains)]
 
 
 def _hits(retrieval: Retrieval, image: int) -> tuple[int, int]:
