@@ -35,6 +35,7 @@ PRICE = 1.0
 """Share of the gain in the served measure that a step may lose in the other measure; 0 allows no loss."""
 TIMES = (2, 5, 15, 30, 60)
 """Usual times of a race in minutes."""
+REVERSED: Mapping[Verdict, Verdict] = {"better": "worse", "worse": "better", "cannot tell": "cannot tell"}
 FROZEN = "frozen"
 AVERAGES = ("average:k=3,alpha=3", "average:k=10,alpha=3", "average:k=20,times=2,alpha=3")
 RANKINGS = ("rerank", "rerank:k1=40,k2=10,weight=0.1", "diffuse:k=20,alpha=0.9")
@@ -90,14 +91,28 @@ class Measured(BaseModel):
         """The verdict, unless the mean interval of the judges holds 0."""
         return "cannot tell" if self.low <= 0 <= self.high else self.verdict
 
+    def among(self, candidates: int) -> Self:
+        """Return the difference with intervals that hold for several candidates at once (Bonferroni's correction).
+
+        The largest of many gains is often chance. With these intervals a picture shows what the verdict says.
+        """
+        wider = NormalDist().inv_cdf(1 - TAIL / candidates) / ERRORS if candidates > 1 else 1.0
+        return self.model_copy(update={"low": self.difference - wider * (self.difference - self.low),
+                                       "high": self.difference + wider * (self.high - self.difference)})
+
     def said_among(self, candidates: int) -> Verdict:
-        """Return the verdict, where a gain counts only if it is certain among several candidates."""
-        return "cannot tell" if self.said == "better" and not self.is_certain(candidates) else self.said
+        """Return the verdict, where a difference counts only if it is certain among several candidates."""
+        return self.among(candidates).said
 
     def is_certain(self, candidates: int) -> bool:
-        """Return whether a gain is above 0 if it is one of several candidates' (Bonferroni's correction)."""
-        errors = NormalDist().inv_cdf(1 - TAIL / candidates)
-        return self.verdict == "better" and self.difference - errors / ERRORS * (self.difference - self.low) > 0
+        """Return whether a gain is certain among several candidates."""
+        return self.said_among(candidates) == "better"
+
+    @property
+    def reversed(self) -> Self:
+        """The same difference with the searches in the other order."""
+        return self.model_copy(update={"verdict": REVERSED[self.verdict], "difference": -self.difference,
+                                       "low": -self.high, "high": -self.low})
 
 
 class Comparison(BaseModel):

@@ -18,44 +18,31 @@ def both_words(comparison: Comparison, serves: Serves, candidates: int = 1) -> s
     Args:
         comparison: The comparison.
         serves: What the search serves.
-        candidates: Number of candidates among which a gain may be chance.
+        candidates: Number of candidates for which the intervals hold at once.
     """
-    served, other = comparison.served(serves), comparison.other(serves)
-    words = (f"{measured_words(served, MEASURES[serves], candidates)}, "
-             f"{measured_words(other, MEASURES[OTHER[serves]], candidates)}")
-    if served.said_among(candidates) != "better" or other.verdict != "worse":
+    served, other = comparison.served(serves).among(candidates), comparison.other(serves).among(candidates)
+    words = f"{measured_words(served, MEASURES[serves])}, {measured_words(other, MEASURES[OTHER[serves]])}"
+    if (served.said, other.said) != ("better", "worse"):
         return words
     amount = "less" if comparison.earns_its_place(serves) else "more"
     return f"{words}, which lose {amount} than {MEASURES[serves]} gain"
 
 
-def measured_words(measured: Measured, name: str, candidates: int = 1) -> str:
-    """Return the verdict on one measure with its difference and 95 % interval."""
-    chance = _chance_words(measured, candidates)
-    return f"{verdict_words(measured, name, candidates)} ({interval_words(measured)}{chance})"
+def measured_words(measured: Measured, name: str) -> str:
+    """Return the verdict on one measure with its difference and interval."""
+    return f"{verdict_words(measured, name)} ({interval_words(measured)})"
 
 
-def verdict_words(measured: Measured, name: str, candidates: int = 1) -> str:
+def verdict_words(measured: Measured, name: str) -> str:
     """Return the verdict on one measure, such as "no clear difference in first results"."""
-    if (said := measured.said_among(candidates)) != "cannot tell":
-        return f"{said} {name}"
-    agree = measured.low <= 0 <= measured.high or measured.verdict == "better"  # which may be chance
+    if measured.said != "cannot tell":
+        return f"{measured.said} {name}"
+    agree = measured.low <= 0 <= measured.high
     return f"{'no clear difference in' if agree else 'the judges disagree on'} {name}"
 
 
-def brief_measured_words(measured: Measured, name: str, candidates: int = 1) -> str:
-    """Return the verdict on one measure without figures, and whether a gain may be chance."""
-    return f"{verdict_words(measured, name, candidates)}{_chance_words(measured, candidates)}"
-
-
-def _chance_words(measured: Measured, candidates: int) -> str:
-    """Return that a gain may be chance among so many candidates; empty if it is certain, or no gain."""
-    is_doubtful = measured.said == "better" and candidates > 1 and not measured.is_certain(candidates)
-    return f", perhaps chance among {candidates} candidates" if is_doubtful else ""
-
-
 def interval_words(measured: Measured) -> str:
-    """Return a difference with its 95 % interval, such as `+0.021, 0.016 to 0.026`."""
+    """Return a difference with its interval, such as `+0.021, 0.016 to 0.026`."""
     low, high = (figure_words(value) for value in (measured.low, measured.high))
     return f"{figure_words(measured.difference, '+')}, {low} to {high}"
 

@@ -10,13 +10,13 @@ from udml_core.exploration.race_figures import (
     MEASURES,
     OTHER,
     both_words,
-    brief_measured_words,
     chain_words,
     changed_words,
     interval_words,
     measured_words,
     scope_words,
     setup_words,
+    verdict_words,
 )
 from udml_core.exploration.race_gaps import gap_words
 
@@ -108,7 +108,8 @@ def _own_sentences(race: Race, is_done: bool) -> list[str]:
         said = [f"Best search{'' if is_done else ' so far'}: {setup_words(race, best.setup)}.", _simpler_words(race),
                 "Compared with the frozen features: "
                 f"{both_words(best.against_start, race.serves, race.count)}.",
-                _changed_words(best.against_start, race.serves), AT_HAND if refines_at_hand(best.setup) else "", gaps]
+                _changed_words(best.against_start, race.serves, race.count),
+                AT_HAND if refines_at_hand(best.setup) else "", gaps]
     return [sentence for sentence in said if sentence]
 
 
@@ -140,14 +141,15 @@ def _largest_words(race: Race) -> str:
     among = f" among {count} candidates" if count > 1 else ""
     changed = first.against_start.changed
     return " ".join(filter(None, (
-        f"The largest gain, of {setup_words(race, first.setup)}, may be chance{among} ({interval_words(gain)}).",
+        f"The largest gain, of {setup_words(race, first.setup)}, may be chance{among} "
+        f"({interval_words(gain.among(count))}).",
         _other_words(first.against_start, race.serves, count),
         "" if changed is None else f"{changed_words(changed)}.")))
 
 
 def _other_words(of: Comparison, serves: Serves, candidates: int) -> str:
     """Return a sentence on the measure that the race does not serve."""
-    said = measured_words(of.other(serves), MEASURES[OTHER[serves]], candidates)
+    said = measured_words(of.other(serves).among(candidates), MEASURES[OTHER[serves]])
     return f"Beside that: {said}."
 
 
@@ -155,17 +157,16 @@ def brief_words(race: Race, outcome: Outcome) -> str:
     """Return the verdicts of a race on a judged candidate in a line, without figures."""
     of = outcome.against_start
     assert of is not None, "the candidate was judged"
-    count = race.count
-    said = ", ".join(brief_measured_words(measured, name, count) for measured, name in (
+    said = ", ".join(verdict_words(measured.among(race.count), name) for measured, name in (
         (of.first, MEASURES["first"]), (of.groups, MEASURES["groups"])))
     return f"{chain_words(race, outcome.setup)}, against the frozen features, judged without labels: {said}."
 
 
-def _changed_words(of: Comparison, serves: Serves) -> str:
-    """Return how many first results differ; empty where that is not known."""
+def _changed_words(of: Comparison, serves: Serves, candidates: int) -> str:
+    """Return how many first results differ, and that a small gain needs a look; empty where that is not known."""
     if of.changed is None:
         return ""
-    is_small = serves == "first" and of.changed < FEW_CHANGED
+    is_small = serves == "first" and of.changed < FEW_CHANGED and of.first.is_certain(candidates)
     return f"{changed_words(of.changed)}{': a small change, so confirm it by eye' if is_small else ''}."
 
 
@@ -197,7 +198,7 @@ def searched_words(race: Race, outcome: Outcome) -> str:
     said = both_words(of, "first", race.count)
     return " ".join(filter(None, (
         f"The race for the best search compared {setup_words(race, outcome.setup)} with the frozen features, without "
-        f"labels: {said}.", _changed_words(of, "first"))))
+        f"labels: {said}.", _changed_words(of, "first", race.count))))
 
 
 def caution_words(race: Race) -> str:

@@ -294,7 +294,7 @@ def _show_actions(race: Race, is_done: bool, again: Callable[[], None]) -> None:
         if others:
             with st.popover("Use another candidate", icon=":material/list:"):
                 name = st.selectbox("Candidate", list(others), key="advice-other", format_func=lambda name: (
-                    f"{name} ({interval_words(race.gain(others[name]))})"))
+                    f"{name} ({interval_words(race.gain(others[name]).among(race.count))})"))
                 st.caption(f"The largest gain first, in {MEASURES[race.serves]}.")
                 _use_button("Use it", ":material/image_search:", race, others[name], "retrieval", "Search with it.")
         if is_done:

@@ -35,11 +35,10 @@ def show_race(race: Race, key: str, is_done: bool = True) -> None:
     if judged:
         _draw_race(race, judged, key)
         st.caption(f"Difference to the frozen features in {MEASURES[race.serves]}: mean similarity of a query and its "
-                   f"results, judged without labels by {escaped(race_judges_words(race))}. Each interval holds 95 % "
-                   "for its candidate alone. It is a similarity, not a share of images. The advice must be certain "
-                   "among all candidates, "
-                   "which a wider interval "
-                   "decides. Later candidates build on kept steps.")
+                   f"results, judged without labels by {escaped(race_judges_words(race))}. It is a similarity, not a "
+                   f"share of images. The largest of many gains is often chance, so that the intervals hold for "
+                   f"{_all_words(race.count)} at once (95 %): they widen with every further candidate, and only those "
+                   "right of 0 count. Later candidates build on kept steps.")
     with st.container(gap="xxsmall"):
         for outcome in race.outcomes:
             if outcome.state != "not tried":
@@ -50,6 +49,10 @@ def show_race(race: Race, key: str, is_done: bool = True) -> None:
         st.caption(f"Not tried in {race.budget:g} minutes: {', '.join(skipped)}.")
     if judged:
         table_behind("Candidates as a table", race_table(race))
+
+
+def _all_words(count: int) -> str:
+    return "one candidate" if count == 1 else f"all {count} candidates"
 
 
 def explained(race: Race, setup: Setup) -> str:
@@ -74,7 +77,7 @@ def result_of(outcome: Outcome, race: Race) -> str:
 
 def _draw_race(race: Race, judged: Sequence[Outcome], key: str) -> None:
     chains = {outcome.setup: chain_words(race, outcome.setup).replace(", then ", " + ") for outcome in judged}
-    points = {chains[outcome.setup]: race.gain(outcome) for outcome in judged}
+    points = {chains[outcome.setup]: race.gain(outcome).among(race.count) for outcome in judged}
     lines = {name: wrap(name, LETTERS) for name in (START, *points)}
     figure = go.Figure()
     figure.add_scatter(x=[0.0], y=[START], mode="markers", name=START.lower(), showlegend=False,
