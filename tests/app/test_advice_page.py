@@ -11,19 +11,23 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.compare.opinions import judged_pair
 from pages.parts.data import computed
 from pages.parts.data.advising import judge_link, search_link
 from pages.parts.data.race import race_table, result_of
 from pages.parts.runs.leaderboard import leaderboard
 from pages.parts.shell.race_verdict import advised_search, frame_verdict, shown_verdicts
 from tests.app.opening import opened, switched, texts
+from tests.app.test_opinions_pages import without_labels
 from tests.exploration.test_race import comparison, measured
 from tests.running import worked, write_digits
 from udml_core.data import catalog
 from udml_core.exploration.race import Comparison, Measured, Outcome, Race, Setup
+from udml_core.numerics.second_opinion import Interval, Opinion
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.analyses import Analysis, create_analysis, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
+from udml_core.runs.analyses.kinds.opinion import Opinions
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.search import Retrieval
 from udml_core.runs.search.differing import Side, compare
@@ -397,3 +401,36 @@ def test_the_table_of_runs_names_the_advised_search_and_leads_to_it(frozen: Run)
     link = next(link.proto for link in test.get("page_link") if link.proto.label == "Search as advised: whitening")
     assert f"run={frozen.id}" in link.query_string
     assert "refined=refine-" in link.query_string
+
+
+def test_two_runs_of_one_race_are_compared_as_the_race_judged_them(
+        frozen: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    rival, other = (worked(runs_folder(), method="pca", split="all", fields={"dimension": width}) for width in (4, 8))
+    lucky, level = Measured(verdict="better", difference=0.007, low=0.001, high=0.013), measured("cannot tell")
+
+    def judged(run: Run, first: Measured, groups: Measured) -> Outcome:
+        of = Comparison(first=first, groups=groups, judges=("judge",))
+        return Outcome(name=run.id, setup=Setup(backbone="pixels", method=run.id), against_best=of, against_start=of,
+                       run=run.id)
+
+    luckily = Interval(0.5, 0.507, 0.003)
+    monkeypatch.setattr("pages.parts.compare.opinions._against", lambda *_: Opinions(
+        "rival", {"final": {"judge": Opinion(luckily, luckily)}}, {"judge": 1.0}, 10))
+    alone = judged_pair(rival, frozen)
+    assert alone is not None
+    assert alone.verdicts == ("better", "better"), "without a race, the interval of this pair alone counts"
+    many = [judged(frozen, level, level).model_copy(update={"setup": Setup(backbone="pixels", recipe=f"average:k={k}")})
+            for k in range(2, 12)]
+    finished(frozen, [judged(rival, lucky, measured("better")), judged(other, level, measured("worse")), *many])
+    for pair, verdicts in ((judged_pair(rival, frozen), ("cannot tell", "better")),
+                           (judged_pair(frozen, rival), ("cannot tell", "worse")),
+                           (judged_pair(frozen, other), ("cannot tell", "better")),
+                           (judged_pair(rival, other), ("cannot tell", "cannot tell"))):
+        assert pair is not None
+        assert pair.verdicts == verdicts
+        assert "only if it is certain among the 12 candidates of their race" in pair.judges
+    for run in (rival, frozen):
+        without_labels(run)
+    shown = texts(opened("compare", runs=f"{rival.id}.{frozen.id}", part="Settings"))
+    assert "First result: no clear difference. Whole group: better." in shown
+    assert "First result: better" not in shown

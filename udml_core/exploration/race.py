@@ -275,6 +275,12 @@ class Race(BaseModel):
         """The number of judged candidates, among which a gain must be certain; at least 1."""
         return max(1, len(self.judged))
 
+    @property
+    def trained(self) -> dict[str, Comparison]:
+        """The comparisons with the frozen features of embeddings that no recipe refines, by run."""
+        return {outcome.run: outcome.against_start for outcome in self.judged
+                if outcome.against_start is not None and not outcome.setup.recipe}
+
     def verdicts(self, outcome: Outcome) -> tuple[Verdict, Verdict]:
         """Return what every page says of a judged candidate against the frozen features: first results, whole groups.
 

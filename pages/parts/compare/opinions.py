@@ -5,26 +5,34 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from udml_core.base.errors import UserError, listed
+from udml_core.exploration.race_words import race_judges_words
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
 from udml_core.runs.opinions import OF_RUN, QUESTION_WORDS, judge_words, obstacle, run_against_run, size_words
 from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES
+from udml_core.work.jobs.advising import raced_together
 
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
 from ..shell.cached import dataset_of
 from ..shell.opinions import WORDS, stored_opinion, verdict_cells
-from ..shell.race_verdict import race_verdict, run_verdicts
+from ..shell.race_verdict import race_verdict, raced_figures, run_verdicts
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped
 from .colors import swatch
 from .own_judgments import show_own_judgments
+
+if TYPE_CHECKING:
+    from udml_core.exploration.race import Measured
+    from udml_core.numerics.second_opinion import Interval
 
 UNCLEAR = "no clear difference"
 CLAUSES = {"better": ("is better than", "are better than"), "worse": ("is worse than", "are worse than"),
@@ -66,20 +74,54 @@ def frozen_words(verdicts: Mapping[str, Verdicts]) -> str:
     return " ".join(sentences)
 
 
-def pair_words(opinions: Opinions, name: str, other: str) -> str:
-    """State in Markdown how a run compares with another one.
+@dataclass(frozen=True)
+class Pair:
+    """What judges say of a run against another one.
 
-    Args:
-        opinions: The judges' opinion on the run against the other.
-        name: The run's name.
-        other: The other run's name.
+    Attributes:
+        verdicts: The verdicts.
+        size: How many first results differ, in a sentence; empty if that is not known.
+        judges: Who judged, in a sentence.
     """
-    said = [f"{question}: {UNCLEAR if verdict == 'cannot tell' else verdict}" for question, verdict in
-            zip(QUESTION_WORDS, opinions.verdicts("final"), strict=True)]
-    judges = listed([judge_words(judge) for judge in opinions.judges])
-    size = size_words(opinions)
-    return (f"**{escaped(name)} against {escaped(other)}: {'. '.join(said)}.** {size}{' ' * bool(size)}Judged without "
-            f"labels by {judges}.")
+
+    verdicts: Verdicts
+    size: str
+    judges: str
+
+    def words(self, name: str, other: str) -> str:
+        """Return the verdicts on two runs by their names, in Markdown."""
+        said = [f"{question}: {UNCLEAR if verdict == 'cannot tell' else verdict}" for question, verdict in
+                zip(QUESTION_WORDS, self.verdicts, strict=True)]
+        sentences = (f"**{escaped(name)} against {escaped(other)}: {'. '.join(said)}.**", self.size, self.judges)
+        return " ".join(filter(None, sentences))
+
+
+def judged_pair(run: Run, rival: Run) -> Pair | None:
+    """Return what judges say of a run against another one; None if nobody compared the two.
+
+    Where one race judged both, a difference must be certain among all its candidates, of which some differ by chance.
+    """
+    race, opinions = raced_together(run, rival), None
+    with suppress(UserError):  # the data set or an embedding is missing
+        opinions = _against(run, rival)
+    size = "" if opinions is None else size_words(opinions)
+    if race is None:
+        return None if opinions is None else Pair(opinions.verdicts("final"), size, f"{_judges_of(opinions)}.")
+    if race.run in (run.id, rival.id):
+        of = race.trained[rival.id if race.run == run.id else run.id]
+        measured = (of.first.reversed, of.groups.reversed) if race.run == run.id else (of.first, of.groups)
+        judges = f"Judged without labels by {escaped(race_judges_words(race))}"
+    elif opinions is None:
+        return None
+    else:
+        measured, judges = opinions.measured("final"), _judges_of(opinions)
+    among = "" if race.count == 1 else (
+        f", where a difference counts only if it is certain among the {race.count} candidates of their race")
+    return Pair(Verdicts(*(each.said_among(race.count) for each in measured)), size, f"{judges}{among}.")
+
+
+def _judges_of(opinions: Opinions) -> str:
+    return f"Judged without labels by {listed([judge_words(judge) for judge in opinions.judges])}"
 
 
 def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequence[int]]) -> None:
@@ -90,29 +132,28 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
         positions: Positions of each name's runs among the compared runs, for their colors.
     """
     verdicts = {name: of for name, runs in named.items() if (of := joint_verdicts(runs)) is not None}
-    opinions = _pair(named)
-    pair = "" if opinions is None else pair_words(opinions, *named)
-    if pair:
-        st.markdown(f":material/balance: {pair}")
+    pair = judged_pair(*(run for run, in named.values())) if is_pair(named) else None
+    if pair is not None:
+        st.markdown(f":material/balance: {pair.words(*named)}")
     elif len(named) == 2:
         _offer_pair([run for runs in named.values() for run in runs])
     if is_pair(named):
         show_own_judgments([runs[0] for runs in named.values()][::-1], list(named)[::-1],
-                           None if opinions is None else opinions.verdicts("final"))
+                           None if pair is None else pair.verdicts)
     if verdicts:
         words = frozen_words(verdicts)
-        with st.expander("What each judge measured") if pair else st.container():
-            st.markdown(words if pair else f":material/balance: {words}")
+        with st.expander("What each judge measured") if pair is not None else st.container():
+            st.markdown(words if pair is not None else f":material/balance: {words}")
             st.html(opinions_html(named, positions))
-            st.caption("Difference of each judge to the frozen features, in mean cosine between a query and the images "
-                       "found, with its 95 % interval. First result: the nearest image; whole group: as many as a "
-                       "typical group has. A verdict needs judges with three quarters of all weight. No labels are "
-                       "used.")
+            st.caption("Difference to the frozen features: how similar a query and the images found look to a judge, "
+                       "from −1 to 1, with its interval (95 %; of a race, for all its candidates at once). First "
+                       "result: the nearest image; whole group: as many as a typical group has. Without a race, judges "
+                       "with three quarters of all weight must agree. No labels are used.")
     for name, runs in named.items():
         if words := race_verdict(runs[0], ""):
             st.caption(f"**{escaped(name)}** {words}")
     unknown = [name for name in named if name not in verdicts and named[name][0].spec().method != FROZEN]
-    if unknown and not pair:
+    if unknown and pair is None:
         st.info(f"Without a verdict: {', '.join(map(escaped, unknown))}. These runs have neither labels nor a second "
                 "opinion. Open the run on the page **Runs** to compute it.", icon=":material/lightbulb:")
 
@@ -131,16 +172,6 @@ def _offer_pair(runs: Sequence[Run]) -> None:
             st.caption("These two are not compared yet.")
             request_analysis(run, OF_RUN, "Compare now", "compare-now",
                              "Encoders that took no part in either run compare their results, in the background.")
-
-
-def _pair(named: Mapping[str, Sequence[Run]]) -> Opinions | None:
-    """Return the judges' opinion on the first of two runs; None if there are others or it is not possible."""
-    if not is_pair(named):
-        return None
-    (run, *_), (rival, *_) = named.values()
-    with suppress(UserError):  # the data set or an embedding is missing
-        return _against(run, rival)
-    return None
 
 
 def is_pair(named: Mapping[str, Sequence[Run]]) -> bool:
@@ -168,8 +199,13 @@ def opinions_html(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
 
 
 def _measured(runs: Sequence[Run], question: str) -> str:
-    """Return each judge's interval in HTML, a line each; several seeds follow each other."""
-    return "<br>".join(
-        f"<small>{html.escape(judge_words(judge))}</small> {signed(of.difference, 3)} ({signed(of.low, 3)} to "
-        f"{signed(of.high, 3)})" for run in runs if (opinions := stored_opinion(run)) is not None
-        for judge, of in opinions.intervals("final", question).items())
+    """Return the intervals behind a verdict in HTML, a line each: of a race, else of each judge; seeds follow."""
+    lines: list[tuple[str, Measured | Interval]] = []
+    for run in runs:
+        opinions = stored_opinion(run)
+        if (raced := raced_figures(run)) is not None:
+            lines.append(("all judges", raced[list(QUESTIONS).index(question)]))
+        elif opinions is not None:
+            lines += [(judge_words(judge), of) for judge, of in opinions.intervals("final", question).items()]
+    return "<br>".join(f"<small>{html.escape(judge)}</small> {signed(of.difference, 3)} ({signed(of.low, 3)} to "
+                       f"{signed(of.high, 3)})" for judge, of in lines)

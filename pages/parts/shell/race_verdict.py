@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import streamlit as st
 
-from udml_core.exploration.race import Outcome
+from udml_core.exploration.race import Measured, Outcome
 from udml_core.exploration.race_figures import recipe_words, said_words
 from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
@@ -37,6 +37,14 @@ def raced_verdicts(run: Run, recipe: str | None) -> Verdicts | None:
     """Return the verdicts of the newest race that judged a run's search; see `race_verdict`."""
     judged = judged_in_race(run, recipe)
     return None if judged is None else Verdicts(*judged[0].verdicts(judged[1]))
+
+
+@st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
+def raced_figures(run: Run) -> tuple[Measured, Measured] | None:
+    """Return the differences behind a race's verdicts on a run's embedding, with intervals for all its candidates."""
+    judged = judged_in_race(run, "")
+    of = None if judged is None else judged[1].against_start
+    return None if judged is None or of is None else (of.first.among(judged[0].count), of.groups.among(judged[0].count))
 
 
 def run_verdicts(run: Run) -> Verdicts | None:

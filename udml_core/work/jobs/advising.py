@@ -6,6 +6,7 @@ that waits for the features is noted with their run, so that it starts even if t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -261,19 +262,28 @@ def race_words_of(run: Run, recipe: str | None = None, is_brief: bool = False) -
 
 def judged_in_race(run: Run, recipe: str | None = None) -> tuple[Race, Outcome] | None:
     """Return the newest race that judged a run's search, and what it said; see `race_words_of`."""
+    for race in _races_of(run):
+        found = (outcome for outcome in race.judged
+                 if outcome.run == run.id and recipe in (None, outcome.setup.recipe, str(outcome.setup.parsed)))
+        if outcome := next(found, None):
+            return race, outcome
+    return None
+
+
+def raced_together(run: Run, other: Run) -> Race | None:
+    """Return the newest race that judged the embeddings of two runs, of which one may be its frozen features."""
+    return next((race for race in _races_of(run) if {run.id, other.id} <= {race.run, *race.trained}), None)
+
+
+def _races_of(run: Run) -> Iterator[Race]:
+    """Yield the races of a run's images that can be read, the newest start first."""
     own = run.spec()
     for start in list_runs(run.root):
         spec = start.spec()
-        if (spec.method, spec.split, spec.fingerprint) != (FROZEN, "all", own.fingerprint):
-            continue
-        for analysis in list_analyses(start, Advice):
-            with suppress(UserError):  # its file is damaged
-                race = race_of(analysis)
-                found = (outcome for outcome in race.judged
-                         if outcome.run == run.id and recipe in (None, outcome.setup.recipe, str(outcome.setup.parsed)))
-                if outcome := next(found, None):
-                    return race, outcome
-    return None
+        if (spec.method, spec.split, spec.fingerprint) == (FROZEN, "all", own.fingerprint):
+            for analysis in list_analyses(start, Advice):
+                with suppress(UserError):  # its file is damaged
+                    yield race_of(analysis)
 
 
 def use_outcome(outcome: Outcome, root: Path) -> tuple[Run, Analysis | None]:

@@ -18,6 +18,7 @@ from udml_core.runs.analyses.kind import AnalysisKind, Arrays, Material
 from udml_core.runs.analyses.kinds.refine import fit_refiner
 
 if TYPE_CHECKING:
+    from udml_core.exploration.race import Measured
     from udml_core.numerics.changed_results import Changed
     from udml_core.numerics.second_opinion import Interval, Judge, Opinion, Verdict
     from udml_core.runs import Run
@@ -83,6 +84,14 @@ class Opinions:
 
         weights = [self.weights[judge] for judge in self.judges]
         return Verdicts(*(vote(list(self.intervals(compared, question).values()), weights) for question in QUESTIONS))
+
+    def measured(self, compared: str) -> tuple[Measured, Measured]:
+        """Return what all judges measured of a frame or recipe together: of the first result and of the whole group."""
+        from udml_core.exploration.jury import combined
+
+        weights = [self.weights[judge] for judge in self.judges]
+        first, groups = (combined(list(self.intervals(compared, question).values()), weights) for question in QUESTIONS)
+        return first, groups
 
     def preferred(self) -> str | None:
         """Return the embedding with the largest gain in whole groups whose first results do not suffer.
