@@ -16,7 +16,7 @@ from pages.parts.data import computed
 from pages.parts.data.advising import judge_link, search_link
 from pages.parts.data.race import race_table, result_of
 from pages.parts.runs.leaderboard import leaderboard
-from pages.parts.shell.race_verdict import advised_search, frame_verdict, shown_verdicts
+from pages.parts.shell.race_verdict import advised_search, frame_verdict, raced_verdicts
 from tests.app.opening import opened, switched, texts
 from tests.app.test_opinions_pages import without_labels
 from tests.exploration.test_race import comparison, measured
@@ -355,7 +355,7 @@ def test_refine_shows_the_verdict_of_the_race_and_no_estimate_beside_it(frozen: 
     finished(frozen, outcomes(frozen))
     test = opened("refine", run=frozen.id, recipe="whiten")
     shown = {metric.label: metric.value for metric in test.metric}
-    assert (shown["First result"], shown["Whole group"]) == ("cannot tell", "better")
+    assert (shown["First result"], shown["Whole group"]) == ("no clear difference", "better")
     assert f"Judged on all {len(frozen.dataset()):,} images in the race for the best search" in texts(test)
     assert "live estimate" not in texts(test)
     other = opened("refine", run=frozen.id, recipe="whiten:k=9")
@@ -375,9 +375,9 @@ def test_all_pages_say_the_same_of_a_gain_that_may_be_chance_among_the_candidate
     refined = create_analysis(frozen, plan_analysis(Refinement, recipe="whiten"))
     refine = opened("refine", run=frozen.id, recipe="whiten")
     said = {metric.label: metric.value for metric in refine.metric}
-    assert (said["First result"], said["Whole group"]) == ("cannot tell", "cannot tell")
+    assert (said["First result"], said["Whole group"]) == ("no clear difference", "no clear difference")
     st.cache_data.clear()
-    assert shown_verdicts(frozen) == ("cannot tell", "cannot tell")
+    assert raced_verdicts(frozen, None) == ("cannot tell", "cannot tell")
     pages = {"data": texts(opened("data", **LINK)), "refine": texts(refine),
              "runs": texts(opened("runs", run=frozen.id)), "search": frame_verdict(frozen, refined.id)[0]}
     for page, words in pages.items():
@@ -393,8 +393,8 @@ def test_the_table_of_runs_names_the_advised_search_and_leads_to_it(frozen: Run)
     st.cache_data.clear()
     finished(frozen, outcomes(frozen))
     row = leaderboard([frozen]).iloc[0]
-    assert (row["Advised search"], row["First result"], row["Whole group"]) == ("Whitening", "cannot tell",
-                                                                               "better")
+    assert row["Advised search"] == "Whitening: no clear difference in first results, better whole groups"
+    assert "Whole group" not in row, "the frozen features are not compared with themselves"
     assert "Search as advised" not in texts(opened("runs", run=frozen.id))
     worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)
     test = opened("runs", run=frozen.id)

@@ -68,10 +68,10 @@ def test_labels_are_named_where_they_agree_with_the_judges_and_where_they_do_not
     agreeing, opposed = with_recall(pair[0], 51.2, 50.0), with_recall(pair[1], 48.8, 50.0)
     for run in pair:
         keep_opinion(run, BETTER, UNCLEAR)
-    assert leaderboard(pair)[[FIRST, GROUP]].to_numpy().tolist() == [["better", "cannot tell"]] * 2
+    assert leaderboard(pair)[[FIRST, GROUP]].to_numpy().tolist() == [["better", "no clear difference"]] * 2
     assert "took no part in this run. The labels agree." in texts(opened("runs", run=agreeing.id))
     assert "The labels say otherwise: R@1 falls by 1.2 points." in texts(opened("runs", run=opposed.id))
-    assert measure_table(pair)[[FIRST, GROUP]].to_numpy().tolist() == [["better", "cannot tell"]], "one row"
+    assert measure_table(pair)[[FIRST, GROUP]].to_numpy().tolist() == [["better", "no clear difference"]], "one row"
 
 
 def test_frozen_features_are_the_start_where_another_run_is_judged(root: Path) -> None:
@@ -159,7 +159,7 @@ def test_runs_without_labels_are_compared_by_second_opinions(root: Path) -> None
     shown = texts(test)
     assert ("First result: **RPML on Digits** is better than the frozen features; **PCA on Digits** is worse than the "
             "frozen features. Whole group: **RPML on Digits** is better than the frozen features; **PCA on Digits** "
-            "is not clearly different from the frozen features.") in shown
+            "shows no clear difference to the frozen features.") in shown
     assert "Measured on the test half" not in shown
     assert not test.exception
 

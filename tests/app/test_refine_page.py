@@ -393,7 +393,7 @@ def test_images_without_classes_have_label_free_measures_only(places: Path, tmp_
     keep_opinion(unlabeled, UNCLEAR, BETTER, OF_REFINEMENTS, "whiten")
     test = opened("refine", run=unlabeled.id)
     assert [value.label for value in test.metric] == ["First result", "Whole group", "Neighbors kept"]
-    assert (metric(test, "First result"), metric(test, "Whole group")) == ("cannot tell", "better")
+    assert (metric(test, "First result"), metric(test, "Whole group")) == ("no clear difference", "better")
     assert "- SqueezeNet 1.1: **better**, 0.200 → 0.300, change +0.100, 95 % interval +0.080 to +0.120" in texts(test)
     assert "They do not follow retrieval quality, so they decide nothing" in texts(test)
     assert "Judged without labels by SqueezeNet 1.1 on all searched images" in texts(test)

@@ -51,7 +51,7 @@ def keep_opinion(run: Run, first: Interval, groups: Interval, request: Any = OF_
 
 def test_the_sentence_states_both_verdicts_and_the_judges() -> None:
     assert opinion_words(opinions(squeezenet=Opinion(BETTER, UNCLEAR))) == (
-        "First result: better. Whole group: cannot tell. Compared with the frozen features, without labels, by "
+        "First result: better. Whole group: no clear difference. Compared with the frozen features, without labels, by "
         "SqueezeNet 1.1, which took no part in this run.")
     both = opinions(squeezenet=Opinion(WORSE, BETTER), pixels=Opinion(WORSE, BETTER))
     assert opinion_words(both, reference="the embedding after training") == (

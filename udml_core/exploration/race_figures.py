@@ -8,6 +8,8 @@ from udml_core.exploration.race import FROZEN, Comparison, Measured, Race, Serve
 from udml_core.numerics.refinement import Recipe
 
 MEASURES: Mapping[Serves, str] = {"first": "first results", "groups": "whole groups"}
+SAID: Mapping[str, str] = {"better": "better", "worse": "worse", "cannot tell": "no clear difference"}
+"""What pages and texts say of each verdict."""
 OTHER: Mapping[Serves, Serves] = {"first": "groups", "groups": "first"}
 """The measure that a search does not serve."""
 
@@ -65,7 +67,7 @@ def changed_words(share: float) -> str:
 
 def said_words(first: str, groups: str) -> str:
     """Return two verdicts in words, such as "better first results, no clear difference in whole groups"."""
-    return ", ".join(f"{'no clear difference in' if said == 'cannot tell' else said} {name}"
+    return ", ".join(f"{SAID[said]}{' in' * (said == 'cannot tell')} {name}"
                      for said, name in ((first, MEASURES["first"]), (groups, MEASURES["groups"])))
 
 

@@ -18,6 +18,7 @@ from udml_core.base.files import read_array
 from udml_core.data.encoders import choose_spec
 from udml_core.data.judge_names import WEAK
 from udml_core.data.judging import encoder_title, judges_words
+from udml_core.exploration.race_figures import SAID
 from udml_core.numerics.measures import measure_of
 from udml_core.runs.analyses import AnalysisSpec, analysis_at, plan_analysis
 from udml_core.runs.analyses.kinds.opinion import JUDGES, QUESTIONS, RECIPES, Opinions, SecondOpinion, Verdicts
@@ -41,6 +42,7 @@ MEASURED = ("recall@1", "map@r")
 INSTALL = ("No encoder that took no part can judge. Name one with `udml opinion RUN --judges timm:MODEL` after "
            "`pip install timm`.")
 
+HALF = 50
 MOST_COMPARED = 5_000
 """Largest number of test images on which two runs are compared while a page waits."""
 Agreement = Literal["agree", "disagree", "undecided"]
@@ -134,7 +136,8 @@ def size_words(opinions: Opinions) -> str:
     if of.high - of.low == 1:
         return f"{changes}, too few to say how many are better."
     low, high = math.floor(100 * of.low + 1e-9), math.ceil(100 * of.high - 1e-9)
-    return f"{changes}; of 100 changed, the judges find between {low} and {high} better."
+    side = ", so about as many are better as worse" if low <= HALF <= high else ""
+    return f"{changes}; of 100 changed, the judges find between {low} and {high} better{side}."
 
 
 def share_words(share: float) -> str:
@@ -151,7 +154,7 @@ def opinion_words(opinions: Opinions, compared: str = "final", reference: str = 
         reference: The embedding that it is compared with, in words.
     """
     verdicts = opinions.verdicts(compared)
-    said = ". ".join(f"{question}: {verdict}" for question, verdict in zip(QUESTION_WORDS, verdicts, strict=True))
+    said = ". ".join(f"{question}: {SAID[verdict]}" for question, verdict in zip(QUESTION_WORDS, verdicts, strict=True))
     weights = {judge: opinions.weights[judge] for judge in opinions.judges}
     return f"{said}. Compared with {reference}, without labels, by {judges_words(weights, 'in this run')}."
 

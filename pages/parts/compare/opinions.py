@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from udml_core.base.errors import UserError, listed
+from udml_core.exploration.race_figures import SAID
 from udml_core.exploration.race_words import race_judges_words
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
@@ -23,7 +24,7 @@ from udml_core.work.jobs.advising import raced_together
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
 from ..shell.cached import dataset_of
-from ..shell.opinions import WORDS, stored_opinion, verdict_cells
+from ..shell.opinions import stored_opinion, verdict_cells
 from ..shell.race_verdict import race_verdict, raced_figures, run_verdicts
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped
@@ -34,9 +35,8 @@ if TYPE_CHECKING:
     from udml_core.exploration.race import Measured
     from udml_core.numerics.second_opinion import Interval
 
-UNCLEAR = "no clear difference"
 CLAUSES = {"better": ("is better than", "are better than"), "worse": ("is worse than", "are worse than"),
-           "cannot tell": ("is not clearly different from", "are not clearly different from")}
+           "cannot tell": ("shows no clear difference to", "show no clear difference to")}
 """What a verdict says of one run and of several runs, before the words for the frozen features."""
 
 
@@ -90,7 +90,7 @@ class Pair:
 
     def words(self, name: str, other: str) -> str:
         """Return the verdicts on two runs by their names, in Markdown."""
-        said = [f"{question}: {UNCLEAR if verdict == 'cannot tell' else verdict}" for question, verdict in
+        said = [f"{question}: {SAID[verdict]}" for question, verdict in
                 zip(QUESTION_WORDS, self.verdicts, strict=True)]
         sentences = (f"**{escaped(name)} against {escaped(other)}: {'. '.join(said)}.**", self.size, self.judges)
         return " ".join(filter(None, sentences))
@@ -190,7 +190,7 @@ def opinions_html(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
     for (name, runs), members in zip(named.items(), positions, strict=True):
         verdicts = joint_verdicts(runs)
         if verdicts is not None:
-            cells = "".join(f"<td><b>{WORDS[verdict]}</b></td><td>{_measured(runs, question)}</td>"
+            cells = "".join(f"<td><b>{SAID[verdict]}</b></td><td>{_measured(runs, question)}</td>"
                             for question, verdict in zip(QUESTIONS, verdicts, strict=True))
             rows.append(f"<tr><th scope='row'>{''.join(map(swatch, members))}{html.escape(name)}</th>{cells}</tr>")
     heads = "".join(f"<th scope='col'>{question}</th><th scope='col'>Difference</th>" for question in QUESTION_WORDS)

@@ -11,7 +11,7 @@ import streamlit as st
 
 from udml_core.base.errors import duration
 from udml_core.exploration.race import FROZEN, Outcome, Race, Setup
-from udml_core.exploration.race_figures import MEASURES, chain_words, figure_words
+from udml_core.exploration.race_figures import MEASURES, SAID, chain_words, figure_words
 from udml_core.exploration.race_words import outcome_words, race_judges_words
 from udml_core.methods import find_method
 from udml_core.numerics.refinement import STEPS
@@ -71,8 +71,7 @@ def result_of(outcome: Outcome, race: Race) -> str:
     """Return the result of a judged candidate against the frozen features, as the legend names it."""
     if outcome == race.best:
         return "the advice"
-    verdict = race.verdict(outcome)
-    return "no clear difference" if verdict == "cannot tell" else verdict
+    return SAID[race.verdict(outcome)]
 
 
 def _draw_race(race: Race, judged: Sequence[Outcome], key: str) -> None:
@@ -111,8 +110,7 @@ def race_table(race: Race) -> pd.DataFrame:
     for outcome in race.outcomes:
         if outcome.against_start is not None:
             of = outcome.against_start
-            first, groups = ("no clear difference" if said == "cannot tell" else said
-                             for said in race.verdicts(outcome))
+            first, groups = (SAID[said] for said in race.verdicts(outcome))
             rows.append({"Candidate": chain_words(race, outcome.setup), "Kept": outcome.kept,
                          "Recipe": outcome.setup.recipe,
                          "First results": round(of.first.difference, 4), "Verdict": first,

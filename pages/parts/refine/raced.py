@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_figures import both_words
+from udml_core.exploration.race_figures import SAID, both_words
 from udml_core.exploration.race_words import race_judges_words
 from udml_core.numerics.second_opinion import IMAGES
 from udml_core.runs import Run
@@ -51,7 +51,7 @@ def raced_recipe(run: Run, recipe: str) -> Raced | None:
 def show_raced_metrics(raced: Raced) -> None:
     """Show the verdicts of a race as figures beside the measures."""
     for question, verdict, text in zip(QUESTION_WORDS, raced.verdicts, HELP, strict=True):
-        st.metric(question, verdict, help=text, width="content")
+        st.metric(question, SAID[verdict], help=text, width="content")
 
 
 def raced_words(raced: Raced, total: int) -> str:
@@ -65,6 +65,7 @@ def raced_words(raced: Raced, total: int) -> str:
     assert of is not None, "the candidate was judged"
     images = f"all {total:,} images" if total <= IMAGES else f"{IMAGES:,} evenly spaced of {total:,} images"
     gains = both_words(of, "first", raced.race.count)
+    at_once = f" for all {raced.race.count} candidates at once" if raced.race.count > 1 else ""
     return (f"Judged on {images} in the race for the best search, without labels, by "
             f"{escaped(race_judges_words(raced.race))}. Compared with the frozen features in mean similarity, with "
-            f"95 % intervals: {gains}.")
+            f"95 % intervals{at_once}: {gains}.")

@@ -11,6 +11,7 @@ import streamlit as st
 
 from udml_core.base.files import read_array
 from udml_core.exploration import refining
+from udml_core.exploration.race_figures import SAID
 from udml_core.exploration.refining import LiveJudge, RefinedGallery
 from udml_core.numerics.measures import measure_of
 from udml_core.numerics.refinement import Recipe
@@ -61,6 +62,8 @@ def show_choice(run: Run, recipe: Recipe) -> None:
             st.caption(f":material/balance: {of_recipe}", width="stretch")
         elif choice.opinions is None:
             reason, raced = why_not_judged(run), race_verdict(run)
+            if raced and recipe.steps:
+                raced = f"No race tried the settings in view. {raced}"
             words = f"{choice.words} {reason or _pending_words(run, OF_REFINEMENTS)}".strip()
             st.caption(f":material/balance: {raced}" if raced else words, width="stretch")
             if not reason:
@@ -163,7 +166,7 @@ def show_verdict_metrics(refined: RefinedGallery, opinions: Opinions | None) -> 
     """Show both verdicts as figures beside the measures."""
     if opinions is not None and refined.recipe.steps:
         for question, verdict, text in zip(QUESTION_WORDS, opinions.verdicts(str(refined.recipe)), HELP, strict=True):
-            st.metric(question, verdict, help=text, width="content")
+            st.metric(question, SAID[verdict], help=text, width="content")
 
 
 def explain_verdict(live: Live, refined: RefinedGallery, opinions: Opinions | None, scope: str, measures: Measures
@@ -202,8 +205,8 @@ def _explain_missing(live: Live, refined: RefinedGallery) -> None:
 
 
 def verdict_words(opinions: Opinions, recipe: str) -> str:
-    """Return both verdicts in a line, such as First result: better · Whole group: cannot tell."""
-    return " · ".join(f"{question}: {verdict}" for question, verdict
+    """Return both verdicts in a line, such as First result: better · Whole group: worse."""
+    return " · ".join(f"{question}: {SAID[verdict]}" for question, verdict
                       in zip(QUESTION_WORDS, opinions.verdicts(recipe), strict=True))
 
 
@@ -224,7 +227,7 @@ def show_judges(opinions: Opinions, recipe: str) -> None:
     lines = []
     for question, title in zip(QUESTIONS, QUESTION_WORDS, strict=True):
         lines += [f"**{title}**", "", *(
-            f"- {judge_words(judge)}: **{of.verdict}**, {of.before:.3f} → {of.after:.3f}, change "
+            f"- {judge_words(judge)}: **{SAID[of.verdict]}**, {of.before:.3f} → {of.after:.3f}, change "
             f"{signed(of.difference, 3)}, 95 % interval {signed(of.low, 3)} to {signed(of.high, 3)}"
             for judge, of in opinions.intervals(recipe, question).items()), ""]
     st.markdown("\n".join(lines))

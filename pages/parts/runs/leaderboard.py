@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from udml_core.exploration.race_figures import SAID, said_words
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run
 from udml_core.runs.opinions import QUESTION_WORDS, has_labels
@@ -17,8 +18,8 @@ from udml_core.runs.verdict import best_runs, standing
 
 from ..draw.palette import change_mark
 from ..shell.address import choose_in_box, write_address
-from ..shell.opinions import WORDS, verdict_cells
-from ..shell.race_verdict import advised_search, shown_verdicts
+from ..shell.opinions import verdict_cells
+from ..shell.race_verdict import advised_search, run_verdicts
 from ..shell.run_groups import PARTS, by_group, group_column, group_of, group_words
 from ..shell.run_picker import app_run
 from ..shell.run_status import SUPERVISION, run_titles
@@ -110,16 +111,14 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
 def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool]) -> dict[str, list[str]]:
     """Return the columns of the verdict without labels: of a race, else of each run's second opinion.
 
-    The cell of frozen features stays empty, because the others are compared with them. The verdict on a run whose
-    refinement is advised is the refinement's, and the last column names it.
+    The cells of frozen features stay empty, because the others are compared with them. The last column names the
+    refinement that a race advises, with the verdict on it.
     """
     rows = []
     for run, frozen in zip(runs, is_frozen, strict=True):
-        if advised := advised_search(run):
-            rows.append((*verdict_cells(advised[2]), advised[0]))
-            continue
-        verdicts = None if frozen else shown_verdicts(run)
-        rows.append((*(verdict_cells(verdicts) if verdicts else ("", "")), ""))
+        verdicts, advised = None if frozen else run_verdicts(run), advised_search(run)
+        rows.append((*(verdict_cells(verdicts) if verdicts else ("", "")),
+                     f"{advised[0]}: {said_words(*advised[2])}" if advised else ""))
     return {heading: [row[place] for row in rows] for place, heading in enumerate((*QUESTION_WORDS, ADVISED))}
 
 
@@ -226,8 +225,8 @@ def _columns(frame: pd.DataFrame) -> dict[str, Any]:
         BAR: column.ImageColumn(width=BAR_WIDTH + 24, help="Upper bar: MAP@R, lower bar: R@1. To the right of the "
                                 "line: above the better baseline; to the left: below it."),
         STATE: column.TextColumn(width=104),
-        ADVISED: column.TextColumn(width=230, help="The search that a race on these images advises; the two verdicts "
-                                                   "are about it."),
+        ADVISED: column.TextColumn(width=230, help="The search that a race on these images advises, and what it says "
+                                                   "of this search."),
         "Labels": column.TextColumn(width=62, help="What the method learns from: no labels, few labels, pairs of "
                                                    "similar and dissimilar images, or all labels.")}
     for heading in (name for name in frame.columns if name.split(" · ")[0] in PARTS):
@@ -235,7 +234,7 @@ def _columns(frame: pd.DataFrame) -> dict[str, Any]:
                                              help="Only runs of the same group can be compared.")
     judged = "against the frozen features, judged without labels by encoders that took no part in the run."
     for heading, subject in zip(QUESTION_WORDS, ("The nearest image", "All images near a query"), strict=True):
-        columns[heading] = column.TextColumn(width=7 * max(map(len, WORDS.values())) + 10, help=f"{subject}, {judged}")
+        columns[heading] = column.TextColumn(width=7 * max(map(len, SAID.values())) + 10, help=f"{subject}, {judged}")
     for name, over in OVER.items():
         more = 7 * (len(name) - len("R@1"))  # a longer name needs wider columns
         width = 70 if name == MAIN_MEASURES[0].name else 53  # room for the star

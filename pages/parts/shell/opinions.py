@@ -5,15 +5,13 @@ from __future__ import annotations
 import streamlit as st
 
 from udml_core.base.errors import UserError
+from udml_core.exploration.race_figures import SAID
 from udml_core.runs import Run
 from udml_core.runs.analyses import AnalysisSpec, analysis_at
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
 from udml_core.runs.opinions import OF_RUN, opinion_of
 
 from .run_hash import RUN_HASH
-
-WORDS = {"better": "better", "worse": "worse", "cannot tell": "cannot tell"}
-"""What a table says of each verdict."""
 
 
 def stored_opinion(run: Run, request: AnalysisSpec = OF_RUN) -> Opinions | None:
@@ -33,5 +31,5 @@ def _read(run: Run, name: str, ticket: float, _request: AnalysisSpec) -> Opinion
 
 def verdict_cells(verdicts: Verdicts) -> tuple[str, str]:
     """Return the words of a table for the verdicts on first result and whole group."""
-    first, groups = (WORDS[verdict] for verdict in verdicts)
+    first, groups = (SAID[verdict] for verdict in verdicts)
     return first, groups

@@ -56,12 +56,6 @@ def run_verdicts(run: Run) -> Verdicts | None:
     return raced if raced is not None or opinions is None else opinions.verdicts("final")
 
 
-def shown_verdicts(run: Run) -> Verdicts | None:
-    """Return the verdicts on a run's embedding, else of a race on its best refinement; None if nothing judged them."""
-    own = run_verdicts(run)
-    return own if own is not None else raced_verdicts(run, None)
-
-
 @st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
 def advised_search(run: Run) -> tuple[str, Outcome, Verdicts] | None:
     """Return the refinement of a run's embedding that the newest race of it advises.

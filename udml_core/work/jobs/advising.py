@@ -38,8 +38,8 @@ from udml_core.work.jobs.planning import plan
 MARKER = "advice-wanted"
 """File beside a run of frozen features: the request of the race that follows."""
 MOST_BYTES = 100_000
-TRIAL = "advice"
-"""The tag of runs that a race started."""
+TRIAL, FORMER_TRIAL = "candidate", "advice"
+"""The tag of runs that a race started, and the one that earlier versions wrote."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def start_advice(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, roo
 
 def is_trial(run: Run) -> bool:
     """Return whether a race started a run, so that no page shows it before the runs that a user started."""
-    return TRIAL in run.notes().tags
+    return not {TRIAL, FORMER_TRIAL}.isdisjoint(run.notes().tags)
 
 
 def wanted_advice(run: Run) -> AnalysisSpec | None:
