@@ -90,15 +90,15 @@ def test_twenty_queries_are_judged_by_keys_with_a_reload_and_an_undo(app: App, p
 def test_rows_are_judged_by_arrow_keys_and_undone(app: App, page: Page, finished: Run) -> None:
     judge = f"Cy {page.viewport_size['width']}"  # type: ignore[index]
     page.goto(f"/compare?part=Judge&a={finished.id}:initial&b={finished.id}:final&judge={judge}&results=ten")
-    query = page.locator(".judge-rows img").first
+    query = page.locator(".judge-sets > div:nth-child(2) img")
     expect(query).to_be_visible()
     settle(page)
     assert complaints(page) == []
-    lower = page.get_by_role("button", name="Lower row").bounding_box()
+    lower = page.get_by_role("button", name="Right").bounding_box()
     assert lower is not None
     assert lower["y"] + lower["height"] <= page.viewport_size["height"], "the answers are in reach"  # type: ignore[index]
     shown = [query.get_attribute("src")]
-    for key in ("ArrowUp", "ArrowRight", "ArrowDown"):
+    for key in ("ArrowLeft", "ArrowDown", "ArrowRight"):
         page.keyboard.press(key)
         expect(query).not_to_have_attribute("src", str(shown[-1]))
         settle(page)

@@ -111,16 +111,16 @@ def test_names_are_hidden_until_they_are_revealed_and_while_judging_goes_on(run:
 
 def test_rows_of_ten_are_judged_by_a_link_apart_from_first_results(run: Run) -> None:
     test = open_judge(run, results="ten")
-    assert "#### Which row holds more images of the same kind as the query?" in texts(test)
+    assert "#### Which side holds more images of the same kind as the query?" in texts(test)
     assert "among the first ten; only what differs is shown." in texts(test)
     keys = {test.button(key=f"judge-{choice}-0-ten").label: test.button(key=f"judge-{choice}-0-ten").proto.shortcut
             for choice in ("left", "equal", "right")}
-    assert keys == {"Upper row": "up", "Equal": "right", "Lower row": "down"}
-    shown = next(of.proto.body for of in test.get("html") if "judge-rows" in of.proto.body)
+    assert keys == {"Left": "left", "Equal or unsure": "down", "Right": "right"}, "the keys of first results"
+    shown = next(of.proto.body for of in test.get("html") if "judge-sets" in of.proto.body)
     assert ".png" not in shown
     assert "digit" not in shown
     press(press(test, "judge-left-0-ten"), "judge-equal-1-ten")
-    assert "Saved: both are equally good." in texts(test)
+    assert "Saved: equal or unsure." in texts(test)
     retrieval = Retrieval(run)
     sides = Side(retrieval, "initial"), Side(retrieval, "final")
     assert Judging(compare(*sides, results="ten")).count("me") == 2

@@ -220,7 +220,7 @@ def test_labeled_pairs_and_judged_pairs_know_each_other(run: Run, log: PairLog) 
         assert labeled.read().same.tolist() == [True]
         assert "further pair" not in texts(test)
         shown = texts(opened("retrieval", run=run.id, view=VIEW))
-        assert "You labeled 1 pair on the page Label. They do not count here" in shown
+        assert "Not counted here: 1 pair from the page Label" in shown
     finally:
         log_path_of(labeled.dataset, "pairs").unlink(missing_ok=True)
     assert "on the page Label" not in texts(opened("retrieval", run=run.id, view=VIEW))

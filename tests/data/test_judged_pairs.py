@@ -11,9 +11,11 @@ from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.judged_pairs import (
     KIND,
+    answers_elsewhere,
     choose_meaning,
     chosen_meaning,
     judged_pairs,
+    keep_answers,
     log_version,
     want_precision,
     wanted_precision,
@@ -90,6 +92,31 @@ def test_what_counts_as_the_same_stays_with_the_pairs(digits: Dataset) -> None:
     assert chosen_meaning(digits) == "one species"
     choose_meaning(digits, "")
     assert chosen_meaning(digits) == ""
+
+
+def test_answers_count_under_the_words_they_were_given(digits: Dataset) -> None:
+    log = judged_pairs(digits)
+    log.add(1, 2, True)
+    choose_meaning(digits, "one species")
+    log.add(3, 4, True)
+    assert given(digits) == {(1, 2): True, (3, 4): True}, "the first words describe the answers before them"
+    choose_meaning(digits, "one family")
+    assert given(digits) == {}
+    assert answers_elsewhere(digits) == {"one species": 2}
+    assert log.undo() is None, "no answer is in view that could be undone"
+    log.add(1, 2, False)
+    log.add(5, 6, False)
+    assert log.undo() == (5, 6, False)
+    choose_meaning(digits, "one species")
+    assert given(digits) == {(1, 2): True, (3, 4): True}
+    assert answers_elsewhere(digits) == {"one family": 1}
+    choose_meaning(digits, "one species of bird")
+    keep_answers(digits)
+    assert given(digits) == {(1, 2): False, (3, 4): True}, "of two answers about a pair, the last counts"
+    assert answers_elsewhere(digits) == {}
+    choose_meaning(digits, "")
+    choose_meaning(digits, "one family")
+    assert given(digits) == {}
 
 
 @pytest.mark.parametrize("precision", [0.5, 1.0, -1, float("nan")])

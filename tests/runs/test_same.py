@@ -146,7 +146,7 @@ def test_each_answer_counts_once_where_pairs_were_judged_for_another_embedding(r
     judged = open_same_pairs(retrieval, "initial", 0.8)
     begin, waiting = judged.judged, judged.judged - judged.estimate.judged
     assert waiting > 0
-    assert f"{begin} pairs judged; {waiting} of them w" in judged.sentence
+    assert f"{begin} pairs judged, {waiting} judged in another embedding" in judged.sentence
     used = [judged.estimate.judged]
     for count in range(1, 25):
         pair = judged.next()

@@ -1,4 +1,4 @@
-"""The pictures of a blind judgment: the query between two images, or beside two rows; neither names nor labels."""
+"""The pictures of a blind judgment: the query between two images, or between two sets; neither names nor labels."""
 
 from __future__ import annotations
 
@@ -14,25 +14,23 @@ from udml_core.runs.search.judging import Choice, Judging, Question
 from ..draw.pictures import inline, sharp
 from ..shell.user_errors import show_user_errors
 
-KEYS: dict[str, tuple[tuple[Choice, str, str], ...]] = {
-    "first": (("left", "Left", "Left"), ("equal", "Both or neither", "Down"), ("right", "Right", "Right")),
-    "ten": (("left", "Upper row", "Up"), ("equal", "Equal", "Right"), ("right", "Lower row", "Down"))}
+KEYS: tuple[tuple[Choice, str, str], ...] = (
+    ("left", "Left", "Left"), ("equal", "Equal or unsure", "Down"), ("right", "Right", "Right"))
 """Each answer with its button and the arrow key that presses it."""
-LEGENDS = {"first": "Keys: ← left, → right, ↓ both or neither, U undo. Every answer is saved at once.",
-           "ten": "Keys: ↑ upper row, ↓ lower row, → equal, U undo. Every answer is saved at once."}
+LEGEND = "Keys: ← left, → right, ↓ equal or unsure, U undo. Every answer is saved at once."
 SAVED: dict[str, dict[Choice, str]] = {
     "first": {"left": "the left image shows the same kind", "right": "the right image shows the same kind",
-              "equal": "both images show the same kind, or neither does"},
-    "ten": {"left": "the upper row is better", "right": "the lower row is better", "equal": "both are equally good"}}
-FEWEST = 3
-"""A row has room for this many images at least, so that few images do not grow without bound."""
+              "equal": "equal or unsure"},
+    "ten": {"left": "the left images are better", "right": "the right images are better", "equal": "equal or unsure"}}
+SET_ROWS = 3
+"""Most rows of the images on one side."""
 
 
 def show_pictures(judging: Judging, question: Question) -> None:
     """Show the query with its candidates."""
     dataset = judging.comparison.dataset
     if judging.comparison.results == "ten":
-        _show_rows(dataset, question, judging.comparison.shared(question.position))
+        _show_sets(dataset, question, judging.comparison.shared(question.position))
         return
     pictures = (("Left", question.left[0]), ("Query", question.query), ("Right", question.right[0]))
     with st.container(key="judge-pictures"):
@@ -43,27 +41,30 @@ def show_pictures(judging: Judging, question: Question) -> None:
                     st.image(_picture(dataset.fingerprint, image, dataset), width="stretch", alt=f"{word} image")
 
 
-def _show_rows(dataset: Dataset, question: Question, shared: int) -> None:
-    """Show the query beside both rows; the results that both embeddings find are left out, because they are equal."""
-    st.html(rows_html(dataset, question.query, (("Upper row", question.left), ("Lower row", question.right))))
+def _show_sets(dataset: Dataset, question: Question, shared: int) -> None:
+    """Show the query between both sets; the results that both embeddings find are left out, because they are equal."""
+    columns = max(1, -(-max(len(question.left), len(question.right)) // SET_ROWS))
+    left, right = (f'<div><div class="judge-name">{name}</div><div class="judge-set">'
+                   f'{"".join(_image_html(dataset, image, f"{name}, image {at}") for at, image in enumerate(side, 1))}'
+                   "</div></div>" for name, side in (("Left", question.left), ("Right", question.right)))
+    query = f'<div><div class="judge-name">Query</div>{_image_html(dataset, question.query, "Query image")}</div>'
+    st.html(f'<div class="judge-sets" style="--columns:{columns}">{left}{query}{right}</div>')
     st.caption(f"Both also find {counted(shared, 'further image')} among the first ten; only what differs is shown."
                if shared else "All of the first ten differ.")
 
 
-def rows_html(dataset: Dataset, query: int, rows: Sequence[tuple[str, tuple[int, ...]]], style: str = "") -> str:
-    """Return a query beside named rows of images in HTML.
+def rows_html(dataset: Dataset, query: int, rows: Sequence[tuple[str, tuple[int, ...]]]) -> str:
+    """Return a judged query beside named rows of images in HTML.
 
     Args:
         dataset: The data set.
         query: The query.
         rows: The name and the images of each row.
-        style: A further class of the element.
     """
-    columns = max(FEWEST, *(len(images) for _, images in rows))
     drawn = "".join(f'<div class="judge-name">{html.escape(name)}</div><div class="judge-row">'
                     f'{"".join(_image_html(dataset, image, f"{name}, image {at}") for at, image in enumerate(row, 1))}'
                     "</div>" for name, row in rows)
-    return (f'<div class="judge-rows {style}" style="--columns:{columns}"><div><div class="judge-name">Query</div>'
+    return (f'<div class="judge-rows"><div><div class="judge-name">Query</div>'
             f'{_image_html(dataset, query, "Query image")}</div><div>{drawn}</div></div>')
 
 

@@ -124,7 +124,7 @@ def show_rows(comparison: Comparison, positions: Sequence[int]) -> None:
     for position in positions:
         query = int(comparison.differing[position])
         rows = list(zip("AB", comparison.options(position), strict=True))
-        st.html(rows_html(comparison.dataset, query, rows, "small"))
+        st.html(rows_html(comparison.dataset, query, rows))
 
 
 def show_files(judging: Judging) -> None:

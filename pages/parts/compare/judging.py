@@ -1,6 +1,6 @@
 """The part Judge of the view Compare: blind judgments of the queries for which two embeddings differ.
 
-The first results are judged, or the first ten as rows. Neither names, labels nor files are shown until the user
+The first results are judged, or the first ten. Neither names, labels nor files are shown until the user
 reveals the names.
 """
 
@@ -20,11 +20,12 @@ from udml_core.runs.search.judging import Choice, Judging, Question
 from udml_core.runs.search.judging_words import BLIND, QUESTIONS, advice_words, differing_words, result_words
 
 from ..shell.address import choose_segment
+from ..shell.meaning import choose_words, words_for_same
 from ..shell.pools import among
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import UNSEEN, escaped
 from ..shell.user_errors import fragment, show_user_errors
-from .judge_pictures import KEYS, LEGENDS, SAVED, show_pictures
+from .judge_pictures import KEYS, LEGEND, SAVED, show_pictures
 from .judged import range_bar, show_files, show_judged, unbroken
 from .sides import Contest, choose_contest
 
@@ -33,7 +34,7 @@ RESULTS: dict[Results, str] = {"first": "First result", "ten": "First ten"}
 SUFFIX = {"first": "", "ten": "-ten"}
 EXPLAINED: dict[Results, str] = {
     "first": "The two images are the nearest in A and in B, in random order.",
-    "ten": "The rows are the images that only A or only B finds among its first ten, in random order."}
+    "ten": "Left and right stand the images that only A or only B finds among its first ten, in random order."}
 SAME: dict[Results, str] = {"first": "the same nearest image", "ten": "the same ten images"}
 
 
@@ -50,6 +51,8 @@ def show_judging(runs: Sequence[Run]) -> None:
             contest = choose_contest(runs)
         results = choose_segment("What is judged", "results", RESULTS, "first", key="judge-results",
                                  label_visibility="collapsed")
+        with st.popover("The same kind", icon=":material/rule:", help="Say what counts as the same."):
+            choose_words(contest.sides[0].retrieval.dataset)
         name = st.session_state.get("judge", st.query_params.get("judge", ME))
         with st.popover(f"Judge: {escaped(str(name)[:LONGEST_NAME])}", icon=":material/person:", key="judge-who"):
             judge = st.text_input("Your name", ME, LONGEST_NAME, key="judge", bind="query-params",
@@ -67,6 +70,8 @@ def show_judging(runs: Sequence[Run]) -> None:
                   on_click=_reveal, args=("",), disabled=question is None)
     else:
         heading.markdown(f"#### {QUESTIONS[results]}" if question else "#### All queries are judged")
+        if words := words_for_same(comparison.dataset):
+            heading.caption(f"The same kind: {escaped(words)}.")
         if question:
             _show_question(judging, question)
         _show_progress(judging)
@@ -108,7 +113,7 @@ def _show_question(judging: Judging, question: Question) -> None:
     show_pictures(judging, question)
     results = judging.comparison.results
     with st.container(key="judge-buttons"):
-        for column, (choice, label, key) in zip(st.columns(3), KEYS[results], strict=True):
+        for column, (choice, label, key) in zip(st.columns(3), KEYS, strict=True):
             # A key of its own for each query: a second press must not answer a query that is not shown yet.
             column.button(label, key=f"judge-{choice}-{question.position}{SUFFIX[results]}", shortcut=key,
                           width="stretch", type="secondary" if choice == "equal" else "primary", on_click=_answer,
@@ -145,7 +150,7 @@ def _show_progress(judging: Judging) -> None:
                       type="primary" if share.is_decided else "secondary",
                       help="Shows the result, and which image came from which embedding. You can judge more queries "
                            "afterward: their sides are random, too.")
-            st.caption(message or LEGENDS[comparison.results])
+            st.caption(message or LEGEND)
         if share.is_decided:
             range_bar(share, is_blind=True)
         (st.success if share.is_decided else st.markdown)(unbroken(f"**{advice}**{result}"))

@@ -15,10 +15,7 @@ from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.judged_pairs import (
     LEAST,
-    LONGEST_MEANING,
     MOST,
-    choose_meaning,
-    chosen_meaning,
     judged_pairs,
     want_precision,
     wanted_precision,
@@ -39,12 +36,13 @@ from ..draw.figures import COLORS, CURSOR, draw, titled
 from ..draw.palette import HIT, MISS
 from ..draw.two_images import Answering, answer_buttons, two_images, unclassed_name
 from ..shell.address import choose_in_box
+from ..shell.meaning import choose_words, words_for_same
 from ..shell.run_status import UNSEEN, escaped
 from ..shell.user_errors import show_user_errors
 from .embeddings import embedding_in_view, own_titles
 
-MESSAGE, PRECISION, MEANING = "same-message", "same-precision", "same-meaning"
-"""Session keys of the message about the last action, and of the widgets for the precision and for what is the same."""
+MESSAGE, PRECISION = "same-message", "same-precision"
+"""Session keys of the message about the last action, and of the widget for the precision."""
 BAND = "rgba(0,114,178,0.2)"
 WORDS = {True: "the same", False: "different", None: "skipped"}
 
@@ -65,7 +63,7 @@ def show_same(retrieval: Retrieval) -> None:
     left, right = st.columns([7, 5], gap="large")
     with left:
         _show_question(judged)
-        _choose_meaning(retrieval.dataset)
+        choose_words(retrieval.dataset)
     with right:
         _show_estimate(judged)
     pairs = judged_pairs(retrieval.dataset).read()
@@ -87,25 +85,6 @@ def _choose_precision(dataset: Dataset) -> float:
                                           "99 %: a higher precision takes more judgments and misses more pairs.") / 100
 
 
-def _meaning_key(dataset: Dataset) -> str:
-    """Return the key of the widget that describes what counts as the same; at first it holds what the log keeps."""
-    key = f"{MEANING}-{dataset.fingerprint[:8]}"
-    st.session_state.setdefault(key, chosen_meaning(dataset))
-    return key
-
-
-def _choose_meaning(dataset: Dataset) -> None:
-    """Describe what counts as the same; every question then names it."""
-    key = _meaning_key(dataset)
-
-    def keep() -> None:
-        with show_user_errors():
-            choose_meaning(dataset, st.session_state[key])
-
-    st.text_input("What counts as the same? Your words stay in view: keep to them for all pairs.", key=key,
-                  max_chars=LONGEST_MEANING, on_change=keep, placeholder="one object, one product, one species")
-
-
 def _show_question(judged: SamePairs) -> None:
     """Show the pair and the buttons, or that none is left; the last answer can always be undone."""
     dataset, pair = judged.dataset, judged.next()
@@ -113,7 +92,7 @@ def _show_question(judged: SamePairs) -> None:
     if pair is None:
         st.success("All drawn pairs are judged.", icon=":material/done_all:")
     else:
-        meaning = " ".join(st.session_state[_meaning_key(dataset)].split())
+        meaning = words_for_same(dataset)
         same = f"the same: {escaped(meaning)}" if meaning else "the same thing"
         st.markdown(f"**Do these two images show {same}?** Press **S** for same, **D** for different, **K** to skip, "
                     "**U** to undo.")
@@ -164,8 +143,8 @@ def _show_estimate(judged: SamePairs) -> None:
     notes += [f"{counted(skipped, 'pair')} skipped."] if skipped else []
     notes += [f"{counted(others, 'pair')} judged for other embeddings are not drawn here."] if others > 0 else []
     labeled = len(PairLog(judged.dataset).read())
-    notes += [f"You labeled {counted(labeled, 'pair')} on the page Label. They do not count here: they were chosen "
-              "because the model is unsure about them, and this estimate needs a random sample."] if labeled else []
+    notes += [f"Not counted here: {counted(labeled, 'pair')} from the page Label, where the model chooses pairs that "
+              "it is unsure about; this estimate needs a random sample."] if labeled else []
     st.caption(" ".join(notes))
 
 
@@ -196,9 +175,9 @@ def _show_chart(judged: SamePairs) -> None:
         figure.add_vline(x=float(shown(np.array(threshold.distance))), line=CURSOR | {"dash": "dash"},
                          annotation_text="threshold", annotation_position="top left")
     there = "within" if judged.measure == DISTANCE else "above"
-    titled(figure, f'Share of "the same" among the results {there} a {judged.measure}', 300,
+    titled(figure, 'Share of "the same"', 300,
            legend={"orientation": "h", "y": -0.3})
-    figure.update_xaxes(title=judged.measure)
+    figure.update_xaxes(title=f"among the results {there} a {judged.measure} of")
     figure.update_yaxes(title="share, %", range=[-8, 124], tickvals=[0, 50, 100])  # room for the annotation
     curve = (f"from {share[0]:.0f} % ({low[0]:.0f} to {high[0]:.0f} %) of the nearest pairs to {share[-1]:.0f} % "
              f"({low[-1]:.0f} to {high[-1]:.0f} %) of all") if known.judged >= ENOUGH else (

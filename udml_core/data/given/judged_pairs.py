@@ -2,7 +2,8 @@
 
 The log has the lines of `pair_sets`. Its question is another than that of labeled pairs, which name classes, so that
 neither log serves the other. A line {"precision": …} is the precision that the user chose last, and {"meaning": …} what
-the user calls the same; undo leaves both.
+the user calls the same; undo leaves both. Answers count under the words they were given, because "one family" asks
+another question than "one species".
 """
 
 from __future__ import annotations
@@ -75,3 +76,18 @@ def choose_meaning(dataset: Dataset, text: str) -> None:
                         "Shorten it.")
     if meaning != chosen_meaning(dataset):
         append_to_log(dataset, KIND, {"meaning": meaning, "time": time.time()})
+
+
+def keep_answers(dataset: Dataset) -> None:
+    """Let all answers count under the current words, such as after a spelling is mended.
+
+    Raises:
+        UserError: The log cannot be written.
+    """
+    append_to_log(dataset, KIND, {"meaning": chosen_meaning(dataset), "keeps": True, "time": time.time()})
+
+
+def answers_elsewhere(dataset: Dataset) -> dict[str, int]:
+    """Count the answers that do not count under the current words, by the words they were given."""
+    current = chosen_meaning(dataset)
+    return {words: count for words, count in judged_pairs(dataset).answers_by_words().items() if words != current}

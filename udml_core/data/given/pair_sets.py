@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,17 +158,35 @@ class PairLog:
         """Return the last answer about each pair, the lower index first, in the order of their first answers."""
         return {answer.pair: answer for answer in self._effective_answers() if MISSING not in answer.pair}
 
+    def answers_by_words(self) -> dict[str, int]:
+        """Count the answers by the words for "the same" under which they were given."""
+        return dict(Counter(words for words, _ in self._replay()[1]))
+
     def _effective_answers(self) -> list[Answer]:
-        """Return the answers that were not reverted, in order."""
-        effective: list[dict[str, Any]] = []
-        for row in read_log(self.dataset, self.kind):
-            if row.get("undo") is True:
-                del effective[-1:]
-            elif _is_answer(row):
-                effective.append(row)
+        """Return the answers under the current words that were not reverted, in order."""
+        current, rows = self._replay()
+        effective = [row for words, row in rows if words == current]
         index_of = self.dataset.indices_by_name({row[name] for row in effective for name in COLUMNS[:2]})
         return [Answer(index_of.get(row["first"], MISSING), index_of.get(row["second"], MISSING), row["same"],
                        _time_of(row)) for row in effective]
+
+    def _replay(self) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
+        """Return the current words for "the same", and the lines of the answers that were not reverted, with theirs.
+
+        The first words describe the answers before them, too. A line that keeps the answers gives all of them its
+        words.
+        """
+        current, rows = "", list[tuple[str, dict[str, Any]]]()
+        for row in read_log(self.dataset, self.kind):
+            if isinstance(meaning := row.get("meaning"), str):
+                rows = [(meaning if row.get("keeps") is True or not words else words, answer) for words, answer in rows]
+                current = meaning
+            elif row.get("undo") is True:
+                last = next((at for at in reversed(range(len(rows))) if rows[at][0] == current), None)
+                rows = [of for at, of in enumerate(rows) if at != last]
+            elif _is_answer(row):
+                rows.append((current, row))
+        return current, rows
 
 
 def _is_answer(row: Mapping[str, Any]) -> bool:

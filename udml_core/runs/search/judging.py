@@ -39,7 +39,7 @@ class Question:
     Attributes:
         position: Position of the query in the order of judging.
         query: Index of the query.
-        left: Indices of the image on the left, or of the images in the upper row.
+        left: Indices of the image or the images on the left.
         right: Indices of the image on the right, or of the images in the lower row.
     """
 

@@ -14,7 +14,7 @@ SCALE = (10, 20, 30, 50, 100, 150, 200)
 BLIND = ("one of the two", "one of the two")
 """The names of the embeddings while they are hidden."""
 QUESTIONS: dict[Results, str] = {"first": "Which image shows the same kind of thing as the query?",
-                                 "ten": "Which row holds more images of the same kind as the query?"}
+                                 "ten": "Which side holds more images of the same kind as the query?"}
 WHAT: dict[Results, str] = {"first": "first results", "ten": "the first ten results"}
 DIFFERS: dict[Results, tuple[str, str]] = {
     "first": ("differs", "differ"), "ten": ("differs in its first ten results", "differ in their first ten results")}
@@ -53,7 +53,7 @@ def result_words(share: Share, comparison: Comparison, names: tuple[str, str] = 
 def finding_words(share: Share, comparison: Comparison, names: tuple[str, str] = ("A", "B")) -> str:
     """Say the same of at least one judgment, without the number of judgments."""
     return (f"{names[int(leads(share))]} {BETTER[comparison.results]} in {interval_words(share)} % of the differing "
-            f"queries (differing: {percent_words(comparison.share)} % of all)")
+            f"queries, an equal one counted as half (differing: {percent_words(comparison.share)} % of all)")
 
 
 def leads(share: Share) -> bool:

@@ -160,9 +160,9 @@ class SamePairs:
         waiting = self.judged - self.estimate.judged
         if not waiting:
             return f"{counted(self.judged, 'pair')} judged."
-        verb = "was" if waiting == 1 else "were"
-        return (f"{counted(self.judged, 'pair')} judged; {waiting} of them {verb} judged for another embedding and "
-                f"{'counts' if waiting == 1 else 'count'} as soon as the pairs drawn before are judged.")
+        of = counted(waiting, "pair") if waiting == self.judged else f"{counted(self.judged, 'pair')} judged, {waiting}"
+        later = "it counts once its turn comes" if waiting == 1 else "they count once their turn comes"
+        return f"{of} judged in another embedding: in this one {later}."
 
     @cached_property
     def estimate(self) -> Estimate:

@@ -1,0 +1,53 @@
+"""What counts as the same, in the user's words, wherever images are judged."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from udml_core.base.errors import counted, listed
+from udml_core.data.dataset import Dataset
+from udml_core.data.given.judged_pairs import (
+    LONGEST_MEANING,
+    answers_elsewhere,
+    choose_meaning,
+    chosen_meaning,
+    keep_answers,
+)
+
+from .run_status import escaped
+from .user_errors import show_user_errors
+
+
+def words_for_same(dataset: Dataset) -> str:
+    """Return what counts as the same, as the widget or the log says it; empty without words."""
+    return " ".join(str(st.session_state[_key(dataset)]).split())
+
+
+def choose_words(dataset: Dataset) -> None:
+    """Describe what counts as the same; every question then names it."""
+    key = _key(dataset)
+
+    def keep() -> None:
+        with show_user_errors():
+            choose_meaning(dataset, st.session_state[key])
+
+    st.text_input("What counts as the same? Each answer counts under the words in view.", key=key,
+                  max_chars=LONGEST_MEANING, on_change=keep, placeholder="one object, one product, one species")
+    if elsewhere := answers_elsewhere(dataset):
+        said = listed([f"{counted(count, 'answer')} for **{escaped(words)}**" if words else
+                       f"{counted(count, 'answer')} without words" for words, count in elsewhere.items()])
+        st.caption(f"Not counted: {said}. They count again if you return to those words.")
+        st.button("Count them here, too", icon=":material/merge:", key="same-keep", type="tertiary",
+                  help="For words that mean the same, such as a mended spelling.", on_click=_keep, args=(dataset,))
+
+
+def _key(dataset: Dataset) -> str:
+    """Return the key of the widget; at first it holds what the log keeps."""
+    key = f"same-meaning-{dataset.fingerprint[:8]}"
+    st.session_state.setdefault(key, chosen_meaning(dataset))
+    return key
+
+
+def _keep(dataset: Dataset) -> None:
+    with show_user_errors():
+        keep_answers(dataset)
