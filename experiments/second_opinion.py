@@ -99,6 +99,7 @@ def main() -> None:
     options = parser.parse_args()
     until = time.monotonic() + 60 * options.budget
     record = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {"places": {}}
+    stored = count_of(record["places"])
     for track in tracks():
         if options.dataset is None or track.dataset in options.dataset:
             measure(track, record["places"], options, until)
@@ -107,11 +108,19 @@ def main() -> None:
     totals = {question: total([place[question] for place in summary.values()]) for question in QUESTIONS}
     in_app = {question: total([judged(place, APP[question], QUESTIONS[question]) for place in places.values()])
               for question in QUESTIONS}
-    write_record(options.out, provenance("second_opinion") | {
+    said = provenance("second_opinion")
+    if count_of(record["places"]) == stored:  # what was measured before keeps its provenance
+        said |= {name: record[name] for name in said if name in record}
+    write_record(options.out, said | {
         "datasets": {question.capitalize(): {"rows": table(summary, question)} for question in QUESTIONS} | {
             "Verdicts of the app against the truth": {"rows": false_verdicts(places)}},
         "totals": totals, "totals in the app": in_app, "summary": summary, "places": places})
     print(json.dumps({"summary": summary, "totals": totals, "totals in the app": in_app}, indent=1))
+
+
+def count_of(places: dict[str, Any]) -> int:
+    """Return the number of measured comparisons."""
+    return sum(len(place["comparisons"]) for place in places.values())
 
 
 def measure(track: Track, places: dict[str, Any], options: argparse.Namespace, until: float) -> None:

@@ -428,7 +428,7 @@ def test_two_runs_of_one_race_are_compared_as_the_race_judged_them(
                            (judged_pair(rival, other), ("cannot tell", "cannot tell"))):
         assert pair is not None
         assert pair.verdicts == verdicts
-        assert "only if it is certain among the 12 candidates of their race" in pair.judges
+        assert "only if it is certain among the 12 candidates of their race." in pair.judges
     for run in (rival, frozen):
         without_labels(run)
     shown = texts(opened("compare", runs=f"{rival.id}.{frozen.id}", part="Settings"))

@@ -26,7 +26,7 @@ def test_a_trial_has_as_many_images_of_each_class_in_random_order() -> None:
     chosen = choose_images(dataset, Trial("digits", 200))
     assert set(Counter(dataset.labels[chosen].tolist()).values()) == {20}
     assert (np.diff(dataset.labels[chosen]) == 0).mean() < 0.3
-    half = choose_images(dataset, Trial("digits", 100, classes=5))
+    half = choose_images(dataset, Trial("digits", 100, "test"))
     assert set(dataset.labels[half].tolist()) == {5, 6, 7, 8, 9}, "the classes of the test half"
 
 

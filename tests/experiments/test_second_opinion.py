@@ -17,6 +17,7 @@ from experiments.second_opinion import (
     preferred,
     quality,
     spectral_exponent,
+    total,
     tracks,
     voted,
 )
@@ -104,10 +105,10 @@ def test_the_record_holds_what_allows_the_app_to_state_verdicts() -> None:
     """The goals: 95 % right where MAP@R or R@1 differs by two points, and at most 5 % of all "better" false."""
     record = json.loads((FOLDER / "second-opinion.json").read_text(encoding="utf-8"))
     assert len({name.split(",")[0] for name in record["places"]}) >= 5
-    for total in (record[totals][question] for totals in ("totals", "totals in the app")
+    for of in (record[totals][question] for totals in ("totals", "totals in the app")
                   for question in ("first result", "whole group")):
-        assert total["right"] >= 0.95 * total["decided"] > 0.6 * total["large"]
-        assert total["false better"] <= 0.05 * total["better"]
+        assert of["right"] >= 0.95 * of["decided"] > 0.6 * of["large"]
+        assert of["false better"] <= 0.05 * of["better"]
 
 
 def test_the_text_states_the_figures_of_the_record() -> None:
@@ -126,6 +127,20 @@ def test_the_text_states_the_figures_of_the_record() -> None:
     assert first["false better"] == groups["false better"] == 0
     assert (f"loses up to {first['largest regret']:.1f} points of R@1 and {groups['largest regret']:.1f} of "
             "MAP@R") in text
+    for count, words in (("1", "{decided} differences with a regret of at most {regret:.1f}"),
+                         ("2", "2 decides {decided} with the same regret"), ("5", "5 decides {decided}"),
+                         ("10", "10 decides {decided}")):
+        of = total([judged(place, f"first {count}", "recall@1") for place in record["places"].values()])
+        assert words.format(decided=of["decided"], regret=of["largest regret"]) in text
+        assert (of["false better"] == 1) == (count == "10")
+    shares = {name: place["weights"].get("pixels", 0) / sum(place["weights"].values())
+              for name, place in record["places"].items() if place["weights"].get("pixels")}
+    little = [share for name, share in shares.items() if not name.startswith(("cifar10", "emoji"))]
+    much = [share for name, share in shares.items() if name.startswith(("cifar10", "emoji"))]
+    assert f"{100 * min(little):.0f} to {100 * max(little):.0f} % of the weight on birds" in text
+    assert f"{100 * min(much):.0f} to {100 * max(much):.0f} % on CIFAR-10 and emoji" in text
+    assert {name for name, place in record["summary"].items() if place["preferred"]["name"] == "frozen"} == {
+        "digits, pixels", "fashion-mini, efficientnet-lite0"}
     preferred = [place["preferred"] for place in record["summary"].values()]
     assert f"gains 0 to {max(of['map@r'] for of in preferred):.1f} points of MAP@R" in text
     assert f"loses at most {-min(of['recall@1'] for of in preferred):.1f} of R@1" in text

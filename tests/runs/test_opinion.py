@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -118,13 +119,21 @@ def test_a_judge_with_the_features_that_training_began_with_is_refused() -> None
         opinions_of(SecondOpinion(judges=("copy",)), WithoutLabels(vectors, {"copy": vectors["frozen"]}))
 
 
-def test_labels_change_nothing() -> None:
-    """Poisoned labels: the opinion of a run is the same whatever the classes of its images are."""
-    vectors, features = embeddings()
-    kind = SecondOpinion(judges=("efficientnet-lite0",))
-    material = WithoutLabels(vectors, {"efficientnet-lite0": features})
-    assert not hasattr(material, "dataset")  # whatever asks for labels fails
-    assert opinions_of(kind, material).verdicts("final").first == "better"
+def test_poisoned_labels_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = worked(tmp_path, method="pca", fields={"dimension": 8}, split="all")
+    dataset = run.dataset()
+    rng = np.random.default_rng(0)
+    judged_by = unit_rows(rng.normal(size=(len(dataset), 12)) + run.embeddings("final")[:, :1])
+    monkeypatch.setattr(analyse.StoredMaterial, "judge_features", lambda *_: judged_by)
+    monkeypatch.setattr(analyse.StoredMaterial, "judge_views", lambda _self, _name, images: judged_by[images])
+    opinions = []
+    for labels in (dataset.labels, rng.permutation(np.asarray(dataset.labels)), None):
+        monkeypatch.setattr(Run, "dataset", lambda *_, labels=labels: dataclasses.replace(dataset, labels=labels))
+        spec = plan_analysis(SecondOpinion, judges=("efficientnet-lite0",))
+        opinions.append(analyse.keep(run, spec, lambda _share, _step: None).result())
+        analysis_at(run, spec).remove()
+    assert opinions[0] == opinions[1] == opinions[2]
+    assert opinions[0].opinions["final"]["efficientnet-lite0"].groups.difference != 0
 
 
 @pytest.mark.slow

@@ -42,6 +42,10 @@ QUORUM = 0.75
 """Share of the judges' weight that must agree."""
 LEAST = 20
 """Smallest number of images on which an interval is meaningful; on fewer, nothing can be told."""
+OTHER_FIRST = 1.25
+"""Factor of the error of a single result. Among other images another one would be the nearest, which the derivative
+leaves out; in simulations of new images the spread is 1.10 to 1.24 times the error without this factor. Of two results
+and more it is 0.86 to 1.01 times."""
 WIDEST = 2.0
 """The largest difference of two cosines."""
 
@@ -261,6 +265,8 @@ def cosine_difference(count: int, queries: Integers, before: tuple[Integers, Arr
                                  count)
         means.append(float(per_query.mean()))
     error = float(np.sqrt((influence**2).sum())) / len(queries) if count >= LEAST else WIDEST / ERRORS
+    if before[0].shape[1] == 1 and count >= LEAST:
+        error *= OTHER_FIRST
     return Interval(means[0], means[1], error)
 
 

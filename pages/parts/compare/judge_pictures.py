@@ -22,8 +22,8 @@ SAVED: dict[str, dict[Choice, str]] = {
     "first": {"left": "the left image shows the same kind", "right": "the right image shows the same kind",
               "equal": "equal or unsure"},
     "ten": {"left": "the left images are better", "right": "the right images are better", "equal": "equal or unsure"}}
-SET_ROWS = 3
-"""Most rows of the images on one side."""
+SET_ROWS, MOST_BESIDE = 3, 2
+"""Most rows of the images on one side, and the most images that stand in one column."""
 
 
 def show_pictures(judging: Judging, question: Question) -> None:
@@ -43,12 +43,14 @@ def show_pictures(judging: Judging, question: Question) -> None:
 
 def _show_sets(dataset: Dataset, question: Question, shared: int) -> None:
     """Show the query between both sets; the results that both embeddings find are left out, because they are equal."""
-    columns = max(1, -(-max(len(question.left), len(question.right)) // SET_ROWS))
+    count = max(len(question.left), len(question.right))
+    columns = -(-count // SET_ROWS) if count > MOST_BESIDE else 1
+    size = f"--columns:{columns};--rows:{-(-count // columns)}"
     left, right = (f'<div><div class="judge-name">{name}</div><div class="judge-set">'
                    f'{"".join(_image_html(dataset, image, f"{name}, image {at}") for at, image in enumerate(side, 1))}'
                    "</div></div>" for name, side in (("Left", question.left), ("Right", question.right)))
     query = f'<div><div class="judge-name">Query</div>{_image_html(dataset, question.query, "Query image")}</div>'
-    st.html(f'<div class="judge-sets" style="--columns:{columns}">{left}{query}{right}</div>')
+    st.html(f'<div class="judge-sets" style="{size}">{left}{query}{right}</div>')
     st.caption(f"Both also find {counted(shared, 'further image')} among the first ten; only what differs is shown."
                if shared else "All of the first ten differ.")
 

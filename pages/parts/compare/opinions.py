@@ -116,8 +116,8 @@ def judged_pair(run: Run, rival: Run) -> Pair | None:
     else:
         measured, judges = opinions.measured("final"), _judges_of(opinions)
     among = "" if race.count == 1 else (
-        f", where a difference counts only if it is certain among the {race.count} candidates of their race")
-    return Pair(Verdicts(*(each.said_among(race.count) for each in measured)), size, f"{judges}{among}.")
+        f" A difference counts only if it is certain among the {race.count} candidates of their race.")
+    return Pair(Verdicts(*(each.said_among(race.count) for each in measured)), size, f"{judges}.{among}")
 
 
 def _judges_of(opinions: Opinions) -> str:
@@ -150,7 +150,7 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
                        "result: the nearest image; whole group: as many as a typical group has. Without a race, judges "
                        "with three quarters of all weight must agree. No labels are used.")
     for name, runs in named.items():
-        if words := race_verdict(runs[0], ""):
+        if pair is None and (words := race_verdict(runs[0], "")):
             st.caption(f"**{escaped(name)}** {words}")
     unknown = [name for name in named if name not in verdicts and named[name][0].spec().method != FROZEN]
     if unknown and pair is None:
