@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from experiments.second_opinion import (
+    APP,
     GROUPS,
     best_judged,
     deepest,
@@ -21,6 +22,7 @@ from experiments.second_opinion import (
     tracks,
     voted,
 )
+from tests.project.documents import ROOT
 from udml_core.results.records import FOLDER, findings
 
 
@@ -155,3 +157,18 @@ def test_the_text_states_the_figures_of_the_record() -> None:
                  "rows"].items() if name.endswith(question)}]}
     assert f"up to {max(row['true difference'] for row in gains['first result'].values()):.1f} points of R@1" in text
     assert f"rises by up to {max(row['true difference'] for row in gains['whole group'].values()):.1f}" in text
+
+
+def test_the_curators_table_states_what_the_record_holds() -> None:
+    place = json.loads((FOLDER / "second-opinion.json").read_text(encoding="utf-8"))["places"][
+        "birds100, efficientnet-lite0"]
+    rows, said = place["comparisons"], {1: "better", -1: "worse", 0: "no clear difference"}
+    verdicts = dict(zip(rows, zip(*(voted(place, measure) for measure in APP.values()), strict=True), strict=True))
+    lines = (ROOT / "docs" / "judging.md").read_text(encoding="utf-8").splitlines()
+    frozen = rows["whiten"]["truth"]
+    assert f"| frozen features | {frozen['recall@1'][0]:.1f} | {frozen['map@r'][0]:.1f} | – | – |" in lines
+    for name, title in (("whiten", "whitening"), ("RPML", "RPML, a head of ten epochs"),
+                        ("whiten+average:k=20,times=2,alpha=3", "whitening, averages over 20 neighbors, twice")):
+        truth, (first, groups) = rows[name]["truth"], verdicts[name]
+        assert (f"| {title} | {truth['recall@1'][1]:.1f} | {truth['map@r'][1]:.1f} | {said[int(first)]} | "
+                f"{said[int(groups)]} |") in lines

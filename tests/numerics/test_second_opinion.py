@@ -171,7 +171,7 @@ def test_the_interval_covers_the_difference_of_the_population() -> None:
 
 @pytest.mark.slow
 def test_both_intervals_cover_the_expected_difference_with_a_judge_prepared_on_the_same_images() -> None:
-    """Whitening, averages and the group are fitted anew in each of 400 collections of the same classes."""
+    """Whitening, averages and the group are fitted in each of 400 collections of the same classes."""
     fixed = np.random.default_rng(0)
     centers, maps = fixed.normal(size=(CLASSES, 16)), fixed.normal(size=(2, 16, 24))
     opinions = []

@@ -97,7 +97,7 @@ class Pair:
 
 
 def judged_pair(run: Run, rival: Run) -> Pair | None:
-    """Return what judges say of a run against another one; None if nobody compared the two.
+    """Return what judges say of a run against another one; None if neither a race nor judges compared the two.
 
     Where one race judged both, a difference must be certain among all its candidates, of which some differ by chance.
     """

@@ -31,6 +31,8 @@ def show_doors() -> None:
                 _import_files()
             view_link("data", label="Or name a folder on this computer, or an archive",
                       icon=":material/drive_folder_upload:", query_params={"import": "1"})
+            view_link("data", label="Find the best search for images that are here", icon=":material/trophy:",
+                      query_params={"view": "advice"})
         view_link("train", label="Try it live", icon=":material/science:", width="stretch",
                   help="Choose images and a method, and watch a model learn.")
         view_link("learn", label="Learn", icon=":material/school:", width="stretch",
