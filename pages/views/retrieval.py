@@ -57,8 +57,7 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
     query = shown_query(retrieval, strip)
     with st.container(key="retrieval-query"):
         below = show_query_bar(retrieval, query)
-        verdict = st.container(key="retrieval-verdict")
-        show_query_row(retrieval, query, strip)
+        verdict = show_query_row(retrieval, query, strip)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-toolbar"):
         columns = choose_embeddings(retrieval)
         with st.popover("Filters", icon=":material/tune:", key="retrieval-filters"):

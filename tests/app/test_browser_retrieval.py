@@ -74,7 +74,7 @@ def after(page: Page) -> Locator:
 def test_own_images_come_from_clipboard_drop_and_files(page: Page, finished: Run, tmp_path: Path) -> None:
     sent: list[int] = []
     page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(len(frame))))
-    box = open_search(page, finished)
+    box = open_search(page, finished, "&compare=initial~final")  # both say distances
     known, broken = tmp_path / "digit.png", tmp_path / "broken.png"
     picture(7).save(known)
     broken.write_bytes(b"no image at all")

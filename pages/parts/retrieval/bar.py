@@ -42,10 +42,15 @@ def show_undo(retrieval: Retrieval, below: DeltaGenerator) -> None:
         undo_buttons(retrieval.dataset, "retrieval", tuple(SIGNS), filter_widgets(retrieval), selects=False)
 
 
-def show_query_row(retrieval: Retrieval, query: PageQuery, strip: Strip) -> None:
-    """Show the strip of queries, and the buttons that step through it."""
+def show_query_row(retrieval: Retrieval, query: PageQuery, strip: Strip) -> DeltaGenerator:
+    """Show the strip of queries, and the buttons that step through it.
+
+    Returns:
+        The place below the buttons, for the verdict on the embeddings.
+    """
     left, right = st.columns([5, 6], gap="small", vertical_alignment="center")
     with left:
         show_strip(retrieval, query, strip)
     with right:
         show_steps(retrieval, query, strip)
+        return st.container(key="retrieval-verdict")

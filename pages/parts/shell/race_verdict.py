@@ -79,7 +79,7 @@ def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> None:
     for run, frame in reversed(list(frames)):
         line, more = frame_verdict(run, frame)
         if line:
-            st.caption(f":material/balance: {escaped(line)}", help=escaped(more) or None)
+            st.caption(f":material/balance: Over all images: {escaped(line)}", help=escaped(more) or None)
             return
 
 
