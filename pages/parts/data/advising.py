@@ -35,7 +35,7 @@ from udml_core.work.jobs.advising import (
     withdraw_advice,
 )
 
-from ..shell.address import choose_linked_segment
+from ..shell.address import choose_segment
 from ..shell.empty_state import show_empty
 from ..shell.race_judgments import race_judgments
 from ..shell.run_status import ICONS, UNSEEN, escaped
@@ -90,10 +90,11 @@ def _choose(dataset: Dataset, encoder: EncoderSpec) -> AnalysisSpec:
         if isinstance(kind, Advice):
             st.query_params.update(budget=f"{kind.budget:g}", serves=kind.serves)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        budget = choose_linked_segment(
-            "Time", "budget", BUDGETS, "5", key="advice-budget",
+        budget = choose_segment(
+            "Time", "budget", BUDGETS, "5", key="advice-budget", keeps_default=True,
             help="For the judges and all candidates. What does not fit is listed as not tried.")
-        served = choose_linked_segment("What must be right?", "serves", WORDS, "first", key="advice-serves")
+        served = choose_segment("What must be right?", "serves", WORDS, "first", key="advice-serves",
+                                keeps_default=True)
         choose_backbone(encoder)
     st.caption(MEANINGS[served])
     return plan_analysis(Advice, budget=float(budget), serves=served)
