@@ -74,7 +74,7 @@ class Stub:
     def is_measured(self, setup: Setup) -> bool:
         return setup.recipe not in self.unmeasured
 
-    def announce(self, name: str, left: float | None) -> None:
+    def announce(self, name: str, left: float | None, own: float) -> None:
         self.announced.append((name, left))
 
     def elapsed(self) -> float:
@@ -457,13 +457,13 @@ def test_the_share_and_the_time_of_a_race_belong_together_and_the_bar_is_never_f
     progress(0.9, "judge")
     now[0] = 150.0
     progress(1.0, "judge")
-    progress.announce("Whitening", 50.0)
+    progress.announce("Whitening", 50.0, 50.0)
     now[0] = 180.0
     progress(0.5, "training · 50 %")
     now[0] = 400.0
     progress(0.5, "training · 60 %")
     assert seen == [(0.0, "judge · 1 s of at most 5 min"), (0.5, "judge · 2 min of at most 5 min"),
-                    (0.75, "trying Whitening · about 50 s left"), (0.9, "training · 50 % · about 20 s left"),
+                    (0.75, "trying Whitening · about 50 s left"), (0.857, "training · 50 % · about 30 s left"),
                     (0.99, "training · 60 % · 5 min are over, finishing")]
 
 
