@@ -12,8 +12,8 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.data import computed
-from pages.parts.data.advising import judge_link, search_link
 from pages.parts.data.race import race_table, result_of
+from pages.parts.data.using import judge_link, search_link
 from pages.parts.runs.leaderboard import leaderboard
 from pages.parts.shell.race_verdict import advised_search, frame_verdict, shown_verdicts
 from tests.app.opening import opened, switched, texts

@@ -32,7 +32,6 @@ from udml_core.work.jobs.advising import (
     start_advice,
     use_outcome,
     wanted_advice,
-    withdraw_advice,
 )
 from udml_core.work.workers import candidates
 from udml_core.work.workers import train as training
@@ -92,7 +91,7 @@ def test_features_that_failed_get_no_race_and_a_wish_can_be_withdrawn(digits: Da
     root, encoder = tmp_path / "runs", jobs.encoder_of(digits, "pixels")
     run = start_advice(digits, encoder, SPEC, root).run
     assert run is not None
-    withdraw_advice(run)
+    jobs.withdraw(run, "advice")
     assert not find_advice(digits, encoder, SPEC, root).is_wanted
     start_advice(digits, encoder, SPEC, root)
     run.write_status(Status(state="failed"))
