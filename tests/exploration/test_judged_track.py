@@ -72,6 +72,23 @@ def test_the_jury_gives_the_second_opinion_of_its_judges() -> None:
         Jury({"judge": judge}, QUERIES).compare(before, after, {"judge"})
 
 
+def test_the_jury_counts_the_queries_whose_first_result_is_better_or_worse() -> None:
+    embedding, features = world(1)
+    before, after = (nearest(rows, 30, own=QUERIES)[1] for rows in (noisy(embedding, 1.0), embedding))
+    judge = Judge.of(features)
+    gains = [judge.whitened[query] @ judge.whitened[second] - judge.whitened[query] @ judge.whitened[first]
+             for query, first, second in zip(QUERIES, before[:, 0], after[:, 0], strict=True) if first != second]
+    of = Jury({"judge": judge}, QUERIES).compare(before, after, ())
+    assert of.changed == len(gains) / len(QUERIES)
+    assert of.better == pytest.approx(sum(gain > 0 for gain in gains) / len(QUERIES))
+    assert of.worse == pytest.approx(sum(gain < 0 for gain in gains) / len(QUERIES))
+    assert of.better > of.worse > 0
+    few = after.copy()
+    few[10:] = before[10:]
+    told = Jury({"judge": judge}, QUERIES).compare(before, few, ())
+    assert (told.better, told.worse) == (None, None), "too few differ"
+
+
 def test_several_judges_vote_and_their_intervals_are_averaged() -> None:
     better, worse = Interval(0.2, 0.3, 0.01), Interval(0.3, 0.28, 0.005)
     of = combined([better, worse], [1.0, 1.0])

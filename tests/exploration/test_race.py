@@ -30,6 +30,7 @@ from udml_core.exploration.race_elsewhere import find_elsewhere
 from udml_core.exploration.race_figures import figure_words, setup_words
 from udml_core.exploration.race_gaps import gap_words
 from udml_core.exploration.race_words import (
+    advice_sentences,
     advice_words,
     brief_words,
     caution_words,
@@ -415,6 +416,25 @@ def test_an_advice_says_how_much_changes_and_what_labels_said() -> None:
         "The race for the best search compared PLM with the frozen features, without labels: better first results "
         "(+0.020, 0.018 to 0.022), no clear difference in whole groups (0.000, −0.010 to 0.010). It changes the "
         "first result of 13 % of images: a small change, so confirm it by eye.")
+
+
+@pytest.mark.parametrize(("better", "worse", "said"), [
+    (0.09, 0.02, "9 find a better first image and 2 a worse one"),
+    (0.011, 0.001, "1 finds a better first image and fewer than 1 a worse one"),
+    (0.3, 0.0, "30 find a better first image and 0 a worse one")])
+def test_the_headline_says_of_100_images_how_many_find_a_better_first_image(better: float, worse: float,
+                                                                           said: str) -> None:
+    first = Measured(verdict="better", difference=0.02, low=0.01, high=0.03)
+    of = Comparison(first=first, groups=measured("better", 0.02), judges=("judge",), changed=better + worse,
+                    better=better, worse=worse)
+    best = Outcome(name="Whitening", setup=Setup(backbone="net", recipe="whiten"), kept=True, against_best=of,
+                   against_start=of, run="run")
+    small = ": a small change, so confirm it by eye" if better + worse < 0.2 else ""
+    words = f"Of 100 images, {said}, as the judges see it"
+    assert advice_sentences(race_of(best))[0] == f"Best search: whitening. {words}{small}."
+    for_groups = advice_sentences(race_of(best).model_copy(update={"serves": "groups"}))
+    assert for_groups[0] == "Best search: whitening."
+    assert f"{words}." in for_groups, "the headline of whole groups does not speak of the first image"
 
 
 def test_a_candidate_that_is_not_kept_says_why() -> None:

@@ -116,6 +116,9 @@ class Comparison(BaseModel):
         groups: The whole groups.
         judges: The encoders that judge.
         changed: Share of the queries whose first result differs; None where an earlier version did not store it.
+        better: Share of the queries whose first result the judges find better; None if too few differ to tell, or where
+            an earlier version did not store it.
+        worse: The same for a worse first result.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -124,6 +127,8 @@ class Comparison(BaseModel):
     groups: Measured
     judges: tuple[str, ...]
     changed: float | None = None
+    better: float | None = None
+    worse: float | None = None
 
     def served(self, serves: Serves) -> Measured:
         """Return the measure that the search serves."""
