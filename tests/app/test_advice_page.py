@@ -359,6 +359,20 @@ def test_refine_shows_the_verdict_of_the_race_and_no_estimate_beside_it(frozen: 
     assert "First result" not in {metric.label for metric in other.metric}
 
 
+def test_refine_opens_with_the_advice_of_the_race_and_leads_back_to_it(frozen: Run) -> None:
+    best, diffused = outcomes(frozen)[1], outcomes(frozen)[3]
+    finished(frozen, [best.model_copy(update={"setup": Setup(backbone="pixels", recipe="average:k=7")}), diffused])
+    won = opened("refine", run=frozen.id)
+    assert [step for step in ("whiten", "average") if won.toggle(key=f"refine-on-{step}").value] == ["average"]
+    assert "The race for the best search compared averaging" in texts(won)
+    assert texts(won).count("better whole groups") == 1, "the figures stand once"
+    assert not [one for one in won.button if one.label == "Use the advised recipe"]
+    other = opened("refine", run=frozen.id, recipe="whiten+diffuse")
+    button(other, "Use the advised recipe").click().run()
+    assert not other.exception
+    assert [step for step in ("average", "diffuse") if other.toggle(key=f"refine-on-{step}").value] == ["average"]
+
+
 def test_all_pages_say_the_same_of_a_gain_that_may_be_chance_among_the_candidates(frozen: Run) -> None:
     lucky, level = Measured(verdict="better", difference=0.007, low=0.001, high=0.013), measured("cannot tell")
 

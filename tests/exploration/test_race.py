@@ -379,6 +379,8 @@ def test_a_kind_of_candidate_that_was_not_judged_is_named_with_what_mends_it() -
     assert gap_words(race_of(won, outcome_in("not tried", seconds=7000))).endswith("Run again with 3 hours.")
     assert gap_words(race_of(outcome_in("not tried"), judged("Exemplar", 0.01, 0.001, "exemplar"))) == "", (
         "one training was judged")
+    assert gap_words(race_of(outcome_in("not tried"), judged("Exemplar", 0.001, 0.003, "exemplar"))) == (
+        "Other short trainings were not tried: the time was used up. Run again with 15 minutes."), "nothing won"
     assert gap_words(race_of(outcome_in("not possible"))) == "Short trainings were not possible: too few images"
     assert gap_words(race_of(won, outcome_in("not possible", Setup(backbone="other")))) == "", "they are not promised"
     assert "not tried" not in advice_words(race_of(won, outcome_in("not tried")), is_done=False)
@@ -482,7 +484,7 @@ def test_the_share_and_the_time_of_a_race_belong_together_and_the_bar_is_never_f
     progress(0.5, "training · 50 %")
     now[0] = 400.0
     progress(0.5, "training · 60 %")
-    assert seen == [(0.0, "judge · 1 s of at most 5 min"), (0.5, "judge · 2 min of at most 5 min"),
+    assert seen == [(0.0, "judge · at most 5 min left"), (0.5, "judge · at most 2 min left"),
                     (0.75, "trying Whitening · about 50 s left"), (0.857, "training · 50 % · about 30 s left"),
                     (0.99, "training · 60 % · 5 min are over, finishing")]
 

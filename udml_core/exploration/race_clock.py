@@ -73,7 +73,7 @@ class RaceProgress:
         self._follow(now, share)
         left, budget = self.seconds_left(), duration(self._seconds)
         time_words = f"about {duration(left)} left" if left is not None else (
-            f"{duration(now)} of at most {budget}" if now <= self._seconds else f"{budget} are over, finishing")
+            f"at most {duration(self._seconds - now)} left" if now < self._seconds else f"{budget} are over, finishing")
         done = min(ALMOST, now / (self._seconds if left is None else now + left))
         self._report(done, step if step_name(step) == WAITING else f"{step}{DETAIL}{time_words}")
 

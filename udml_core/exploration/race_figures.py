@@ -45,7 +45,8 @@ def verdict_words(measured: Measured, name: str, candidates: int = 1) -> str:
 
 def brief_measured_words(measured: Measured, name: str, candidates: int = 1) -> str:
     """Return the verdict on one measure without figures, and whether a gain may be chance."""
-    return f"{verdict_words(measured, name, candidates)}{_chance_words(measured, candidates)}"
+    chance = _chance_words(measured, candidates)
+    return f"{verdict_words(measured, name, candidates)}{f' (a gain{chance})' if chance else ''}"
 
 
 def _chance_words(measured: Measured, candidates: int) -> str:

@@ -32,6 +32,10 @@ from .using import BUDGETS, open_used, show_race_button
 
 ACTION = "Find the best search"
 WORDS: dict[Serves, str] = {"first": "The first result", "groups": "The whole group"}
+WHAT = ("Tries views, whitening, averages of neighbors, re-ranking and short training without labels, one after the "
+        "other. **An encoder that took no part** says which of them finds better images than the features of the "
+        "backbone; the raw pixels count a little beside it. No label is read.")
+"""What a race does."""
 MEANINGS: dict[Serves, str] = {
     "first": "The nearest image should show the same kind of thing.",
     "groups": "All images of the same kind should come before all others."}
@@ -81,9 +85,7 @@ def _choose(dataset: Dataset, encoder: EncoderSpec) -> AnalysisSpec:
 
 def _offer(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, key: str) -> None:
     """Show what a race does, and the button that starts it."""
-    show_empty("Tries views, whitening, averages of neighbors, re-ranking and short training without labels, one after "
-               "the other. **An encoder that took no part** says which of them finds better images than the features "
-               "of the backbone; the raw pixels count a little beside it. No label is read.", "trophy")
+    show_empty(WHAT, "trophy")
     with st.container(horizontal_alignment="center"):
         clicked = st.button(ACTION, type="primary", icon=ICON, key="advice-start",
                             help="Runs in the background: you can leave the page or close the browser.")
@@ -121,13 +123,14 @@ def _await_features(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, 
             st.error(f"The features are {status.state}. {status.message}", icon=":material/error:")
         return
     left = f", about {duration(status.seconds_left)} left" if status.seconds_left else ""
-    line = f"First the features: {status.phase or WAITING}{left}"
+    line = f"Preparing the race: {status.phase or WAITING}{left}"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.progress(min(ALMOST, status.share), escaped(f"{line}. The race follows, even if you leave the page."))
         if st.button("Cancel", icon=":material/stop:", key="advice-cancel-features", type="tertiary"):
             jobs.withdraw(run, "advice")
             jobs.stop(run)
             st.rerun(scope="app")
+    show_empty(WHAT, "trophy")
     _say(line)
 
 
@@ -149,7 +152,10 @@ def _show_live(analysis: Analysis, key: str) -> None:
                 jobs.stop(analysis)
             st.rerun(scope="app")
     _say(f"{counted(len(race.judged), 'candidate')} judged. {advice_words(race, is_done=False)}")
-    show_race(race, f"race-{key}", is_done=False)
+    if race.outcomes:
+        show_race(race, f"race-{key}", is_done=False)
+    else:
+        show_empty(WHAT, "trophy")
 
 
 def _say(line: str) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import streamlit as st
 
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_figures import both_words
 from udml_core.exploration.race_words import race_judges_words
 from udml_core.numerics.second_opinion import IMAGES
 from udml_core.runs import Run
@@ -55,16 +54,12 @@ def show_raced_metrics(raced: Raced) -> None:
 
 
 def raced_words(raced: Raced, total: int) -> str:
-    """Return who judged a recipe in a race, on how many images, and with which differences.
+    """Return who judged a recipe in a race, and on how many images; the differences stand above.
 
     Args:
         raced: The race that judged it.
         total: Number of images that are searched.
     """
-    of = raced.outcome.against_start
-    assert of is not None, "the candidate was judged"
     images = f"all {total:,} images" if total <= IMAGES else f"{IMAGES:,} evenly spaced of {total:,} images"
-    gains = both_words(of, "first", raced.race.count)
     return (f"Judged on {images} in the race for the best search, without labels, by "
-            f"{escaped(race_judges_words(raced.race))}. Compared with the frozen features in mean similarity, with "
-            f"95 % intervals: {gains}.")
+            f"{escaped(race_judges_words(raced.race))}. The figures above are mean similarities with 95 % intervals.")
