@@ -17,7 +17,6 @@ from pages.parts.retrieval.rankings import effect_words
 from pages.parts.shell.interesting import MOST, MOST_TEST
 from tests.app.opening import as_file, opened, texts
 from tests.running import worked, write_digits
-from udml_core.data.dataset import UserImage
 from udml_core.numerics.explanations import Clusters
 from udml_core.runs import Run
 from udml_core.runs.search import Hit, Query, Retrieval, shared_neighbors
@@ -400,7 +399,8 @@ def test_another_data_set_removes_images_and_classes_from_the_link(run: Run, pla
 
 
 def own(digest: str, side: Side = "add") -> OwnImage:
-    return OwnImage(digest, UserImage(b"", f"{digest}.png"), Image.new("RGB", (8, 8)), side)
+    image = Image.new("RGB", (8, 8))
+    return OwnImage(digest, as_file(image, f"{digest}.png"), image, side)
 
 
 def test_a_query_changes_by_adding_moving_and_removing_images() -> None:
