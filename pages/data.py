@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pages.parts.data.advising import ACTION, ICON, show_advice
+from pages.parts.data.advising import ACTION, show_advice
 from pages.parts.data.auditing import VIEW, audit_line, show_audit
 from pages.parts.data.browsing import show_gallery
 from pages.parts.data.classes import show_caution, show_classes_and_splits, show_overview
 from pages.parts.data.computed import browse_bar
+from pages.parts.data.ended_race import ICON
 from pages.parts.data.importing import import_folder
 from pages.parts.shell.address import address_decides, choice_from_address, note_address, note_click, write_address
 from pages.parts.shell.cached import load_dataset

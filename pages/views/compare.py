@@ -10,7 +10,8 @@ from pages.parts.compare.judging import show_judging
 from pages.parts.compare.matched_maps import show_maps
 from pages.parts.compare.pair_within_run import explain_pair, keep_pair, run_of_pair, show_differences
 from pages.parts.compare.queries import show_same_query, show_wins
-from pages.parts.compare.seed_means import MOST_RANKED, show_measures, show_settings
+from pages.parts.compare.seed_means import MOST_RANKED, show_measures
+from pages.parts.compare.settings import show_settings
 from pages.parts.curves.run_curves import show_curves
 from pages.parts.shell.address import address_decides, note_address, note_click, write_address
 from pages.parts.shell.empty_state import offer_example, offer_lab, show_empty

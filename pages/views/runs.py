@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from pages.parts.compare.seed_means import show_measures
-from pages.parts.compare.seed_means import show_settings as differing_settings
+from pages.parts.compare.settings import show_settings as differing_settings
 from pages.parts.curves.precision import precision_of
 from pages.parts.curves.run_curves import show_curves
 from pages.parts.curves.similarities import explore_similarities

@@ -56,7 +56,7 @@ def choose_dataset(combinations: Sequence[Combination]) -> list[Combination]:
     names = list(dict.fromkeys(combination.dataset for combination in combinations))
     if len(names) < 2:
         return list(combinations)
-    chosen = choose_segment("Data set", "data", names, names[0], format_func=title_of_dataset)
+    chosen = choose_segment("Data set", "data", names, names[0], key="sweep-dataset", format_func=title_of_dataset)
     return [combination for combination in combinations if combination.dataset == chosen]
 
 

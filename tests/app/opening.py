@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
+import io
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest
+
+from udml_core.data.dataset import UserImage
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("title", "header", "subheader", "markdown", "caption", "info", "warning", "error", "success")
@@ -48,3 +52,10 @@ def texts(test: AppTest) -> str:
     """Return all texts on a page, one a line, each with the text behind its "?"."""
     return "\n".join(f"{element.value} {getattr(element.proto, 'help', '')}".rstrip()
                      for kind in KINDS for element in test.get(kind))
+
+
+def as_file(image: Image.Image, name: str) -> UserImage:
+    """Return an image as a file that a browser sends."""
+    content = io.BytesIO()
+    image.save(content, "PNG")
+    return UserImage(content.getvalue(), name)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import streamlit as st
+from streamlit.testing.v1 import AppTest
 
 from pages.parts.shell import address
 
@@ -60,3 +62,55 @@ def test_a_default_is_left_out_of_the_address(parameters: dict[str, str]) -> Non
     address.write_address("k", "10", "10")
     address.write_address("never-set", "", "")
     assert parameters == {}
+
+
+def two_controls() -> None:
+    """Choose in two segmented controls; the address always holds the second choice."""
+    from pages.parts.shell.address import choose_segment
+
+    choose_segment("Kind", "kind", ["both", "same", "different"], "both", key="kind")
+    choose_segment("Serves", "serves", {"first": "First", "groups": "Groups"}, "first", key="serves",
+                   keeps_default=True)
+
+
+def kind_of(test: AppTest) -> tuple[str, Any]:
+    """Return what the first control shows, and what the address says of it."""
+    return test.segmented_control(key="kind").value, dict(test.query_params).get("kind")
+
+
+@pytest.fixture
+def controls() -> AppTest:
+    return AppTest.from_function(two_controls, default_timeout=60).run()
+
+
+def test_a_click_that_comes_before_the_browser_has_the_last_address_is_not_lost(controls: AppTest) -> None:
+    controls.segmented_control(key="kind").set_value("same").run()
+    assert kind_of(controls) == ("same", "same")
+    del controls.query_params["kind"]  # the browser has not received the new address when the user clicks again
+    controls.segmented_control(key="kind").set_value("different").run()
+    assert kind_of(controls) == ("different", "different")
+
+
+def test_a_control_follows_back_and_forward(controls: AppTest) -> None:
+    controls.segmented_control(key="kind").set_value("same").run()
+    del controls.query_params["kind"]
+    assert kind_of(controls.run()) == ("both", None)
+    controls.query_params["kind"] = "same"
+    assert kind_of(controls.run()) == ("same", "same")
+
+
+def test_a_default_is_in_the_address_only_where_a_link_without_it_means_something_else(controls: AppTest) -> None:
+    assert dict(controls.query_params) == {"serves": "first"}
+
+
+def test_a_click_is_in_the_address_before_the_page_is_drawn() -> None:
+    def slow() -> None:
+        import streamlit as st
+
+        from pages.parts.shell.address import choose_segment
+        st.session_state["before"] = dict(st.query_params)
+        choose_segment("Kind", "kind", ["both", "same"], "both", key="kind")
+
+    test = AppTest.from_function(slow, default_timeout=60).run()
+    test.segmented_control(key="kind").set_value("same").run()
+    assert test.session_state["before"] == {"kind": "same"}

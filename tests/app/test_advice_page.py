@@ -13,8 +13,8 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.compare.opinions import judged_pair
 from pages.parts.data import computed
-from pages.parts.data.advising import judge_link, search_link
 from pages.parts.data.race import race_table, result_of
+from pages.parts.data.using import judge_link, search_link
 from pages.parts.runs.leaderboard import leaderboard
 from pages.parts.shell.race_verdict import advised_search, frame_verdict, raced_verdicts
 from tests.app.opening import opened, switched, texts
@@ -361,6 +361,20 @@ def test_refine_shows_the_verdict_of_the_race_and_no_estimate_beside_it(frozen: 
     other = opened("refine", run=frozen.id, recipe="whiten:k=9")
     assert "Judged on all" not in texts(other), "the race judged another recipe"
     assert "First result" not in {metric.label for metric in other.metric}
+
+
+def test_refine_opens_with_the_advice_of_the_race_and_leads_back_to_it(frozen: Run) -> None:
+    best, diffused = outcomes(frozen)[1], outcomes(frozen)[3]
+    finished(frozen, [best.model_copy(update={"setup": Setup(backbone="pixels", recipe="average:k=7")}), diffused])
+    won = opened("refine", run=frozen.id)
+    assert [step for step in ("whiten", "average") if won.toggle(key=f"refine-on-{step}").value] == ["average"]
+    assert "The race for the best search compared averaging" in texts(won)
+    assert texts(won).count("better whole groups") == 1, "the figures stand once"
+    assert not [one for one in won.button if one.label == "Use the advised recipe"]
+    other = opened("refine", run=frozen.id, recipe="whiten+diffuse")
+    button(other, "Use the advised recipe").click().run()
+    assert not other.exception
+    assert [step for step in ("average", "diffuse") if other.toggle(key=f"refine-on-{step}").value] == ["average"]
 
 
 def test_all_pages_say_the_same_of_a_gain_that_may_be_chance_among_the_candidates(frozen: Run) -> None:

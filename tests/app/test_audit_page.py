@@ -22,7 +22,7 @@ from udml_core.runs import create_run, list_runs, runs_folder
 from udml_core.runs.analyses import create_analysis, plan_analysis
 from udml_core.work.jobs import auditing as auditing_jobs
 from udml_core.work.jobs.auditing import audit_import, find_auditing, start_auditing
-from udml_core.work.jobs.follow_ups import next_map, wants_audit
+from udml_core.work.jobs.follow_ups import next_map, wants
 from udml_core.work.workers import analyse as analysis_worker
 from udml_core.work.workers import train as worker
 
@@ -133,7 +133,7 @@ def test_an_import_starts_the_audit_unless_work_without_a_request_is_off(
     test.text_input(key="import-path").set_value(str(photos)).run()
     next(button for button in test.button if button.label == "Use this folder").click().run()
     assert not test.exception
-    assert [wants_audit(run) for run in list_runs(runs_folder())] == [True] * int(switch)
+    assert [wants(run, "audit") for run in list_runs(runs_folder())] == [True] * int(switch)
     assert ("The audit of these images is in progress." in texts(test)) == (switch == "1")
     audit_import(dataset, runs_folder())
     assert len(list_runs(runs_folder())) == int(switch), "an audit is started once"

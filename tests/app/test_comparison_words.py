@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pages.parts.compare.queries import best_two, count_words, difference_words
-from pages.parts.compare.seed_means import full_titles, opposed_settings, setting_text, settings_by_words
+from pages.parts.compare.settings import full_titles, opposed_settings, setting_text, settings_by_words
 from pages.parts.compare.verdict import unequal_words, verdict_words
 from pages.parts.curves.run_curves import alone, baseline_words, curve_table, shown_rows
 from pages.parts.draw.palette import points

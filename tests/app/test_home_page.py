@@ -31,7 +31,7 @@ from udml_core.runs.baselines import baselines_of
 from udml_core.runs.examples import SHOWCASE, point_of
 from udml_core.runs.notes import Notes
 from udml_core.work.jobs.advising import TRIAL
-from udml_core.work.jobs.follow_ups import wants_audit
+from udml_core.work.jobs.follow_ups import wants
 from udml_core.work.workers.analyse import keep
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -155,7 +155,7 @@ def test_dropped_images_in_one_level_of_folders_open_with_the_best_search_beside
     assert "Find the best search" in [button.label for button in test.button]
     assert components(test, "gallery")[0]["tiles"], "the images are there at once"
     assert "data-browsing-" in repr(test.session_state), "the features are followed by the map"
-    assert any(wants_audit(run) for run in list_runs(runs_folder())), "an import is audited"
+    assert any(wants(run, "audit") for run in list_runs(runs_folder())), "an import is audited"
     assert Path(str(test.query_params["dataset"])).name == "pets"
 
 

@@ -291,17 +291,17 @@ def test_curves_are_drawn_when_their_part_is_opened(run: Run) -> None:
 def test_interrupted_maps_are_offered_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Path] = []
     monkeypatch.setattr("udml_core.work.jobs.start_maps", started.append)
-    follow_ups.want_maps(run)
+    follow_ups.want(run, "maps")
     test = opened("explore", run=run.id)
     assert "are not computed yet" in texts(test)
     test.button(key=f"maps-{run.id}").click().run()
     assert started == [run.folder.parent]
     test.button(key=f"no-maps-{run.id}").click().run()
     assert "are not computed yet" not in texts(test)
-    assert not follow_ups.wants_maps(run)
+    assert not follow_ups.wants(run, "maps")
 
 
 def test_maps_that_follow_are_announced_in_one_line(run: Run) -> None:
-    follow_ups.want_maps(run)
+    follow_ups.want(run, "maps")
     with follow_ups.mapper_lock(run.folder.parent).acquire():
         assert "Maps and second opinions follow in the background" in texts(opened("explore", run=run.id))

@@ -17,8 +17,8 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.neighborhoods.center import MOST_CANDIDATES, OWN_IMAGE
 from pages.parts.neighborhoods.pair import explain_similarity, split_drawing
-from pages.parts.retrieval.own_images import OwnImage
-from tests.app.opening import opened, texts
+from pages.parts.retrieval.own_images import own_image
+from tests.app.opening import as_file, opened, texts
 from tests.running import worked
 from udml_core.base.arrays import Array
 from udml_core.base.declaration import describe_field
@@ -189,7 +189,7 @@ def test_a_nonsense_link_still_explains_a_pair(query: dict[str, str], run: Run) 
 def test_an_own_image_can_be_the_first_image_and_be_removed(run: Run) -> None:
     test = opened("neighborhoods", run=run.id, section="pair")
     image = Image.fromarray(np.asarray(run.dataset().images[77]))
-    test.session_state[OWN_IMAGE] = OwnImage("0" * 40, "mine.png", image, "add")
+    test.session_state[OWN_IMAGE] = own_image(as_file(image, "mine.png"), "add")
     test.run()
     assert not test.exception
     assert "mine.png" in texts(test)

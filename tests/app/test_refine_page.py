@@ -16,9 +16,9 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.refine.cards import with_step
 from pages.parts.refine.query import moved, positions
-from pages.parts.retrieval.own_images import OwnImage
+from pages.parts.retrieval.own_images import own_image
 from pages.parts.shell.interesting import interesting_queries
-from tests.app.opening import opened, texts
+from tests.app.opening import as_file, opened, texts
 from tests.running import worked, write_digits
 from tests.runs.test_opinions import BETTER, UNCLEAR, WORSE, keep_opinion
 from udml_core.base.files import replace_array
@@ -425,7 +425,7 @@ def test_an_own_image_is_expanded_and_finds_its_copy(run: Run) -> None:
     index = int(analysis.result_of(Refinement).indices[7])
     test = opened("retrieval", run=run.id, refined=analysis.id)
     image = Image.fromarray(np.asarray(run.dataset().images[index]))
-    test.session_state["brought"] = (OwnImage("1" * 40, "mine.png", image, "add"),)
+    test.session_state["brought"] = (own_image(as_file(image, "mine.png"), "add"),)
     test.run()
     assert not test.exception
     assert "expanded by their nearest test images" in texts(test)

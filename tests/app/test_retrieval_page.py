@@ -11,11 +11,11 @@ import pytest
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.retrieval.own_images import OwnImage, Side
+from pages.parts.retrieval.own_images import OwnImage, Side, own_image
 from pages.parts.retrieval.query import PageQuery
 from pages.parts.retrieval.rankings import effect_words
 from pages.parts.shell.interesting import MOST, MOST_TEST
-from tests.app.opening import opened, texts
+from tests.app.opening import as_file, opened, texts
 from tests.running import worked, write_digits
 from udml_core.exploration.interesting import gains_and_losses_in_turn
 from udml_core.numerics.explanations import Clusters
@@ -314,7 +314,7 @@ def test_an_own_image_is_refined_and_its_first_result_is_explained(run: Run) -> 
     index = int(retrieval.split.test[11])
     test = opened("retrieval", run=run.id, recipe="whiten+average")
     image = Image.fromarray(np.asarray(retrieval.dataset.images[index]))
-    test.session_state["brought"] = (OwnImage("2" * 40, "*mine*.png", image, "add"),)
+    test.session_state["brought"] = (own_image(as_file(image, "*mine*.png"), "add"),)
     test.run()
     assert not test.exception
     assert index in refined_tiles(test)
@@ -401,7 +401,8 @@ def test_another_data_set_removes_images_and_classes_from_the_link(run: Run, pla
 
 
 def own(digest: str, side: Side = "add") -> OwnImage:
-    return OwnImage(digest, f"{digest}.png", Image.new("RGB", (8, 8)), side)
+    image = Image.new("RGB", (8, 8))
+    return OwnImage(digest, as_file(image, f"{digest}.png"), image, side)
 
 
 def test_a_query_changes_by_adding_moving_and_removing_images() -> None:

@@ -13,7 +13,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.compare.queries import disputed_queries
-from pages.parts.compare.seed_means import measure_table, setting_text, table_html
+from pages.parts.compare.seed_means import measure_table, table_html
+from pages.parts.compare.settings import setting_text
 from pages.parts.curves.run_curves import common_baselines, shown_rows
 from pages.parts.draw.figures import line_style
 from pages.parts.draw.palette import points

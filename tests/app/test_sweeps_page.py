@@ -161,3 +161,20 @@ def test_a_map_says_its_epoch_while_it_trains_and_its_distance_to_pca_at_the_end
     assert maps.measure_line(run, 0, False) == "Epoch 0"
     assert maps.measure_line(run, 1, False) == "Epoch 1 · MAP@R **50.0 %**"
     assert maps.measure_line(run, 1, True) == "MAP@R **60.4 %**, 0.6 points below PCA of the same width"
+
+
+def test_two_quick_clicks_on_the_data_set_of_a_sweep_both_count() -> None:
+    def page() -> None:
+        from types import SimpleNamespace
+
+        from pages.views.sweeps import choose_dataset
+        choose_dataset([SimpleNamespace(dataset=name) for name in ("digits", "emoji", "fashion-mini")])
+
+    test = AppTest.from_function(page, default_timeout=60).run()
+    for name in ("emoji", "fashion-mini"):
+        test.segmented_control[0].set_value(name)
+        test.query_params.clear()  # what the browser knows at the click
+        test.run()
+        assert (test.segmented_control[0].value, test.query_params["data"]) == (name, name)
+    test.query_params.clear()
+    assert test.run().segmented_control[0].value == "digits", "Back restores the choice"

@@ -9,7 +9,8 @@ from tests.numerics.test_second_opinion import noisy, world
 from udml_core.base.errors import UserError
 from udml_core.exploration.judged_track import JudgedTrack, Pace, rank
 from udml_core.exploration.jury import Jury, combined, independent
-from udml_core.exploration.race import Setup
+from udml_core.exploration.race import FROZEN, Idea, Outcome, OutOfTimeError, Setup, run_race
+from udml_core.exploration.race_clock import RaceProgress
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Recipe, Refiner
 from udml_core.numerics.second_opinion import Interval, Judge, judge_rankings
@@ -69,6 +70,23 @@ def test_the_jury_gives_the_second_opinion_of_its_judges() -> None:
             interval.verdict, interval.difference, interval.low, interval.high)
     with pytest.raises(UserError, match="Every judge took part in one of the searches; got judge"):
         Jury({"judge": judge}, QUERIES).compare(before, after, {"judge"})
+
+
+def test_the_jury_counts_the_queries_whose_first_result_is_better_or_worse() -> None:
+    embedding, features = world(1)
+    before, after = (nearest(rows, 30, own=QUERIES)[1] for rows in (noisy(embedding, 1.0), embedding))
+    judge = Judge.of(features)
+    gains = [judge.whitened[query] @ judge.whitened[second] - judge.whitened[query] @ judge.whitened[first]
+             for query, first, second in zip(QUERIES, before[:, 0], after[:, 0], strict=True) if first != second]
+    of = Jury({"judge": judge}, QUERIES).compare(before, after, ())
+    assert of.changed == len(gains) / len(QUERIES)
+    assert of.better == pytest.approx(sum(gain > 0 for gain in gains) / len(QUERIES))
+    assert of.worse == pytest.approx(sum(gain < 0 for gain in gains) / len(QUERIES))
+    assert of.better > of.worse > 0
+    few = after.copy()
+    few[10:] = before[10:]
+    told = Jury({"judge": judge}, QUERIES).compare(before, few, ())
+    assert (told.better, told.worse) == (None, None), "too few differ"
 
 
 def test_several_judges_vote_and_their_intervals_are_averaged() -> None:
@@ -139,6 +157,87 @@ def test_a_time_is_known_after_a_search_and_work_of_its_kind_were_measured() -> 
     assert not track.is_measured(viewed)
     track.compare(start, viewed)
     assert track.is_measured(Setup(backbone="other", recipe="views")), "encoding was measured"
+
+
+class Busy:
+    """Trainings that are expected to take 20 s each and take longer on a busy machine; each tells its share."""
+
+    def __init__(self, rows: np.ndarray, seconds: dict[str, float], budget: float = 600.0) -> None:
+        self.time, self.left = 0.0, list[tuple[str, float, float]]()
+        self._rows, self._seconds, self._budget = rows, seconds, budget
+        self.progress = RaceProgress(lambda _share, _step: None, self.clock, budget)
+
+    def clock(self) -> float:
+        return self.time
+
+    def rows(self, setup: Setup) -> np.ndarray:
+        if setup.method == FROZEN:
+            return self._rows
+        for step in range(1, 11):
+            self.time += self._seconds[setup.method] / 10
+            if self.time > self._budget:
+                raise OutOfTimeError("the time is up", step / 10)
+            self.progress(step / 10, f"training: {setup.method}")
+            self.left.append((setup.method, self.time, self.progress.seconds_left() or 0.0))
+        return self._rows
+
+    def seconds(self, setup: Setup) -> float:
+        return 0.0 if setup.method == FROZEN else 20.0
+
+    def is_measured(self, _setup: Setup) -> bool:
+        return True
+
+    def run_of(self, setup: Setup) -> str:
+        return setup.method
+
+
+def raced(busy: Busy, budget: float = 600.0) -> tuple[JudgedTrack, list[Outcome]]:
+    """Run a race of trainings alone, after a search was measured."""
+    track = JudgedTrack(busy, Jury({"judge": Judge.of(world(0)[1])}, QUERIES), COUNT, clock=busy.clock,
+                        announce=busy.progress.announce)
+    start = Setup(backbone="net")
+    track.compare(start, start)
+    ideas = [Idea(name, lambda best, name=name: best.model_copy(update={"method": name}), trains=True)
+             for name in busy._seconds]
+    return track, list(run_race(start, ideas, track, "first", budget))
+
+
+def test_the_time_left_on_a_busy_machine_is_never_less_than_what_is_known() -> None:
+    busy = Busy(world(0)[0], dict.fromkeys("abcd", 60.0))
+    raced(busy)
+    for method, now, left in busy.left:
+        if now > 6:  # the first share: the machine is three times as slow as expected
+            assert left == pytest.approx(240 - now, abs=3), method
+
+
+def test_the_time_left_is_at_most_the_rest_of_the_race_and_falls_again_with_the_load() -> None:
+    busy = Busy(world(0)[0], {"a": 60.0, "b": 20.0, "c": 20.0}, 90.0)
+    raced(busy, 90.0)
+    assert all(left <= max(0.0, 90 - now) for _, now, left in busy.left)
+    own = [left for method, now, left in busy.left if method == "b" and now > 62]
+    assert own == sorted(own, reverse=True)
+
+
+@pytest.mark.parametrize(("given_up", "expected"), [(True, 200.0), (False, 100.0)])
+def test_a_training_that_was_given_up_tells_how_long_others_take(given_up: bool, expected: float) -> None:
+    busy = Busy(world(0)[0], {"a": 200.0 if given_up else 100.0}, 150.0)
+    track, (outcome,) = raced(busy, 150.0)
+    assert outcome.state == ("given up" if given_up else "judged")
+    assert track.expects(Setup(backbone="net", method="b")) == pytest.approx(expected, rel=0.11)
+
+
+def test_a_training_that_was_given_up_without_a_share_took_at_least_its_time() -> None:
+    class Silent(Busy):
+        def rows(self, setup: Setup) -> np.ndarray:
+            if setup.method != FROZEN:
+                self.time += self._seconds[setup.method]
+                raise OutOfTimeError("the time is up")
+            return super().rows(setup)
+
+    track, _ = raced(Silent(world(0)[0], {"a": 90.0}))
+    assert track.expects(Setup(backbone="net", method="b")) == pytest.approx(90, abs=1)
+    track, _ = raced(Silent(world(0)[0], {"a": 5.0}))
+    assert track.expects(Setup(backbone="net", method="b")) == pytest.approx(20, abs=1), "a short try tells nothing"
 
 
 def test_a_pace_learns_each_kind_of_work_by_itself() -> None:

@@ -30,6 +30,7 @@ from udml_core.exploration.race_elsewhere import find_elsewhere
 from udml_core.exploration.race_figures import figure_words, setup_words
 from udml_core.exploration.race_gaps import gap_words
 from udml_core.exploration.race_words import (
+    advice_sentences,
     advice_words,
     brief_words,
     caution_words,
@@ -74,7 +75,7 @@ class Stub:
     def is_measured(self, setup: Setup) -> bool:
         return setup.recipe not in self.unmeasured
 
-    def announce(self, name: str, left: float | None) -> None:
+    def announce(self, name: str, left: float | None, own: float) -> None:
         self.announced.append((name, left))
 
     def elapsed(self) -> float:
@@ -378,6 +379,8 @@ def test_a_kind_of_candidate_that_was_not_judged_is_named_with_what_mends_it() -
     assert gap_words(race_of(won, outcome_in("not tried", seconds=7000))).endswith("Run again with 3 hours.")
     assert gap_words(race_of(outcome_in("not tried"), judged("Exemplar", 0.01, 0.001, "exemplar"))) == "", (
         "one training was judged")
+    assert gap_words(race_of(outcome_in("not tried"), judged("Exemplar", 0.001, 0.003, "exemplar"))) == (
+        "Other short trainings were not tried: the time was used up. Run again with 15 minutes."), "nothing won"
     assert gap_words(race_of(outcome_in("not possible"))) == "Short trainings were not possible: too few images"
     assert gap_words(race_of(won, outcome_in("not possible", Setup(backbone="other")))) == "", "they are not promised"
     assert "not tried" not in advice_words(race_of(won, outcome_in("not tried")), is_done=False)
@@ -415,6 +418,25 @@ def test_an_advice_says_how_much_changes_and_what_labels_said() -> None:
         "The race for the best search compared PLM with the frozen features, without labels: better first results "
         "(+0.020, 0.018 to 0.022), no clear difference in whole groups (0.000, −0.011 to 0.011). It changes the "
         "first result of 13 % of images: a small change, so confirm it by eye.")
+
+
+@pytest.mark.parametrize(("better", "worse", "said"), [
+    (0.09, 0.02, "9 find a better first image and 2 a worse one"),
+    (0.011, 0.001, "1 finds a better first image and fewer than 1 a worse one"),
+    (0.3, 0.0, "30 find a better first image and 0 a worse one")])
+def test_the_headline_says_of_100_images_how_many_find_a_better_first_image(better: float, worse: float,
+                                                                           said: str) -> None:
+    first = Measured(verdict="better", difference=0.02, low=0.01, high=0.03)
+    of = Comparison(first=first, groups=measured("better", 0.02), judges=("judge",), changed=better + worse,
+                    better=better, worse=worse)
+    best = Outcome(name="Whitening", setup=Setup(backbone="net", recipe="whiten"), kept=True, against_best=of,
+                   against_start=of, run="run")
+    small = ": a small change, so confirm it by eye" if better + worse < 0.2 else ""
+    words = f"Of 100 images, {said}, as the judges see it"
+    assert advice_sentences(race_of(best))[0] == f"Best search: whitening. {words}{small}."
+    for_groups = advice_sentences(race_of(best).model_copy(update={"serves": "groups"}))
+    assert for_groups[0] == "Best search: whitening."
+    assert f"{words}." in for_groups, "the headline of whole groups does not speak of the first image"
 
 
 def test_a_candidate_that_is_not_kept_says_why() -> None:
@@ -457,13 +479,13 @@ def test_the_share_and_the_time_of_a_race_belong_together_and_the_bar_is_never_f
     progress(0.9, "judge")
     now[0] = 150.0
     progress(1.0, "judge")
-    progress.announce("Whitening", 50.0)
+    progress.announce("Whitening", 50.0, 50.0)
     now[0] = 180.0
     progress(0.5, "training · 50 %")
     now[0] = 400.0
     progress(0.5, "training · 60 %")
-    assert seen == [(0.0, "judge · 1 s of at most 5 min"), (0.5, "judge · 2 min of at most 5 min"),
-                    (0.75, "trying Whitening · about 50 s left"), (0.9, "training · 50 % · about 20 s left"),
+    assert seen == [(0.0, "judge · at most 5 min left"), (0.5, "judge · at most 2 min left"),
+                    (0.75, "trying Whitening · about 50 s left"), (0.857, "training · 50 % · about 30 s left"),
                     (0.99, "training · 60 % · 5 min are over, finishing")]
 
 

@@ -15,7 +15,7 @@ from udml_core.exploration.refining import (
     seen_images,
     votes_for,
 )
-from udml_core.exploration.refining.effects import count_hits
+from udml_core.exploration.refining.effects import count_hits, recall_change
 from udml_core.exploration.refining.stages import main_components
 from udml_core.numerics.refinement import Recipe, Refiner
 from udml_core.numerics.refinement.ranking_measures import label_free_measures, retrieval_measures
@@ -207,7 +207,37 @@ def test_queries_that_gain_and_that_lose_the_most_are_chosen(points: tuple[Array
     chosen = [gains[row] for row in choose_queries(live, labels, 9).tolist()]
     assert chosen[:6] == sorted(gains.values(), reverse=True)[:6]
     assert chosen[6:] == sorted(gains.values())[:3]
-    assert len(choose_queries(live, None, 9)) == 9
+
+
+def test_without_labels_the_queries_whose_first_ranks_change_the_most_are_chosen(gallery: LiveGallery) -> None:
+    live = refined(gallery, "average:k=6,times=2")
+    after, before = live.rank(np.arange(90), 10), gallery.before.ranking[:, :10]
+    kept = np.array([len(set(one) & set(other)) for one, other in zip(after.tolist(), before.tolist(), strict=True)])
+    chosen = choose_queries(live, None, 9)
+    assert len(chosen) == 9
+    assert kept[chosen].tolist() == sorted(kept.tolist())[:9]
+    assert kept[chosen].max() < kept.max(), "some queries keep more of their results"
+
+
+def test_a_change_of_recall_has_an_error_only_on_a_sample(points: tuple[Array, Array], gallery: LiveGallery) -> None:
+    for live, sample in ((gallery, 90), (LiveGallery(points[0], candidates=89, sample=30), 30)):
+        whitened = refined(live, "whiten")
+        before, after = count_hits(whitened, points[1], 1)
+        change = 100.0 * (after - before)
+        assert len(change) == sample
+        assert change.std() > 0
+        expected = change.std() / np.sqrt(sample) * np.sqrt(1 - sample / 90)
+        assert recall_change(whitened, points[1]) == (pytest.approx(change.mean()), pytest.approx(expected))
+
+
+def test_an_empty_rank_is_no_hit(points: tuple[Array, Array], gallery: LiveGallery) -> None:
+    live, labels = refined(gallery, "average:k=7"), points[1]
+    ranking = live.rank_sample(12).copy()
+    ranking[80:, 5:] = -1  # of the class of the last image, which a row of −1 would name
+    live._sampled = ranking
+    expected = [int((labels[row[row >= 0]] == labels[query]).sum()) for query, row in zip(
+        gallery.before.queries, ranking, strict=True)]
+    assert count_hits(live, labels, 12)[1].tolist() == expected
 
 
 def test_equal_beginnings_of_recipes_are_computed_once(gallery: LiveGallery) -> None:

@@ -49,7 +49,7 @@ def test_only_the_test_half_is_searched_and_the_note_says_what_was_applied(run: 
     assert frame.note.startswith(f"computed from {len(frame.indices)} test images themselves, without labels.")
     assert "refined" in frame.words
     with pytest.raises(UserError, match="has no model"):
-        _ = frame.embedder
+        _ = frame.model
 
 
 def test_a_large_test_half_is_sampled_evenly(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ from udml_core.runs.recipe_choice import recipe_choice
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.runs.trash import delete_run
 from udml_core.work import jobs
-from udml_core.work.jobs.follow_ups import want_maps
+from udml_core.work.jobs.follow_ups import want
 from udml_core.work.workers import analyse as analysis_worker
 from udml_core.work.workers import train as training_worker
 
@@ -231,7 +231,7 @@ def test_nothing_is_written_to_an_example() -> None:
                   lambda: RPML.write_epoch(99, [], np.zeros((2, 2))), lambda: RPML.write_sample_indices(np.zeros(2)),
                   lambda: RPML.write_embeddings("final", np.zeros((2, 2))),
                   lambda: RPML.write_best(1, {}, embedder), lambda: RPML.write_checkpoint(1, {}, embedder),
-                  lambda: RPML.write_notes(Notes()), lambda: write_baselines(RPML, {}), lambda: want_maps(RPML),
+                  lambda: RPML.write_notes(Notes()), lambda: write_baselines(RPML, {}), lambda: want(RPML, "maps"),
                   analysis.remove, lambda: analysis.write_result({}), lambda: analysis.write_status(Status()),
                   lambda: training_worker.work(RPML), lambda: analysis_worker.work(analysis),
                   lambda: analysis_worker.keep(RPML, plan_analysis(kind="pca", scope="sample"), lambda *_: None)):

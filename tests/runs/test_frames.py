@@ -48,8 +48,8 @@ def test_a_name_stands_for_its_own_rows_and_images(name: str, run: Run) -> None:
 @pytest.mark.parametrize("name", ["frozen", "initial", "final"])
 def test_the_model_of_a_name_embeds_an_image_as_its_rows(name: str, run: Run) -> None:
     frame, dataset = Frames(run, run.dataset).frame(name), run.dataset()
-    pixels = frame.embedder.encoder.prepare(dataset.images[12])[None]
-    np.testing.assert_allclose(embed_pixels(frame.embedder, pixels)[0], rows_on_disk(run, name)[12], atol=1e-4)
+    pixels = frame.model.embedder.encoder.prepare(dataset.images[12])[None]
+    np.testing.assert_allclose(embed_pixels(frame.model.embedder, pixels)[0], rows_on_disk(run, name)[12], atol=1e-4)
     np.testing.assert_allclose(frame.index.embed(dataset.images[12]), rows_on_disk(run, name)[12], atol=1e-4)
 
 
@@ -64,7 +64,7 @@ def test_a_refinement_has_its_own_rows_and_no_model(run: Run) -> None:
                                           stored["embedding"][[9, 2]])
         assert frames.frame(analysis.id).note.startswith("computed from the 359 test images themselves.")
     with pytest.raises(UserError, match="a refinement has no model"):
-        assert frames.frame(analyses[0].id).embedder
+        assert frames.frame(analyses[0].id).model
 
 
 def test_an_unknown_name_lists_the_names(run: Run) -> None:

@@ -196,6 +196,16 @@ def test_sides_are_fair_and_tell_nothing_about_the_embedding_the_person_or_the_o
         assert abs(np.corrcoef(first, second)[0, 1]) < noise
 
 
+def test_each_person_sees_sides_of_their_own_and_a_question_of_another_person_has_that_persons_sides() -> None:
+    judging, ana = (Judging(comparison_of("persons"), judge) for judge in ("me", "Ana"))
+    own, others = ([of.question_at(position) for position in range(40)] for of in (judging, ana))
+    assert [question.query for question in own] == [question.query for question in others]
+    assert 5 < sum(question != other for question, other in zip(own, others, strict=True)) < 35
+    assert [judging.question_at(position, "Ana") for position in range(40)] == others
+    swapped = [question.left == judging.comparison.options(position)[1] for position, question in enumerate(own)]
+    assert swapped == [judging.comparison.is_swapped("me", position) for position in range(40)]
+
+
 def test_a_person_who_always_presses_the_same_key_decides_nothing() -> None:
     decided = 0
     for session in range(20):

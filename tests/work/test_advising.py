@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,7 +32,6 @@ from udml_core.work.jobs.advising import (
     start_advice,
     use_outcome,
     wanted_advice,
-    withdraw_advice,
 )
 from udml_core.work.workers import candidates
 from udml_core.work.workers import train as training
@@ -91,7 +91,7 @@ def test_features_that_failed_get_no_race_and_a_wish_can_be_withdrawn(digits: Da
     root, encoder = tmp_path / "runs", jobs.encoder_of(digits, "pixels")
     run = start_advice(digits, encoder, SPEC, root).run
     assert run is not None
-    withdraw_advice(run)
+    jobs.withdraw(run, "advice")
     assert not find_advice(digits, encoder, SPEC, root).is_wanted
     start_advice(digits, encoder, SPEC, root)
     run.write_status(Status(state="failed"))
@@ -241,3 +241,10 @@ def test_a_killed_worker_is_continued_by_a_retry(digits: Dataset, tmp_path: Path
     assert rows[: len(before)] == before
     assert len({str(row["setup"]) for row in rows}) == len(rows) > len(before), "nothing is judged twice"
     assert race_of(analysis).outcomes == tuple(Outcome.model_validate(row) for row in rows)
+
+
+def test_the_share_of_a_training_in_a_race_counts_all_epochs() -> None:
+    statuses = iter([Status(epoch=0, epochs=4), Status(epoch=1, epochs=4)])
+    share_of = candidates._Shares(SimpleNamespace(stored_status=lambda: next(statuses)))  # type: ignore[arg-type]
+    assert [share_of(share, "training") for share in (0.5, 0.8, 0.4, 0.6)] == [0.125, 0.2, 0.35, 0.4]
+    assert share_of(0.3, "embedding") == 0.3

@@ -33,7 +33,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def run(finished: Run, tmp_path: Path) -> Run:
     """A finished run that wants maps."""
     run = Run(Path(shutil.copytree(finished.folder, tmp_path / "runs" / finished.id)))
-    jobs.follow_ups.want_maps(run)
+    jobs.follow_ups.want(run, "maps")
     return run
 
 
@@ -67,7 +67,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> Launched:
 def test_the_maps_of_a_run_are_computed_in_their_order_once(run: Run, launched: Launched) -> None:
     worker.work(run.folder.parent)
     assert launched.order == ["umap", "grid", "opinion", "opinion", "tsne"]
-    assert not jobs.wants_maps(run)
+    assert not jobs.wants(run, "maps")
     worker.work(run.folder.parent)
     assert launched.order == ["umap", "grid", "opinion", "opinion", "tsne"]
 
@@ -76,7 +76,7 @@ def test_a_map_that_fails_is_not_repeated_and_only_its_grid_is_missing(run: Run,
     launched.state = "failed"
     worker.work(run.folder.parent)
     assert launched.order == ["umap", "opinion", "opinion", "tsne"]
-    assert not jobs.wants_maps(run)
+    assert not jobs.wants(run, "maps")
 
 
 def test_runs_without_the_wish_and_runs_of_other_sizes_get_no_maps(
@@ -85,9 +85,9 @@ def test_runs_without_the_wish_and_runs_of_other_sizes_get_no_maps(
     monkeypatch.setattr(follow_ups, "MOST_MAPPED", 1796)
     assert follow_ups.next_map(root) is None
     monkeypatch.setattr(follow_ups, "MOST_MAPPED", 1797)
-    jobs.follow_ups.want_maps(run)
+    jobs.follow_ups.want(run, "maps")
     assert follow_ups.next_map(root) == (run, plan_analysis(kind="umap"))
-    jobs.withdraw_maps(run)
+    jobs.withdraw(run, "maps")
     worker.work(root)
     assert launched.order == []
 
@@ -102,7 +102,7 @@ def test_the_newest_finished_run_is_first_and_unfinished_runs_wait(run: Run) -> 
     following = follow_ups.next_map(root)
     assert following is not None
     assert following[0] == run
-    assert jobs.wants_maps(newer)
+    assert jobs.wants(newer, "maps")
 
 
 def test_a_map_that_a_user_requested_meanwhile_is_awaited(run: Run, launched: Launched) -> None:
@@ -160,7 +160,7 @@ def test_a_second_process_leaves_the_work_to_the_first(
         assert jobs.are_maps_coming(run)
     assert launched.order == []
     assert not jobs.are_maps_coming(run)
-    assert jobs.wants_maps(run)
+    assert jobs.wants(run, "maps")
 
 
 @pytest.mark.parametrize(("switch", "argument", "wanted"), [
@@ -169,7 +169,7 @@ def test_a_submission_decides_about_maps(switch: str, argument: bool | None, wan
                                          monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_MAPS", switch)
     monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
-    assert jobs.wants_maps(jobs.submit(spec(fields=FIELDS), tmp_path / "runs", maps=argument)) == wanted
+    assert jobs.wants(jobs.submit(spec(fields=FIELDS), tmp_path / "runs", maps=argument), "maps") == wanted
 
 
 @pytest.fixture

@@ -43,7 +43,8 @@ def advise(options: dict[str, Any],
     from udml_core.data import catalog
     from udml_core.data.encoders import DEFAULT_BACKBONE
     from udml_core.work import jobs
-    from udml_core.work.jobs.advising import start_advice, withdraw_advice
+    from udml_core.work.jobs.advising import start_advice
+    from udml_core.work.jobs.follow_ups import withdraw
 
     lists = {name: tuple(names.split(",")) for name, names in (("judges", judges), ("encoders", encoders)) if names}
     spec = plan_analysis(Advice, **options, **lists)
@@ -58,7 +59,7 @@ def advise(options: dict[str, Any],
     if wait and state.analysis is None:
         follow_run(run)
         if run.status().state != "done":
-            withdraw_advice(run)
+            withdraw(run, "advice")
             exit_with(run.status().message or f"The features ended as {run.status().state}.", 1)
         state = start_advice(loaded, encoder, spec, folder)
     if state.analysis is None:

@@ -406,7 +406,7 @@ def query(name: RunName, image: Annotated[str, typer.Argument(help="An image fil
     All images are searched, the training half included, unless --gallery test is given. Results that count as the same
     are marked with "=" once enough pairs are judged.
     """
-    from udml_core.data.dataset import read_user_image
+    from udml_core.data.dataset import UserImage
     from udml_core.runs.search import Query, Retrieval
     from udml_core.runs.search.same import same_threshold
 
@@ -414,7 +414,7 @@ def query(name: RunName, image: Annotated[str, typer.Argument(help="An image fil
     opened.frame(embedding)  # rejects an unknown name before an image is read
     path = existing_path(image)
     if path is not None:
-        wanted = Query((opened.embed(read_user_image(path, str(path)), embedding),))
+        wanted = Query((opened.embed(UserImage(path, str(path)), embedding),))
     elif image.isdecimal() and len(image) < LONGEST_NUMBER:
         wanted = Query((int(image),))
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -111,12 +112,35 @@ class FileImages:
                             f"{error}. Restore it, or open the data set again without it.") from error
 
 
-def read_user_image(source: Any, name: str) -> Image.Image:
+@dataclass(frozen=True)
+class UserImage:
+    """An image that a user provides, decoded by its readers as small as each of them allows.
+
+    Attributes:
+        source: The path of its file, or the content of its file.
+        name: Its name in messages.
+    """
+
+    source: Path | bytes = field(repr=False)
+    name: str
+
+    def reduced(self, side: int | None = None) -> Image.Image:
+        """Return the image, of which at least `side` pixels of the shorter side are needed.
+
+        Raises:
+            UserError: The content is not an image, is damaged, or is too large.
+        """
+        source = io.BytesIO(self.source) if isinstance(self.source, bytes) else self.source
+        return read_user_image(source, self.name, side)
+
+
+def read_user_image(source: Any, name: str, side: int | None = None) -> Image.Image:
     """Read an image that a user provides.
 
     Args:
         source: A path or an open binary file.
         name: The name of the image in error messages.
+        side: Pixels of the shorter side that are needed; see `read_image`.
 
     Raises:
         UserError: The content is not an image, is damaged, or is too large.
@@ -124,7 +148,7 @@ def read_user_image(source: Any, name: str) -> Image.Image:
     if isinstance(source, str | Path) and Path(source).exists() and not Path(source).is_file():
         raise UserError(f"{name} must be an image file, but is a folder, a named pipe or a device.")
     try:
-        return read_image(source)
+        return read_image(source, side)
     except UnidentifiedImageError as error:
         raise UserError(f"{name} must be an image in one of the formats {', '.join(FORMATS)}. "
                         "Save it as JPEG or PNG.") from error

@@ -24,9 +24,9 @@ from torch import nn
 
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
-from udml_core.base.files import replace_bytes, replace_text
+from udml_core.base.files import read_json, replace_bytes, replace_text
 from udml_core.base.paths import cache_folder
-from udml_core.data.dataset import Dataset
+from udml_core.data.dataset import Dataset, reduced
 from udml_core.data.encoders import Encoder
 from udml_core.data.encoders.encoder import image_seconds
 from udml_core.data.encoders.graphs import Graph, engine_words, network_graph, paired_cosines
@@ -43,8 +43,8 @@ _fitting: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
 MOST_OPEN = 4
 _opened: dict[Path, Graph] = {}
 """The graphs that this process opened last."""
-_agreeing: dict[tuple[str, str], bool] = {}
-"""Whether the engines agree, by the graph's file name and the data set's fingerprint."""
+_agreeing: dict[Path, bool] = {}
+"""Whether the engines agree, by the file that says it."""
 log = logging.getLogger(__name__)
 
 
@@ -149,17 +149,29 @@ def _finite(rows: Array) -> Array:
 
 
 def _agrees(graph: Graph, torch_rows: Rows, path: Path, encoder: Encoder, dataset: Dataset) -> bool:
-    """Return whether both engines agree on images of a data set, compared once in this process."""
-    key = path.name, dataset.fingerprint
-    if key not in _agreeing:
-        some = np.linspace(0, len(dataset) - 1, min(COMPARED, len(dataset))).astype(int)
-        images = np.stack([encoder.prepare(dataset.images[int(index)]) for index in some])
-        cosine = float(paired_cosines(torch_rows(images), _rows_of(graph, images)).min())
-        _agreeing[key] = cosine > LEAST_COSINE
-        if not _agreeing[key]:
+    """Return whether both engines agree on images of a data set, compared once and stored beside the graph."""
+    said = path.with_name(f"{path.stem}-{dataset.fingerprint[:12]}.json")
+    if said not in _agreeing:
+        cosine = _stored_cosine(said)
+        if cosine is None:
+            some = np.linspace(0, len(dataset) - 1, min(COMPARED, len(dataset))).astype(int)
+            images = np.stack([encoder.prepare(reduced(dataset.images, int(index), encoder.needed_side))
+                               for index in some])
+            cosine = float(paired_cosines(torch_rows(images), _rows_of(graph, images)).min())
+            replace_text(said, json.dumps({"cosine": cosine}))
+        _agreeing[said] = cosine > LEAST_COSINE
+        if not _agreeing[said]:
             log.warning("%s: ONNX Runtime's features have a cosine similarity of only %.6f with torch's, so torch "
                         "computes them", encoder.spec.words, cosine)
-    return _agreeing[key]
+    return _agreeing[said]
+
+
+def _stored_cosine(path: Path) -> float | None:
+    """Return the smallest cosine similarity of both engines that an earlier process stored; None without it."""
+    try:
+        return float(read_json(path)["cosine"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _open_graph(encoder: Encoder, path: Path, is_worth: bool) -> Graph | None:

@@ -83,8 +83,8 @@ def view_features_of_some(dataset: Dataset, encoder: Encoder, view: View, indice
 
 
 def _rows(dataset: Dataset, encoder: Encoder, view: View, indices: Iterable[int], rows: Rows) -> Array:
-    side = encoder.preparation.resized(encoder.spec.size)
-    return rows(np.stack([view(reduced(dataset.images, int(index), side), encoder) for index in indices]))
+    return rows(np.stack([view(reduced(dataset.images, int(index), encoder.needed_side), encoder)
+                          for index in indices]))
 
 
 def _computed(dataset: Dataset, encoder: Encoder, view: View, report: Report) -> Array:

@@ -11,7 +11,8 @@ import numpy as np
 
 from udml_core.base.arrays import Array, Integers
 from udml_core.exploration.jury import Jury
-from udml_core.exploration.race import FROZEN, Comparison, Setup
+from udml_core.exploration.race import FROZEN, Comparison, OutOfTimeError, Setup
+from udml_core.exploration.race_clock import TELLING_SHARE
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Recipe, Refiner
 from udml_core.numerics.refinement.recipe import Average, Whiten
@@ -80,7 +81,7 @@ class JudgedTrack:
     def __init__(self, embeddings: Embeddings, jury: Jury, count: int, spent: float = 0.0,
                  refusal: Callable[[Setup], str] = lambda _setup: "no judge is left",
                  clock: Callable[[], float] = time.monotonic,
-                 announce: Callable[[str, float | None], None] = lambda _name, _left: None) -> None:
+                 announce: Callable[[str, float | None, float], None] = lambda _name, _left, _own: None) -> None:
         """Prepare a track.
 
         Args:
@@ -90,7 +91,8 @@ class JudgedTrack:
             spent: Seconds that an earlier attempt at the race took, and that the judges' features took.
             refusal: Returns what to do where no judge is left to compare a search.
             clock: Returns the time in seconds.
-            announce: Receives the name of each candidate, and the expected seconds until the race ends, if known.
+            announce: Receives the name of each candidate, the expected seconds until the race ends, if known, and the
+                candidate's own.
         """
         self.announce = announce
         self._embeddings, self._jury, self._count, self._refusal = embeddings, jury, count, refusal
@@ -150,15 +152,29 @@ class JudgedTrack:
     def _prepared(self, setup: Setup) -> Array:
         """Return the embeddings before the steps, computed once."""
         if _key(setup) not in self._rows:
-            began, expected = self._clock(), self._embeddings.seconds(setup)
-            rows = self._embeddings.rows(setup)
-            if expected:
-                for kind in {_work(setup), TRAINING if setup.method != FROZEN else ENCODING}:
-                    self._pace.note(kind, expected, self._clock() - began)
-            _keep(self._rows, _key(setup), rows, KEPT_ROWS)
+            _keep(self._rows, _key(setup), self._computed(setup), KEPT_ROWS)
         rows = self._rows[_key(setup)]
         self._width = rows.shape[1]
         return rows
+
+    def _computed(self, setup: Setup) -> Array:
+        """Return the embeddings before the steps, and learn from the time that they took, even if they are given up."""
+        began, expected = self._clock(), self._embeddings.seconds(setup)
+        try:
+            rows = self._embeddings.rows(setup)
+        except OutOfTimeError as error:
+            took = self._clock() - began
+            known = self._pace.correct(_work(setup), expected)
+            self._note(setup, expected, took / error.share if error.share > TELLING_SHARE else max(took, known))
+            raise
+        self._note(setup, expected, self._clock() - began)
+        return rows
+
+    def _note(self, setup: Setup, expected: float, measured: float) -> None:
+        """Keep what embeddings took that were not stored."""
+        if expected:
+            for kind in {_work(setup), TRAINING if setup.method != FROZEN else ENCODING}:
+                self._pace.note(kind, expected, measured)
 
     def _ranking(self, setup: Setup) -> Integers:
         """Return the rows (q, k) of the results of the queries, computed once."""

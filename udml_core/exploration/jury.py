@@ -8,6 +8,7 @@ from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
 from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race import Comparison, Measured
+from udml_core.numerics.changed_results import changed_results, joint_changed
 from udml_core.numerics.kinship import check_kinship
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.second_opinion import Interval, Judge, is_same, judge_rankings, vote
@@ -83,11 +84,15 @@ class Jury:
         if not names:
             raise UserError("Every judge took part in one of the searches; got "
                             f"{', '.join(self._judges) or 'no judge'}. Name a further encoder as a judge.")
-        opinions = [judge_rankings(self._judges[name], self.queries, before, after) for name in names]
-        weights = [self._judges[name].weight for name in names]
+        judges = {name: self._judges[name] for name in names}
+        opinions = [judge_rankings(judge, self.queries, before, after) for judge in judges.values()]
+        weights = [judge.weight for judge in judges.values()]
+        of = joint_changed({name: changed_results(judge, self.queries, before, after)
+                            for name, judge in judges.items()}, self.weights)
+        better, worse = (of.share * of.better, of.share * (1 - of.better)) if of.is_known else (None, None)
         return Comparison(first=combined([opinion.first_results for opinion in opinions], weights),
                           groups=combined([opinion.groups for opinion in opinions], weights), judges=names,
-                          changed=float((before[:, 0] != after[:, 0]).mean()))
+                          changed=of.share, better=better, worse=worse)
 
 
 def combined(intervals: Sequence[Interval], weights: Sequence[float]) -> Measured:

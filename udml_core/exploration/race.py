@@ -45,7 +45,15 @@ sets, the largest gain first."""
 
 
 class OutOfTimeError(UserError):
-    """The time of a race ended while a candidate was computed."""
+    """The time of a race ended while a candidate was computed.
+
+    Attributes:
+        share: The finished share of the candidate; 0 if it is not known.
+    """
+
+    def __init__(self, message: str, share: float = 0.0) -> None:
+        super().__init__(message)
+        self.share = share
 
 
 class Setup(BaseModel):
@@ -123,6 +131,9 @@ class Comparison(BaseModel):
         groups: The whole groups.
         judges: The encoders that judge.
         changed: Share of the queries whose first result differs; None where an earlier version did not store it.
+        better: Share of the queries whose first result the judges find better; None if too few differ to tell, or where
+            an earlier version did not store it.
+        worse: The same for a worse first result.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -131,6 +142,8 @@ class Comparison(BaseModel):
     groups: Measured
     judges: tuple[str, ...]
     changed: float | None = None
+    better: float | None = None
+    worse: float | None = None
 
     def served(self, serves: Serves) -> Measured:
         """Return the measure that the search serves."""
@@ -331,8 +344,14 @@ class Track(Protocol):
     def is_measured(self, setup: Setup) -> bool:
         """Return whether the expected seconds rest on measurements on this machine."""
 
-    def announce(self, name: str, left: float | None) -> None:
-        """Receive the name of each candidate before it is tried, and the expected seconds of the rest, if known."""
+    def announce(self, name: str, left: float | None, own: float) -> None:
+        """Receive each candidate before it is tried.
+
+        Args:
+            name: Its name.
+            left: Expected seconds until the race ends; None if they are not known.
+            own: The candidate's part of them.
+        """
 
     def elapsed(self) -> float:
         """Return the seconds since the race began."""
@@ -370,7 +389,7 @@ def run_race(start: Setup, ideas: Iterable[Idea], track: Track, serves: Serves, 
         tried.add(setup)
         outcome = known.get(setup)
         if outcome is None or outcome.state == "not tried":
-            track.announce(idea.name, seconds_left(ideas[number:], best, track, seconds))
+            track.announce(idea.name, seconds_left(ideas[number:], best, track, seconds), _expected(setup, track))
             outcome = try_candidate(idea.name, start, best, setup, track, serves, seconds)
         if outcome.kept:
             best = setup

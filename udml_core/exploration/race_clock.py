@@ -10,6 +10,8 @@ from udml_core.data.dataset import DETAIL, WAITING, step_name
 
 ALMOST = 0.99
 """Largest share that is shown before the end: a full bar would stand still."""
+TELLING_SHARE = 0.05
+"""Smallest share of a step from which its time is estimated."""
 
 
 class RaceClock:
@@ -40,7 +42,11 @@ class RaceClock:
 
 
 class RaceProgress:
-    """Reports the progress of a race: its share and its time belong together, whatever a step reports of itself."""
+    """Reports the progress of a race: its share and its time belong together.
+
+    The time that is left is never less than what is known: a candidate whose share grows slowly takes longer than was
+    expected, and so do the candidates after it, as a busy machine slows down all of them.
+    """
 
     def __init__(self, report: Callable[[float, str], None], elapsed: Callable[[], float], seconds: float) -> None:
         """Begin without an estimate.
@@ -52,18 +58,54 @@ class RaceProgress:
         """
         self._report, self._elapsed, self._seconds = report, elapsed, seconds
         self._end: float | None = None
+        self._slower: float | None = None
+        self._began, self._own, self._rest = 0.0, 0.0, 0.0
+        self._phase, self._last = (0.0, 0.0), 0.0
 
-    def __call__(self, _share: float, step: str) -> None:
-        """Report a step with the time of the race."""
+    def __call__(self, share: float, step: str) -> None:
+        """Report a step with the time of the race.
+
+        Args:
+            share: Finished share of the candidate; 0 if it is not known.
+            step: The step.
+        """
         now = self._elapsed()
-        left = None if self._end is None or self._end <= now else self._end - now
-        budget = duration(self._seconds)
+        self._follow(now, share)
+        left, budget = self.seconds_left(), duration(self._seconds)
         time_words = f"about {duration(left)} left" if left is not None else (
-            f"{duration(now)} of at most {budget}" if now <= self._seconds else f"{budget} are over, finishing")
-        share = min(ALMOST, now / (self._seconds if left is None else now + left))
-        self._report(share, step if step_name(step) == WAITING else f"{step}{DETAIL}{time_words}")
+            f"at most {duration(self._seconds - now)} left" if now < self._seconds else f"{budget} are over, finishing")
+        done = min(ALMOST, now / (self._seconds if left is None else now + left))
+        self._report(done, step if step_name(step) == WAITING else f"{step}{DETAIL}{time_words}")
 
-    def announce(self, name: str, left: float | None) -> None:
-        """Report that a candidate is tried, and keep the expected seconds until the race ends, if they are known."""
-        self._end = None if left is None else self._elapsed() + left
+    def announce(self, name: str, left: float | None, own: float) -> None:
+        """Report that a candidate is tried.
+
+        Args:
+            name: The candidate.
+            left: Expected seconds until the race ends; None if they are not known.
+            own: The candidate's share of them.
+        """
+        now = self._elapsed()
+        self._end, self._slower = None if left is None else now + left, None
+        self._began, self._own, self._rest = now, own, max(0.0, (left or 0.0) - own)
+        self._phase, self._last = (now, 0.0), 0.0
         self(0.0, f"trying {name}")
+
+    def seconds_left(self) -> float | None:
+        """Return the expected seconds until the race ends, at most the rest of its time; None if they are not known."""
+        now = self._elapsed()
+        end = max(filter(None, (self._end, self._slower)), default=0.0)
+        return None if self._end is None or end <= now else min(end, max(now, self._seconds)) - now or None
+
+    def _follow(self, now: float, share: float) -> None:
+        """Learn from the share of a candidate how long it and the candidates after it take."""
+        if share <= 0:
+            return
+        if share < self._last:  # another phase of the candidate begins
+            self._phase = now, share
+        (began, first), self._last = self._phase, share
+        if share - first < TELLING_SHARE or now <= began:
+            return
+        own_left = (now - began) * (1 - share) / (share - first)
+        slowdown = max(1.0, (now - self._began + own_left) / self._own) if self._own else 1.0
+        self._slower = now + own_left + slowdown * self._rest

@@ -60,9 +60,20 @@ def figure_words(value: float, sign: str = "-") -> str:
     return f"{value:{sign}.{digits}f}".replace("-", "−") if round(value, digits) else "0.000"
 
 
-def changed_words(share: float) -> str:
-    """Return in how many images a change is seen at once."""
-    return f"It changes the first result of {100 * share:.0f} % of images"
+def changed_words(of: Comparison) -> str:
+    """Return how many first results change, and how many of 100 get better and worse; empty if unknown."""
+    if of.changed is None:
+        return ""
+    if of.better is None or of.worse is None:
+        return f"It changes the first result of {100 * of.changed:.0f} % of images"
+    better, worse = _of_100(of.better), _of_100(of.worse)
+    return (f"Of 100 images, {better} find{'s' * (better == '1')} a better first image and {worse} a worse one, as the "
+            "judges see it")
+
+
+def _of_100(share: float) -> str:
+    """Return how many of 100 a share is, such as 9 or fewer than 1."""
+    return f"{100 * share:.0f}" if round(100 * share) or not share else "fewer than 1"
 
 
 def said_words(first: str, groups: str) -> str:

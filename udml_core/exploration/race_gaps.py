@@ -1,4 +1,4 @@
-"""Kinds of candidates of which a race judged none, and the time that mends it."""
+"""Kinds of candidates of which a race judged none, or too few without a winner, and the time that mends it."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class Gaps:
         needed: The expected seconds of such a race.
         given_up: The late candidates that were begun.
         untried: The late kinds of which a candidate was not begun.
+        begun: The late kinds of which a candidate was judged or given up.
     """
 
     late: tuple[str, ...] = ()
@@ -37,16 +38,18 @@ class Gaps:
     needed: float = 0.0
     given_up: tuple[Outcome, ...] = ()
     untried: tuple[str, ...] = ()
+    begun: tuple[str, ...] = ()
 
 
 def find_gaps(race: Race) -> Gaps:
-    """Return the kinds of candidates of which a race judged none."""
+    """Return the kinds of candidates of which a race judged none; without a winner, any candidate left out is a gap."""
     kinds = dict[str, list[Outcome]]()
     for outcome in race.outcomes:
         kinds.setdefault(_kind(race, outcome), []).append(outcome)
     missing = {kind: outcomes for kind, outcomes in kinds.items() if not any(
         outcome.state == "judged" for outcome in outcomes)}
-    late = {kind: [outcome for outcome in outcomes if outcome.state in LATE] for kind, outcomes in missing.items()}
+    looked_at = kinds if race.is_judged and race.best is None else missing
+    late = {kind: [outcome for outcome in outcomes if outcome.state in LATE] for kind, outcomes in looked_at.items()}
     late = {kind: outcomes for kind, outcomes in late.items() if outcomes}
     impossible = tuple((kind, outcomes[0].reason) for kind, outcomes in missing.items()
                        if kind not in (*late, OTHER_ENCODERS))
@@ -54,7 +57,8 @@ def find_gaps(race: Race) -> Gaps:
     given_up = tuple(outcome for outcomes in late.values() for outcome in outcomes if outcome.state == "given up")
     untried = tuple(kind for kind, outcomes in late.items() if any(
         outcome.state == "not tried" for outcome in outcomes))
-    return Gaps(tuple(late), impossible, _minutes(race, needed) if late else 0, needed, given_up, untried)
+    begun = tuple(kind for kind in late if any(outcome.state in ("judged", "given up") for outcome in kinds[kind]))
+    return Gaps(tuple(late), impossible, _minutes(race, needed) if late else 0, needed, given_up, untried, begun)
 
 
 def gap_words(race: Race) -> str:
@@ -64,8 +68,8 @@ def gap_words(race: Race) -> str:
     if gaps.late:
         words += [f"{outcome.name} {'were' if outcome.name == Views.title else 'was'} given up after "
                   f"{duration(outcome.seconds)}." for outcome in gaps.given_up]
-        begun = {_kind(race, outcome) for outcome in gaps.given_up}
-        if untried := [f"other {kind}" if kind in begun else kind for kind in gaps.untried]:
+        if untried := [f"other {kind.removeprefix('other ')}" if kind in gaps.begun else kind
+                       for kind in gaps.untried]:
             words.append(f"{_begun(untried)} were not tried: the time was used up.")
         words.append(f"Run again with {minutes_words(gaps.minutes)}.")
     return " ".join(words)

@@ -105,10 +105,12 @@ def _own_sentences(race: Race, is_done: bool) -> list[str]:
         said = [*_no_winner_sentences(race, is_done), gaps]
     else:
         assert best.against_start is not None, "the advice was judged"
-        said = [f"Best search{'' if is_done else ' so far'}: {setup_words(race, best.setup)}.", _simpler_words(race),
-                "Compared with the frozen features: "
-                f"{both_words(best.against_start, race.serves, race.count)}.",
-                _changed_words(best.against_start, race.serves, race.count),
+        headline, changed = (f"Best search{'' if is_done else ' so far'}: {setup_words(race, best.setup)}.",
+                             _changed_words(best.against_start, race.serves, race.count))
+        if race.serves == "first" and best.against_start.better is not None:  # what a reader wants to know at once
+            headline, changed = f"{headline} {changed}", ""
+        said = [headline, _simpler_words(race), "Compared with the frozen features: "
+                f"{both_words(best.against_start, race.serves, race.count)}.", changed,
                 AT_HAND if refines_at_hand(best.setup) else "", gaps]
     return [sentence for sentence in said if sentence]
 
@@ -139,12 +141,11 @@ def _largest_words(race: Race) -> str:
     if first is None or first.against_start is None or (gain := race.gain(first)).difference <= 0:
         return ""
     among = f" among {count} candidates" if count > 1 else ""
-    changed = first.against_start.changed
     return " ".join(filter(None, (
         f"The largest gain, of {setup_words(race, first.setup)}, may be chance{among} "
         f"({interval_words(gain.among(count))}).",
         _other_words(first.against_start, race.serves, count),
-        "" if changed is None else f"{changed_words(changed)}.")))
+        _sentence(changed_words(first.against_start)))))
 
 
 def _other_words(of: Comparison, serves: Serves, candidates: int) -> str:
@@ -164,10 +165,14 @@ def brief_words(race: Race, outcome: Outcome) -> str:
 
 def _changed_words(of: Comparison, serves: Serves, candidates: int) -> str:
     """Return how many first results differ, and that a small gain needs a look; empty where that is not known."""
-    if of.changed is None:
-        return ""
-    is_small = serves == "first" and of.changed < FEW_CHANGED and of.first.is_certain(candidates)
-    return f"{changed_words(of.changed)}{': a small change, so confirm it by eye' if is_small else ''}."
+    is_small = (serves == "first" and of.changed is not None and of.changed < FEW_CHANGED
+                and of.first.is_certain(candidates))
+    return _sentence(f"{changed_words(of)}{': a small change, so confirm it by eye' if is_small else ''}")
+
+
+def _sentence(words: str) -> str:
+    """Return words as a sentence; empty without words."""
+    return words and f"{words}."
 
 
 def _simpler_words(race: Race) -> str:

@@ -32,6 +32,11 @@ class Changed:
     low: float
     high: float
 
+    @property
+    def is_known(self) -> bool:
+        """Whether enough first results differ to say how many are better."""
+        return self.high - self.low < 1
+
 
 def changed_results(judge: Judge, queries: Integers, before: Integers, after: Integers) -> Changed:
     """Compare the first results of two embeddings, query by query.

@@ -133,7 +133,7 @@ def size_words(opinions: Opinions) -> str:
     if not of.share:
         return "Both find the same first results."
     changes = f"It changes {share_words(of.share)} of first results"
-    if of.high - of.low == 1:
+    if not of.is_known:
         return f"{changes}, too few to say how many are better."
     low, high = math.floor(100 * of.low + 1e-9), math.ceil(100 * of.high - 1e-9)
     side = ", so about as many are better as worse" if low <= HALF <= high else ""

@@ -28,6 +28,8 @@ ENVIRONMENT = "environment.json"
 STARTING_SECONDS = 120.0
 """Seconds that a new task has until it is queued, or until a worker takes its lock and writes its process number."""
 RESERVE_BYTES = 65_536
+TRAINING = "training"
+"""Phase of the epochs of a run."""
 SHARE_TO_GO_BY = 0.03
 """Smallest finished share of a phase from which the remaining time is estimated."""
 ADVICE: dict[State, str] = {
@@ -92,7 +94,7 @@ class Status(BaseModel):
         if self.state != "running" or step_name(self.phase) == "evaluation":
             return None
         elapsed = self.heartbeat - self.phase_started
-        if self.phase != "training":
+        if self.phase != TRAINING:
             return elapsed * (1 - self.share) / self.share if self.share > SHARE_TO_GO_BY else None
         epoch = self.epoch_seconds or (elapsed / self.share if self.share > SHARE_TO_GO_BY else None)
         return None if epoch is None else max(0.0, (self.epochs - self.epoch - self.share) * epoch)

@@ -1,4 +1,4 @@
-"""Measures before and after training, averaged over seeds, and the settings that differ."""
+"""Measures before and after training, averaged over seeds."""
 
 from __future__ import annotations
 
@@ -16,37 +16,31 @@ from udml_core.exploration.comparison import mean_interval
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run
 from udml_core.runs.opinions import QUESTION_WORDS, has_labels
-from udml_core.runs.run_comparison import Spread, differing_settings, seed_groups, settings_of, spread
+from udml_core.runs.run_comparison import Spread, seed_groups, settings_of, spread
 from udml_core.runs.verdict import MAIN_MEASURE, best_runs, standing
 
 from ..draw.palette import percent, points
 from ..shell.cached import load_retrieval, progress_bar
 from ..shell.pools import images_of
 from ..shell.run_groups import group_column, group_of
-from ..shell.run_status import METHOD_TITLES, SUPERVISION, escaped, group_titles, run_titles
-from ..shell.setting_words import setting_title, value_text
+from ..shell.run_status import escaped, group_titles, run_titles
 from .choosing import share_images
 from .colors import swatch
 from .opinions import is_pair, joint_verdicts, show_opinions, words_of
 from .own_judgments import show_own_judgments
+from .settings import dimension_of, facts, learns_from
 from .verdict import Interval, unequal_words, verdict_words
 
-PAGE_WIDTH, TITLE_WIDTH, MOST_WIDTH = 1014, 230, 260
-"""Widths in pixels: of the page at 1400 pixels, of the titles of settings, and of a run's settings at most."""
 GAIN, OVER_FROZEN, OVER_PCA, TO_BEST = "change", "against frozen", "against PCA", "against best"
 COLUMNS = ("before", "after", GAIN, OVER_FROZEN, OVER_PCA, TO_BEST)
 """Columns of each measure."""
 TITLES = {measure.key: measure.name for measure in MAIN_MEASURES}
-METHOD = "Method"
-"""The title of the setting that names the method."""
 FACTS = "Facts"
 """Column with a run's dimension and labels, which the page writes below its name."""
-LABELS = {"none": "no labels", "few": "few labels", "pairs": "pairs of images", "all": "all labels"}
 MOST_RANKED = 10_000
 """Test images that are searched without being asked: the first part and the interval search with every one."""
 RESAMPLED = ("95 % interval: of 2,000 draws of as many test images with replacement, the middle 95 % have such a gap "
              "between the two runs (paired bootstrap). What another seed would change is not part of it.")
-HIGHLIGHT = "background-color: rgba(230, 159, 0, 0.22)"
 
 
 def repetitions(runs: Sequence[Run]) -> dict[str, list[Run]]:
@@ -94,23 +88,6 @@ def _mean_after(members: Sequence[Run], measure: str = MAIN_MEASURE) -> float | 
     """Return the mean over the seeds after training, as it is shown; None without a measure."""
     mean = spread([standing(run.evaluation(), measure).after for run in members])
     return None if mean is None else round(mean.mean, 1)
-
-
-def dimension_of(run: Run) -> int | None:
-    """Return the dimension of a run's embedding; None before its evaluation."""
-    measured = (run.evaluation() or {}).get("final", {}).get("dimension")
-    return None if measured is None else round(measured)
-
-
-def learns_from(run: Run) -> str | None:
-    """Return what a run's method learns from; None if this version does not know the method."""
-    return LABELS.get(SUPERVISION.get(run.spec().method, ""))
-
-
-def facts(run: Run) -> str:
-    """Say how many dimensions a run's embedding has and what its method learns from."""
-    dimension, source = dimension_of(run), learns_from(run)
-    return " · ".join(filter(None, ["" if dimension is None else f"{dimension} dimensions", source]))
 
 
 def gap_interval(first: Sequence[Run], second: Sequence[Run]) -> Interval | None:
@@ -251,63 +228,3 @@ def _cell(text: str, column: str) -> str:
     """Return a cell; the measures after training are bold."""
     text = html.escape(text.removesuffix(" points"))
     return f"<td><b>{text}</b></td>" if column == "after" else f"<td>{text}</td>"
-
-
-def show_settings(runs: Sequence[Run], names: Sequence[str]) -> None:
-    """Show the settings of all runs; differing ones are marked by ≠ and a color, and come first."""
-    settings, titles = [settings_by_words(run) for run in runs], full_titles(runs)
-    differing = differing_settings(settings)
-    opposed = opposed_settings(settings)
-    everything = st.toggle("Show equal settings too", key="compare-equal")
-    equal = [name for name in titles if name not in differing]
-    shown = [*opposed, *(name for name in differing if name not in opposed), *(equal if everything else [])]
-    if not shown:
-        st.info("All settings of these runs are equal.", icon=":material/info:")
-        return
-    frame = pd.DataFrame({"": ["≠" if name in opposed else "" for name in shown],
-                          "Setting": [titles[name] for name in shown]} | {
-        name: [setting_text(row.get(setting), setting) for setting in shown]
-        for name, row in zip(names, settings, strict=True)})
-    styled = frame.style.apply(lambda row: [HIGHLIGHT if row[""] else ""] * len(row), axis=1)
-    width = min(MOST_WIDTH, (PAGE_WIDTH - 30 - TITLE_WIDTH) // len(names))
-    column = st.column_config.TextColumn
-    st.dataframe(styled, hide_index=True, width="content", height="content",
-                 column_config={"": column(width=30), "Setting": column(width=TITLE_WIDTH)}
-                 | {name: column(width=width) for name in names}, alt="Settings that differ, by run.")
-    st.caption("≠ marks settings with different values. A dash: the run's method has no such setting.")
-
-
-def settings_by_words(run: Run) -> dict[str, Any]:
-    """Return a run's settings by their names in words: a name such as gamma means something else in another method."""
-    return {title.split(" · ")[0]: value for title, value in _settings_by_title(run).items()}
-
-
-def full_titles(runs: Sequence[Run]) -> dict[str, str]:
-    """Return the titles of settings with symbol and unit, by their words; the words alone where the symbols differ."""
-    titles: dict[str, set[str]] = {}
-    for run in runs:
-        for title in _settings_by_title(run):
-            titles.setdefault(title.split(" · ")[0], set()).add(title)
-    return {words: min(full) if len(full) == 1 else words for words, full in titles.items()}
-
-
-def _settings_by_title(run: Run) -> dict[str, Any]:
-    settings = settings_of(run)
-    return {"Learns from": learns_from(run)} | {
-        setting_title(name, settings["method"]): value for name, value in settings.items()}
-
-
-def opposed_settings(settings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the settings that at least two runs have with different values, in order."""
-    known = {name: [value for value in values if value is not None]
-             for name, values in differing_settings(settings).items()}
-    return [name for name, values in known.items() if any(value != values[0] for value in values)]
-
-
-def setting_text(value: Any, title: str = "") -> str:
-    """Return a setting as text: the method's title, on or off, a number; a dash if the run has no such setting."""
-    if value is None:
-        return "–"
-    if title == METHOD:
-        return METHOD_TITLES.get(value, str(value))
-    return value_text(value)

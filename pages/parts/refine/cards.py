@@ -17,6 +17,7 @@ from udml_core.runs.recipe_choice import MILDEST, recipe_choice
 
 from ..draw.slider import live_slider
 from ..shell.address import write_address
+from ..shell.race_verdict import advised_search
 
 PARAMETER, FIRST = "recipe", "refine-first"
 IN_USE = "recipe-in-use"
@@ -28,16 +29,22 @@ HIDDEN = ("shortlist",)
 def begin_with(run: Run) -> None:
     """Choose the recipe that the page shows of a run if the address names none.
 
-    The refinement that Search shows comes first. Otherwise the recipe is chosen once: a second opinion that arrives
-    later does not change what the user looks at.
+    The refinement that Search shows comes first, then the advice of a race, then the second opinion's preference. The
+    recipe is chosen once: an opinion that arrives later does not change what the user looks at.
     """
     key = f"{FIRST}-{run.id}"
     if in_use := st.session_state.pop(f"{IN_USE}-{run.id}", ""):
         forget_widgets()
         st.session_state[key] = in_use
     elif key not in st.session_state:
-        st.session_state[key] = recipe_choice(run).recipe
+        st.session_state[key] = advised_recipe(run) or recipe_choice(run).recipe
     st.session_state[FIRST] = st.session_state[key]
+
+
+def advised_recipe(run: Run) -> str:
+    """Return the refinement of a run that a race for the best search advises; empty without one."""
+    advised = advised_search(run)
+    return "" if advised is None else str(advised[1].setup.parsed)
 
 
 def note_in_use(run: Run, recipe: Recipe) -> None:

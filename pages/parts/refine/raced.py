@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_figures import SAID, both_words
+from udml_core.exploration.race_figures import SAID
 from udml_core.exploration.race_words import race_judges_words
 from udml_core.numerics.second_opinion import IMAGES
 from udml_core.runs import Run
@@ -55,17 +55,14 @@ def show_raced_metrics(raced: Raced) -> None:
 
 
 def raced_words(raced: Raced, total: int) -> str:
-    """Return who judged a recipe in a race, on how many images, and with which differences.
+    """Return who judged a recipe in a race, and on how many images; the differences stand above.
 
     Args:
         raced: The race that judged it.
         total: Number of images that are searched.
     """
-    of = raced.outcome.against_start
-    assert of is not None, "the candidate was judged"
     images = f"all {total:,} images" if total <= IMAGES else f"{IMAGES:,} evenly spaced of {total:,} images"
-    gains = both_words(of, "first", raced.race.count)
     at_once = f" for all {raced.race.count} candidates at once" if raced.race.count > 1 else ""
     return (f"Judged on {images} in the race for the best search, without labels, by "
-            f"{escaped(race_judges_words(raced.race))}. Compared with the frozen features in mean similarity, with "
-            f"95 % intervals{at_once}: {gains}.")
+            f"{escaped(race_judges_words(raced.race))}. The figures above are mean similarities with 95 % "
+            f"intervals{at_once}.")

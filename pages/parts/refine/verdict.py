@@ -38,7 +38,7 @@ from ..shell.race_verdict import race_verdict
 from ..shell.run_hash import RUN_HASH
 from ..shell.user_errors import show_user_errors
 from ..shell.warming import SCRIPT_THREAD
-from .cards import forget_widgets, write_recipe
+from .cards import advised_recipe, forget_widgets, write_recipe
 from .live import Live
 
 HELP = ("Is the first result of a query right more often? Compared with the embedding after training, by encoders that "
@@ -60,6 +60,9 @@ def show_choice(run: Run, recipe: Recipe) -> None:
         of_recipe = race_verdict(run, str(recipe)) if recipe.steps else ""
         if of_recipe:  # the same verdict as in the tiles, not another second opinion on the same recipe
             st.caption(f":material/balance: {of_recipe}", width="stretch")
+            if (advised := advised_recipe(run)) and advised != str(recipe):
+                st.button("Use the advised recipe", key="refine-advised", icon=":material/trophy:", type="tertiary",
+                          on_click=_use, args=(advised,), help="What the race for the best search advises.")
         elif choice.opinions is None:
             reason, raced = why_not_judged(run), race_verdict(run)
             if raced and recipe.steps:

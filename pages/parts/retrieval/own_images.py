@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +11,7 @@ import streamlit as st
 from PIL import Image
 
 from udml_core.base.arrays import Array
-from udml_core.data.dataset import read_user_image
+from udml_core.data.dataset import UserImage
 from udml_core.runs import Run
 from udml_core.runs.search import Retrieval
 
@@ -36,15 +35,20 @@ class OwnImage:
 
     Attributes:
         digest: Digest of the file.
-        name: Name of the file.
-        image: The image.
+        source: The file, which each embedding reads at the size that it needs.
+        image: The image as it is shown.
         side: The side of the query that the image is on.
     """
 
     digest: str
-    name: str
+    source: UserImage
     image: Image.Image
     side: Side
+
+    @property
+    def name(self) -> str:
+        """Name of the file."""
+        return self.source.name
 
 
 def receive_images(key: str, most: int, side: Side = "add") -> list[OwnImage]:
@@ -56,10 +60,20 @@ def receive_images(key: str, most: int, side: Side = "add") -> list[OwnImage]:
     received = []
     for name, content in pasted(key, most):
         with show_user_errors():
-            image = read_user_image(io.BytesIO(content), name)
-            image.thumbnail((LARGEST, LARGEST))
-            received.append(OwnImage(hashlib.sha1(content, usedforsecurity=False).hexdigest(), name, image, side))
+            received.append(own_image(UserImage(content, name), side))
     return received
+
+
+def own_image(source: UserImage, side: Side) -> OwnImage:
+    """Return an own image by the content of its file.
+
+    Raises:
+        UserError: The content is not an image.
+    """
+    assert isinstance(source.source, bytes), "a browser sends contents"
+    image = source.reduced(LARGEST // 4)  # a JPEG keeps at least twice as many pixels
+    image.thumbnail((LARGEST, LARGEST))
+    return OwnImage(hashlib.sha1(source.source, usedforsecurity=False).hexdigest(), source, image, side)
 
 
 def embed_image(retrieval: Retrieval, image: OwnImage, which: str) -> Array:
@@ -69,7 +83,7 @@ def embed_image(retrieval: Retrieval, image: OwnImage, which: str) -> Array:
 
 @st.cache_data(max_entries=200, show_spinner="Embedding …", hash_funcs=RUN_HASH)
 def _embed(run: Run, digest: str, which: str, _retrieval: Retrieval, _image: OwnImage) -> Array:  # noqa: ARG001
-    return _retrieval.embed(_image.image, which)
+    return _retrieval.embed(_image.source, which)
 
 
 def pasted(key: str, most: int) -> list[tuple[str, bytes]]:

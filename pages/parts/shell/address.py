@@ -39,46 +39,39 @@ def choice_from_address(parameter: str, choices: Iterable[Choice], default: Choi
     return next((choice for choice in choices if choice == wanted), default)
 
 
-def choose_segment(label: str, parameter: str, choices: Iterable[Choice], default: Choice, **options: Any) -> Choice:
+def choose_segment(label: str, parameter: str, choices: Iterable[Choice], default: Choice, key: str, *,
+                   keeps_default: bool = False, **options: Any) -> Choice:
     """Choose with a segmented control; the address holds the choice.
 
-    Args:
-        label: Label of the widget.
-        parameter: The parameter in the address, which leaves the default out.
-        choices: The choices; a mapping gives their titles.
-        default: The choice without a parameter.
-        options: Further options of the widget.
-    """
-    wanted = choice_from_address(parameter, choices, default)
-    chosen = st.segmented_control(label, list(choices), default=wanted, required=True,
-                                  **_titles(choices) | options) or default
-    write_address(parameter, chosen, default)
-    return chosen
-
-
-def choose_linked_segment(label: str, parameter: str, choices: Iterable[Choice], default: Choice, key: str,
-                          **options: Any) -> Choice:
-    """Choose with a segmented control that follows Back and Forward; the address holds the default too.
+    Each of several quick clicks counts, and the control follows Back and Forward.
 
     Args:
         label: Label of the widget.
         parameter: The parameter in the address.
         choices: The choices; a mapping gives their titles.
         default: The choice without a parameter.
-        key: Key of the widget, which keeps each of several quick clicks.
+        key: Key of the widget. Without one, a changed address would make another widget, which loses the next click.
+        keeps_default: Whether the address holds the default too, because a link without it means something else.
         options: Further options of the widget.
     """
-    if address_decides(parameter, key):
-        st.session_state[key] = choice_from_address(parameter, choices, default)
-    chosen = st.segmented_control(label, list(choices), required=True, key=key, on_change=note_click, args=(key,),
-                                  **_titles(choices) | options) or default
-    write_address(parameter, chosen)
+    names, left_out = list(choices), "" if keeps_default else default
+    if key not in st.session_state or has_moved(parameter) or st.session_state[key] not in names:
+        st.session_state[key] = choice_from_address(parameter, names, default)
+    chosen = st.segmented_control(label, names, required=True, key=key, on_change=_write_click,
+                                  args=(key, parameter, left_out), **_titles(choices) | options) or default
+    write_address(parameter, chosen, left_out)
     note_address(parameter)
     return chosen
 
 
+def _write_click(key: str, parameter: str, left_out: str) -> None:
+    """Write a click into the address before the page is drawn, so that a click that follows finds it there."""
+    write_address(parameter, st.session_state[key], left_out)
+    note_address(parameter)
+
+
 def choose_in_box(label: str, parameter: str, choices: Iterable[Choice], default: Choice, **options: Any) -> Choice:
-    """Choose with a select box; the address holds the choice, as `choose_segment` describes."""
+    """Choose with a select box; the address holds the choice, without the default."""
     names = list(choices)
     chosen: Choice = st.selectbox(label, names, names.index(choice_from_address(parameter, names, default)),
                                   **_titles(choices) | options)

@@ -120,7 +120,7 @@ def show_analysis_progress(run: Run, in_corner: bool = True) -> None:
         return
     for analysis in unfinished:
         _show_ended(analysis)
-    if jobs.wants_maps(run):
+    if jobs.wants(run, "maps"):
         _offer_wanted_maps(run)
 
 
@@ -151,7 +151,7 @@ def _offer_wanted_maps(run: Run) -> None:
         if st.button("Compute them", icon=":material/replay:", key=f"maps-{run.id}", type="tertiary"):
             jobs.start_maps(run.folder.parent)
             st.rerun()
-        st.button("Not now", key=f"no-maps-{run.id}", type="tertiary", on_click=jobs.withdraw_maps, args=(run,))
+        st.button("Not now", key=f"no-maps-{run.id}", type="tertiary", on_click=jobs.withdraw, args=(run, "maps"))
 
 
 def _show_progress(analysis: Analysis) -> None:

@@ -15,7 +15,7 @@ from udml_core.data.given.exclusions import exclude
 from udml_core.runs import Run, create_run, list_runs
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs, sweeps
-from udml_core.work.jobs import launch, wants_maps
+from udml_core.work.jobs import launch, wants
 from udml_core.work.sweeps import control
 from udml_core.work.sweeps.group import FOLDER
 from udml_core.work.sweeps.prepare import fit_budget
@@ -65,7 +65,7 @@ def test_a_sweep_runs_stops_and_resumes_as_a_whole(root: Path, monkeypatch: pyte
     found = sweeps.combinations(begun.sweep.members(), ["dimension"], "validation map@r")
     assert {one.values["dimension"] for one in found if one.score} == {4, 8}
     assert sweeps.best_combinations(found)["digits"].values["dimension"] == 8
-    assert not wants_maps(first), "maps of all runs would take longer than the runs"
+    assert not wants(first, "maps"), "maps of all runs would take longer than the runs"
 
 
 @pytest.mark.usefixtures("idle")

@@ -219,6 +219,11 @@ class Encoder(nn.Module):
         ordered = rgb.flip(1) if self.bgr else rgb
         return ((ordered - self.mean) / self.deviation).contiguous(memory_format=torch.channels_last)
 
+    @property
+    def needed_side(self) -> int:
+        """Pixels of an image's shorter side that `prepare` reads."""
+        return self.preparation.resized(self.spec.size)
+
     def prepare(self, image: Image.Image, side: int | None = None) -> np.ndarray[Any, Any]:
         """Resize and crop an image to a square (3, s, s) uint8, not yet normalized.
 

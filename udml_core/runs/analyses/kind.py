@@ -22,7 +22,7 @@ from udml_core.runs.analyses.fields import FrameOfMap, Frames, Images, MapId, Sc
 if TYPE_CHECKING:
     from udml_core.data.dataset import Dataset, Report
     from udml_core.exploration.race import Setup
-    from udml_core.methods import Embedder
+    from udml_core.methods.model import Model
     from udml_core.numerics.refinement.recipe import Views
     from udml_core.runs import Run
 
@@ -54,8 +54,8 @@ class Material(Protocol):
     def vectors(self, frame: str, indices: Array) -> Array:
         """Return the embeddings (m, d) float32 of images in a frame."""
 
-    def embedder(self, frame: str) -> Embedder:
-        """Return the embedder that embeds new images in a frame."""
+    def model(self, frame: str) -> Model:
+        """Return the model that embeds new images in a frame."""
 
     def view_vectors(self, frame: str, views: Views) -> Array:
         """Return the embeddings (n, d) of all images in a frame, from features averaged over views."""

@@ -8,12 +8,10 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from PIL import Image
 
 from udml_core.base.arrays import Array, Floats, Integers, rows_of
 from udml_core.base.errors import UserError
-from udml_core.data.inference import embed_pixels
-from udml_core.methods import Embedder
+from udml_core.methods.model import Model, Picture
 from udml_core.numerics import galleries
 from udml_core.numerics.neighbors import nearest, search, without_own
 from udml_core.runs import Run
@@ -53,7 +51,7 @@ class Index(Protocol):
     def accuracy(self) -> str:
         """How many of the nearest images an approximate search finds, in words; empty for an exact search."""
 
-    def embed(self, image: Image.Image) -> Array:
+    def embed(self, image: Picture) -> Array:
         """Return a user's image (l,) as part of a query."""
 
     def nearest(self, query: Query, k: int, candidates: Array) -> Nearest:
@@ -100,7 +98,7 @@ class Frame:
         indices: Image indices (m,), ascending.
         part: The part of the data set that the images are, in words; empty for all images.
         open_index: Opens the search index.
-        load_embedder: Loads the model.
+        load_model: Loads the model.
         note: How the embedding was made and is searched, in words; empty for an embedding that the run stores.
     """
 
@@ -110,7 +108,7 @@ class Frame:
     indices: Array
     part: str
     open_index: Callable[[], Index] = field(repr=False)
-    load_embedder: Callable[[], Embedder] = field(repr=False)
+    load_model: Callable[[], Model] = field(repr=False)
     note: str = ""
 
     @property
@@ -124,13 +122,13 @@ class Frame:
         return self.open_index()
 
     @property
-    def embedder(self) -> Embedder:
+    def model(self) -> Model:
         """The model that embeds new images.
 
         Raises:
             UserError: It is not stored.
         """
-        return self.load_embedder()
+        return self.load_model()
 
     def take(self, indices: Array) -> Array:
         """Return the embeddings (m, l) of images.
@@ -155,7 +153,7 @@ class StoredIndex:
         indices: Image indices (m,), ascending.
         normalized: Whether the rows have unit length, so that hits have a cosine similarity.
         index: Index over the rows; a `Gallery` for a large data set, whose rows are all images.
-        load_embedder: Loads the model.
+        load_model: Loads the model.
         lacking: Why the embedding lacks an image, in words.
     """
 
@@ -164,7 +162,7 @@ class StoredIndex:
     indices: Array
     normalized: bool
     index: Any
-    load_embedder: Callable[[], Embedder]
+    load_model: Callable[[], Model]
     lacking: str
 
     @property
@@ -176,9 +174,8 @@ class StoredIndex:
         measured = self.index.manifest.recall if isinstance(self.index, galleries.StoredGallery) else None
         return "" if measured is None else f"which finds {100 * measured.recall:.1f} % of the 10 nearest"
 
-    def embed(self, image: Image.Image) -> Array:
-        embedder = self.load_embedder()
-        return embed_pixels(embedder, embedder.encoder.prepare(image.convert("RGB"))[None])[0]
+    def embed(self, image: Picture) -> Array:
+        return self.load_model().embed(image)
 
     def nearest(self, query: Query, k: int, candidates: Array) -> Nearest:
         """Find the nearest images of a query by Euclidean distance.

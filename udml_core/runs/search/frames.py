@@ -15,6 +15,7 @@ from udml_core.data.dataset import Dataset, Report
 from udml_core.data.encoders import Encoder
 from udml_core.data.features import are_features_at_hand, features_at_hand, features_of
 from udml_core.methods import Embedder
+from udml_core.methods.model import Model
 from udml_core.numerics import galleries
 from udml_core.numerics.neighbors import build_index, read_index
 from udml_core.numerics.refinement import Recipe
@@ -45,7 +46,7 @@ class Frames:
         """
         self.run, self._dataset, self._count = run, dataset, count
         self._stored: dict[str, Frame] = {}
-        self._embedders: dict[str, Embedder] = {}
+        self._models: dict[str, Model] = {}
 
     def names(self) -> list[str]:
         """List the embeddings that can be searched; frozen features only if they are at hand."""
@@ -107,16 +108,16 @@ class Frames:
             which: The embedding whose model tells whether the rows have unit length; None if they have.
             part: The images in words; empty for all.
         """
-        load_embedder = partial(self.embedder, name)
+        load_model = partial(self.model, name)
 
         def open_index() -> StoredIndex:
             normalized = which is None or self.run.is_normalized(which)
             return StoredIndex(f"The embedding '{name}' of {self.run.id}", rows, indices, normalized,
-                               self._final_index(rows) if name == "final" else build_index(rows), load_embedder,
+                               self._final_index(rows) if name == "final" else build_index(rows), load_model,
                                f"has no embedding of epoch {name}: epochs keep a fixed sample of {len(indices):,} test "
                                "images. Choose a query from the sample, or another embedding.")
 
-        return Frame(self.run, name, rows, indices, part, open_index, load_embedder)
+        return Frame(self.run, name, rows, indices, part, open_index, load_model)
 
     def _final_index(self, rows: Array) -> Any:
         """Return the stored index; rebuilt from the embeddings if it is missing or damaged."""
@@ -132,26 +133,32 @@ class Frames:
             return build_index(rows)
         return index if (index.ntotal, index.d) == rows.shape else build_index(rows)
 
-    def embedder(self, name: str) -> Embedder:
+    def model(self, name: str) -> Model:
         """Return the model of an embedding, loaded once.
 
         Raises:
             UserError: The model of an epoch or a refinement is not stored.
         """
-        if name not in self._embedders:
-            match name:
-                case "frozen":
-                    self._embedders[name] = Embedder(Encoder(self.run.spec().encoder)).eval()
-                case "initial":
-                    self._embedders[name] = Embedder.load(self.run.initial_embedder_path)
-                case "final":
-                    self._embedders[name] = Embedder.load(self.run.embedder_path)
-                case _:
-                    how, why = ("in a refinement", "a refinement has no model") if name.startswith(REFINED) else (
-                        f"in epoch {name}", "the models of epochs are not stored")
-                    raise UserError(f"Your own images cannot be embedded as {how}, because {why}. Compare the "
-                                    "embeddings before and after training.")
-        return self._embedders[name]
+        if name not in self._models:
+            self._models[name] = Model(self._load_embedder(name), self._dataset)
+        return self._models[name]
+
+    def embedder(self, name: str) -> Embedder:
+        """Return the encoder and the head of an embedding; see `model`."""
+        return self.model(name).embedder
+
+    def _load_embedder(self, name: str) -> Embedder:
+        match name:
+            case "frozen":
+                return Embedder(Encoder(self.run.spec().encoder)).eval()
+            case "initial":
+                return Embedder.load(self.run.initial_embedder_path)
+            case "final":
+                return Embedder.load(self.run.embedder_path)
+        how, why = ("in a refinement", "a refinement has no model") if name.startswith(REFINED) else (
+            f"in epoch {name}", "the models of epochs are not stored")
+        raise UserError(f"Your own images cannot be embedded as {how}, because {why}. Compare the embeddings before "
+                        "and after training.")
 
     def vectors(self, name: str, indices: Array, report: Report = lambda _share, _step: None) -> Array:
         """Return the embeddings (m, l) of images for an analysis; missing frozen features are computed.
@@ -173,7 +180,7 @@ def _refined(frames: Frames, analysis: Analysis, _ticket: float) -> Frame:
     is_whole = spec.scope == "all" or len(result.indices) == len(run.embeddings("final"))
     return Frame(run, analysis.id, result.embedding, result.indices,
                  "" if is_whole else f"{SCOPE_WORDS[spec.scope]}, which the refinement covers", lambda: index,
-                 partial(frames.embedder, analysis.id),
+                 partial(frames.model, analysis.id),
                  describe_refinement(Recipe.parse(spec.recipe), result, spec.scope, run.spec().split == "all"))
 
 

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PIL import Image
 
 from udml_core.base.arrays import Array, Floats, Integers, rows_of
 from udml_core.base.errors import UserError
 from udml_core.base.paths import dataset_cache
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.inference import embed_pixels
 from udml_core.data.refinement_views import View, average_features, views_of_step
 from udml_core.methods import Embedder
+from udml_core.methods.model import Picture
 from udml_core.numerics.refinement import Recipe, Step
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.refinement.recipe import Average, Expand, Views
@@ -152,7 +151,7 @@ class RefinedIndex:
             return unit_rows(self.start.rows)
         if not are_views_stored(self._run, step, self._name):
             raise self._missing("features of the views")
-        return unit_rows(view_embeddings(self.start.embedder, self._dataset(), step))
+        return unit_rows(view_embeddings(self.start.model.embedder, self._dataset(), step))
 
     def _missing(self, what: str) -> UserError:
         return UserError("This refinement can be searched with one of its own images at a time here, for its "
@@ -197,7 +196,7 @@ class RefinedIndex:
             training = self._take(split.train if self._training is None else self._training)
         return Refiner(recipe).fit(self._take(self.result.indices), training=training)
 
-    def embed(self, image: Image.Image) -> Floats:
+    def embed(self, image: Picture) -> Floats:
         """Return the unit embedding (l,) of a user's image before the steps, averaged over the views if any.
 
         Raises:
@@ -209,10 +208,7 @@ class RefinedIndex:
         step = self.recipe.find("views")
         if not isinstance(step, Views):
             return unit_rows(self.start.index.embed(image)[None])[0]
-        embedder = self.start.embedder
-        views = [view(image.convert("RGB"), embedder.encoder) for view in views_of_step(step)]
-        features = embed_pixels(embedder.encoder, np.stack(views)).mean(axis=0, keepdims=True)
-        return unit_rows(embedder.apply_head(features))[0]
+        return unit_rows(self.start.model.embed(image, views_of_step(step))[None])[0]
 
     def nearest(self, query: Query, k: int, candidates: Array) -> Nearest:
         """Find the refined images nearest to a query.

@@ -13,9 +13,9 @@ from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import features_at_hand
-from udml_core.data.inference import embed_pixels
 from udml_core.data.splits import Split
 from udml_core.exploration.failures import Atlas, NeighborHistory, failure_atlas, history
+from udml_core.methods.model import Picture
 from udml_core.numerics.evaluation import average_precisions
 from udml_core.runs import Run
 from udml_core.runs.search.frame import Frame
@@ -98,7 +98,7 @@ class Retrieval:
         """
         return self.frames.frame(name)
 
-    def embed(self, image: Image.Image, which: str = "final") -> Array:
+    def embed(self, image: Picture, which: str = "final") -> Array:
         """Return the embedding (l,) of a user's image, as part of a query.
 
         Raises:
@@ -112,7 +112,7 @@ class Retrieval:
 
     def embed_prepared(self, pixels: Array, which: str = "final") -> Array:
         """Return the embeddings (b, l) of prepared images (b, 3, s, s)."""
-        return embed_pixels(self.frames.embedder(which), pixels)
+        return self.frames.model(which).embed_prepared(pixels)
 
     def search(self, query: Query, k: int = 10, which: str = "final", gallery: Gallery = "all",
                allowed: Array | None = None) -> list[Hit]:
@@ -175,7 +175,7 @@ class Retrieval:
         """Find the k images nearest to an image of the data set, without that image."""
         return self.search(Query((index,)), k, which, gallery)
 
-    def search_image(self, image: Image.Image, k: int = 10, which: str = "final",
+    def search_image(self, image: Picture, k: int = 10, which: str = "final",
                      gallery: Gallery = "all") -> list[Hit]:
         """Find the k images nearest to a user's image."""
         return self.search(Query((self.embed(image, which),)), k, which, gallery)

@@ -199,7 +199,8 @@ class SamePairs:
         if known.judged >= ENOUGH and nearest < self.target and known.needed is None:
             return (f"A precision of {target} is not reached so far: even of the nearest pairs about "
                     f"{percent(nearest)} show the same thing. Choose a lower precision, or judge more pairs. {judged}")
-        more = "" if known.needed is None else f": about {counted(known.needed, 'more judgment')}"
+        more = f": about {counted(known.needed, 'more judgment')}" if known.needed is not None else (
+            f"; after {ENOUGH} judgments, an estimate follows" if known.judged < ENOUGH else "")
         if self.next() is None:
             more = ", and no pair is left to judge"
         safest = int(np.argmax(known.precision[1]))

@@ -164,7 +164,9 @@ from udml_core.data.inference import embed_pixels
 from udml_core.methods import Embedder
 
 embedder = Embedder.load(Path("{target.WEIGHTS}"))
-embedding = embed_pixels(embedder, embedder.encoder.prepare(read_image("query.jpg"))[None])[0]
+encoder = embedder.encoder
+image = read_image("query.jpg", encoder.needed_side)  # a large JPEG is decoded smaller, as the gallery's images were
+embedding = embed_pixels(embedder, encoder.prepare(image)[None])[0]
 ```
 
 Preprocessing: turn the image upright, put it on white where it is transparent, {config["preprocessing"]["square"]}, and

@@ -65,7 +65,7 @@ def export_model(run: Run, folder: Path, dataset: Dataset | None = None, onnx: b
     check_reads_images(run.spec().encoder, "The export of a model")
     opened = Retrieval(run, dataset)
     final = opened.frame("final")
-    embedder = final.embedder
+    embedder = final.model.embedder
     with target.written_aside(folder, force) as aside:
         embedder.save(aside / target.WEIGHTS, whole=True)
         gallery = opened.kept  # the images that a search in the app covers

@@ -14,7 +14,9 @@ config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
 size, farthest_same = config["preprocessing"]["size"], config.get("same", {"distance": -1})["distance"]
 with (folder / "gallery.csv").open(encoding="utf-8", newline="") as file:
     names = [row["file_name"] for row in csv.DictReader(file)]
-image = ImageOps.exif_transpose(Image.open(sys.argv[1])).convert("RGBA")  # upright; white where transparent
+photo = Image.open(sys.argv[1])
+photo.draft(None, (2 * size, 2 * size))  # a large JPEG is decoded smaller, as the gallery's images were
+image = ImageOps.exif_transpose(photo).convert("RGBA")  # upright; white where transparent
 image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
 square = np.asarray(ImageOps.fit(image, (size, size), Image.Resampling.BICUBIC)).transpose(2, 0, 1)
 model = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])

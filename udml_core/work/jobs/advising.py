@@ -32,11 +32,10 @@ from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs import launch
 from udml_core.work.jobs.analysis_request import analyse
+from udml_core.work.jobs.follow_ups import marker_of, withdraw
 from udml_core.work.jobs.launch import submit
 from udml_core.work.jobs.planning import plan
 
-MARKER = "advice-wanted"
-"""File beside a run of frozen features: the request of the race that follows."""
 MOST_BYTES = 100_000
 TRIAL, FORMER_TRIAL = "candidate", "advice"
 """The tag of runs that a race started, and the one that earlier versions wrote."""
@@ -95,7 +94,7 @@ def start_advice(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, roo
     if run is None:
         request = RunRequest(dataset=dataset.name, method=FROZEN, backbone=encoder.backbone, split="all")
         run = submit(plan(request, dataset), root)
-    replace_text(run.folder / MARKER, spec.stored())
+    replace_text(marker_of(run, "advice"), spec.stored())
     start_wanted(root)  # the run may have ended just before it was noted
     return find_advice(dataset, encoder, spec, root)
 
@@ -108,14 +107,9 @@ def is_trial(run: Run) -> bool:
 def wanted_advice(run: Run) -> AnalysisSpec | None:
     """Return the request of the race that follows a run; None if none is noted."""
     try:
-        return AnalysisSpec.model_validate_json(read_regular(run.folder / MARKER, MOST_BYTES))
+        return AnalysisSpec.model_validate_json(read_regular(marker_of(run, "advice"), MOST_BYTES))
     except (OSError, ValueError):
         return None
-
-
-def withdraw_advice(run: Run) -> None:
-    """Note that no race follows a run."""
-    (run.folder / MARKER).unlink(missing_ok=True)
 
 
 def wake(root: Path) -> None:
@@ -130,7 +124,7 @@ def start_wanted(root: Path) -> None:
         spec = None if run.is_example else wanted_advice(run)
         if spec is None or run.status().state in LIVE_STATES:
             continue
-        withdraw_advice(run)
+        withdraw(run, "advice")
         if run.stored_status().state == "done":
             with suppress(UserError):  # the images are gone, or a judge was removed since
                 analyse(run, spec, root=root)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from udml_core.base.errors import UserError
-from udml_core.data.dataset import read_user_image
+from udml_core.data.dataset import UserImage
 from udml_core.data.encoders import check_reads_images
 from udml_core.runs import Run, own_copy, runs_folder
 from udml_core.runs.analyses import (
@@ -35,7 +34,7 @@ def analyse(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | None = N
     Args:
         run: A finished run.
         spec: The request.
-        images: PNG files to place on a map, by name; see `place_images`.
+        images: Files of images to place on a map, by name; see `place_images`.
         root: The user's folder of runs, by default `runs_folder()`.
 
     Raises:
@@ -76,14 +75,10 @@ def place_images(run: Run, projection: Analysis, frame: str, files: Sequence[tup
         raise UserError(f"Place between 1 and {MOST_PLACED} images at a time, got {len(files)}.")
     if frame not in projection.spec().frames:
         raise UserError(f"The map {projection.id} has the frames {', '.join(projection.spec().frames)}, got '{frame}'.")
-    images = {f"{number:04d}.png": _as_png(name, content) for number, (name, content) in enumerate(files)}
+    for name, content in files:
+        UserImage(content, name).reduced()  # refuses what cannot be read before a task starts
+    images = {f"{number:04d}": content for number, (_, content) in enumerate(files)}
     digest = hashlib.sha256(b"".join(hashlib.sha256(content).digest() for _, content in files)).hexdigest()
     spec = plan_analysis(NewImages, source=projection.id, frame=frame, names=tuple(name for name, _ in files),
                          content=digest)
     return analyse(run, spec, images)
-
-
-def _as_png(name: str, content: bytes) -> bytes:
-    buffer = io.BytesIO()
-    read_user_image(io.BytesIO(content), name).save(buffer, "PNG")
-    return buffer.getvalue()

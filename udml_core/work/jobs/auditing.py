@@ -13,7 +13,7 @@ from udml_core.runs.analyses import analysis_at
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.analysis_request import analyse
 from udml_core.work.jobs.browse import DataAnalysis, find_browsing, submit_features
-from udml_core.work.jobs.follow_ups import AUDIT, MOST_MAPPED, are_maps_on, want_audit, wants_audit
+from udml_core.work.jobs.follow_ups import AUDIT, MOST_MAPPED, are_maps_on, want, wants
 from udml_core.work.jobs.launch import start_maps
 from udml_core.work.jobs.planning import encoder_of
 
@@ -28,14 +28,14 @@ def find_auditing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> DataAna
     """
     browsing = find_browsing(dataset, encoder, root)
     if browsing.run is None:
-        waits = isinstance(browsing.task, Run) and wants_audit(browsing.task)
+        waits = isinstance(browsing.task, Run) and wants(browsing.task, "audit")
         return DataAnalysis(None, None, browsing.task if waits else None)
     audit = analysis_at(browsing.run, AUDIT)
     if audit.is_done():
         return DataAnalysis(browsing.run, audit)
     if audit.has_spec():
         return DataAnalysis(browsing.run, None, audit if audit.status().state in LIVE_STATES else None)
-    return DataAnalysis(browsing.run, None, browsing.run if wants_audit(browsing.run) else None)
+    return DataAnalysis(browsing.run, None, browsing.run if wants(browsing.run, "audit") else None)
 
 
 def start_auditing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> DataAnalysis:
@@ -53,7 +53,7 @@ def start_auditing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> DataAn
         return DataAnalysis(state.run, None, analyse(state.run, AUDIT, root=root))
     task = find_browsing(dataset, encoder, root).task
     run = task if isinstance(task, Run) else submit_features(dataset, encoder, root)
-    want_audit(run)
+    want(run, "audit")
     start_maps(root)  # the run may have ended just before it was noted
     return find_auditing(dataset, encoder, root)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 from filelock import FileLock, Timeout
 
@@ -29,7 +30,8 @@ SWITCH = "UDML_MAPS"
 """Environment variable: with the value 0, new runs get no maps without a request."""
 LEAST_MAPPED, MOST_MAPPED = 100, 20_000
 """Images for which maps are computed. A perplexity of 30 needs about 100; 20,000 take several minutes of one core."""
-MARKER, AUDIT_MARKER = "maps-wanted", "audit-wanted"
+FollowUp = Literal["maps", "audit", "advice"]
+"""What follows a run: its maps, the audit of its data set, or a race for the best search."""
 AUDIT = plan_analysis(DataAudit)
 """The request for an audit, which has no choices."""
 
@@ -39,36 +41,25 @@ def are_maps_on() -> bool:
     return os.environ.get(SWITCH, "1") != "0"
 
 
-def want_maps(run: Run) -> None:
-    """Note that a run gets maps when it is done."""
+def want(run: Run, what: FollowUp) -> None:
+    """Note what follows a run when it is done."""
     run.check_writable()
-    (run.folder / MARKER).touch()
+    marker_of(run, what).touch()
 
 
-def wants_maps(run: Run) -> bool:
-    """Return whether maps of the run are still to be computed without a request."""
-    return (run.folder / MARKER).exists()
+def wants(run: Run, what: FollowUp) -> bool:
+    """Return whether something still follows a run without a further request."""
+    return marker_of(run, what).exists()
 
 
-def withdraw_maps(run: Run) -> None:
-    """Note that no further map of the run is computed without a request."""
-    (run.folder / MARKER).unlink(missing_ok=True)
+def withdraw(run: Run, what: FollowUp) -> None:
+    """Note that something does not follow a run without a further request."""
+    marker_of(run, what).unlink(missing_ok=True)
 
 
-def want_audit(run: Run) -> None:
-    """Note that the audit of the run's data set follows when the run is done."""
-    run.check_writable()
-    (run.folder / AUDIT_MARKER).touch()
-
-
-def wants_audit(run: Run) -> bool:
-    """Return whether the audit of the run's data set is still to be computed."""
-    return (run.folder / AUDIT_MARKER).exists()
-
-
-def withdraw_audit(run: Run) -> None:
-    """Note that the audit is not computed without a further request."""
-    (run.folder / AUDIT_MARKER).unlink(missing_ok=True)
+def marker_of(run: Run, what: FollowUp) -> Path:
+    """Return the file beside a run that notes what follows it."""
+    return run.folder / f"{what}-wanted"
 
 
 def planned(run: Run) -> tuple[AnalysisSpec, ...]:
@@ -94,15 +85,15 @@ def next_map(root: Path) -> tuple[Run, AnalysisSpec] | None:
     The audit of a run's data set comes before the run's maps.
     """
     for run in list_runs(root):
-        if not (wants_maps(run) or wants_audit(run)) or run.stored_status().state != "done":
+        if not (wants(run, "maps") or wants(run, "audit")) or run.stored_status().state != "done":
             continue
-        if wants_audit(run) and not analysis_at(run, AUDIT).folder.exists():
+        if wants(run, "audit") and not analysis_at(run, AUDIT).folder.exists():
             return run, AUDIT
-        withdraw_audit(run)
-        spec = _missing_map(run) if wants_maps(run) else None
+        withdraw(run, "audit")
+        spec = _missing_map(run) if wants(run, "maps") else None
         if spec is not None:
             return run, spec
-        withdraw_maps(run)
+        withdraw(run, "maps")
     return None
 
 
@@ -136,7 +127,7 @@ def mapper_lock(root: Path) -> FileLock:
 
 def are_maps_coming(run: Run) -> bool:
     """Return whether the wanted maps of a run are computed now, or after the runs in progress."""
-    if not wants_maps(run):
+    if not wants(run, "maps"):
         return False
     try:
         with mapper_lock(run.folder.parent).acquire(timeout=0):

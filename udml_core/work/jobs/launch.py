@@ -27,7 +27,7 @@ from udml_core.runs.analyses import Analysis
 from udml_core.runs.engines import EngineRequest, cancel, check_engine, forget_owner, hand_over, read_owner
 from udml_core.runs.tasks import ADVICE, LIVE_STATES, Status, Task
 from udml_core.work.jobs import dispatch
-from udml_core.work.jobs.follow_ups import are_maps_on, is_busy, next_map, want_maps
+from udml_core.work.jobs.follow_ups import are_maps_on, is_busy, next_map, want
 from udml_core.work.jobs.queue import device_lock, leave_place
 
 PATIENCE = 3.0
@@ -59,7 +59,7 @@ def submit(spec: Spec, root: Path, pairs: PairSet | None = None, maps: bool | No
         check_engine(engine)
     run = create_run(spec, root, pairs)
     if are_maps_on() if maps is None else maps:
-        want_maps(run)
+        want(run, "maps")
     launch(run, engine)
     return run
 

@@ -15,7 +15,7 @@ from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.judging import encoder_title, judge_features, judge_views
 from udml_core.exploration.race import Setup
-from udml_core.methods import Embedder
+from udml_core.methods.model import Model
 from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs import Run
 from udml_core.runs.analyses import (
@@ -130,13 +130,13 @@ class StoredMaterial:
         """
         return self.frames.vectors(frame, indices, self.report)
 
-    def embedder(self, frame: str) -> Embedder:
-        """Return the embedder that embeds new images in a frame."""
-        return self.frames.embedder(frame)
+    def model(self, frame: str) -> Model:
+        """Return the model that embeds new images in a frame."""
+        return self.frames.model(frame)
 
     def view_vectors(self, frame: str, views: Views) -> Array:
         """Return the embeddings (n, d) of all images in a frame, from features averaged over views."""
-        return view_embeddings(self.embedder(frame), self.dataset, views, self.report)
+        return view_embeddings(self.frames.embedder(frame), self.dataset, views, self.report)
 
     def refinement(self, name: str) -> tuple[str, str]:
         """Return the recipe of a refinement of the run, and the frame that it refines."""

@@ -16,7 +16,7 @@ from udml_core.methods import find_method
 from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs import Run, RunRequest, Spec, create_run
 from udml_core.runs.notes import Notes
-from udml_core.runs.tasks import Status
+from udml_core.runs.tasks import TRAINING, Status
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import TRIAL
 from udml_core.work.jobs.estimate import image_kind, view_kind
@@ -82,11 +82,11 @@ def finish_candidate(run: Run, dataset: Dataset, setup: Setup, train: Trainer | 
         candidate = create_run(spec, run.root)
         candidate.write_notes(Notes.make(tags=(TRIAL,)))
     candidate.clear_failure()
-    problems = list[UserError]()
+    problems, share_of = list[UserError](), _Shares(candidate)
 
     def follow(share: float, step: str) -> None:
         try:
-            report(share, step)
+            report(share_of(share, step), step)
         except UserError as error:  # the time is up: the run keeps its finished epochs
             problems.append(error)
             candidate.request_stop()
@@ -98,6 +98,22 @@ def finish_candidate(run: Run, dataset: Dataset, setup: Setup, train: Trainer | 
         report(0.0, "stopping")  # ends the analysis too if it was stopped
         raise problems[0] if problems else UserError(status.message or f"The run {candidate.id} is {status.state}.")
     return candidate
+
+
+class _Shares:
+    """The share of a whole training, whose steps report the share of an epoch."""
+
+    def __init__(self, run: Run) -> None:
+        self._run, self._last, self._status = run, 1.0, Status()
+
+    def __call__(self, share: float, step: str) -> float:
+        """Return the share of all epochs during the training, and the share of any other step as it is."""
+        if step != TRAINING:
+            return share
+        if share <= self._last:  # another epoch begins
+            self._status = self._run.stored_status()
+        self._last = share
+        return (self._status.epoch + share) / max(1, self._status.epochs)
 
 
 def training_time(run: Run, dataset: Dataset, setup: Setup) -> tuple[float, bool]:

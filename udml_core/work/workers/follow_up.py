@@ -13,7 +13,7 @@ from filelock import Timeout
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Report
 from udml_core.runs.analyses import Analysis, create_analysis
-from udml_core.work.jobs.follow_ups import is_busy, mapper_lock, next_map, withdraw_audit, withdraw_maps
+from udml_core.work.jobs.follow_ups import is_busy, mapper_lock, next_map, withdraw
 from udml_core.work.jobs.launch import start_in_background
 from udml_core.work.workers.execute import Reporter
 
@@ -44,8 +44,8 @@ def work(root: Path) -> None:
                     start_in_background(create_analysis(run, spec)).wait()
                 except (UserError, OSError) as error:
                     log.info("no further map of %s: %s", run.id, error)
-                    withdraw_audit(run)
-                    withdraw_maps(run)
+                    withdraw(run, "audit")
+                    withdraw(run, "maps")
     except Timeout:
         log.info("another process computes the maps of %s", root)
 

@@ -31,6 +31,7 @@ from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs.analyses.fields import Frames, Judges
 from udml_core.runs.analyses.kind import AnalysisKind, Arrays, Material
 from udml_core.runs.analyses.kinds.opinion import JUDGES
+from udml_core.runs.tasks import TRAINING
 
 if TYPE_CHECKING:
     from udml_core.exploration.jury import Jury
@@ -161,7 +162,7 @@ class Advice(AnalysisKind):
                 material.report(0.0, "choosing the next candidate")  # else the phase names a candidate that is listed
                 material.append(outcome.model_dump(mode="json"))
         embeddings.deadline = math.inf  # what was judged is stored, and ranked again in seconds
-        progress.announce("the best candidates against each other", None)
+        progress.announce("the best candidates against each other", None, 0.0)
         return settle(race.model_copy(update={"outcomes": tuple(outcomes), "weights": jury.weights}), track)
 
     def _rivals(self, race: Race, jury: Jury) -> list[str]:
@@ -306,7 +307,8 @@ def _telling(material: Material, words: str, clock: RaceClock, deadline: float =
     def tell(share: float, step: str) -> None:
         clock.wait(step_name(step) == WAITING)
         if clock() > deadline:
-            raise OutOfTimeError("The time of the race is up. Allow more minutes; finished parts are kept.")
+            raise OutOfTimeError("The time of the race is up. Allow more minutes; finished parts are kept.",
+                                 share if step_name(step) == TRAINING or step.startswith("features") else 0.0)
         detail = f"{round(share * count):,} of {count:,}" if count else step.partition(DETAIL)[2] or (
             f"{share:.0%}" if share else "")
         report(share, WAITING_WORDS if step_name(step) == WAITING else f"{words}{DETAIL if detail else ''}{detail}")

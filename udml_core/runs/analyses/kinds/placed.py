@@ -46,15 +46,13 @@ class NewImages(OnMap):
 
     def compute(self, material: Material) -> Arrays:
         """Embed the new images, and place each on the map."""
-        from udml_core.data.dataset import read_image
-        from udml_core.data.inference import embed_pixels
+        from udml_core.data.dataset import UserImage
         from udml_core.numerics.neighbors import nearest
 
         source, indices, layout, vectors = material.source(self)
         assert isinstance(source, Map)
-        embedder = material.embedder(self.frame)
-        new = np.concatenate([embed_pixels(embedder, embedder.encoder.prepare(read_image(path))[None])
-                              for path in material.images_to_place])
+        model, paths = material.model(self.frame), material.images_to_place
+        new = np.stack([model.embed(UserImage(path, name)) for path, name in zip(paths, self.names, strict=True)])
         material.report(0.5, "placing")
         neighbors = nearest(vectors, min(NEIGHBORS, len(vectors)), new)[1]
         return {"indices": indices, "positions": source.place(vectors, layout, new), "nearest": indices[neighbors]}

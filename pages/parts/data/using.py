@@ -1,0 +1,92 @@
+"""Make a search of a race usable, and open the page that searches or judges with it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from udml_core.exploration.race import TIMES, Outcome, Race, Serves
+from udml_core.runs import find_run, runs_folder
+from udml_core.runs.analyses import Analysis, AnalysisSpec, find_analysis, plan_analysis
+from udml_core.runs.analyses.kinds.advice import Advice
+from udml_core.runs.tasks import LIVE_STATES
+from udml_core.work.jobs.advising import use_outcome
+
+from ..shell.user_errors import show_user_errors
+from ..shell.views import open_view
+
+BUDGETS = {str(minutes): f"{minutes} min" for minutes in TIMES}
+"""The times that can be chosen."""
+USED = "advice-used"
+"""Session key of a search that is made usable: runs of start and search, refinement, and the page that opens it."""
+
+
+def show_race_button(label: str, spec: AnalysisSpec, key: str) -> None:
+    """Show a button that shows another race, if the choices of this page lead to it."""
+    kind = spec.build_kind()
+    assert isinstance(kind, Advice), "only races are shown here"
+    budget = f"{kind.budget:g}"
+    if budget in BUDGETS and spec == plan_analysis(Advice, budget=kind.budget, serves=kind.serves) and st.button(
+            label, icon=":material/visibility:", key=key):
+        st.query_params.update(budget=budget, serves=kind.serves)
+        st.rerun(scope="app")
+
+
+def use_button(label: str, icon: str, race: Race, outcome: Outcome, page: str, help_text: str,
+                is_primary: bool = False) -> None:
+    """Show a button that makes a candidate's search usable, and then opens a page with it."""
+    if st.button(label, icon=icon, key=f"advice-{page}-{label[:6]}", help=help_text,
+                 type="primary" if is_primary else "secondary"):
+        with show_user_errors():
+            run, refinement = use_outcome(outcome, runs_folder())
+            st.session_state[USED] = race.run, run.id, refinement and refinement.id, page, race.serves
+            st.rerun()
+
+
+def open_used() -> bool:
+    """Open the page of a search that was chosen, as soon as its refinement is there; return whether one is awaited."""
+    if USED not in st.session_state:
+        return False
+    start, run_id, refinement_id, page, serves = st.session_state[USED]
+    with show_user_errors():
+        run = find_run(run_id, runs_folder())
+        refinement = None if refinement_id is None else find_analysis(run, refinement_id)
+        if refinement is not None and refinement.status().state in LIVE_STATES:
+            _await_refinement(refinement)
+            return True
+        del st.session_state[USED]
+        if refinement is not None and not refinement.is_done():
+            st.error(f"The refinement is {refinement.status().state}. {refinement.status().message}",
+                     icon=":material/error:")
+            return False
+        open_view(page, query_params=judge_link(start, run_id, refinement_id, serves) if page == "compare"
+                       else search_link(run_id, refinement_id))
+    st.session_state.pop(USED, None)  # the run was removed
+    return False
+
+
+@st.fragment(run_every="0.5s")
+@show_user_errors()
+def _await_refinement(refinement: Analysis) -> None:
+    """Show the progress of a refinement; run the page again when it ends."""
+    status = refinement.status()
+    if status.state not in LIVE_STATES:
+        st.rerun(scope="app")
+    st.progress(min(1.0, status.share), f"Refining all images: {status.phase or 'starting'}. The search opens then.")
+
+
+def search_link(run_id: str, refinement_id: str | None) -> dict[str, str]:
+    """Return the address parameters of the page Search for a search."""
+    return {"run": run_id} | ({"refined": refinement_id} if refinement_id else {})
+
+
+def judge_link(start: str, run_id: str, refinement_id: str | None, serves: Serves = "first") -> dict[str, str]:
+    """Return the address parameters of the part Judge of the view Compare: frozen features against a search.
+
+    Args:
+        start: Id of the run of the frozen features.
+        run_id: Id of the run of the search.
+        refinement_id: Id of its refinement; None for the run's own embedding.
+        serves: What the search serves, which is judged: first results, or the first ten for whole groups.
+    """
+    return {"part": "Judge", "runs": ".".join(dict.fromkeys((start, run_id))), "a": f"{start}:frozen",
+            "b": f"{run_id}:{refinement_id or 'final'}"} | ({"results": "ten"} if serves == "groups" else {})
