@@ -1,4 +1,4 @@
-"""The settings of several runs, of which the ones that differ come first, and the facts below a run's name."""
+"""The settings of several runs, the differing settings first, and the facts below the name of a run."""
 
 from __future__ import annotations
 
