@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.train.method_cards import LINES, MARKS, card_groups, lacking, line_of
 from pages.parts.train.method_choice import choose_method, lacks_labels
-from pages.parts.train.preview import FIELDS as COVERED
+from pages.parts.train.start_map import FIELDS as COVERED
 from pages.parts.train.result_bars import bars_of
 from pages.parts.train.settings import reason_of_alpha
 from tests.app.opening import opened, switched, texts
@@ -360,7 +360,7 @@ def test_the_form_does_not_wait_for_the_preview(tmp_path: Path, monkeypatch: pyt
         released.wait(60)
         raise UserError("The images cannot be read.")
 
-    monkeypatch.setattr("pages.parts.train.preview.features_of_some", encode)
+    monkeypatch.setattr("pages.parts.train.start_map.features_of_some", encode)
     test = opened("train", dataset="digits", method="rpml", backbone="pixels", split="seen", seed="5",
                   fields="dimension:16")
     assert encoding.wait(60)

@@ -19,6 +19,8 @@ GRAY = "#8b9098"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 CURSOR = {"width": 2, "dash": "dot", "color": GRAY}
 """The line that marks the value of a slider or a bound."""
+BEATEN = (("dot", "┄"), ("dash", "╌"))
+"""The lines of values to beat, and the signs beside their names."""
 LINE_COLORS = ("#8856a7", "#8a8a00", "#cc79a7", "#009e73", "#0072b2", "#d55e00")
 """Colors of runs; the last two mark hits and misses too, which often stand beside runs."""
 LEAST_SPAN = 6.0
@@ -69,7 +71,8 @@ def width_axis(figure: go.Figure, widths: Iterable[int]) -> None:
 
 
 def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, cursor: float | None = None,
-          height: int = 230, title: str = "", beaten: Mapping[str, float] | None = None) -> None:
+          height: int = 230, title: str = "", beaten: Mapping[str, float] | None = None, narrow: bool = False
+          ) -> None:
     """Show one curve over the epochs, with a line for each run with two or more values.
 
     A single value is no curve: a sentence states it.
@@ -81,7 +84,8 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
         cursor: Epoch that a vertical line marks.
         height: Height in pixels.
         title: The title; the name in words if empty.
-        beaten: Values to beat, by name, which horizontal lines mark.
+        beaten: Values to beat, by name, which horizontal lines mark and a line below the title names.
+        narrow: Whether the axes have no titles, because the chart's title names both.
     """
     measure = curve_of(name)
     title, share = title or measure.name, measure.is_percent
@@ -99,19 +103,21 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
         return
     titled(figure, title, height, showlegend=len(runs) > 1, legend={"orientation": "h", "y": -0.45},
            hovermode="x unified")
-    figure.update_yaxes(title=measure.axis_title, tickformat=".4~g")
+    figure.update_yaxes(title="" if narrow else measure.axis_title, tickformat=".4~g", nticks=5)
     known = {words: 100 * value if share else value for words, value in (beaten or {}).items()}
-    for place, (words, value) in enumerate(known.items()):
-        figure.add_hline(value, line={"color": GRAY, "dash": ("dot", "dash")[place % 2]},
-                         annotation={"text": words, "font": {"size": 11}},  # close lines keep their names apart
-                         annotation_position="top left" if value == max(known.values()) else "bottom left")
+    for (words, value), (dash, _) in zip(known.items(), BEATEN, strict=False):
+        figure.add_hline(value, line={"color": GRAY, "dash": dash})
         last.append(f"{words} {value:.3g}")
+    if known:  # words at the lines would cover them, and each other where the values are close
+        named = "   ".join(f"{sign} {words} {value:.3g}{' %' if share else ''}"
+                           for (words, value), (_, sign) in zip(known.items(), BEATEN, strict=False))
+        figure.update_layout(title_subtitle={"text": named, "font": {"size": 12, "color": GRAY}}, margin_t=54)
     shown = [*known.values(), *(y for of_run in points.values() for _, y in of_run)]
     if share:
         figure.update_yaxes(ticksuffix=" %", range=share_range(shown))
     elif name in OPINIONS:
         figure.update_yaxes(range=steady_range(shown, LEAST_GAIN), tickformat=".2~f")
-    figure.update_xaxes(title="epoch", dtick=1 if max(map(len, runs.values()), default=0) <= 12 else None)
+    figure.update_xaxes(title="" if narrow else "epoch", dtick=1 if max(map(len, runs.values()), default=0) <= 12 else None)
     if cursor is not None:
         figure.add_vline(x=cursor, line=CURSOR)
     draw(figure, key, f"{title} over the epochs: {'; '.join(last)}.")

@@ -38,7 +38,7 @@ CURVES = {"sample map@r": "MAP@R by epoch", "second opinion": "Second opinion", 
           "effective rank": "Effective rank"}
 """The curves beside the map, the most telling first, and their short titles."""
 MOST_CURVES = 2
-HEIGHT = 170
+HEIGHT = 215
 
 
 def show_measures(run: Run, status: Status, leave: Callable[[], None], epoch: int | None) -> None:
@@ -165,4 +165,4 @@ def _show_curves(run: Run, epoch: int | None) -> None:
         beaten = {words: known[key][name] for key, words in (("frozen", "raw features"), ("centered pca", "PCA"))
                   if (known.get(key) or {}).get(name) is not None}
         curve(name, {"": rows}, f"lab-{name}", height=HEIGHT, title=CURVES[name], beaten=beaten,
-              cursor=epoch)
+              cursor=epoch, narrow=True)
