@@ -14,9 +14,9 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.train.method_cards import LINES, MARKS, card_groups, lacking, line_of
 from pages.parts.train.method_choice import choose_method, lacks_labels
-from pages.parts.train.start_map import FIELDS as COVERED
 from pages.parts.train.result_bars import bars_of
 from pages.parts.train.settings import reason_of_alpha
+from pages.parts.train.start_map import FIELDS as COVERED
 from tests.app.opening import opened, switched, texts
 from tests.running import trained, write_digits
 from udml_core.base.declaration import Shown
@@ -302,7 +302,7 @@ def test_the_expected_time_says_whether_it_was_measured_here(submitted: list[Spe
     record_speed(start_kind(spec), 4.0)
     record_speed(follow_kind(spec), 3.0)
     words = texts(opened("train", **link))
-    assert "**About 70 s**, as measured on this machine" in words
+    assert "**About 70 s**, measured here" in words
     assert "start 4 s, features 18 s, training 40 s, evaluation 5 s, first map 3 s" in words
     assert "has not been measured" not in words
 
@@ -463,10 +463,10 @@ def test_train_opens_with_the_method_that_the_benchmark_supports(unlabeled: str,
 def test_a_promise_is_replaced_by_the_record_where_there_are_no_labels(unlabeled: str) -> None:
     shown = texts(opened("train", dataset=unlabeled, method="pca"))
     assert record_words("pca") in shown
-    assert "through training" not in shown
+    assert "whole groups" not in shown
     shown = texts(opened("train", dataset="digits", method="pca", backbone="pixels"))
     assert record_words("pca") not in shown
-    assert "through training" in shown
+    assert "whole groups" in shown
 
 
 def test_methods_that_need_labels_are_marked_where_there_are_none(
