@@ -102,9 +102,9 @@ def show_numbers(board: Board) -> None:
 
 def _say_next(board: Board) -> None:
     """Say what to do next, in one sentence."""
-    if not board.labels:
-        st.markdown("**First step:** type the class of the suggested image.")
-    elif not board.spreads:
+    if not board.labels:  # the suggested image says what to do
+        return
+    if not board.spreads:
         st.markdown("**Next:** assign a second class. Then the map shows which class each image probably has, and how "
                     "certain that is.")
     else:
