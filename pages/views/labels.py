@@ -57,7 +57,7 @@ def spread_map(board: Board) -> None:
     outside = int((rows_of(board.images, shown.layout.indices) < 0).sum())
     is_spread = bool(outside and board.labels)
     gray = f" Gray: {outside:,} images outside the training half, where labels do not spread." if is_spread else ""
-    st.caption(f"Rings mark labeled images.{gray} Click a point to select it; hold Shift and drag to select several.",
+    st.caption(f"Rings mark labeled images.{gray} Click a point to select it; the lasso selects several.",
                help=f"Gray images of the training half are not reached by any label. {distortion_words(shown)} {UNITS}")
     if clicked is not None:
         select(board.dataset.fingerprint, np.setxor1d(selected.ids, [clicked]))

@@ -94,7 +94,7 @@ def test_a_long_name_is_shown_whole_in_lines_that_leave_room_for_the_points() ->
     long = "PCA (centered) of Learning rate 0; PLM; Learning rate 0, batch statistics; PLM, batch statistics; ISIF"
     lines = charts.wrapped(long).split("<br>")
     assert " ".join(lines) == long
-    assert len(lines) == 2
+    assert len(lines) == 3
     assert max(map(len, lines)) <= charts.LONGEST_LINE
     assert charts.wrapped("a <b> & c") == "a &lt;b&gt; &amp; c"
 

@@ -19,10 +19,10 @@ from ..draw.figures import COLORS, GRAY, draw, line_style, width_axis
 ROW_OF_WIDTH = re.compile(r"(.+) d=(\d+)")
 """The name of a method's row at one width of the embedding."""
 MARGIN = {"l": 8, "r": 8, "t": 8, "b": 8}
-LONGEST_LINE = 56
+LONGEST_LINE = 36
 """Characters in a line of a row's name beside the chart; a longer line would leave the points no room."""
-ROW, HEAD = 26, 74
-"""Pixels of a row, in which a name of two lines fits, and of the legend with the axis."""
+ROW, HEAD = 28, 74
+"""Pixels of a row, in which a name of three lines fits beside short ones, and of the legend with the axis."""
 LEGEND = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
 
 
@@ -55,7 +55,7 @@ def chart_by_row(table: Table, measure: str, key: str) -> None:
     figure.update_yaxes(categoryorder="array", categoryarray=names[::-1], automargin=True, type="category",
                         tickvals=names, ticktext=[wrapped(name) for name in names], tickfont={"size": 11},
                         range=[-0.6, len(names) - 0.4])
-    figure.update_xaxes(title={"text": axis_title(shown), "standoff": 4}, side="top")
+    figure.update_xaxes(title={"text": shown.title, "standoff": 4}, side="top")
     best = max(((row[measure][0], name) for name, row in table.rows.items() if measure in row), default=(0.0, "none"))
     draw(figure, key, f"{shown.name} of {len(names)} rows, mean and standard deviation. The highest "
          f"trained row is {best[1]} with {best[0]:.4g}. The table below lists all values.")
@@ -90,11 +90,6 @@ def add_marks(figure: go.Figure, values: Mapping[str, Spread], title: str, marke
                            customdata=list(beyond.values()), hovertemplate="%{customdata:.4g}", textfont={"size": 11},
                            textposition="middle left" if lower else "middle right",
                            marker=dict(marker) | {"symbol": "triangle-right" if lower else "triangle-left"})
-
-
-def axis_title(measure: Measure) -> str:
-    """Return the title of a horizontal axis: the measure in plain words, its name and unit."""
-    return measure.plain_title + (", %" if measure.is_percent else "")
 
 
 def wrapped(name: str) -> str:
