@@ -75,7 +75,7 @@ def test_a_start_changes_neither_the_images_nor_the_colors_of_the_map(app: App, 
     run = watched_run(app, 41)
     expect(page.get_by_role("img", name=re.compile(r"^after epoch \d+, 1,000 images"))).to_be_visible()
     assert (chart.get_attribute("data-colored"), legend.inner_text()) == (shown, words)
-    page.get_by_role("radio", name="Classes").click()
+    page.get_by_role("radio", name="Classes", exact=True).click()
     expect(legend).not_to_contain_text("Cluster")
     until(run, "done")
     expect(page.get_by_role("img", name=re.compile(r"^after training, 1,000 images"))).to_be_visible()

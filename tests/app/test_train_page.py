@@ -16,7 +16,9 @@ from pages.parts.train.method_cards import LINES, MARKS, card_groups, lacking, l
 from pages.parts.train.method_choice import choose_method, lacks_labels
 from pages.parts.train.result_bars import bars_of
 from pages.parts.train.settings import reason_of_alpha
+from pages.parts.train.slider_words import effect_of
 from pages.parts.train.start_map import FIELDS as COVERED
+from pages.views.train import FIELDS_AT_ONCE
 from tests.app.opening import opened, switched, texts
 from tests.running import trained, write_digits
 from udml_core.base.declaration import Shown
@@ -234,6 +236,17 @@ def test_the_three_fields_that_matter_most_are_outside_the_expander(method: str)
     names = {key.removeprefix(f"train-{method}-") for key in keys - inside}
     assert names == set(find_method(method).form_fields()[0][:3])
     assert len(keys) == len(find_method(method).model_fields)
+
+
+@pytest.mark.parametrize("method", [method.card.name for method in METHODS])
+def test_every_setting_outside_the_expander_says_what_it_does(method: str) -> None:
+    declared = find_method(method)
+    main, others = declared.form_fields()
+    shown = main if len(main) + len(others) <= FIELDS_AT_ONCE + 1 else main[:FIELDS_AT_ONCE]
+    for name in shown:
+        effect = effect_of(method, name)
+        assert 0 < len(effect) <= 90, (method, name)
+        assert effect.endswith(".")
 
 
 def test_field_values_are_read_from_the_link_and_written_to_it(submitted: list[Spec]) -> None:
