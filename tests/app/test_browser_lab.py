@@ -65,16 +65,20 @@ def test_the_map_moves_while_a_run_trains_and_the_measures_follow(app: App, page
 
 @pytest.mark.slow
 def test_a_start_changes_neither_the_images_nor_the_colors_of_the_map(app: App, page: Page) -> None:
-    start(page, 41)
+    page.goto(LINK.format(41))
+    settle(page)
     before = page.get_by_role("img", name=re.compile(r"^Before training, 1,000 images"))
     expect(before).to_be_visible()
-    legend = page.get_by_role("group", name="Legend")
+    legend, chart = page.get_by_role("group", name="Legend"), page.locator(".scatter.below")
     expect(legend).to_contain_text("Cluster at ε = 0.65")
-    chart = page.locator(".scatter").first
     shown, words = chart.get_attribute("data-colored"), legend.inner_text()
+    chart.evaluate("root => { root.dataset.mark = 'the same map' }")
+    page.get_by_role("button", name="Start training").click()
+    page.wait_for_url(re.compile("live="))
     run = watched_run(app, 41)
     expect(page.get_by_role("img", name=re.compile(r"^after epoch \d+, 1,000 images"))).to_be_visible()
     assert (chart.get_attribute("data-colored"), legend.inner_text()) == (shown, words)
+    assert chart.get_attribute("data-mark") == "the same map", "its points travel"
     page.get_by_role("radio", name="Classes", exact=True).click()
     expect(legend).not_to_contain_text("Cluster")
     until(run, "done")

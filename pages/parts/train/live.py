@@ -131,15 +131,14 @@ def _show_training(run: Run, status: Status) -> int | None:
     Returns:
         The epoch; None before the first.
     """
-    epochs = run.epoch_numbers()
+    map_place, epochs = st.container(), run.epoch_numbers()
     if not epochs:
-        show_before(run.spec(), dataset_of(run))
+        show_before(map_place, run.spec(), dataset_of(run))
         if status.state in LIVE_STATES:
             plays(run, begin=True)
             st.caption(":material/hourglass_top: The map of the run appears when its start has been measured.")
         return None
     watched = watch_images(run)
-    map_place = st.container()
     is_moving = status.state in LIVE_STATES or plays(run)
     epoch = next_epoch(run, epochs) if is_moving else _choose_epoch(run, epochs, status)
     query = _query(watched)

@@ -68,6 +68,7 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
         reason: Why this α was chosen; empty if nothing speaks for it.
     """
     with center:
+        place = st.container()  # before cached loads, as in a run that trains: the map of both stays, its points travel
         if not _may_compute(spec, dataset):
             show_thumbnails(dataset, spec)
             return
@@ -80,30 +81,31 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
             forget_map(spec, dataset)
         shown = drawn.result()
         result = clusters_before(shown, spec)
-        _show_map(shown, result, spec, dataset)
+        _show_map(place, shown, result, spec, dataset)
     if result is not None:
         with right, st.container(key="train-meaning"):
             _show_meaning(result, spec, dataset, reason)
 
 
-def show_before(spec: Spec, dataset: Dataset) -> None:
+def show_before(place: DeltaGenerator, spec: Spec, dataset: Dataset) -> None:
     """Show the preview's map of a run that has begun, until its own map is there; images in place of a missing map."""
     drawn = settled_map(spec, dataset)
     if drawn is None:
         show_thumbnails(dataset, spec)
     else:
-        _show_map(drawn, clusters_before(drawn, spec), spec, dataset)
+        _show_map(place, drawn, clusters_before(drawn, spec), spec, dataset)
 
 
-def _show_map(shown: Drawn, result: Preview | None, spec: Spec, dataset: Dataset) -> None:
-    """Draw the images, colored by the clusters at ε or by class."""
+def _show_map(place: DeltaGenerator, shown: Drawn, result: Preview | None, spec: Spec, dataset: Dataset) -> None:
+    """Draw the images, colored by the clusters at ε or by class, and below them a cluster."""
     is_clusters = result is not None and shows_clusters(spec, dataset)
     color = (cluster_color(spec, shown.of_images(result.assignment)) if result is not None and is_clusters
              else class_color(dataset, shown.images))
     name, bounds = view_bounds(map_name(spec), shown.positions)
-    draw_map(dataset, Layout(shown.images, shown.positions, name, bounds), color,
-             f"Before training, {len(shown.images):,} images", "lab-map", hidden=NONE, height=HEIGHT,
-             legend_below=True, tiles="all")
+    with place:
+        draw_map(dataset, Layout(shown.images, shown.positions, name, bounds), color,
+                 f"Before training, {len(shown.images):,} images", "lab-map", hidden=NONE, height=HEIGHT,
+                 legend_below=True, tiles="all")
     with st.container(horizontal=True, vertical_alignment="center", key="lab-under-map"):
         st.caption(f"**Before training:** {len(shown.images):,} images{half_words(spec)}, laid out by "
                    f"{'their pixels' if spec.backbone == 'pixels' else 'the features of the backbone'}.")

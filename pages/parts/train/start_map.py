@@ -141,7 +141,7 @@ def map_name(spec: Spec) -> str:
 
 
 def choose_colors(spec: Spec, dataset: Dataset) -> None:
-    """Choose clusters or classes as colors of the map; nothing where there is one of them only."""
+    """Choose clusters or classes as colors of the map; nothing without clusters or without classes."""
     if not (has_clusters(spec) and dataset.labels is not None):
         return
     st.session_state.setdefault(COLORS, CLUSTERS)

@@ -104,7 +104,7 @@ def watch_images(run: Run, compares: bool = False) -> Watched:
 
     Args:
         run: The run.
-        compares: Whether runs are compared, by test images if there are classes; else the images are those of the map
+        compares: Whether runs are compared, by test images if there are classes; else the images are the same as
             before training.
     """
     dataset = dataset_of(run)
