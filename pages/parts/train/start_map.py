@@ -28,6 +28,8 @@ FIELDS = ("alpha", "epsilon", "gamma", "n_neighbors")
 CLUSTERS, CLASSES = "Clusters", "Classes"
 COLORS = "lab-colors"
 """Key of the choice between clusters and classes, which a start keeps."""
+BEGUN = "lab-first-map"
+"""Session key of the map that the form showed last, which the run that it starts keeps."""
 SETTLED = 1.0
 """Seconds that a run waits for the clusters of the form, whose colors it keeps."""
 
@@ -64,6 +66,7 @@ def half_words(spec: Spec) -> str:
 
 def first_map(spec: Spec, dataset: Dataset) -> Future[Drawn]:
     """Return the map before training, which is computed in the background once."""
+    st.session_state[BEGUN] = _key(spec)
     return _first_map(*_key(spec), spec, dataset)
 
 
@@ -80,8 +83,8 @@ def clusters_before(drawn: Drawn, spec: Spec) -> Preview | None:
 
 
 def settled_map(spec: Spec, dataset: Dataset) -> Drawn | None:
-    """Return the map before the training of a run; None if its features are not stored or the map takes long."""
-    if not features_path(dataset, spec.encoder).exists():
+    """Return the map before the training of a run; None if this session has none and it would take long."""
+    if st.session_state.get(BEGUN) != _key(spec) and not features_path(dataset, spec.encoder).exists():
         return None
     drawn = first_map(spec, dataset)
     return drawn.result() if wait([drawn], SETTLED).done and not drawn.exception() else None
