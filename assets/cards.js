@@ -32,17 +32,19 @@ class Cards {
     this.root.dataset.drawn = "1";
   }
 
-  // Height from the top of the list to the end of its last card that fits whole.
+  // Height from the top of what is in sight to the end of the last card that fits whole.
   fit() {
     const most = Math.max(LEAST, window.innerHeight - BESIDE);
-    const ends = this.list().map((card) => card.offsetTop + card.offsetHeight + PADDING).filter((end) => end <= most);
-    if (ends.length) this.root.style.maxHeight = `${Math.max(...ends) + 2}px`; // and both borders
+    const top = this.root.scrollTop - PADDING;
+    const ends = this.list().map((card) => card.offsetTop + card.offsetHeight - top).filter((end) => end > 0 && end <= most);
+    if (ends.length) this.root.style.maxHeight = `${Math.max(...ends) - 2 * PADDING}px`; // the height without padding
   }
 
   // Scrolls the list alone, not the page.
   show(card) {
     const below = card.offsetTop + card.offsetHeight - this.root.clientHeight;
     this.root.scrollTop = below > 0 ? card.offsetTop - PADDING : 0;
+    this.fit();
   }
 
   build({ label, groups }) {

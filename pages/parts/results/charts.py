@@ -19,7 +19,7 @@ from ..draw.figures import COLORS, GRAY, draw, line_style, width_axis
 ROW_OF_WIDTH = re.compile(r"(.+) d=(\d+)")
 """The name of a method's row at one width of the embedding."""
 MARGIN = {"l": 8, "r": 8, "t": 8, "b": 8}
-LONGEST_LINE = 36
+LONGEST_LINE = 40
 """Characters in a line of a row's name beside the chart; a longer line would leave the points no room."""
 ROW, HEAD = 28, 74
 """Pixels of a row, in which a name of three lines fits beside short ones, and of the legend with the axis."""
