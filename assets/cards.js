@@ -1,13 +1,20 @@
 // Cards in groups, one of which is chosen. Arrow keys, Home and End move the focus, a letter moves it to a title that
 // begins with it; Enter, Space and a click choose. A card that cannot be chosen keeps its place and says why.
+// The list ends below a whole card, as far as its place in the window goes.
 // data: {label, chosen, groups: [{title, cards: [{name, title, line, mark, reason}]}]}
 // answers: trigger "picked" name
+const LEAST = 236; // pixels of the list in a low window
+const BESIDE = 664; // pixels of what stands above and below the list, so that the button is in a usual window
+const PADDING = 4;
+
 class Cards {
   constructor(root) {
     this.root = root;
     root.onclick = (event) => this.pick(event.target.closest(".card"));
     root.onkeydown = (event) => this.key(event);
     root.onfocusin = (event) => this.rove(event.target.closest(".card"));
+    this.resized = new ResizeObserver(() => this.fit());
+    this.resized.observe(root);
   }
 
   update(data, answer) {
@@ -18,16 +25,26 @@ class Cards {
     const changed = data.chosen !== this.chosen;
     this.chosen = data.chosen;
     for (const card of this.list()) card.setAttribute("aria-checked", String(card.dataset.name === data.chosen));
+    this.fit();
     const current = this.list().find((card) => card.dataset.name === data.chosen) ?? this.list()[0];
     if (!this.list().some((card) => card.tabIndex === 0) || changed) this.rove(current);
     if (changed && current) this.show(current);
     this.root.dataset.drawn = "1";
   }
 
+  // Height from the top of what is in sight to the end of the last card that fits whole.
+  fit() {
+    const most = Math.max(LEAST, window.innerHeight - BESIDE);
+    const top = this.root.scrollTop - PADDING;
+    const ends = this.list().map((card) => card.offsetTop + card.offsetHeight - top).filter((end) => end > 0 && end <= most);
+    if (ends.length) this.root.style.maxHeight = `${Math.max(...ends) - 2 * PADDING}px`; // the height without padding
+  }
+
   // Scrolls the list alone, not the page.
   show(card) {
     const below = card.offsetTop + card.offsetHeight - this.root.clientHeight;
-    this.root.scrollTop = below > 0 ? below + card.offsetHeight : 0;
+    this.root.scrollTop = below > 0 ? card.offsetTop - PADDING : 0;
+    this.fit();
   }
 
   build({ label, groups }) {

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.data.advising import ACTION, show_advice
 from pages.parts.data.auditing import VIEW, audit_line, show_audit
@@ -67,8 +68,13 @@ def _last_shown(names: Sequence[str]) -> str:
     return name if name in names and run == app_run() else app_dataset(names)
 
 
-def show_view(dataset: Dataset) -> None:
-    """Show the state of browsing, and the gallery or another view."""
+def show_view(dataset: Dataset, top: DeltaGenerator) -> None:
+    """Show the state of browsing, and the gallery or another view.
+
+    Args:
+        dataset: The data set.
+        top: The place beside the page's title, where the view is chosen.
+    """
     left, right = st.columns([2, 3], gap="medium", vertical_alignment="center")
     with left:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -84,9 +90,9 @@ def show_view(dataset: Dataset) -> None:
         with right, show_user_errors():  # the exclusion list must stay in reach if it leaves too few images for a run
             nearest = browse_bar(dataset)
     toolbar = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
-    view = toolbar.segmented_control("View", list(VIEWS), format_func=VIEWS.__getitem__, key=VIEW,
-                                     required=True, label_visibility="collapsed", on_change=note_click,
-                                     args=(VIEW,)) or "gallery"
+    view = top.segmented_control("View", list(VIEWS), format_func=VIEWS.__getitem__, key=VIEW,
+                                 required=True, label_visibility="collapsed", on_change=note_click,
+                                 args=(VIEW,)) or "gallery"
     write_address("view", view)  # always: keys.js keeps an entry of the history for each data set and view
     note_address("view")
     if view in ("gallery", "classes"):  # the other views have a primary action of their own
@@ -104,7 +110,8 @@ def show_view(dataset: Dataset) -> None:
             show_gallery(dataset, nearest, toolbar)
 
 
-st.title("Data")
+top = st.container(horizontal=True, vertical_alignment="center", gap="medium", key="page-top")
+top.title("Data", width="content")
 if is_exposed():
     st.caption(f":material/public: Other people can reach this server. It reads images only from "
                f"{', '.join(readable_roots())}, and everyone who reaches it sees all runs and uploads.")
@@ -115,4 +122,4 @@ with show_user_errors():
     with right:
         import_folder()
     if chosen is not None:
-        show_view(load_dataset(chosen))
+        show_view(load_dataset(chosen), top)

@@ -34,7 +34,7 @@ def choose(benchmark: Benchmark) -> tuple[Benchmark, str]:
     first = FIRST if FIRST in measures else measures[0]
     left, middle, right = st.columns([2, 2, 4])
     with left:
-        measure = choose_in_box("Rank by", "measure", {name: measure_of(name).name for name in measures}, first,
+        measure = choose_in_box("Rank by", "measure", {name: measure_of(name).plain_title for name in measures}, first,
                                 key="benchmark-measure")
     titles = {ALL: "All, by average rank"} | {name: dataset.title for name, dataset in benchmark.datasets.items()}
     with middle:

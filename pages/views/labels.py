@@ -57,7 +57,7 @@ def spread_map(board: Board) -> None:
     outside = int((rows_of(board.images, shown.layout.indices) < 0).sum())
     is_spread = bool(outside and board.labels)
     gray = f" Gray: {outside:,} images outside the training half, where labels do not spread." if is_spread else ""
-    st.caption(f"Rings mark labeled images.{gray} Click a point to select it; hold Shift and drag to select several.",
+    st.caption(f"Rings mark labeled images.{gray} Click a point to select it; the lasso selects several.",
                help=f"Gray images of the training half are not reached by any label. {distortion_words(shown)} {UNITS}")
     if clicked is not None:
         select(board.dataset.fingerprint, np.setxor1d(selected.ids, [clicked]))
@@ -102,9 +102,9 @@ def show_numbers(board: Board) -> None:
 
 def _say_next(board: Board) -> None:
     """Say what to do next, in one sentence."""
-    if not board.labels:
-        st.markdown("**First step:** type the class of the suggested image.")
-    elif not board.spreads:
+    if not board.labels:  # the suggested image says what to do
+        return
+    if not board.spreads:
         st.markdown("**Next:** assign a second class. Then the map shows which class each image probably has, and how "
                     "certain that is.")
     else:

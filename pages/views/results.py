@@ -9,10 +9,11 @@ import streamlit as st
 from pages.parts.draw.downloads import Download, share
 from pages.parts.draw.figures import curve, curve_names
 from pages.parts.results.charts import chart_by_row, chart_by_width, has_widths
+from pages.parts.results.headline import headline
 from pages.parts.results.table import show_provenance, table_frame
 from pages.parts.shell.address import choose_in_box
 from pages.parts.shell.user_errors import show_user_errors
-from udml_core.numerics.measures import LOWER, curve_of, measure_of
+from udml_core.numerics.measures import curve_of, measure_of
 from udml_core.results import records
 from udml_core.results.records import Experiment, Table
 
@@ -38,7 +39,7 @@ def choose_measure(table: Table, key: str) -> str:
         return measures[0]
     first = next((measure for measure in SHOWN_FIRST if measure in measures), measures[0])
     measure: str = st.selectbox("Measure", measures, measures.index(first), key=f"{key}-measure",
-                                format_func=lambda name: measure_of(name).name)
+                                format_func=lambda name: measure_of(name).plain_title)
     return measure
 
 
@@ -65,11 +66,9 @@ def show_numbers(table: Table, key: str) -> None:
 def show_claim(experiment: Experiment, measure: str) -> None:
     """State the result in one sentence above the chart of the first table, and what was measured on."""
     table = experiment.tables[0]
-    ranked = table.ranked(measure, measure_of(measure).better == LOWER)
-    best = next((name for name in ranked if name in {**table.references, **table.rows}), "")
-    claim = experiment.finding.claim or f"{measure_of(measure).name}: first is {best}"
-    st.markdown(f"##### {claim.rstrip('.')}")
-    st.caption(f"{table.title}. Points are means, bars are standard deviations over seeds; gray was not trained.")
+    st.markdown(f"##### {headline(table, measure, experiment.finding.claim).rstrip('.')}")
+    st.caption(f"{table.title}. Points are means, bars are standard deviations over seeds. A triangle at the end of "
+               "the axis is a value beyond it.")
 
 
 def show_experiment() -> None:

@@ -26,6 +26,7 @@ from pages.parts.train.settings import (
     restore_choices,
 )
 from pages.parts.train.several import show_several
+from pages.parts.train.slider_words import effect_of
 from pages.parts.train.start_steps import show_steps_ahead
 from pages.parts.train.starting import show_cautions, show_drawer_button, show_measured, show_start
 from udml_core.base.errors import UserError
@@ -92,7 +93,7 @@ def form_key(method: type[Method], settings: jobs.Settings) -> str:
 def main_form(method: type[Method], settings: jobs.Settings) -> dict[str, Any]:
     """Show the hyper-parameters; the address holds the values that differ from the settings."""
     written = jobs.read_fields(st.query_params.get(jobs.FIELDS, ""), method)
-    fields = method_form(method, form_key(method, settings), settings.fields, written, FIELDS_AT_ONCE, 1)
+    fields = method_form(method, form_key(method, settings), settings.fields, written, FIELDS_AT_ONCE, 1, effect_of)
     write_address(jobs.FIELDS, jobs.write_fields(fields))
     return fields
 

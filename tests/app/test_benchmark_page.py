@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pages.parts.benchmark.chart import ranked_figure
+from pages.parts.benchmark.chart import headline, ranked_figure, shared_fence
 from pages.parts.benchmark.table import ranked_table
 from tests.app.opening import opened, texts
+from udml_core.numerics.measures import MEASURES
 from udml_core.results import benchmark
-from udml_core.results.benchmark import pack_hits, read
+from udml_core.results.benchmark import Benchmark, pack_hits, read
 from udml_core.runs import runs_folder
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -107,7 +109,40 @@ def test_the_chart_has_a_row_for_each_method_with_the_best_at_the_top() -> None:
     first = next(iter(measured.datasets.values()))
     assert dict(zip(figure.data[0].y, figure.data[0].x, strict=True))[names[0]] == (
         first.entries[names[0]].summary["map@r"][0])
+    gray = next(trace for trace in figure.data if trace.name == "not trained")
+    assert sorted(gray.y) == ["Averages", "PCA"], "neither a refinement nor PCA learns"
     assert "The best average rank is first." in texts(opened("benchmark"))
+
+
+@pytest.mark.usefixtures("path")
+def test_the_headline_names_the_first_row_and_the_first_trained_row() -> None:
+    measured = read()
+    assert measured is not None
+    assert headline(measured, ["PLM", "NCA"], "map@r") == (
+        "PLM has the best average rank by MAP@R")
+    digits = measured.chosen(["digits"], measured.groups())
+    assert headline(digits, ranked_table(digits, "recall@1").names, "recall@1") == (
+        "Averages, without training, has the best R@1; the best trained method, NCA, is at place 2")
+    assert headline(digits, ["PCA"], "lines") == "PCA, without training, has the best Lines of code"
+
+
+@pytest.mark.usefixtures("path")
+def test_the_axis_is_cut_only_below_the_outliers_of_all_data_sets() -> None:
+    measured = read()
+    assert measured is not None
+    assert shared_fence(measured, MEASURES["map@r"]) is None
+
+    def with_values(*values: list[float]) -> Benchmark:
+        entry = measured.datasets["digits"].entries["PLM"]
+        return replace(measured, datasets={str(number): replace(measured.datasets["digits"], entries={
+            str(row): replace(entry, summary={"map@r": (value, 0.0)}) for row, value in enumerate(several)})
+            for number, several in enumerate(values)})
+
+    near = [50.0, 51.0, 52.0, 53.0, 54.0, 10.0]
+    fence = shared_fence(with_values(near), MEASURES["map@r"])
+    assert fence is not None
+    assert 40 < fence < 50
+    assert shared_fence(with_values(near, [20.0, 20.5, 21.0]), MEASURES["map@r"]) is None, "20 % is usual there"
 
 
 @pytest.mark.usefixtures("path")

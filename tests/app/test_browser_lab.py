@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.app.conftest import App
-from tests.app.test_browser import newest, settle, until
+from tests.app.test_browser import NARROW, newest, settle, until
 from udml_core.runs import Run
 
 pytestmark = pytest.mark.browser
@@ -38,7 +38,7 @@ def watched_run(app: App, epochs: int) -> Run:
 def test_the_map_moves_while_a_run_trains_and_the_measures_follow(app: App, page: Page) -> None:
     start(page, 40)
     run = watched_run(app, 40)
-    picture = page.get_by_role("img", name=re.compile(r"^after epoch \d+, 359 images"))
+    picture = page.get_by_role("img", name=re.compile(r"^after epoch \d+, 1,000 images"))
     expect(picture).to_be_visible()
     first = picture.get_attribute("aria-label")
     assert run.status().state == "running", "the map is there before the run has ended"
@@ -48,19 +48,45 @@ def test_the_map_moves_while_a_run_trains_and_the_measures_follow(app: App, page
     expect(picture).not_to_have_attribute("aria-label", str(first))
     expect(page.get_by_role("button", name="Change a value and train again")).to_be_visible()
     assert until(run, "done", "failed") == "done", run.status().message
-    expect(page.get_by_text(re.compile(r"^MAP@R$")).first).to_be_visible()
+    expect(page.get_by_text("Whole group found · MAP@R")).to_be_visible()
     for label in ("Search", "Explore", "Runs"):
         expect(page.get_by_test_id("stMain").get_by_role("link", name=label)).to_be_visible()
-    expect(page.get_by_role("img", name=re.compile(r"^after training, 359 images"))).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile(r"^after training, 1,000 images"))).to_be_visible()
     settle(page)
     page.reload()
     settle(page)
-    expect(page.get_by_role("img", name=re.compile(r"^after training, 359 images"))).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile(r"^after training, 1,000 images"))).to_be_visible()
     page.get_by_role("button", name="Change a value and train again").click()
-    expect(page.get_by_role("img", name=re.compile(r"^Before training, 1,438 images"))).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile(r"^Before training, 1,000 images"))).to_be_visible()
     settle(page)
     assert "live=" not in page.url
     assert "epochs" in page.url, "the values stay in the form"
+
+
+@pytest.mark.slow
+def test_a_start_changes_neither_the_images_nor_the_colors_of_the_map(app: App, page: Page) -> None:
+    page.goto(LINK.format(41))
+    settle(page)
+    before = page.get_by_role("img", name=re.compile(r"^Before training, 1,000 images"))
+    expect(before).to_be_visible()
+    legend, chart = page.get_by_role("group", name="Legend"), page.locator(".scatter.below")
+    expect(legend).to_contain_text("Cluster at ε = 0.65")
+    shown, words = chart.get_attribute("data-colored"), legend.inner_text()
+    chart.evaluate("root => { root.dataset.mark = 'the same map' }")
+    page.get_by_role("button", name="Start training").click()
+    page.wait_for_url(re.compile("live="))
+    run = watched_run(app, 41)
+    expect(page.get_by_role("img", name=re.compile(r"^after epoch \d+, 1,000 images"))).to_be_visible()
+    assert (chart.get_attribute("data-colored"), legend.inner_text()) == (shown, words)
+    assert chart.get_attribute("data-mark") == "the same map", "its points travel"
+    page.get_by_role("radio", name="Classes", exact=True).click()
+    expect(legend).not_to_contain_text("Cluster")
+    until(run, "done")
+    expect(page.get_by_role("img", name=re.compile(r"^after training, 1,000 images"))).to_be_visible()
+    expect(legend).not_to_contain_text("Cluster")
+    page.get_by_role("button", name="Change a value and train again").click()
+    expect(before).to_be_visible()
+    expect(legend).not_to_contain_text("Cluster")
 
 
 @pytest.mark.slow
@@ -94,3 +120,30 @@ def test_methods_are_chosen_by_keys(page: Page) -> None:
     page.wait_for_url(re.compile("method=rpml"))
     settle(page)
     expect(page.get_by_role("radio", name=re.compile("^RPML"))).to_have_attribute("aria-checked", "true")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [{"viewport": NARROW}], indirect=True, ids=["390"])
+def test_on_a_phone_the_choices_lie_in_a_drawer_and_the_picture_comes_first(app: App, page: Page) -> None:
+    page.goto(LINK.format(7))
+    settle(page)
+    picture, begin = page.locator(".stage").first, page.get_by_role("button", name="Start training")
+    picture.wait_for()
+    methods, choose = page.get_by_role("radiogroup", name="Method"), page.get_by_role("button", name="Choices: Digits")
+    expect(methods).to_be_hidden()
+    expect(begin).to_be_in_viewport(ratio=1)
+    expect(picture).to_be_in_viewport()
+    choose.click()
+    expect(methods).to_be_visible()
+    expect(begin).to_be_in_viewport(ratio=1)
+    effect = page.get_by_text("Smaller: fewer, larger groups.")
+    effect.scroll_into_view_if_needed()
+    expect(effect).to_be_in_viewport()
+    picture.click(position={"x": 40, "y": 90})
+    expect(methods).to_be_hidden()
+    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"), "nothing is wider than the phone"
+    begin.click()
+    page.wait_for_url(re.compile("live="))
+    assert until(watched_run(app, 7), "done", "failed") == "done"
+    expect(page.get_by_role("img", name=re.compile(r"^after training, 1,000 images"))).to_be_visible()
+    expect(page.get_by_text("Whole group found · MAP@R")).to_be_visible()

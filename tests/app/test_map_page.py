@@ -304,4 +304,4 @@ def test_interrupted_maps_are_offered_again(run: Run, monkeypatch: pytest.Monkey
 def test_maps_that_follow_are_announced_in_one_line(run: Run) -> None:
     follow_ups.want(run, "maps")
     with follow_ups.mapper_lock(run.folder.parent).acquire():
-        assert "Maps and second opinions follow in the background" in texts(opened("explore", run=run.id))
+        assert "Maps and judgments without labels follow in the background" in texts(opened("explore", run=run.id))

@@ -102,7 +102,7 @@ def test_compare_shows_the_progress_of_a_map_that_is_computed(pair: list[Run], m
     monkeypatch.setattr(jobs, "are_maps_coming", lambda run: run == pair[1])
     shown = texts(opened("compare", runs=f"{pair[0].id}.{pair[1].id}", part="Maps"))
     assert shown.count("is being computed.") == 1
-    assert "Maps and second opinions follow in the background" in shown
+    assert "Maps and judgments without labels follow in the background" in shown
     monkeypatch.setattr(jobs, "are_maps_coming", lambda _run: False)
     shown = texts(opened("compare", runs=f"{pair[0].id}.{pair[1].id}", part="Maps"))
     assert "None of these runs has a map yet." in shown

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import plotly.graph_objects as go
 import pytest
 
 from pages.parts.results import charts
+from pages.parts.results.headline import headline
 from tests.app.opening import opened, texts
 from tests.tiers import fast_first
 from udml_core.base.errors import UserError
+from udml_core.numerics.measures import MEASURES
 from udml_core.results import records
+from udml_core.results.axis import outer_fence
 
 FINDINGS = {finding.name: finding for finding in records.findings()}
 
@@ -86,8 +90,40 @@ def test_an_unreadable_list_of_records_is_an_error(monkeypatch: pytest.MonkeyPat
     assert re.search("must list the records", test.error[0].value)
 
 
-def test_a_long_name_leaves_room_for_the_points_of_the_chart() -> None:
-    long = "PCA (centered) of RPML, RPML, unit length, RPML, start PCA"
-    assert charts.shorten(long) == "PCA (centered) of RPML, RPML, unit leng…"
-    assert charts.shorten(long[:charts.LONGEST_LABEL]) == long[:charts.LONGEST_LABEL]
-    assert charts.shorten("PCA (centered) of RPML, RPML, unit len,,and") == "PCA (centered) of RPML, RPML, unit len…"
+def test_a_long_name_is_shown_whole_in_lines_that_leave_room_for_the_points() -> None:
+    long = "PCA (centered) of Learning rate 0; PLM; Learning rate 0, batch statistics; PLM, batch statistics; ISIF"
+    lines = charts.wrapped(long).split("<br>")
+    assert " ".join(lines) == long
+    assert len(lines) == 3
+    assert max(map(len, lines)) <= charts.LONGEST_LINE
+    assert charts.wrapped("a <b> & c") == "a &lt;b&gt; &amp; c"
+
+
+def test_the_headline_names_the_top_of_the_chart_beside_what_was_not_trained() -> None:
+    table = records.read(FINDINGS["birds100-heads"]).tables[0]
+    first = table.ranked("map@r")[0]
+    assert headline(table, "map@r").startswith(f"{first} is first: MAP@R 34.5 %, 0.6 points better")
+    assert "without training, PCA (centered), 1280 dimensions" in headline(table, "map@r")
+    assert "is first" in "\n".join(element.value for element in opened("results", record="birds100-heads").markdown)
+
+
+@pytest.mark.parametrize(("trained", "untrained", "measure", "words"), [
+    (60.0, 62.5, "map@r", "No training is better than PCA: MAP@R 62.5 %; RPML is 2.5 points behind"),
+    (60.0, 60.0, "map@r", "RPML is level with PCA, which is not trained: MAP@R 60.0 %"),
+    (3.0, 5.0, "hubness", "RPML is first: Hubness 3.00, 2.00 better than the best without training, PCA"),
+    (5.0, 3.0, "hubness", "No training is better than PCA: Hubness 3.00; RPML is 2.00 behind")])
+def test_the_headline_says_which_side_is_better(trained: float, untrained: float, measure: str, words: str) -> None:
+    table = records.Table("Birds", {"RPML": {measure: (trained, 0.0)}}, {"PCA": {measure: (untrained, 0.0)}})
+    assert headline(table, measure, "A claim.") == words
+    assert headline(replace(table, references={}), measure, "A claim.") == "A claim."
+
+
+def test_an_outlier_is_a_triangle_with_its_value_at_the_end_of_the_axis() -> None:
+    values = {f"row {number}": (30.0 + number, 0.5) for number in range(8)} | {"far": (2.0, 0.1)}
+    fence = outer_fence([mean for mean, _ in values.values()])
+    figure = go.Figure()
+    charts.add_marks(figure, values, "trained", {"color": "#000000", "size": 9}, fence, 29.0, MEASURES["map@r"])
+    inside, beyond = figure.data
+    assert list(inside.y) == list(values)[:-1]
+    assert (list(beyond.y), list(beyond.text), beyond.marker.symbol) == (["far"], ["2.0 %"], "triangle-left")
+    assert list(beyond.x) == [29.0]

@@ -14,9 +14,11 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.train.method_cards import LINES, MARKS, card_groups, lacking, line_of
 from pages.parts.train.method_choice import choose_method, lacks_labels
-from pages.parts.train.preview import FIELDS as COVERED
 from pages.parts.train.result_bars import bars_of
 from pages.parts.train.settings import reason_of_alpha
+from pages.parts.train.slider_words import effect_of
+from pages.parts.train.start_map import FIELDS as COVERED
+from pages.views.train import FIELDS_AT_ONCE
 from tests.app.opening import opened, switched, texts
 from tests.running import trained, write_digits
 from udml_core.base.declaration import Shown
@@ -236,6 +238,17 @@ def test_the_three_fields_that_matter_most_are_outside_the_expander(method: str)
     assert len(keys) == len(find_method(method).model_fields)
 
 
+@pytest.mark.parametrize("method", [method.card.name for method in METHODS])
+def test_every_setting_outside_the_expander_says_what_it_does(method: str) -> None:
+    declared = find_method(method)
+    main, others = declared.form_fields()
+    shown = main if len(main) + len(others) <= FIELDS_AT_ONCE + 1 else main[:FIELDS_AT_ONCE]
+    for name in shown:
+        effect = effect_of(method, name)
+        assert 0 < len(effect) <= 90, (method, name)
+        assert effect.endswith(".")
+
+
 def test_field_values_are_read_from_the_link_and_written_to_it(submitted: list[Spec]) -> None:
     test = opened("train", dataset="digits", method="rpml", backbone="pixels",
                   fields="alpha:30,dimension:16,steps:7,epochs:900,nonsense:1,epsilon:2")
@@ -302,7 +315,7 @@ def test_the_expected_time_says_whether_it_was_measured_here(submitted: list[Spe
     record_speed(start_kind(spec), 4.0)
     record_speed(follow_kind(spec), 3.0)
     words = texts(opened("train", **link))
-    assert "**About 70 s**, as measured on this machine" in words
+    assert "**About 70 s**, measured here" in words
     assert "start 4 s, features 18 s, training 40 s, evaluation 5 s, first map 3 s" in words
     assert "has not been measured" not in words
 
@@ -360,7 +373,7 @@ def test_the_form_does_not_wait_for_the_preview(tmp_path: Path, monkeypatch: pyt
         released.wait(60)
         raise UserError("The images cannot be read.")
 
-    monkeypatch.setattr("pages.parts.train.preview.features_of_some", encode)
+    monkeypatch.setattr("pages.parts.train.start_map.features_of_some", encode)
     test = opened("train", dataset="digits", method="rpml", backbone="pixels", split="seen", seed="5",
                   fields="dimension:16")
     assert encoding.wait(60)
@@ -463,10 +476,10 @@ def test_train_opens_with_the_method_that_the_benchmark_supports(unlabeled: str,
 def test_a_promise_is_replaced_by_the_record_where_there_are_no_labels(unlabeled: str) -> None:
     shown = texts(opened("train", dataset=unlabeled, method="pca"))
     assert record_words("pca") in shown
-    assert "through training" not in shown
+    assert "whole groups" not in shown
     shown = texts(opened("train", dataset="digits", method="pca", backbone="pixels"))
     assert record_words("pca") not in shown
-    assert "through training" in shown
+    assert "whole groups" in shown
 
 
 def test_methods_that_need_labels_are_marked_where_there_are_none(

@@ -33,6 +33,15 @@ def test_points_travel_little_although_each_embedding_is_turned() -> None:
     assert np.linalg.norm(second - first, axis=1).max() < 0.2
 
 
+def test_the_first_layout_is_turned_to_the_map_that_was_shown_before() -> None:
+    embeddings = _embeddings()
+    shown = LiveMap().frame(0, [0], embeddings.__getitem__)
+    turned = shown @ np.array([[0.0, -1.0], [1.0, 0.0]], dtype=np.float32)
+    first = LiveMap().frame(0, [0], embeddings.__getitem__, turned)
+    np.testing.assert_allclose(first, turned, atol=1e-4)
+    assert np.abs(first - shown).max() > 0.5, "without a map before, it has an orientation of its own"
+
+
 def test_an_epoch_is_read_once_and_a_late_visit_passes_epochs_over() -> None:
     embeddings, read = _embeddings(1)[0], list[int]()
 

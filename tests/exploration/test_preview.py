@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from udml_core.data.splits import fixed_sample
 from udml_core.exploration import preview as module
 from udml_core.exploration.preview import draw_sample, preview
 from udml_core.numerics.graph import AuthorityGraph
@@ -58,6 +59,12 @@ def test_a_large_half_is_sampled_without_the_other_half(features: np.ndarray, mo
     assert len(sample.indices) == len(np.unique(sample.indices)) == 40
     assert set(sample.indices) <= set(train)
     assert sample.graph.authority.shape == (40,)
+
+
+def test_the_sample_holds_the_images_that_a_run_stores(features: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SAMPLE", 40)
+    train = np.arange(1, 300, 3)
+    assert set(fixed_sample(train, 25)) <= set(draw_sample(features.__getitem__, train, 10).indices)
 
 
 def test_without_triplets_there_are_no_violations(features: np.ndarray) -> None:

@@ -26,19 +26,21 @@ class LiveMap:
         self._frames: dict[int, Array] = {}
         self._lock = Lock()
 
-    def frame(self, epoch: int, epochs: Sequence[int], sample: Callable[[int], Array]) -> Array:
+    def frame(self, epoch: int, epochs: Sequence[int], sample: Callable[[int], Array],
+              start: Array | None = None) -> Array:
         """Return the layout (s, 2) of an epoch; layouts of earlier epochs are computed first.
 
         Args:
             epoch: The epoch, among `epochs`.
             epochs: The stored epochs, ascending.
             sample: Returns the sample's embedding (s, d) of an epoch.
+            start: The layout (s, 2) that was shown before the first epoch, to which the first layout is turned.
         """
         with self._lock:
             missing = [number for number in epochs if number <= epoch and number > max(self._frames, default=-1)]
             for place in evenly_spaced(len(missing), MOST_AT_ONCE):
                 number = missing[place]
-                earlier = self._frames[max(self._frames)] if self._frames else None
+                earlier = self._frames[max(self._frames)] if self._frames else start
                 self._frames[number] = next_frame(sample(number), earlier)
             if epoch not in self._frames:  # it was passed over
                 before = max((number for number in self._frames if number < epoch), default=None)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from udml_core.base.arrays import Array, Integers
+from udml_core.data.splits import fixed_sample
 from udml_core.exploration.clusters import Summary, cluster_summary
 from udml_core.exploration.triplets import Shape, shape_in
 from udml_core.numerics.graph import AuthorityGraph
@@ -55,20 +56,23 @@ class Preview:
         return 0.0 if self.shape is None else float((self.shape.angle > alpha).mean())
 
 
-def draw_sample(features: Callable[[Integers], Array], train: Integers, n_neighbors: int, seed: int = 0) -> Sample:
-    """Draw a sample of training images and build its graph.
+def draw_sample(features: Callable[[Integers], Array], train: Integers, n_neighbors: int) -> Sample:
+    """Draw the fixed sample of training images, which holds every smaller sample, and build its graph.
 
     Args:
         features: Returns the features (m, d) of images, by their indices (m,).
         train: Indices of the training half.
         n_neighbors: k of the graph; less if the sample is small.
-        seed: Seed of the draw.
     """
-    random = np.random.default_rng(seed)
-    indices = np.sort(random.choice(train, min(SAMPLE, len(train)), replace=False))
-    rows = np.asarray(features(indices), dtype=np.float32)
-    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    indices = fixed_sample(train, SAMPLE)
+    rows = unit_features(features, indices)
     return Sample(indices, rows, AuthorityGraph.build(rows, min(n_neighbors, len(rows) - 1)))
+
+
+def unit_features(features: Callable[[Integers], Array], indices: Integers) -> Array:
+    """Return the features (m, d) of images at unit length; see `draw_sample`."""
+    rows = np.asarray(features(indices), dtype=np.float32)
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
 def preview(sample: Sample, epsilon: float, gamma: float, seed: int = 0) -> Preview:

@@ -25,6 +25,7 @@ class Measure:
         unit: `%` for a percentage, another unit, or nothing.
         digits: Decimals of a value.
         axis: The title of a vertical axis, with the unit; the key if empty.
+        plain: The name in words that need no paper; the name if empty.
     """
 
     key: str
@@ -34,6 +35,7 @@ class Measure:
     unit: str = ""
     digits: int = 1
     axis: str = ""
+    plain: str = ""
 
     @property
     def is_percent(self) -> bool:
@@ -44,6 +46,11 @@ class Measure:
     def title(self) -> str:
         """The name, with % for a percentage: the heading of a column of numbers."""
         return f"{self.name}, %" if self.is_percent else self.name
+
+    @property
+    def plain_title(self) -> str:
+        """The plain words, and the name behind them: Whole group found · MAP@R."""
+        return f"{self.plain} · {self.name}" if self.plain else self.name
 
     @property
     def axis_title(self) -> str:
@@ -60,6 +67,7 @@ class Measure:
         return f"{number} %" if self.is_percent else number
 
 
+_RIGHT, _WHOLE = "First result right", "Whole group found"
 _RECALL = "Share of queries whose nearest image has the same class, a hit."
 _MAP = "How well the ranking puts the R images of the query's class first: mean average precision at R."
 _KNN = "Share of images that their 200 nearest training images, weighted by similarity, give the right class."
@@ -78,13 +86,14 @@ def _by_key(measures: Iterable[Measure]) -> dict[str, Measure]:
 
 
 MEASURES = _by_key([
-    *(Measure(f"recall@{k}", f"R@{k}", _recall(k), HIGHER, "%") for k in (1, 2, 4, 8, 10, 20, 50, 100, 1000)),
+    *(Measure(f"recall@{k}", f"R@{k}", _recall(k), HIGHER, "%", plain=_RIGHT if k == 1 else "")
+      for k in (1, 2, 4, 8, 10, 20, 50, 100, 1000)),
     *(Measure(f"gallery recall@{k}", f"R@{k}, queries to gallery", "Share of the official queries with an image of the "
               f"same class among the {k} nearest images of the official gallery.", HIGHER, "%")
       for k in (1, 10, 20, 30, 40, 50)),
     *(Measure(f"mprec@{k}", f"mprec@{k}", f"Share of an image's {k} nearest images that have its class, averaged over "
               "the images of a class, then over the classes.", HIGHER, "%") for k in range(1, 51)),
-    Measure("map@r", "MAP@R", _MAP, HIGHER, "%"),
+    Measure("map@r", "MAP@R", _MAP, HIGHER, "%", plain=_WHOLE),
     Measure("map@r left out", "Queries without MAP@R", "Number of queries that are the only image of their class.",
             NEITHER, digits=0),
     Measure("knn@200", "Weighted kNN, k = 200", _KNN, HIGHER, "%"),
@@ -133,16 +142,17 @@ CURVES = _by_key([
             "1.", NEITHER, axis="weight"),
     Measure("violating", "Share of violating triplets or pairs", "Share of triplets or pairs that violate the bound or "
             "the margin, so that the loss corrects them.", LOWER, "%", axis="share, %"),
-    Measure("sample map@r", f"MAP@R {_SAMPLE}", _MAP, HIGHER, "%", axis="MAP@R, %"),
-    Measure("sample recall@1", f"R@1 {_SAMPLE}", _RECALL, HIGHER, "%", axis="R@1, %"),
+    Measure("sample map@r", f"MAP@R {_SAMPLE}", _MAP, HIGHER, "%", axis="MAP@R, %",
+            plain=_WHOLE),
+    Measure("sample recall@1", f"R@1 {_SAMPLE}", _RECALL, HIGHER, "%", axis="R@1, %", plain=_RIGHT),
     Measure("validation map@r", "Validation MAP@R", _VALIDATION.format(" or classes"), HIGHER, "%", axis="MAP@R, %"),
     Measure("validation recall@1", "Validation R@1", _VALIDATION.format(""), HIGHER, "%", axis="R@1, %"),
     Measure("given recall@1", "R@1 among the assigned labels", "Leave-one-out R@1 among the labels that you "
             "assigned.", HIGHER, "%", axis="R@1, %"),
     Measure("second opinion", "Whole group, second opinion", _OPINION.format("the images nearest to it"), HIGHER,
-            digits=3, axis="cosine gain"),
+            digits=3, axis="cosine gain", plain="Whole group by another encoder"),
     Measure("second opinion first result", "First result, second opinion", _OPINION.format("the nearest image"), HIGHER,
-            digits=3, axis="cosine gain"),
+            digits=3, axis="cosine gain", plain="First result by another encoder"),
     Measure("effective rank", "Effective rank", MEASURES["effective rank"].help, HIGHER, "dimensions",
             axis="rank, dimensions"),
     Measure("training effective rank", "Effective rank of training images", f"Of the training images; needs no labels. "

@@ -28,6 +28,8 @@ from udml_core.results.records import FOLDER, Spread
 NAME = "benchmark"
 NOT_RANKED = ("images", "dimension", "map@r left out", "queries", "recall@1 margin", "map@r margin")
 """Counts that every method shares."""
+UNTRAINED = ("frozen", "pca")
+"""Methods that learn nothing; the others are judged beside them."""
 FEWEST_METHODS = 3
 Order = Literal["confirmed", "reversed", "not separated", "not measured"]
 
@@ -79,6 +81,11 @@ class Entry:
     runs: tuple[SeedRun, ...]
     printed: Mapping[str, Mapping[str, float]]
     comparable: bool
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether something is learned: not by the features, PCA, a refinement or a learning rate of 0."""
+        return self.is_method and not self.recipe and self.method not in UNTRAINED
 
     @property
     def group(self) -> str:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import plotly.graph_objects as go
 import streamlit as st
 
-from udml_core.numerics.measures import measure_of
+from udml_core.numerics.measures import LOWER, NEITHER, Measure, measure_of
+from udml_core.results.axis import outer_fence, place_beyond
 from udml_core.results.benchmark import Benchmark
 
-from ..draw.figures import draw, line_style
-from ..results.charts import LEGEND
+from ..draw.figures import GRAY, draw, line_style
+from ..results.charts import HEAD, LEGEND, add_marks
 
-ROW, HEAD = 20, 74
-"""Heights in pixels of a method, and of the legend with the axis."""
+ROW = 20
+"""Pixels of a method."""
+LAST = 2000
+"""Place in the legend behind the data sets."""
 
 
 def chart_ranked(benchmark: Benchmark, names: list[str], measure: str) -> None:
-    """Show the mean and the standard deviation of each method on each data set, and what the marks mean.
+    """Show what stands on top, the mean and the standard deviation of each method, and what the marks mean.
 
     Args:
         benchmark: The chosen data sets and methods.
@@ -24,8 +27,10 @@ def chart_ranked(benchmark: Benchmark, names: list[str], measure: str) -> None:
         measure: The measure.
     """
     shown = measure_of(measure)
-    st.caption(f"A mark is a method's {shown.name} on one data set; a line through it spans one standard deviation "
-               f"over the seeds to each side. The best {mean_words(benchmark)} is first.")
+    st.markdown(f"##### {headline(benchmark, names, measure)}")
+    st.caption(f"A mark is a method's {shown.name} on one data set, gray without training; a line through it spans one "
+               f"standard deviation over the seeds to each side. A triangle at the end of the axis is a value beyond "
+               f"it. The best {mean_words(benchmark)} is first.")
     draw(ranked_figure(benchmark, names, measure), "benchmark-chart", f"{shown.name} of {len(names)} methods on "
          f"{len(benchmark.datasets)} data sets. The first is {names[0]}. The table below lists all values.")
 
@@ -35,20 +40,60 @@ def mean_words(benchmark: Benchmark) -> str:
     return "average rank" if len(benchmark.datasets) > 1 else "mean"
 
 
+def headline(benchmark: Benchmark, names: list[str], measure: str) -> str:
+    """Name the first method of the chart, and the first trained method where the first is not trained."""
+    shown, trained = measure_of(measure), trained_names(benchmark)
+    by = f"{mean_words(benchmark)} by {shown.name}" if len(benchmark.datasets) > 1 else shown.name
+    learned = next((position for position, name in enumerate(names) if name in trained), None)
+    if learned == 0:
+        return f"{names[0]} has the best {by}"
+    after = "" if learned is None else f"; the best trained method, {names[learned]}, is at place {learned + 1}"
+    return f"{names[0]}, without training, has the best {by}{after}"
+
+
+def trained_names(benchmark: Benchmark) -> set[str]:
+    """Return the titles of the methods that learn something."""
+    return {name for dataset in benchmark.datasets.values() for name, entry in dataset.entries.items()
+            if entry.is_trained}
+
+
+def shared_fence(benchmark: Benchmark, measure: Measure) -> float | None:
+    """Return the value beyond which marks are outliers on their own data set and on all others; None for none."""
+    if measure.better == NEITHER:
+        return None
+    lower, edges, fences = measure.better == LOWER, [], []
+    for dataset in benchmark.datasets.values():
+        values = [entry.summary[measure.key][0] for entry in dataset.entries.values() if measure.key in entry.summary]
+        if values:
+            fence = outer_fence(values, lower)
+            fences.append(fence)
+            edges.append((max(values) if lower else min(values)) if fence is None else fence)
+    if all(fence is None for fence in fences):
+        return None
+    edge = max(edges) if lower else min(edges)
+    return edge if edge in fences else None
+
+
 def ranked_figure(benchmark: Benchmark, names: list[str], measure: str) -> go.Figure:
     """Return the chart: a row for each method with its name, the first at the top, and a mark for each data set."""
     figure = go.Figure()
+    shown, trained = measure_of(measure), trained_names(benchmark)
+    fence = shared_fence(benchmark, shown)
+    known = [entry.summary[measure][0] for dataset in benchmark.datasets.values() for entry in dataset.entries.values()
+             if measure in entry.summary]
+    place = 0.0 if fence is None else place_beyond(known, fence, shown.better == LOWER)
     for number, dataset in enumerate(benchmark.datasets.values()):
         values = {name: dataset.entries[name].summary[measure] for name in names
                   if name in dataset.entries and measure in dataset.entries[name].summary}
-        color = line_style(number)["color"]
-        figure.add_scatter(x=[mean for mean, _ in values.values()], y=list(values), name=dataset.title, mode="markers",
-                           marker={"color": color, "size": 8, "symbol": number},
-                           error_x={"array": [deviation for _, deviation in values.values()], "color": color})
+        for is_trained, color in ((True, line_style(number)["color"]), (False, GRAY)):
+            add_marks(figure, {name: spread for name, spread in values.items() if (name in trained) == is_trained},
+                      dataset.title if is_trained else "not trained", {"color": color, "size": 8, "symbol": number},
+                      fence, place, shown, is_trained or not number)
+    figure.update_traces(legendrank=LAST, selector={"name": "not trained"})
     figure.update_layout(height=HEAD + ROW * len(names), showlegend=True, hovermode="y unified",
                          legend=LEGEND | {"y": 1, "yref": "container", "yanchor": "top"},
                          margin={"l": 0, "r": 10, "t": HEAD - 10, "b": 10})
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=names, tickvals=names,
                         range=[len(names) - 0.5, -0.5], tickfont={"size": 12}, title="", automargin=True)
-    figure.update_xaxes(title={"text": measure_of(measure).title, "standoff": 4}, side="top")
+    figure.update_xaxes(title={"text": shown.title, "standoff": 4}, side="top")
     return figure

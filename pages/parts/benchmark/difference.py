@@ -9,7 +9,7 @@ from udml_core.numerics.measures import measure_of
 from udml_core.results.benchmark import Benchmark, Difference, critical_difference
 
 from ..draw.figures import COLORS, GRAY, draw
-from ..results.charts import shorten
+from ..results.charts import wrapped
 
 FEW_DATASETS = 5
 """Below this number of data sets the test has little power even for few methods."""
@@ -29,7 +29,7 @@ def show_difference(benchmark: Benchmark, measure: str, seeds: int) -> None:
     st.markdown(verdict(difference, seeds, len(benchmark.names()) - len(names)))
     figure = go.Figure()
     ranks = difference.average_ranks
-    labels = [shorten(name) for name in difference.names]
+    labels = [wrapped(name) for name in difference.names]
     figure.add_scatter(x=list(ranks), y=list(range(len(ranks))), mode="markers", name="average rank",
                        text=list(difference.names), hovertemplate="%{text}: %{x:.2f}<extra></extra>",
                        marker={"size": 9, "color": COLORS[0]})

@@ -19,6 +19,8 @@ GRAY = "#8b9098"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 CURSOR = {"width": 2, "dash": "dot", "color": GRAY}
 """The line that marks the value of a slider or a bound."""
+BEATEN = (("dot", "····"), ("dash", "– –"))
+"""The lines of values to beat, and the signs beside their names."""
 LINE_COLORS = ("#8856a7", "#8a8a00", "#cc79a7", "#009e73", "#0072b2", "#d55e00")
 """Colors of runs; the last two mark hits and misses too, which often stand beside runs."""
 LEAST_SPAN = 6.0
@@ -69,7 +71,8 @@ def width_axis(figure: go.Figure, widths: Iterable[int]) -> None:
 
 
 def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, cursor: float | None = None,
-          height: int = 230, title: str = "", beaten: Mapping[str, float] | None = None) -> None:
+          height: int = 230, title: str = "", beaten: Mapping[str, float] | None = None, narrow: bool = False
+          ) -> None:
     """Show one curve over the epochs, with a line for each run with two or more values.
 
     A single value is no curve: a sentence states it.
@@ -81,7 +84,8 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
         cursor: Epoch that a vertical line marks.
         height: Height in pixels.
         title: The title; the name in words if empty.
-        beaten: Values to beat, by name, which horizontal lines mark.
+        beaten: Values to beat, by name, which horizontal lines mark and a line below the title names.
+        narrow: Whether the page names the curve above the chart, which then has no titles of its own.
     """
     measure = curve_of(name)
     title, share = title or measure.name, measure.is_percent
@@ -97,24 +101,35 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
             last.append(f"{run} {values[0][1]:.3g} to {values[-1][1]:.3g}")
     if not last:
         return
-    titled(figure, title, height, showlegend=len(runs) > 1, legend={"orientation": "h", "y": -0.45},
+    titled(figure, "" if narrow else title, height, showlegend=len(runs) > 1, legend={"orientation": "h", "y": -0.45},
            hovermode="x unified")
-    figure.update_yaxes(title=measure.axis_title, tickformat=".4~g")
+    figure.update_yaxes(title="" if narrow else measure.axis_title, tickformat=".4~g", nticks=5)
     known = {words: 100 * value if share else value for words, value in (beaten or {}).items()}
-    for place, (words, value) in enumerate(known.items()):
-        figure.add_hline(value, line={"color": GRAY, "dash": ("dot", "dash")[place % 2]},
-                         annotation={"text": words, "font": {"size": 11}},  # close lines keep their names apart
-                         annotation_position="top left" if value == max(known.values()) else "bottom left")
+    for (words, value), (dash, _) in zip(known.items(), BEATEN, strict=False):
+        figure.add_hline(value, line={"color": GRAY, "dash": dash})
         last.append(f"{words} {value:.3g}")
+    if narrow:
+        figure.update_layout(margin_t=8)
+    if known:
+        _name_beaten(figure, known, " %" if share else "", narrow)
     shown = [*known.values(), *(y for of_run in points.values() for _, y in of_run)]
     if share:
         figure.update_yaxes(ticksuffix=" %", range=share_range(shown))
     elif name in OPINIONS:
         figure.update_yaxes(range=steady_range(shown, LEAST_GAIN), tickformat=".2~f")
-    figure.update_xaxes(title="epoch", dtick=1 if max(map(len, runs.values()), default=0) <= 12 else None)
+    figure.update_xaxes(title="epoch", title_standoff=4,
+                        dtick=1 if max(map(len, runs.values()), default=0) <= 12 else None)
     if cursor is not None:
         figure.add_vline(x=cursor, line=CURSOR)
     draw(figure, key, f"{title} over the epochs: {'; '.join(last)}.")
+
+
+def _name_beaten(figure: go.Figure, known: Mapping[str, float], unit: str, narrow: bool) -> None:
+    """Name the values to beat above the curve; words at their lines would cover it, and each other."""
+    named = "   ".join(f"{sign} {words} {value:.3g}{unit}"
+                       for (words, value), (_, sign) in zip(known.items(), BEATEN, strict=False))
+    small = {"text": named, "font": {"size": 12, "color": GRAY}}
+    figure.update_layout(**{"title": small, "margin_t": 28} if narrow else {"title_subtitle": small, "margin_t": 54})
 
 
 def _single_values(title: str, points: Mapping[str, Sequence[tuple[float, float]]], share: bool) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from typing import Any, Literal
 
 import streamlit as st
@@ -21,8 +22,8 @@ MOST_SLIDER_STEPS = 4096
 
 
 def method_form(method: type[Method], key: str, first: Mapping[str, Any] | None = None,
-                values: Mapping[str, Any] | None = None, most: int | None = None, in_row: int = FIELDS_IN_ROW
-                ) -> dict[str, Any]:
+                values: Mapping[str, Any] | None = None, most: int | None = None, in_row: int = FIELDS_IN_ROW,
+                effect: Callable[[str, str], str] | None = None) -> dict[str, Any]:
     """Show a widget for every hyper-parameter.
 
     The fields that matter most are shown; the others are in an expander.
@@ -34,6 +35,7 @@ def method_form(method: type[Method], key: str, first: Mapping[str, Any] | None 
         values: Values that the widgets begin with in place of these.
         most: Largest number of fields outside the expander; all that matter most if None.
         in_row: Number of widgets in a row.
+        effect: Returns what a field outside the expander does, by the names of method and field; shown below it.
 
     Returns:
         The values that differ from `first` and the defaults.
@@ -46,7 +48,8 @@ def method_form(method: type[Method], key: str, first: Mapping[str, Any] | None 
     main, others = method.form_fields()
     shown = main if most is None or len(main) + len(others) <= most + 1 else main[:most]  # no expander for one field
     others = [name for name in (*main, *others) if name not in shown]
-    chosen = _fields_in_rows([fields[name] for name in shown], key, begin, in_row)
+    effects = {name: effect(method.card.name, name) for name in shown} if effect else {}
+    chosen = _fields_in_rows([fields[name] for name in shown], key, begin, in_row, effects)
     if others:
         changed = sum(begin[name] != defaults[name] for name in others)
         with st.expander(f"More settings: {len(others)}" + (f", {changed} changed" if changed else ""),
@@ -55,13 +58,17 @@ def method_form(method: type[Method], key: str, first: Mapping[str, Any] | None 
     return {name: chosen[name] for name in fields if chosen[name] != defaults[name]}
 
 
-def _fields_in_rows(fields: list[Described], key: str, begin: Mapping[str, Any], in_row: int) -> dict[str, Any]:
+def _fields_in_rows(fields: list[Described], key: str, begin: Mapping[str, Any], in_row: int,
+                    effects: Mapping[str, str] | None = None) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for start in range(0, len(fields), in_row):
         row = fields[start : start + in_row]
         for place, field in zip(_places(in_row, "medium"), row, strict=False):
-            with place:
+            effect = (effects or {}).get(field.name)
+            with place, st.container(gap="xxsmall", key=f"effect-{key}-{field.name}") if effect else nullcontext():
                 values[field.name] = field_widget(field, f"{key}-{field.name}", begin=begin)
+                if effect:
+                    st.caption(effect)
     return values
 
 

@@ -43,8 +43,8 @@ def _measures(run: Run) -> list[str]:
     before, after, frozen = (evaluation.get(name, {}) for name in ("initial", "final", "frozen"))
     measured = [measure for measure in MAIN_MEASURES[::-1] if after.get(measure.key) is not None]
     if run.spec().method == FROZEN:
-        return [_part(of.name, of.text(after[of.key]), of.help) for of in measured]
-    return [_part(of.name, f"{of.text(before.get(of.key))} → {of.text(after[of.key])}",
+        return [_part(of.plain_title, of.text(after[of.key]), of.help) for of in measured]
+    return [_part(of.plain_title, f"{of.text(before.get(of.key))} → {of.text(after[of.key])}",
                   f"{of.help} Before training → after training; frozen: the features without training.",
                   f"frozen {of.text(frozen[of.key])}" if frozen.get(of.key) is not None else "")
             for of in measured]

@@ -134,4 +134,4 @@ def _words_of_map(choice: MapChoice) -> tuple[str, str]:
         rest = f" The {still:,} gray images stay: their embedding is stored after training only." if still else ""
         neighbors = shown.neighbors.shape[1]
         return f"Each image lies at the mean position of its {neighbors} neighbors at this epoch.{rest}", hint
-    return f"{part}Click an image; Shift and drag to select.{kept}", hint
+    return f"{part}Click an image; the lasso selects several.{kept}", hint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Sequence
 
 from ..draw.palette import AFTER, BEFORE, MISS
@@ -24,10 +25,14 @@ def baseline_bars(differences: Sequence[Sequence[float | None]]) -> list[str | N
     Returns:
         A picture as a data address for each run; None for a run without any difference.
     """
-    known = [abs(value) for of_run in differences for value in of_run if value is not None]
-    scale = max([LEAST_SCALE, *known])
+    scale = bar_scale([value for of_run in differences for value in of_run if value is not None])
     return [None if all(value is None for value in of_run) else _address(bar_svg(of_run, scale))
             for of_run in differences]
+
+
+def bar_scale(differences: Sequence[float]) -> float:
+    """Return the percentage points at either end of the bars: a whole number that no difference exceeds."""
+    return float(math.ceil(max([LEAST_SCALE, *map(abs, differences)])))
 
 
 def bar_svg(differences: Sequence[float | None], scale: float) -> str:
@@ -41,7 +46,7 @@ def bar_svg(differences: Sequence[float | None], scale: float) -> str:
     bars = []
     for value, (top, height) in zip(differences, ROWS, strict=True):
         if value:
-            length = max(1.0, 0.94 * middle * min(1.0, abs(value) / scale))
+            length = max(1.0, middle * min(1.0, abs(value) / scale))
             left = middle if value > 0 else middle - length
             bars.append(f'<rect x="{left:.1f}" y="{top}" width="{length:.1f}" height="{height}" '
                         f'fill="{AFTER if value > 0 else MISS}"/>')

@@ -23,10 +23,10 @@ from ..shell.race_verdict import advised_search, run_verdicts
 from ..shell.run_groups import PARTS, by_group, group_column, group_of, group_words
 from ..shell.run_picker import app_run
 from ..shell.run_status import SUPERVISION, run_titles
-from .baseline_bar import BAR_WIDTH, baseline_bars
+from .baseline_bar import BAR_WIDTH, bar_scale, baseline_bars
 
 MOST_LISTED = 200
-SHORT_TABLE = 7  # A longer table has a scroll bar, so that the chosen run stays above the fold.
+SHORT_TABLE = 12  # A longer table has a scroll bar, so that the chosen run stays near the fold.
 ROW_HEIGHT, BAR_HEIGHT = 35, 12
 """Heights in pixels of a row, and of the scroll bar with the border: a narrow screen needs it below the last row."""
 NAME_WIDTH = 202
@@ -41,6 +41,8 @@ OPINION_WORDS = ("First result and whole group are judged without labels: encode
 BAR, STATE, BEST, ADVISED = "Against baseline", "State", "Best", "Advised search"
 OVER = {measure.name: f"{measure.name} − baseline" for measure in MAIN_MEASURES}
 """Column with the difference of a measure to the better baseline."""
+PLAIN = {measure.name: measure.plain for measure in MAIN_MEASURES}
+"""The measures in plain words."""
 HIDDEN = {BEST, *OVER.values()}
 """Columns that the table's own menu shows: the star stands beside the measure, and the bars show the differences."""
 CHOOSE = "Choose a run for its details, two to six to compare them."
@@ -150,7 +152,7 @@ def show_marks(runs: Sequence[Run], columns: Collection[str]) -> None:
         return
     second = f" {OPINION_WORDS}" if QUESTION_WORDS[0] in columns else ""
     star = "★: highest MAP@R on the same data." if BEST in columns else ""
-    bars = "Bars: difference to the better baseline, MAP@R above R@1."
+    bars = "Bars: difference to the better baseline; above, whole group found (MAP@R), below, first result right (R@1)."
     st.caption(" ".join(filter(None, (CHOOSE, together, star, bars))),
                help="The baselines need no training: the features that training begins with (frozen), and PCA of "
                "them with the dimension of the run's embedding. ★ marks the highest MAP@R among runs with the same "
@@ -222,8 +224,10 @@ def _columns(frame: pd.DataFrame) -> dict[str, Any]:
     column = st.column_config
     columns: dict[str, Any] = {
         "Run": column.TextColumn(width=_text_width(frame["Run"], NAME_WIDTH if BAR in frame else WHOLE_WIDTH)),
-        BAR: column.ImageColumn(width=BAR_WIDTH + 24, help="Upper bar: MAP@R, lower bar: R@1. To the right of the "
-                                "line: above the better baseline; to the left: below it."),
+        BAR: column.ImageColumn(f"{BAR}, ±{_scale(frame):.0f} points", width=BAR_WIDTH + 84, help=(
+            f"Upper bar: {MAIN_MEASURES[0].plain.lower()} (MAP@R), lower bar: {MAIN_MEASURES[1].plain.lower()} (R@1). "
+            "To the right of the line: above the better baseline; to the left: below it. The ends of the bars' "
+            "room are the points in the heading.")),
         STATE: column.TextColumn(width=104),
         ADVISED: column.TextColumn(width=230, help="The search that a race on these images advises, and what it says "
                                                    "of this search."),
@@ -238,11 +242,17 @@ def _columns(frame: pd.DataFrame) -> dict[str, Any]:
     for name, over in OVER.items():
         more = 7 * (len(name) - len("R@1"))  # a longer name needs wider columns
         width = 70 if name == MAIN_MEASURES[0].name else 53  # room for the star
-        columns[name] = column.NumberColumn(width=width, help="After training, on test images, in percent.")
+        columns[name] = column.NumberColumn(width=width, help=f"{PLAIN[name]}, after training, on test images, in "
+                                                              "percent.")
         columns[over] = column.NumberColumn(
             width=112 + more, help=f"{name} minus that of the better baseline: the frozen features, or PCA of them "
                                    "with the same dimension. In percentage points.")
     return columns
+
+
+def _scale(frame: pd.DataFrame) -> float:
+    """Return the percentage points at either end of the bars."""
+    return bar_scale([value for name in OVER.values() if name in frame for value in frame[name].dropna()])
 
 
 def _text_width(texts: Iterable[str], most: int) -> int:

@@ -141,13 +141,13 @@ def _show_live(run: Run, done: frozenset[str]) -> None:
     for analysis in live:
         _show_progress(analysis)
     if not live:
-        st.caption("Maps and second opinions follow in the background; training goes first.")
+        st.caption("Maps and judgments without labels follow in the background; training goes first.")
 
 
 def _offer_wanted_maps(run: Run) -> None:
     """Offer the maps that are wanted but not computed, for example since the machine was switched off."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption("Some maps and second opinions of this run are not computed yet.")
+        st.caption("Some maps and judgments of this run are not computed yet.")
         if st.button("Compute them", icon=":material/replay:", key=f"maps-{run.id}", type="tertiary"):
             jobs.start_maps(run.folder.parent)
             st.rerun()

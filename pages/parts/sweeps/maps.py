@@ -15,7 +15,8 @@ from ..maps.content import Layout
 from ..maps.scatter import draw_map
 from ..shell.run_status import state_line
 from ..shell.setting_words import setting_words
-from ..train.live import STEP, next_epoch, plays, view_bounds
+from ..train.live import STEP, next_epoch, plays
+from ..train.start_map import view_bounds
 from ..train.watched import color_of, live_map, watch_images
 from .words import combination_words
 
@@ -61,10 +62,10 @@ def _draw_run(run: Run, combination: Combination) -> None:
         with st.container(border=True, height=HEIGHT):
             st.caption(state_line(run, status))
         return
-    watched = watch_images(run)
+    watched = watch_images(run, compares=True)
     epoch = next_epoch(run, epochs)
-    positions = live_map(run.id).frame(epoch, epochs, watched.sample)
-    name, bounds = view_bounds(run, positions)
+    positions = live_map(run.id, "sweep").frame(epoch, epochs, watched.sample)
+    name, bounds = view_bounds(f"live {run.id}", positions)
     draw_map(watched.dataset, Layout(watched.images, positions, name, bounds), color_of(watched, epoch),
              f"{words}, epoch {epoch}, {len(watched.images):,} images", f"sweep-map-{run.id}", height=HEIGHT,
              tiles="all", plain=True)

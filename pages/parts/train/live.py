@@ -7,10 +7,9 @@ from contextlib import suppress
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from udml_core.base.arrays import Array, rows_of
+from udml_core.base.arrays import rows_of
 from udml_core.base.errors import UserError
 from udml_core.exploration.interesting import first_query
-from udml_core.exploration.live import view_of
 from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.search import epoch_words
@@ -25,7 +24,8 @@ from ..shell.run_picker import choose_run
 from ..shell.user_errors import show_user_errors
 from .measures import show_measures
 from .preview import HEIGHT, show_before, small_tile
-from .watched import Watched, color_of, live_map, watch_images
+from .start_map import choose_colors, map_name, view_bounds
+from .watched import Watched, color_of, first_frame, live_map, watch_images
 
 PARAMETER = "live"
 STARTED = "lab-live"
@@ -37,7 +37,7 @@ CATCH_UP = 5
 NEIGHBORS = 8
 SETTLED = 2
 """Stored epochs from which the first query is chosen for good: only then has anything changed."""
-WIDTHS = [6, 3]
+WIDTHS = [13, 7]
 """Widths of the middle and the right part of the page."""
 
 
@@ -131,24 +131,25 @@ def _show_training(run: Run, status: Status) -> int | None:
     Returns:
         The epoch; None before the first.
     """
-    epochs = run.epoch_numbers()
+    map_place, epochs = st.container(), run.epoch_numbers()
     if not epochs:
-        show_before(run.spec(), dataset_of(run))
+        show_before(map_place, run.spec(), dataset_of(run))
         if status.state in LIVE_STATES:
             plays(run, begin=True)
             st.caption(":material/hourglass_top: The map of the run appears when its start has been measured.")
         return None
     watched = watch_images(run)
-    map_place = st.container()
     is_moving = status.state in LIVE_STATES or plays(run)
     epoch = next_epoch(run, epochs) if is_moving else _choose_epoch(run, epochs, status)
     query = _query(watched)
     words = _words(run, epoch, status)
     with map_place:
         _draw_epoch(watched, epoch, epochs, query, words)
-    if is_moving:
-        st.caption(f"**{words[0].upper()}{words[1:]}:** {len(watched.images):,} images{_half(watched)}. Choose an "
-                   "image to make it the query.")
+    with st.container(horizontal=True, vertical_alignment="center", key="lab-under-map"):
+        if is_moving:
+            st.caption(f"**{words[0].upper()}{words[1:]}:** {len(watched.images):,} images{_half(watched)}. Choose an "
+                       "image to make it the query.")
+        choose_colors(run.spec(), watched.dataset)
     before = _nearest(watched, epochs[0], query)
     _show_neighbors(watched, before, query, _words(run, epochs[0], status), "before")
     if epoch != epochs[0]:
@@ -182,18 +183,13 @@ def _words(run: Run, epoch: int, status: Status) -> str:
 def _draw_epoch(watched: Watched, epoch: int, epochs: list[int], query: int, words: str) -> None:
     """Draw the map after an epoch, with a ring around the query and lines to its neighbors."""
     run, images = watched.run, watched.images
-    positions = live_map(run.id).frame(epoch, epochs, watched.sample)
-    name, bounds = view_bounds(run, positions)
+    before = first_frame(watched)
+    positions = live_map(run.id).frame(epoch, epochs, watched.sample, None if before is None else before.positions)
+    name, bounds = view_bounds(map_name(run.spec()), positions)
     near = images[nearest_rows(watched.sample(epoch), query, NEIGHBORS)]
     layout = Layout(images, positions, name, bounds)
     draw_map(watched.dataset, layout, color_of(watched, epoch), f"{words}, {len(images):,} images", "lab-map",
              marks=[Ring(int(images[query]), "query", near)], height=HEIGHT, legend_below=True, tiles="all")
-
-
-def view_bounds(run: Run, positions: Array) -> tuple[str, tuple[float, float, float, float]]:
-    """Return the name of the view of a layout (s, 2), and its x0, y0, x1, y1; it rests from epoch to epoch."""
-    x, y = view_of(positions)
-    return f"live {run.id} {x:g} {y:g}", (-x, -y, x, y)
 
 
 def _nearest(watched: Watched, epoch: int, query: int) -> list[int]:

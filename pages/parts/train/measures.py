@@ -8,7 +8,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from udml_core.base.errors import duration
-from udml_core.numerics.measures import MAIN_MEASURES
+from udml_core.numerics.measures import MAIN_MEASURES, curve_of
 from udml_core.runs import Run
 from udml_core.runs.baselines import read_baselines
 from udml_core.runs.run_comparison import settings_of
@@ -34,11 +34,11 @@ from ..shell.views import view_link
 from .result_bars import show_bars
 from .start_steps import is_starting, show_steps
 
-CURVES = {"sample map@r": "MAP@R by epoch", "second opinion": "Second opinion", "loss": "Loss",
-          "effective rank": "Effective rank"}
+CURVES = {"sample map@r": "Whole group found, MAP@R", "second opinion": "Whole group by another encoder",
+          "loss": "Loss, which training lowers", "effective rank": "Directions used, effective rank"}
 """The curves beside the map, the most telling first, and their short titles."""
 MOST_CURVES = 2
-HEIGHT = 170
+HEIGHT = 215
 
 
 def show_measures(run: Run, status: Status, leave: Callable[[], None], epoch: int | None) -> None:
@@ -164,5 +164,6 @@ def _show_curves(run: Run, epoch: int | None) -> None:
     for name in names:
         beaten = {words: known[key][name] for key, words in (("frozen", "raw features"), ("centered pca", "PCA"))
                   if (known.get(key) or {}).get(name) is not None}
+        st.markdown(f"**{CURVES[name]}**", help=curve_of(name).help)
         curve(name, {"": rows}, f"lab-{name}", height=HEIGHT, title=CURVES[name], beaten=beaten,
-              cursor=epoch)
+              cursor=epoch, narrow=True)

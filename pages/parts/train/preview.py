@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
-from threading import Thread
 
-import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from udml_core.base.arrays import Array, Integers, evenly_spaced
+from udml_core.base.arrays import Integers, evenly_spaced
 from udml_core.base.errors import counted
-from udml_core.base.files import read_array
 from udml_core.data.dataset import Dataset
-from udml_core.data.encoders import Encoder, image_seconds
-from udml_core.data.features import features_of_some, features_path
-from udml_core.data.splits import SplitName
-from udml_core.exploration.preview import SAMPLE, Preview, Sample, draw_sample, preview
-from udml_core.exploration.quick_map import quick_map
+from udml_core.data.encoders import image_seconds
+from udml_core.data.features import features_path
+from udml_core.exploration.preview import SAMPLE, Preview
 from udml_core.exploration.triplets import angle_histogram
 from udml_core.methods import find_method
 from udml_core.runs import Spec, runs_folder
@@ -26,15 +20,25 @@ from udml_core.work import jobs
 
 from ..draw.figures import histogram
 from ..draw.gallery import Mark, Tile, gallery, tile_of
-from ..maps.content import Color, Layout
+from ..maps.content import Layout
 from ..maps.excluding import NONE
 from ..maps.scatter import draw_map
 from ..shell.views import view_link
-from ..shell.warming import SCRIPT_THREAD
+from .start_map import (
+    Drawn,
+    choose_colors,
+    class_color,
+    cluster_color,
+    clusters_before,
+    first_map,
+    forget_map,
+    half_words,
+    map_name,
+    settled_map,
+    shows_clusters,
+    view_bounds,
+)
 
-FIELDS = ("alpha", "epsilon", "gamma", "n_neighbors")
-NEIGHBORS = 10
-"""k of the graph of a method without clusters, whose map needs none."""
 SHOWN = 8
 THUMBNAILS = 48
 HEIGHT = "max(420px, calc(100vh - 432px))"
@@ -53,24 +57,6 @@ PATIENCE = 0.2
 """Seconds that the page waits for the sample; then the form is shown, and the preview follows."""
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """A sample of the training half with its map.
-
-    Attributes:
-        sample: The sample.
-        positions: Principal plane of its frozen features, (m, 2).
-    """
-
-    sample: Sample
-    positions: Array
-
-
-def has_clusters(spec: Spec) -> bool:
-    """Return whether the method forms clusters at ε and corrects angles beyond α."""
-    return all(name in spec.fields for name in FIELDS)
-
-
 def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: DeltaGenerator, reason: str = "") -> None:
     """Show the map of the frozen features, and for methods with α and ε what these mean on the images.
 
@@ -82,64 +68,48 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
         reason: Why this α was chosen; empty if nothing speaks for it.
     """
     with center:
+        place = st.container()  # before cached loads, as in a run that trains: the map of both stays, its points travel
         if not _may_compute(spec, dataset):
             show_thumbnails(dataset, spec)
             return
-        key = _key(spec)
-        drawn = _draw(*key, spec, dataset)
+        drawn = first_map(spec, dataset)
         if not wait([drawn], PATIENCE).done:
             show_thumbnails(dataset, spec)
             _show_progress(drawn)
             return
         if drawn.exception():
-            _draw.clear(*key, spec, dataset)  # the next run of the page tries again
+            forget_map(spec, dataset)
         shown = drawn.result()
-        result = _clusters(shown, spec)
-        _show_map(shown, result, spec, dataset)
+        result = clusters_before(shown, spec)
+        _show_map(place, shown, result, spec, dataset)
     if result is not None:
         with right, st.container(key="train-meaning"):
             _show_meaning(result, spec, dataset, reason)
 
 
-def show_before(spec: Spec, dataset: Dataset) -> None:
+def show_before(place: DeltaGenerator, spec: Spec, dataset: Dataset) -> None:
     """Show the preview's map of a run that has begun, until its own map is there; images in place of a missing map."""
-    if features_path(dataset, spec.encoder).exists():
-        drawn = _draw(*_key(spec), spec, dataset)
-        if drawn.done() and not drawn.exception():
-            _show_map(drawn.result(), _clusters(drawn.result(), spec), spec, dataset)
-            return
-    show_thumbnails(dataset, spec)
-
-
-def _key(spec: Spec) -> tuple[str, str, SplitName, int, int, str]:
-    k = int(spec.fields["n_neighbors"]) if has_clusters(spec) else NEIGHBORS
-    return spec.fingerprint, spec.encoder.key, spec.split, spec.seed, k, spec.excluded.digest
-
-
-def _clusters(shown: Drawn, spec: Spec) -> Preview | None:
-    """Return the clusters and triplets at the planned ε; None for methods without them."""
-    if not has_clusters(spec):
-        return None
-    return preview(shown.sample, float(spec.fields["epsilon"]), float(spec.fields["gamma"]), spec.seed)
-
-
-def _show_map(shown: Drawn, result: Preview | None, spec: Spec, dataset: Dataset) -> None:
-    """Draw the sample, colored by the clusters at ε if the method has them, else by class."""
-    images = shown.sample.indices
-    if result is not None:
-        names = tuple(f"cluster {number}" for number in range(result.clusters.count))
-        color = Color(f"Cluster at ε = {spec.fields['epsilon']:g}", result.assignment, names, none="single image",
-                      by_size=True)
-    elif dataset.labels is not None:
-        color = Color("class", dataset.labels[images], dataset.class_names)
+    drawn = settled_map(spec, dataset)
+    if drawn is None:
+        show_thumbnails(dataset, spec)
     else:
-        color = Color("image", np.zeros(len(images), dtype=np.int64), ("image",))
-    layout = Layout(images, shown.positions, f"lab {spec.fingerprint[:8]} {spec.encoder.key} {spec.split} {spec.seed}")
-    draw_map(dataset, layout, color, f"Before training, {len(images):,} images", "lab-map", hidden=NONE, height=HEIGHT,
-             legend_below=True, tiles="all")
-    of_half = "" if spec.split == "all" else " of the training half"
-    st.caption(f"**Before training:** {len(images):,} images{of_half}, laid out by "
-               f"{'their pixels' if spec.backbone == 'pixels' else 'the features of the backbone'}.")
+        _show_map(place, drawn, clusters_before(drawn, spec), spec, dataset)
+
+
+def _show_map(place: DeltaGenerator, shown: Drawn, result: Preview | None, spec: Spec, dataset: Dataset) -> None:
+    """Draw the images, colored by the clusters at ε or by class, and below them a cluster."""
+    is_clusters = result is not None and shows_clusters(spec, dataset)
+    color = (cluster_color(spec, shown.of_images(result.assignment)) if result is not None and is_clusters
+             else class_color(dataset, shown.images))
+    name, bounds = view_bounds(map_name(spec), shown.positions)
+    with place:
+        draw_map(dataset, Layout(shown.images, shown.positions, name, bounds), color,
+                 f"Before training, {len(shown.images):,} images", "lab-map", hidden=NONE, height=HEIGHT,
+                 legend_below=True, tiles="all")
+    with st.container(horizontal=True, vertical_alignment="center", key="lab-under-map"):
+        st.caption(f"**Before training:** {len(shown.images):,} images{half_words(spec)}, laid out by "
+                   f"{'their pixels' if spec.backbone == 'pixels' else 'the features of the backbone'}.")
+        choose_colors(spec, dataset)
     if result is not None and len(result.example):
         _show_cluster(result.example, dataset)
 
@@ -238,28 +208,3 @@ def _show_progress(drawn: Future[Drawn]) -> None:
     if drawn.done():
         st.rerun()
     st.caption(":material/hourglass_top: Encoding a sample of the images …")
-
-
-@st.cache_resource(max_entries=8, show_spinner=False)
-def _draw(fingerprint: str, encoder_key: str, split: SplitName, seed: int, k: int,  # noqa: ARG001 (parts of the key)
-          excluded: str, _spec: Spec, _dataset: Dataset) -> Future[Drawn]:  # noqa: ARG001
-    """Draw a sample in the background, with the stored features or with features that are computed for it alone."""
-    drawn: Future[Drawn] = Future()
-
-    def features(indices: Integers) -> Array:
-        path = features_path(_dataset, _spec.encoder)
-        if path.exists():
-            return read_array(path, mapped=True)[indices]
-        return features_of_some(_dataset, Encoder(_spec.encoder), indices)
-
-    def draw() -> None:
-        try:
-            sample = draw_sample(features, _spec.halves(_dataset, "last").train, k, seed)
-            drawn.set_result(Drawn(sample, quick_map(sample.rows)))
-        except Exception as error:  # the page shows it
-            drawn.set_exception(error)
-
-    # Imports in the background wait for threads of this name, as they do for a running page. Not a daemon: a process
-    # that ends while one of them computes with PyTorch is aborted.
-    Thread(target=draw, name=f"{SCRIPT_THREAD}: preview").start()
-    return drawn

@@ -17,8 +17,10 @@ def show_bars(title: str, evaluation: Evaluation) -> None:
         title: The title of the method.
         evaluation: The run's evaluation.
     """
-    measured = [(measure, standing(evaluation, measure.key)) for measure in MAIN_MEASURES]
-    st.html("".join(bars_of(title, measure.name, values) for measure, values in measured if values.after is not None))
+    known = [(measure, standing(evaluation, measure.key)) for measure in MAIN_MEASURES]
+    measured = [(measure, values) for measure, values in known if values.after is not None]
+    st.html("".join(bars_of(title, measure.plain_title, values) for measure, values in measured))
+    st.caption("Of the test images", help=" ".join(f"{measure.name}: {measure.help}" for measure, _ in measured))
 
 
 def bars_of(title: str, measure: str, values: Standing) -> str:

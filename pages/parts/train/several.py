@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -36,31 +36,42 @@ def show_several(request: RunRequest, spec: Spec, dataset: Dataset) -> None:
     """
     with st.expander("Try several values", icon=":material/ssid_chart:"):
         fields = _variable(request, dataset)
-        chosen = st.multiselect("Fields to vary", list(fields), key=f"several-{request.method}",
+        chosen = st.multiselect("Fields to vary", list(fields), _first(request, fields),
+                                key=f"several-{request.method}", placeholder="Choose fields",
                                 format_func=lambda name: setting_title(name, request.method),
-                                placeholder="Choose fields", help="All other fields keep the values of the form.")
+                                help="All other fields keep the values of the form.")
         with show_user_errors():
             values = {name: _values(fields[name], getattr(spec, name, spec.fields.get(name)), request.method)
                       for name in chosen}
-            content = _content(request, values) | _extent()
+            start, more = st.container(), st.expander("Seeds, limits and name", icon=":material/tune:")
+            with more:
+                content = _content(request, values) | _extent()
+                name = st.text_input("Name of the sweep", key="several-name", max_chars=80,
+                                     placeholder=_title(request, chosen), help="A sweep of the same name is replaced; "
+                                                                               "its runs are kept and not repeated.")
             count = sweeps.count_runs(sweeps.make_sweep(content, "sweep"))
             expected = jobs.estimate(spec, dataset)
-            name = st.text_input("Name of the sweep", key="several-name", max_chars=80,
-                                 placeholder=_title(request, chosen), help="A sweep of the same name is replaced; its "
-                                                                           "runs are kept and not repeated.")
             if count < 2:
-                st.caption("Choose fields to vary, or several seeds.")
+                start.caption("Choose fields to vary, or several seeds.")
                 return
             seconds = expected.feature_seconds + count * (expected.seconds - expected.feature_seconds)
-            time = f", about {duration(seconds)} as measured here," if expected.measured else ""
-            st.caption(f"**{count} runs**{time} one after the other. Runs that exist are not "
-                       "repeated. With labels the best values are chosen on images of the training half that no run "
-                       "trains on, without labels by the effective rank; the test half chooses nothing.")
-            if st.button(f"Start {count} runs", icon=":material/play_arrow:", key="several-start"):
-                with st.spinner("Planning and queueing …"):
-                    planned = sweeps.make_sweep(content, name.strip() or _title(request, chosen))
-                    begun = sweeps.start_sweep(planned, runs_folder(), load_dataset)
-                open_view("sweeps", query_params={"sweep": begun.sweep.id})
+            time = f" Together about {duration(seconds)}, measured here." if expected.measured else ""
+            with start:
+                if st.button(f"Start {count} runs", icon=":material/play_arrow:", key="several-start", width="stretch"):
+                    with st.spinner("Planning and queueing …"):
+                        planned = sweeps.make_sweep(content, name.strip() or _title(request, chosen))
+                        begun = sweeps.start_sweep(planned, runs_folder(), load_dataset)
+                    open_view("sweeps", query_params={"sweep": begun.sweep.id})
+                st.caption(f"Their maps grow side by side.{time}", help=(
+                    "One run after the other; runs that exist are not repeated. With labels the best values are chosen "
+                    "on images of the training half that no run trains on, without labels by the effective rank; the "
+                    "test half chooses nothing."))
+
+
+def _first(request: RunRequest, fields: Mapping[str, Described]) -> list[str]:
+    """Return the first field of the form that is a number, which varies at first."""
+    names = find_method(request.method).form_fields()[0]
+    return [name for name in names if name in fields and fields[name].kind in (int, float)][:1]
 
 
 def _variable(request: RunRequest, dataset: Dataset) -> dict[str, Described]:
@@ -102,30 +113,27 @@ def _parsed(text: str, field: Described) -> Any:
 
 
 def _suggested(field: Described, current: Any) -> Sequence[Any]:
-    """Return values to begin with: half, the same and twice the current number, as far as they are allowed."""
+    """Return values to begin with: half, the same and twice the current number, or nearer to a bound below that."""
     if not isinstance(current, int | float):
         return [] if current is None else [current]
     low, high, step = field.slider if field.default is not None else (current, current, 1)
-    several = [current / 2, current, 2 * current]
-    if field.kind is int:
-        step = max(int(field.multiple or 1), 1)
-        several = [step * round(value / step) for value in several]
-    return sorted({value for value in several if low <= value <= high} | {current})
+    above = 2 * current if 2 * current <= high else (current + high) / 2
+    several = [current / 2, current, above]
+    step = max(int(field.multiple or 1), 1) if field.kind is int else step
+    if not field.shown.logarithmic:
+        several = [round(step * round(value / step), 6) for value in several]
+    return sorted({int(value) if field.kind is int else value for value in several if low <= value <= high} | {current})
 
 
 def _extent() -> dict[str, Any]:
     """Show how many seeds and combinations are tried, and in what time."""
-    left, middle, right = st.columns(3)
-    with left:
-        seeds = st.number_input("Seeds", 1, MOST_SEEDS, 1, key="several-seeds", help=(
-            "Each combination runs with seeds 0, 1, …; several seeds show the spread."))
-    with middle:
-        draws = st.number_input("Random draws", 1, sweeps.MOST_RUNS, None, key="several-draws",
-                                placeholder="all combinations",
-                                help="Tries this many combinations, drawn at random. Empty: all of them.")
-    with right:
-        budget = st.number_input("Budget in minutes", 1, None, None, key="several-budget", placeholder="no limit",
-                                 help="Creates only runs that fit into this expected time.")
+    seeds = st.number_input("Seeds", 1, MOST_SEEDS, 1, key="several-seeds",
+                            help="Each combination runs with seeds 0, 1, …; several seeds show the spread.")
+    draws = st.number_input("Random draws", 1, sweeps.MOST_RUNS, None, key="several-draws",
+                            placeholder="all combinations",
+                            help="Tries this many combinations, drawn at random. Empty: all of them.")
+    budget = st.number_input("Budget in minutes", 1, None, None, key="several-budget", placeholder="no limit",
+                             help="Creates only runs that fit into this expected time.")
     search = {"search": "grid"} if draws is None else {"search": "random", "draws": draws}
     return {"seeds": int(seeds), "budget": budget} | search
 

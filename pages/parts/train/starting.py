@@ -47,7 +47,7 @@ def show_start(spec: Spec, dataset: Dataset, pairs: PairChoice, is_watching: boo
     if is_watching:  # the watched run says how long it takes
         st.caption("A further run waits until this one has ended.")
     else:
-        st.caption(f"**About {duration(expected.seconds)}**, as measured on this machine" if expected.measured else
+        st.caption(f"**About {duration(expected.seconds)}**, measured here" if expected.measured else
                    "The time of such a run has not been measured on this machine yet.", help=time_words(expected))
     waiting = sum(run.stored_status().state in LIVE_STATES for run in list_runs(runs_folder()))
     if waiting and not is_watching:

@@ -20,6 +20,7 @@ from ..maps.content import Color
 from ..shell.cached import dataset_of, load_split
 from ..shell.epochs import load_record
 from ..shell.run_hash import RUN_HASH
+from .start_map import Drawn, class_color, cluster_color, clusters_before, has_clusters, settled_map, shows_clusters
 
 
 @dataclass(frozen=True)
@@ -47,23 +48,36 @@ class Watched:
 
     def sample(self, epoch: int) -> Array:
         """Read the embedding (s, d) after an epoch."""
-        stored = self.run.epoch_trained(epoch) if self.trained else self.run.epoch_sample(epoch)
+        is_sample = not self.trained or load_split(self.run).name == "all"
+        stored = self.run.epoch_sample(epoch) if is_sample else self.run.epoch_trained(epoch)
         if stored is None:
             raise UserError(f"The embedding of the training images after epoch {epoch} is missing. Start a new run.")
         return stored[self.rows]
 
 
 def color_of(watched: Watched, epoch: int) -> Color:
-    """Return the classes, or without classes the clusters of the method after the epoch."""
-    if watched.labels is not None:
-        return Color("class", watched.labels, watched.dataset.class_names)
+    """Return the colors of the map before training: clusters or classes.
+
+    Without the map before training, the clusters are the method's own after the epoch.
+    """
+    spec, dataset = watched.run.spec(), watched.dataset
+    if not (watched.trained and shows_clusters(spec, dataset)):
+        return class_color(dataset, watched.images)
+    before = first_frame(watched)
+    clusters = None if before is None else clusters_before(before, spec)
+    if before is not None and clusters is not None:
+        return cluster_color(spec, before.of_images(clusters.assignment))
     found = [_clusters(watched.run, number) for number in dict.fromkeys((epoch, *watched.run.epoch_numbers()[1:2]))]
-    clusters = next((assignment for assignment in found if assignment is not None), None)
-    if clusters is None:
-        return Color("image", np.zeros(len(watched.images), dtype=np.int64), ("image",))
-    names = tuple(f"cluster {number}" for number in range(int(clusters.max()) + 1))
-    assignment = clusters_of(clusters, load_split(watched.run).train, watched.images)
-    return Color("cluster", assignment, names, none="singleton")
+    assignment = next((known for known in found if known is not None), None)
+    if assignment is None:
+        return class_color(dataset, watched.images)
+    return cluster_color(spec, clusters_of(assignment, load_split(watched.run).train, watched.images))
+
+
+def first_frame(watched: Watched) -> Drawn | None:
+    """Return the map before training if it shows the same images."""
+    drawn = settled_map(watched.run.spec(), watched.dataset)
+    return drawn if drawn is not None and np.array_equal(drawn.images, watched.images) else None
 
 
 @st.cache_data(max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
@@ -73,24 +87,32 @@ def _clusters(run: Run, epoch: int) -> Integers | None:
     return None if record is None else np.asarray(record.labels, dtype=np.int64)
 
 
-@st.cache_data(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)
-def _placed(run: Run) -> tuple[Integers, Integers, bool]:
+@st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
+def _placed(run: Run, trained: bool) -> tuple[Integers, Integers, bool]:
     """Return the images, their rows in the stored sample, and whether they are images of the training half."""
     split, first = load_split(run), run.epoch_numbers()[0]
-    trained = run.epoch_trained(first)
-    if dataset_of(run).labels is None and "epsilon" in run.spec().fields and trained is not None:
-        return fixed_sample(split.train, len(trained)), np.arange(len(trained)), True
+    stored = run.epoch_trained(first) if trained else None
+    if stored is not None:
+        return fixed_sample(split.train, len(stored)), np.arange(len(stored)), True
     sample = run.sample_indices()
     rows = np.flatnonzero(np.isin(sample, fixed_sample(split.test, JUDGED)))
-    return sample[rows], rows, False
+    return sample[rows], rows, trained and split.name == "all"
 
 
-def watch_images(run: Run) -> Watched:
-    """Return the images of a run that has an epoch."""
-    return Watched(run, dataset_of(run), *_placed(run))
+def watch_images(run: Run, compares: bool = False) -> Watched:
+    """Return the images of a run that has an epoch.
+
+    Args:
+        run: The run.
+        compares: Whether runs are compared, by test images if there are classes; else the images are the same as
+            before training.
+    """
+    dataset = dataset_of(run)
+    trained = has_clusters(run.spec()) and not (compares and dataset.labels is not None)
+    return Watched(run, dataset, *_placed(run, trained))
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def live_map(run_id: str) -> LiveMap:  # noqa: ARG001 (the key)
-    """Return the layouts of a run, which all sessions share."""
+def live_map(run_id: str, place: str = "") -> LiveMap:  # noqa: ARG001 (the key)
+    """Return the layouts of a run at a place of the app, which all sessions share."""
     return LiveMap()

@@ -1,0 +1,169 @@
+"""The images on Lab's map, their first positions and their colors: the same before, at and after a start."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from threading import Thread
+
+import numpy as np
+import streamlit as st
+
+from udml_core.base.arrays import Array, Integers
+from udml_core.base.files import read_array
+from udml_core.data.dataset import Dataset
+from udml_core.data.encoders import Encoder
+from udml_core.data.features import features_of_some, features_path
+from udml_core.data.splits import fixed_sample
+from udml_core.exploration.live import view_of
+from udml_core.exploration.preview import Preview, Sample, draw_sample, preview, unit_features
+from udml_core.exploration.quick_map import next_frame
+from udml_core.runs import Spec
+from udml_core.runs.baselines import JUDGED
+
+from ..maps.content import Color
+from ..shell.warming import SCRIPT_THREAD
+
+FIELDS = ("alpha", "epsilon", "gamma", "n_neighbors")
+CLUSTERS, CLASSES = "Clusters", "Classes"
+COLORS = "lab-colors"
+"""Key of the choice between clusters and classes, which a start keeps."""
+BEGUN = "lab-first-map"
+"""Session key of the map that the form showed last, which the run that it starts keeps."""
+SETTLED = 1.0
+"""Seconds that a run waits for the clusters of the form, whose colors it keeps."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The images of the map, laid out by their frozen features.
+
+    Attributes:
+        images: Data set indices (s,), ascending; the images whose embedding a run stores after every epoch.
+        positions: Principal plane of their frozen features, (s, 2), at unit mean square radius.
+        sample: A sample of the training half that contains the images; None for methods without clusters.
+    """
+
+    images: Integers
+    positions: Array
+    sample: Sample | None
+
+    def of_images(self, values: Array) -> Array:
+        """Return the values (s, …) of the map's images among values (m, …) of the sample."""
+        assert self.sample is not None
+        return values[np.isin(self.sample.indices, self.images)]
+
+
+def has_clusters(spec: Spec) -> bool:
+    """Return whether the method forms clusters at ε and corrects angles beyond α; its map shows training images."""
+    return all(name in spec.fields for name in FIELDS)
+
+
+def half_words(spec: Spec) -> str:
+    """Return which half of the split the map shows, after the number of images; nothing where all images train."""
+    return "" if spec.split == "all" else f" of the {'training' if has_clusters(spec) else 'test'} half"
+
+
+def first_map(spec: Spec, dataset: Dataset) -> Future[Drawn]:
+    """Return the map before training, which is computed in the background once."""
+    st.session_state[BEGUN] = _key(spec)
+    return _first_map(*_key(spec), spec, dataset)
+
+
+def forget_map(spec: Spec, dataset: Dataset) -> None:
+    """Forget a map that could not be computed, so that the next run of the page tries again."""
+    _first_map.clear(*_key(spec), spec, dataset)
+
+
+def clusters_before(drawn: Drawn, spec: Spec) -> Preview | None:
+    """Return the clusters and triplets at the planned ε; None for methods without them."""
+    if drawn.sample is None:
+        return None
+    return _preview(*_key(spec), float(spec.fields["epsilon"]), float(spec.fields["gamma"]), drawn.sample)
+
+
+def settled_map(spec: Spec, dataset: Dataset) -> Drawn | None:
+    """Return the map before the training of a run; None if this session has none and it would take long."""
+    if st.session_state.get(BEGUN) != _key(spec) and not features_path(dataset, spec.encoder).exists():
+        return None
+    drawn = first_map(spec, dataset)
+    return drawn.result() if wait([drawn], SETTLED).done and not drawn.exception() else None
+
+
+def _key(spec: Spec) -> tuple[str, str, str, int, int, str, str]:
+    k = int(spec.fields["n_neighbors"]) if has_clusters(spec) else 0
+    return (spec.fingerprint, spec.encoder.key, spec.split, spec.seed, k, spec.holds_out, spec.excluded.digest)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _preview(fingerprint: str, encoder_key: str, split: str, seed: int, k: int,  # noqa: ARG001 (parts of the key)
+             holds_out: str, excluded: str, epsilon: float, gamma: float, _sample: Sample) -> Preview:  # noqa: ARG001
+    return preview(_sample, epsilon, gamma, seed)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _first_map(fingerprint: str, encoder_key: str, split: str, seed: int, k: int,  # noqa: ARG001 (parts of the key)
+               holds_out: str, excluded: str, _spec: Spec, _dataset: Dataset) -> Future[Drawn]:  # noqa: ARG001
+    """Lay out images in the background, with the stored features or with features that are computed for them alone."""
+    drawn: Future[Drawn] = Future()
+
+    def features(indices: Integers) -> Array:
+        path = features_path(_dataset, _spec.encoder)
+        if path.exists():
+            return read_array(path, mapped=True)[indices]
+        return features_of_some(_dataset, Encoder(_spec.encoder), indices)
+
+    def draw() -> None:
+        try:
+            halves = _spec.halves(_dataset)
+            images = fixed_sample(halves.train if k else halves.test, JUDGED)
+            if not k:
+                drawn.set_result(Drawn(images, next_frame(unit_features(features, images), None), None))
+                return
+            sample = draw_sample(features, halves.train, k)
+            shown = sample.rows[np.isin(sample.indices, images)]
+            drawn.set_result(Drawn(images, next_frame(shown, None), sample))
+        except Exception as error:  # the page shows it
+            drawn.set_exception(error)
+
+    # Imports in the background wait for threads of this name, as they do for a running page. Not a daemon: a process
+    # that ends while one of them computes with PyTorch is aborted.
+    Thread(target=draw, name=f"{SCRIPT_THREAD}: preview").start()
+    return drawn
+
+
+def view_bounds(name: str, positions: Array) -> tuple[str, tuple[float, float, float, float]]:
+    """Return the name of the view of a layout (s, 2), and its x0, y0, x1, y1; it rests from epoch to epoch."""
+    x, y = view_of(positions)
+    return f"{name} {x:g} {y:g}", (-x, -y, x, y)
+
+
+def map_name(spec: Spec) -> str:
+    """Return the name of the map of a run before and during its training, whose images stay the same."""
+    return " ".join(("lab", spec.fingerprint[:8], *map(str, _key(spec)[1:])))
+
+
+def choose_colors(spec: Spec, dataset: Dataset) -> None:
+    """Choose clusters or classes as colors of the map; nothing without clusters or without classes."""
+    if not (has_clusters(spec) and dataset.labels is not None):
+        return
+    st.session_state.setdefault(COLORS, CLUSTERS)
+    st.segmented_control("Colors", [CLUSTERS, CLASSES], key=COLORS, required=True, label_visibility="collapsed")
+
+
+def shows_clusters(spec: Spec, dataset: Dataset) -> bool:
+    """Return whether the map's colors are clusters rather than classes."""
+    return has_clusters(spec) and (dataset.labels is None or st.session_state.get(COLORS) != CLASSES)
+
+
+def cluster_color(spec: Spec, assignment: Array) -> Color:
+    """Return the clusters (s,) at ε as colors, −1 for an image alone."""
+    names = tuple(f"cluster {number}" for number in range(int(assignment.max(initial=-1)) + 1))
+    return Color(f"Cluster at ε = {spec.fields['epsilon']:g}", assignment, names, none="single image", by_size=True)
+
+
+def class_color(dataset: Dataset, images: Integers) -> Color:
+    """Return the classes of images (s,) as colors; one color without classes."""
+    if dataset.labels is None:
+        return Color("image", np.zeros(len(images), dtype=np.int64), ("image",))
+    return Color("class", dataset.labels[images], dataset.class_names)

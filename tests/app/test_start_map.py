@@ -1,0 +1,70 @@
+"""The map of Lab before a start shows the images and the colors of the map during the training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import streamlit as st
+
+from pages.parts.train import start_map
+from pages.parts.train.watched import color_of, first_frame, watch_images
+from tests.running import worked
+from udml_core.data import catalog
+from udml_core.data.splits import fixed_sample
+from udml_core.runs import RunRequest, Spec
+from udml_core.runs.baselines import JUDGED
+from udml_core.work import jobs
+
+
+@pytest.fixture
+def chosen(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The session's choices."""
+    state: dict[str, str] = {}
+    monkeypatch.setattr(st, "session_state", state)
+    return state
+
+
+def planned(method: str, split: str = "seen") -> Spec:
+    request = RunRequest.make({"dataset": "digits", "method": method, "backbone": "pixels", "split": split,
+                               "fields": {"dimension": 8} if method == "rpml" else {}})
+    return jobs.plan(request, catalog.load("digits"))
+
+
+def test_images_and_colors_stay_when_a_run_has_begun(root: Path, chosen: dict[str, str]) -> None:
+    run = worked(root, fields={"dimension": 16, "epochs": 3})
+    spec, dataset = run.spec(), run.dataset()
+    before = start_map.first_map(spec, dataset).result(60)
+    watched = watch_images(run)
+    assert watched.trained
+    assert watched.images.tolist() == before.images.tolist()
+    assert before.images.tolist() == fixed_sample(spec.halves(dataset).train, JUDGED).tolist()
+    assert first_frame(watched) is before
+    clusters = start_map.clusters_before(before, spec)
+    assert clusters is not None
+    colors = start_map.cluster_color(spec, before.of_images(clusters.assignment))
+    for epoch in run.epoch_numbers():
+        during = color_of(watched, epoch)
+        assert (during.label, during.names) == (colors.label, colors.names)
+        assert during.values.tolist() == colors.values.tolist()
+    chosen[start_map.COLORS] = start_map.CLASSES
+    assert color_of(watched, 1).values.tolist() == dataset.labels[before.images].tolist()
+
+
+def test_compared_runs_show_test_images_by_class(root: Path) -> None:
+    watched = watch_images(worked(root, fields={"dimension": 16, "epochs": 3}), compares=True)
+    assert not watched.trained
+    assert set(watched.images) <= set(watched.run.spec().halves(watched.dataset).test)
+
+
+@pytest.mark.parametrize(("method", "half"), [("rpml", "training"), ("whiten", "test")])
+def test_the_map_shows_the_half_whose_embedding_a_run_shows(method: str, half: str) -> None:
+    spec, dataset = planned(method), catalog.load("digits")
+    halves = spec.halves(dataset)
+    shown = start_map.first_map(spec, dataset).result(60)
+    own = halves.train if half == "training" else halves.test
+    assert shown.images.tolist() == fixed_sample(own, JUDGED).tolist()
+    assert start_map.half_words(spec) == f" of the {half} half"
+    assert (shown.sample is None) == (half == "test")
+    assert np.sqrt((shown.positions ** 2).sum(axis=1).mean()) == pytest.approx(1, abs=1e-3), "at the scale of epochs"
