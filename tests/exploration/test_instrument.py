@@ -40,6 +40,18 @@ def test_the_first_query_gains_most_hits(samples: list[np.ndarray]) -> None:
     assert gains[played.clearest_query] == gains.max() > gains.min()
 
 
+def test_the_query_that_differs_from_a_rival_follows_the_direction_of_most_rows(samples: list[np.ndarray]) -> None:
+    played = make_instrument(samples, LABELS, k=4)
+    rival = played.neighbors[0].copy()  # mixed, so that training gains for most rows
+    rival[5] = np.setdiff1d(np.arange(8, 24), [5])[:4]  # no hit at all
+    after, before = ((LABELS[rows] == LABELS[:, None]).sum(axis=1) for rows in (played.neighbors[1], rival))
+    gains = after - before
+    assert gains[played.changed_query(rival, LABELS)] == gains.max() == 4
+    worse = make_instrument(samples[::-1], LABELS, k=4)  # ends mixed
+    lost = (LABELS[worse.neighbors[1]] == LABELS[:, None]).sum(axis=1) - 4
+    assert lost[worse.changed_query(worse.neighbors[0], LABELS)] == lost.min() < 0
+
+
 def test_images_without_classes_have_no_recall_and_a_query_that_changes(samples: list[np.ndarray]) -> None:
     played = make_instrument(samples, None, k=4)
     assert played.hits is None

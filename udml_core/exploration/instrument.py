@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from udml_core.base.arrays import Array
-from udml_core.exploration.interesting import clearest_row
+from udml_core.exploration.interesting import clearest_row, gains_and_losses_in_turn
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.projection.align import procrustes
 from udml_core.numerics.projection.pca import pca_layout
@@ -40,6 +40,17 @@ class Instrument:
         """The row that training improves most."""
         return clearest_row(self.neighbors[0], self.neighbors[-1],
                             None if self.hits is None else (self.hits[0], self.hits[-1]))
+
+    def changed_query(self, rival: Array, labels: Array) -> int:
+        """Return the row that differs most from a rival, in the direction in which most rows differ.
+
+        Args:
+            rival: The rival's neighbors (s, k).
+            labels: Classes (s,).
+        """
+        assert self.hits is not None, "the images have classes"
+        gains = self.hits[-1].sum(axis=1) - (labels[rival] == labels[:, None]).sum(axis=1)
+        return gains_and_losses_in_turn(gains.tolist())[0]
 
 
 def make_instrument(samples: Sequence[Array], labels: Array | None, layouts: Sequence[Array] | None = None,

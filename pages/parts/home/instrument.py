@@ -166,11 +166,14 @@ def _remember_view(run: Run, indices: Array, view: Mapping[str, Any]) -> None:
 
 
 def _first_query(run: Run, indices: Array, played: Instrument) -> tuple[int, str]:
-    """Return the row of the current image, else of the query that changed most, and how it was chosen."""
+    """Return the row of the current image, else of the query that differs most from PCA, and how it was chosen."""
     current = current_elsewhere()
     row = -1 if current is None else int(rows_of(indices, int(current)))
     if row >= 0:
         return row, "Query"
+    rival, labels = _load_rival(run), dataset_of(run).labels
+    if rival is not None and labels is not None and len(rival[0]) == len(indices):
+        return played.changed_query(rival[0], labels[indices]), "A query that changed much"
     rows = rows_of(indices, np.array([image for image, _ in interesting_queries(run)], dtype=np.int64))
     return int(next(iter(rows[rows >= 0]), played.clearest_query)), "A query that changed much"
 
