@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -16,7 +17,7 @@ from pages.parts.shell.views import view_link
 from pages.parts.train.data_choice import choose_dataset, options_for
 from pages.parts.train.live import middle_and_right, show_run, watched_run
 from pages.parts.train.method_choice import choose_method, explain, explain_missing_labels, lacks_labels
-from pages.parts.train.preview import show_preview
+from pages.parts.train.preview import show_preview, show_some
 from pages.parts.train.settings import (
     choose_settings,
     explain_settings,
@@ -119,6 +120,13 @@ def planned(method: type[Method], dataset: Dataset, settings: jobs.Settings, val
     return request, jobs.plan(request, dataset, pairs.given)
 
 
+def show_images(dataset: Dataset, place: DeltaGenerator, words: str) -> None:
+    """Show images in place of a map that the choices do not allow yet."""
+    with place:
+        st.caption(words)
+        show_some(dataset, np.arange(len(dataset)), "Images of the data set")
+
+
 def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> None:
     """Show the choices in the current place, and the picture that follows them in `rest`.
 
@@ -149,13 +157,17 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
                 show_steps_ahead()
                 explain(method, dataset)
     if pairs is None:
+        if watched is None:
+            show_images(dataset, center, "The map follows once the method has what it learns from.")
         return
     with details, st.expander("Backbone, split, seed and device", icon=":material/tune:"):
         values = option_form(RunRequest, options_for(dataset), first=settings.options, in_row=1)
     with start:
         show_drawer_button(dataset, method)
+    is_planned = False
     with start, show_user_errors():
         request, spec = planned(method, dataset, settings, {"fields": fields} | values | supervised, pairs)
+        is_planned = True
         show_start(spec, dataset, pairs, watched is not None and watched.status().state in LIVE_STATES)
         with more:
             show_cautions(spec, dataset, pairs)
@@ -168,6 +180,9 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
         if watched is None:
             with center, show_user_errors():
                 show_preview(spec, dataset, center, right, reason_of_alpha(settings, spec, example))
+    if watched is None and not is_planned:
+        show_images(dataset, center, "These values do not fit, as the message on the left says. The map follows once "
+                                     "they do.")
 
 
 def draw() -> None:

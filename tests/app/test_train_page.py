@@ -747,3 +747,10 @@ def test_the_bar_of_a_result_below_a_baseline_has_another_color(
         after: float, frozen: float | None, pca: float | None, kind: str) -> None:
     bars = bars_of("RPML", "MAP@R", Standing(None, after, frozen, pca))
     assert f'<div class="lab-bar {kind}"><span>RPML</span><b>{after:.1f} %</b>' in bars
+
+
+def test_values_that_do_not_fit_leave_the_images_in_the_middle() -> None:
+    test = opened("train", dataset="digits", method="rpml", settings="default", fields="dimension:100",
+                  backbone="pixels")
+    assert "These values do not fit" in texts(test)
+    assert "Images of the data set" in str([element.proto for element in test.get("bidi_component")])

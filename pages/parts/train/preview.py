@@ -123,10 +123,14 @@ def small_tile(dataset: Dataset, index: int, mark: Mark = "") -> Tile:
 
 def show_thumbnails(dataset: Dataset, spec: Spec) -> None:
     """Show some images of the training half in place of the map."""
-    train = spec.halves(dataset, "last").train
-    chosen = train[evenly_spaced(len(train), THUMBNAILS)]
-    gallery(dataset, [small_tile(dataset, int(index)) for index in chosen], "Images of the training half", "lab-images",
-            56, height=GALLERY_HEIGHT)
+    show_some(dataset, spec.halves(dataset, "last").train, "Images of the training half")
+
+
+def show_some(dataset: Dataset, images: Integers, label: str) -> None:
+    """Show some images, evenly spaced, in place of the map."""
+    chosen = images[evenly_spaced(len(images), THUMBNAILS)]
+    gallery(dataset, [small_tile(dataset, int(index)) for index in chosen], label, "lab-images", 56,
+            height=GALLERY_HEIGHT)
 
 
 def _show_meaning(result: Preview, spec: Spec, dataset: Dataset, reason: str) -> None:
