@@ -111,7 +111,7 @@ def test_names_are_hidden_until_they_are_revealed_and_while_judging_goes_on(run:
 
 def test_rows_of_ten_are_judged_by_a_link_apart_from_first_results(run: Run) -> None:
     test = open_judge(run, results="ten")
-    assert "#### Which side holds more images of the same kind as the query?" in texts(test)
+    assert "#### Which of the two holds more images of the same kind as the query?" in texts(test)
     assert "among the first ten; only what differs is shown." in texts(test)
     keys = {test.button(key=f"judge-{choice}-0-ten").label: test.button(key=f"judge-{choice}-0-ten").proto.shortcut
             for choice in ("left", "equal", "right")}

@@ -52,7 +52,7 @@ def test_the_first_ten_results_are_judged_as_rows(run: Run, shell: Shell, tmp_pa
     options = ("--ask", "--results", "ten", "--export", str(tmp_path / "a.json"))
     code, lines, messages = judge(shell, run, "12uleq", *options)
     assert code == 0, messages
-    assert "Which row holds more images of the same kind as the query? 1 row 1, 2 row 2, e equal" in messages
+    assert "Which of the two holds more images of the same kind as the query? 1 row 1, 2 row 2, e equal" in messages
     assert "got 'l'" in messages
     assert messages.count("row 1  ") == messages.count("row 2  ") >= 5
     assert "differ in their first ten results (" in lines

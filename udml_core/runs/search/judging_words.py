@@ -14,7 +14,7 @@ SCALE = (10, 20, 30, 50, 100, 150, 200)
 BLIND = ("one of the two", "one of the two")
 """The names of the embeddings while they are hidden."""
 QUESTIONS: dict[Results, str] = {"first": "Which image shows the same kind of thing as the query?",
-                                 "ten": "Which side holds more images of the same kind as the query?"}
+                                 "ten": "Which of the two holds more images of the same kind as the query?"}
 WHAT: dict[Results, str] = {"first": "first results", "ten": "the first ten results"}
 DIFFERS: dict[Results, tuple[str, str]] = {
     "first": ("differs", "differ"), "ten": ("differs in its first ten results", "differ in their first ten results")}
