@@ -115,9 +115,9 @@ def accuracy(board: Board) -> float | None:
     """Return the share of unlabeled images whose most probable class is correct.
 
     Returns:
-        The share; None without classes.
+        The share; None without classes, or if no label has the name of a class.
     """
-    if board.dataset.labels is None:
+    if board.dataset.labels is None or set(board.names).isdisjoint(board.dataset.class_names):
         return None
     return views.share_correct(board.ends, board.codes, board.names, board.dataset.labels[board.images],
                            board.dataset.class_names)

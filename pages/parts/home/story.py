@@ -86,7 +86,7 @@ def lines_to_beat(run: Run) -> list[dict[str, Any]]:
 
 
 def bars_of(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return the bars beside the query: raw features, PCA and the run by epoch, in each measure; None without classes.
+    """Return the bars beside the query: baselines and the run by epoch, in each measure; None without classes.
 
     Args:
         run: The run.
@@ -97,8 +97,7 @@ def bars_of(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]]) 
         return None
     rows = run.metrics()[0]
     whole = [100 * row["sample map@r"] for row in rows if row.get("sample map@r") is not None]
-    features = RAW.get(run.spec().backbone, "raw features")
-    names = {BASELINES["frozen"]: features}
+    names = {BASELINES["frozen"]: RAW.get(run.spec().backbone, BASELINES["frozen"])}
     measures = [{"name": "R@1", "meaning": "nearest image has the same class", "values": recall.tolist(),
                  "rivals": [line["value"] for line in lines]}]
     if len(whole) == len(recall):

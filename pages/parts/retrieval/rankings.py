@@ -148,11 +148,12 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, separator: str, o
     """Show one ranking; numbers of different kinds side by side would be compared, so that ranks stand alone then."""
     column, hits = ranking.column, ranking.hits
     known = [hit.correct for hit in hits if hit.correct is not None]
-    width = in_numbers(column.frame.rows.shape[1])
+    width = in_numbers(column.frame.rows.shape[1] or None)
+    width = width and f" · {width}"
     score = f"{separator}{sum(known)} of {len(known)} hits {ranking.pool}" if known else ""
     with st.container(key=f"heading-{column.name}"):
         mark = f'<span style="color:{column.color}" aria-hidden="true">■</span>'
-        st.markdown(f"{mark} **{escaped(column.title)}**{score} · {width}", unsafe_allow_html=True)
+        st.markdown(f"{mark} **{escaped(column.title)}**{score}{width}", unsafe_allow_html=True)
     if ranking.problem:
         st.info(ranking.problem, icon=":material/block:")
     elif not hits:

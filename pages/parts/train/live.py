@@ -7,7 +7,7 @@ from contextlib import suppress
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from udml_core.base.arrays import rows_of
+from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import UserError
 from udml_core.exploration.interesting import first_query
 from udml_core.exploration.neighborhoods import nearest_rows
@@ -25,7 +25,7 @@ from ..shell.user_errors import show_user_errors
 from .measures import show_measures
 from .preview import HEIGHT, show_before, small_tile
 from .start_map import choose_colors, map_name, view_bounds
-from .watched import Watched, color_of, first_frame, live_map, watch_images
+from .watched import Watched, color_of, first_frame, live_map, untrained, watch_images
 
 PARAMETER = "live"
 STARTED = "lab-live"
@@ -150,10 +150,12 @@ def _show_training(run: Run, status: Status) -> int | None:
             st.caption(f"**{words[0].upper()}{words[1:]}:** {len(watched.images):,} images{_half(watched)}. Choose an "
                        "image to make it the query.")
         choose_colors(run.spec(), watched.dataset)
-    before = _nearest(watched, epochs[0], query)
-    _show_neighbors(watched, before, query, _words(run, epochs[0], status), "before")
-    if epoch != epochs[0]:
-        now = _nearest(watched, epoch, query)
+    frozen = untrained(watched)
+    before = _nearest(watched, watched.sample(epochs[0]) if frozen is None else frozen, query)
+    of_start = _words(run, epochs[0], status) if frozen is None else "in the frozen features"
+    _show_neighbors(watched, before, query, of_start, "before")
+    if frozen is not None or epoch != epochs[0]:
+        now = _nearest(watched, watched.sample(epoch), query)
         _show_neighbors(watched, now, query, words + same_words(before, now), "now")
     return epoch
 
@@ -192,9 +194,9 @@ def _draw_epoch(watched: Watched, epoch: int, epochs: list[int], query: int, wor
              marks=[Ring(int(images[query]), "query", near)], height=HEIGHT, legend_below=True, tiles="all")
 
 
-def _nearest(watched: Watched, epoch: int, query: int) -> list[int]:
-    """Return the images nearest to the query after an epoch, nearest first."""
-    return [int(index) for index in watched.images[nearest_rows(watched.sample(epoch), query, NEIGHBORS)]]
+def _nearest(watched: Watched, embedding: Array, query: int) -> list[int]:
+    """Return the images nearest to the query in an embedding (s, d) of all, nearest first."""
+    return [int(index) for index in watched.images[nearest_rows(embedding, query, NEIGHBORS)]]
 
 
 def same_words(before: list[int], now: list[int]) -> str:
@@ -231,7 +233,9 @@ def _query(watched: Watched) -> int:
     row = -1 if current is None else int(rows_of(watched.images, int(current)))
     epochs = watched.run.epoch_numbers()[:SETTLED]
     if row < 0:
-        row = first_query(watched.sample(epochs[0]), watched.sample(epochs[-1]), watched.labels)
+        frozen = untrained(watched)
+        row = first_query(watched.sample(epochs[0]) if frozen is None else frozen, watched.sample(epochs[-1]),
+                          watched.labels)
     if len(epochs) == SETTLED:
         st.session_state[key] = row
     return row

@@ -97,8 +97,7 @@ def _show_result(run: Run) -> None:
         still = still_words(evaluation)
         if still:
             st.markdown(f"**{still}**")
-        st.markdown(sentence.replace("frozen features", "the raw features").replace("Frozen", "Raw"),
-                    help=_beside_example(run, final) or None)
+        st.markdown(sentence, help=_beside_example(run, final) or None)
         show_bars(method_title(run), evaluation)
         if still:
             _offer_another(run)
@@ -162,7 +161,7 @@ def _show_curves(run: Run, epoch: int | None) -> None:
     names = [name for name in CURVES if sum(row.get(name) is not None for row in rows) > 1][:MOST_CURVES]
     known = read_baselines(run) or {}
     for name in names:
-        beaten = {words: known[key][name] for key, words in (("frozen", "raw features"), ("centered pca", "PCA"))
+        beaten = {words: known[key][name] for key, words in (("frozen", "frozen features"), ("centered pca", "PCA"))
                   if (known.get(key) or {}).get(name) is not None}
         st.markdown(f"**{CURVES[name]}**", help=curve_of(name).help)
         curve(name, {"": rows}, f"lab-{name}", height=HEIGHT, title=CURVES[name], beaten=beaten,

@@ -1,4 +1,4 @@
-"""The result of a run as bars beside the raw features and PCA."""
+"""The result of a run as bars beside the frozen features and PCA."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def bars_of(title: str, measure: str, values: Standing) -> str:
     """
     baselines = [value for value in (values.frozen, values.pca) if value is not None]
     is_below = values.after is not None and any(values.after < value for value in baselines)
-    rows = [(title, values.after, " own below" if is_below else " own"), ("raw features", values.frozen, ""),
+    rows = [(title, values.after, " own below" if is_below else " own"), ("frozen features", values.frozen, ""),
             ("PCA, same width", values.pca, "")]
     lines = "".join(
         f'<div class="lab-bar{kind}"><span>{html.escape(name)}</span><b>{value:.1f} %</b>'

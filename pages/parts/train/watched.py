@@ -10,11 +10,14 @@ import streamlit as st
 from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
+from udml_core.data.features import features_at_hand
 from udml_core.data.splits import fixed_sample
 from udml_core.exploration.live import LiveMap, clusters_of
 from udml_core.numerics.explanations import Clusters
+from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.runs import Run
 from udml_core.runs.baselines import JUDGED
+from udml_core.runs.search import FROZEN
 
 from ..maps.content import Color
 from ..shell.cached import dataset_of, load_split
@@ -78,6 +81,19 @@ def first_frame(watched: Watched) -> Drawn | None:
     """Return the map before training if it shows the same images."""
     drawn = settled_map(watched.run.spec(), watched.dataset)
     return drawn if drawn is not None and np.array_equal(drawn.images, watched.images) else None
+
+
+def untrained(watched: Watched) -> Array | None:
+    """Return the frozen features (s, d) of the images; None if they are not at hand, or if nothing is trained."""
+    return None if watched.run.spec().method == FROZEN else _frozen(watched.run, watched.trained, watched)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=RUN_HASH)
+def _frozen(run: Run, trained: bool, _watched: Watched) -> Array | None:  # noqa: ARG001 (the key)
+    try:
+        return unit_rows(features_at_hand(_watched.dataset, run.spec().encoder)[_watched.images])
+    except UserError:
+        return None
 
 
 @st.cache_data(max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
