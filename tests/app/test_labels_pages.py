@@ -167,7 +167,7 @@ def test_selected_images_get_the_typed_class_and_are_deselected(run: Run) -> Non
     assert "**Suggested image**" in texts(test)
     assert "1. my own" in texts(test)
     annotations.assign(dataset, [int(make_split(dataset, "seen").train[3])], "my other")
-    assert metrics(test.run())["Accuracy"] == "0.0 %", "the data set has no class of these names"
+    assert "Accuracy" not in metrics(test.run()), "the data set has no class of these names"
 
 
 def test_a_class_keeps_its_number_when_another_class_loses_its_images(run: Run) -> None:
