@@ -387,9 +387,9 @@ def test_a_kind_of_candidate_that_was_not_judged_is_named_with_what_mends_it() -
     assert gap_words(race_of(won, outcome_in("not possible", Setup(backbone="other")))) == "", "they are not promised"
     assert "not tried" not in advice_words(race_of(won, outcome_in("not tried")), is_done=False)
     lost = judged("Whitening", -0.02, 0.001)
-    assert advice_words(race_of(lost, outcome_in("not tried"))).startswith("Nothing beats the frozen features: search "
-                                                                           "with these. No candidate is better in first "
-                                                                           "results. Short trainings were not tried")
+    assert advice_words(race_of(lost, outcome_in("not tried"))).startswith(
+        "Nothing beats the frozen features: search with these. No candidate is better in first results. Short trainings "
+        "were not tried")
 
 
 def test_a_gain_must_be_certain_among_all_candidates() -> None:
@@ -401,7 +401,8 @@ def test_a_gain_must_be_certain_among_all_candidates() -> None:
     assert advice_words(race) == (
         "No clear winner: keep the frozen features. In first results, no candidate is better than the frozen features "
         "beyond chance. The largest gain, of whitening, may be chance among 11 candidates (+2.200, −0.638 to 5.038). "
-        "Beside that: no clear difference in whole groups (0.000, −0.014 to 0.014). The race ended when every candidate was tried (11).")
+        "Beside that: no clear difference in whole groups (0.000, −0.014 to 0.014). The race ended when every "
+        "candidate was tried (11).")
     assert "It changes the first result of 13 % of images." in advice_words(
         race_of(judged("Lucky", 2.2, 1.0, changed=0.13), *others))
     assert race_of(judged("Sure", 2.9, 1.0), *others).best is not None
@@ -412,8 +413,8 @@ def test_an_advice_says_how_much_changes_and_what_labels_said() -> None:
     race = race_of(plm, whiten)
     assert advice_words(race) == (
         "Best search: PLM. It changes the first result of 13 % of images: a small change, so confirm it by eye. "
-        "Compared with the frozen features: better first results (+0.020, 0.018 to 0.022), no clear difference in whole "
-        "groups (0.000, −0.011 to 0.011). The race ended when every candidate was tried (2).")
+        "Compared with the frozen features: better first results (+0.020, 0.018 to 0.022), no clear difference in "
+        "whole groups (0.000, −0.011 to 0.011). The race ended when every candidate was tried (2).")
     assert is_small(race)
     assert caution_words(race).startswith("Caution, measured with labels: on the benchmark's 4 data sets PLM changes")
     assert not caution_words(race_of(whiten)), "nothing is trained"

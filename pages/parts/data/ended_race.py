@@ -7,7 +7,6 @@ from functools import partial
 
 import streamlit as st
 
-from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.race import Outcome, Race
@@ -15,13 +14,13 @@ from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import MEASURES, chain_words, measured_words, setup_words
 from udml_core.exploration.race_gaps import find_gaps, minutes_words
 from udml_core.exploration.race_words import advice_sentences, caution_words, is_small
-from udml_core.runs import find_run, runs_folder
+from udml_core.runs import runs_folder
 from udml_core.runs.analyses import Analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.work import jobs
-from udml_core.work.jobs.advising import elsewhere_of, finished_race, refinement_of, restart_advice
+from udml_core.work.jobs.advising import elsewhere_of, finished_race, restart_advice
 
-from ..shell.race_judgments import race_judgments
+from ..shell.race_judgments import outcome_judgments
 from ..shell.run_status import ICONS, escaped
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view
@@ -108,13 +107,7 @@ def _show_judgments(race: Race) -> None:
     outcome = race.best or next(iter(race.judged), None)
     if outcome is None:
         return
-    try:
-        runs = [find_run(name, runs_folder()) for name in (race.run, outcome.run)]
-    except UserError:  # a run was removed, which the buttons say
-        return
-    frame = refinement_of(outcome).id if outcome.setup.recipe else "final"
-    said = race_judgments(runs, frame, ("the frozen features", setup_words(race, outcome.setup)),
-                          "ten" if race.serves == "groups" else "first", race.verdict(outcome))
+    said = outcome_judgments(race, outcome, ["ten" if race.serves == "groups" else "first"])
     if said:
         st.markdown(f":material/thumbs_up_down: {said}")
 

@@ -35,8 +35,8 @@ def show_race(race: Race, key: str) -> None:
     if judged:
         _draw_race(race, judged, key)
         st.caption(f"Gain over the frozen features in {MEASURES[race.serves]}: the mean similarity (−1 to 1) of a "
-                   f"query and its results, in the eyes of {escaped(race_judges_words(race))}; it is no share of images."
-                   " The largest of many gains is often chance: the intervals hold for "
+                   f"query and its results, in the eyes of {escaped(race_judges_words(race))}; no share of images. "
+                   "The largest of many gains is often chance: the intervals hold for "
                    f"{_all_words(race.count)} at once (95 %), and only those right of 0 count. Steps that look better "
                    "are kept for the next steps even if their gain may be chance; the verdict does not rest on that.")
     with st.container(gap="xxsmall"):
