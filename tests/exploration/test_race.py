@@ -388,8 +388,8 @@ def test_a_kind_of_candidate_that_was_not_judged_is_named_with_what_mends_it() -
     assert "not tried" not in advice_words(race_of(won, outcome_in("not tried")), is_done=False)
     lost = judged("Whitening", -0.02, 0.001)
     assert advice_words(race_of(lost, outcome_in("not tried"))).startswith(
-        "Nothing beats the frozen features: search with these. No candidate is better in first results. Short trainings "
-        "were not tried")
+        "Nothing beats the frozen features: search with these. No candidate is better in first results. Short "
+        "trainings were not tried")
 
 
 def test_a_gain_must_be_certain_among_all_candidates() -> None:

@@ -39,9 +39,9 @@ QUEUE_LENGTH = 200
 WHICH = {
     True: "Pairs that this run can hardly decide: in turn a pair that it takes for similar, and a pair that it takes "
           "for dissimilar, both near its border b. Their squared distances are nearest to b − m and to b + m.",
-    False: "Pairs that could be either: in turn a pair about as similar as an image and its nearest image, and a "
-           "pair that is a little less similar. Move b to get more similar pairs (left) or less similar pairs (right); m says "
-           "how far both lie from b."}
+    False: "Pairs that could be either: in turn a pair about as similar as an image and its nearest image, and a pair "
+           "that is a little less similar. Move b to get more similar pairs (left) or less similar pairs (right); m "
+           "says how far both lie from b."}
 """Which pairs are asked first, by whether the run learned from pairs."""
 MOST_IMAGES = 5_000
 """Maximum number of training images whose pairs are candidates."""
