@@ -76,7 +76,7 @@ def _show_stopped(analysis: Analysis) -> None:
 
 
 def _show_words(race: Race, is_done: bool, elsewhere: Elsewhere | None) -> list[str]:
-    """Show the advice and what it means; return everything else, for those who want details.
+    """Show the advice and what it means; return everything else for the details.
 
     The sign is a green trophy only if a candidate surely wins and changes enough.
     """
