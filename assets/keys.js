@@ -6,11 +6,12 @@
 // its path does; the entry of the page before then gets its own address back.
 const FOREIGN_MS = 2000;
 const viewOf = (url) => `${url.pathname}?${url.searchParams.get("tool") ?? ""}`;
-// The page Data shows several data sets in several views, and always writes both.
-const OF_DATA = ["dataset", "view"];
-const isSameView = (before, after) => viewOf(before) === viewOf(after) && !(
-  [before, after].every((url) => OF_DATA.every((name) => url.searchParams.has(name)))
-  && OF_DATA.some((name) => before.searchParams.get(name) !== after.searchParams.get(name)));
+// The page Data shows several data sets in several views, and races with several choices; it always writes both names.
+const OF_DATA = [["dataset", "view"], ["budget", "serves"]];
+const differ = (before, after, names) => [before, after].every((url) => names.every((name) => url.searchParams.has(name)))
+  && names.some((name) => before.searchParams.get(name) !== after.searchParams.get(name));
+const isSameView = (before, after) => viewOf(before) === viewOf(after) && !OF_DATA.some(
+  (names) => differ(before, after, names));
 if (!window.udmlHistory) {
   const push = history.pushState.bind(history);
   const own = { url: location.href, search: location.search, time: -FOREIGN_MS };

@@ -14,6 +14,7 @@ from pages.parts.compare.seed_means import MOST_RANKED, show_measures
 from pages.parts.compare.settings import show_settings
 from pages.parts.curves.run_curves import show_curves
 from pages.parts.shell.address import address_decides, note_address, note_click, write_address
+from pages.parts.shell.cached import load_retrieval
 from pages.parts.shell.empty_state import offer_example, offer_lab, show_empty
 from pages.parts.shell.focus import carry_image
 from pages.parts.shell.run_status import run_titles
@@ -78,6 +79,8 @@ def compare(runs: Sequence[Run]) -> None:
                 icon=":material/lightbulb:")
     elif part == QUERY:
         show_same_query(runs, names)
+    elif part == WINS and load_retrieval(runs[0]).dataset.labels is None:
+        show_differences(runs)
     elif part == WINS:
         show_wins(runs, names)
     elif part == CLASSES:

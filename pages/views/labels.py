@@ -125,9 +125,11 @@ def accuracy(board: Board) -> float | None:
 
 def suggestion_list(board: Board) -> None:
     """Show the images to label next."""
-    st.caption("Random walks that reach no label visit these images most often; the badge is rank and visits. Click an "
-               "image to select it.", help="Each image is chosen as if the images before it were labeled, so that the "
-                                           "suggestions lie apart.")
+    st.caption("These images have the most unlabeled images around them, so a label reaches farthest from here. The "
+               "badge is the rank and the number of visits. Click an image to select it.",
+               help="Walks step from image to similar image at random until they reach a label or end. They visit "
+                    "these images most often. Each image is chosen as if the images before it were labeled, so that "
+                    "the suggestions lie apart.")
     tiles = [tile_to_label(board, image, f"{rank} · {suggestion.visits:,.0f}")
              for rank, (image, suggestion) in enumerate(zip(board.suggested_images, board.suggestions, strict=True), 1)]
     selectable_gallery(board.dataset, tiles, "Images to label next", "labels-next", selection(board.dataset), 96, 300)

@@ -130,5 +130,5 @@ def draw() -> None:
         run = pick_run()
         if run is not None:
             run_header(run, frame_words(REFINED))
-            show_analysis_progress(run)
             explore(run)
+            show_analysis_progress(run)  # its progress lies over the corner; what it offers must not precede a verdict

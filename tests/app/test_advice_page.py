@@ -34,7 +34,7 @@ from udml_core.runs.search.differing import Side, compare
 from udml_core.runs.search.judging import Judging
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs import first_method
-from udml_core.work.jobs.advising import race_words_of, wanted_advice
+from udml_core.work.jobs.advising import race_of, race_words_of, wanted_advice
 from udml_core.work.workers import analyse as worker
 
 SPEC = plan_analysis(Advice, budget=2.0, serves="groups")
@@ -85,6 +85,13 @@ def button(test: AppTest, label: str) -> Any:
     return next(button for button in test.button if button.label == label)
 
 
+def verdict(test: AppTest) -> tuple[str, str]:
+    """Return the headline of a race, and the words after it."""
+    words = [element.value.replace("\\", "") for element in test.markdown]
+    at = next(number for number, value in enumerate(words) if value.startswith("#### "))
+    return words[at].removeprefix("#### "), next(iter(words[at + 1:]), "")
+
+
 def charts(test: AppTest) -> list[str]:
     """Return the text alternatives of the charts."""
     return [element.proto.alt for element in test.get("plotly_chart")]
@@ -118,8 +125,11 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
     finished(frozen, outcomes(frozen))
     test = opened("data", **LINK)
     assert not test.exception
-    assert test.success[0].value.startswith("**Best search\\: whitening.** Compared with the frozen features")
-    assert "Short trainings were not tried\\: the time was used up. Run again with 5 minutes." in test.success[0].value
+    headline, meaning = verdict(test)
+    assert headline == ":green[:material/trophy:] Best search: whitening"
+    assert meaning.startswith("Whole groups are clearly better than with the frozen features")
+    assert "Short trainings were not tried: the time was used up. Run again with 5 minutes." in texts(test).replace(
+        "\\", "")
     words = texts(test)
     assert "Squeeze \\*Net\\*" in words, "names are escaped"
     assert "Whitening, then diffusion (refines the images at hand)" in words.replace("\\", "")
@@ -133,7 +143,7 @@ def test_a_link_without_choices_shows_the_newest_race(frozen: Run) -> None:
     finished(frozen, outcomes(frozen))
     test = opened("data", dataset="digits", view="advice")
     for _visit in range(2):
-        assert test.success
+        assert verdict(test)
         assert {name: test.query_params[name] for name in ("budget", "serves")} in (
             {"budget": "2", "serves": "groups"}, {"budget": ["2"], "serves": ["groups"]})
         test.query_params.clear()
@@ -148,11 +158,11 @@ def test_a_link_without_choices_shows_the_newest_race(frozen: Run) -> None:
 def test_a_race_without_a_winner_says_why(frozen: Run, reason: str, rows: list[int], said: str) -> None:
     finished(frozen, [outcomes(frozen)[row] for row in rows], reason)
     test = opened("data", **LINK)
-    assert not test.success
-    assert said in "".join(element.value for element in (*test.markdown, *test.warning)).replace("\\", "")
+    assert ":green[" not in verdict(test)[0]
+    assert said in f"{verdict(test)[0]}."
     assert "Use this" not in [button.label for button in test.button]
-    links = [link.proto.label for link in test.get("page_link")]
-    assert ("Search with the frozen features" in links) == (rows == [0])
+    frozen_search = [button for button in test.button if button.label == "Search with the frozen features"]
+    assert [button.proto.type for button in frozen_search] == ["primary"] * (rows == [0])
 
 
 def test_a_stopped_race_keeps_its_candidates_and_can_be_continued(frozen: Run, launched: list[Any]) -> None:
@@ -161,7 +171,7 @@ def test_a_stopped_race_keeps_its_candidates_and_can_be_continued(frozen: Run, l
         analysis.append_part(outcome.model_dump(mode="json"))
     analysis.write_status(Status(state="stopped", message="Stopped."))
     test = opened("data", **LINK)
-    assert "Best search so far\\: whitening." in test.success[0].value
+    assert verdict(test)[0].endswith("Best search so far: whitening")
     assert button(test, "Use this")
     button(test, "Continue").click().run()
     assert launched == [analysis]
@@ -268,7 +278,7 @@ def test_a_small_change_and_a_race_without_a_clear_winner_have_no_trophy(frozen:
                     result={"race": np.array(race.model_dump_json())})
     test = opened("data", **LINK | {"serves": "first"})
     assert not test.exception
-    assert not test.success
+    assert ":green[" not in verdict(test)[0]
     assert "first result of 13 % of images: a small change, so confirm it by eye" in texts(test).replace("\\", "")
     assert button(test, "Use this")
 
@@ -290,6 +300,43 @@ def test_a_finished_race_can_be_run_again_with_another_time(frozen: Run, launche
     assert not launched[-1].is_done()
 
 
+def test_a_finished_race_stays_while_it_runs_again_and_after_it_was_stopped(frozen: Run, launched: list[Any]) -> None:
+    analysis = finished(frozen, outcomes(frozen))
+    opened("data", **LINK).button(key="advice-again-2").click().run()
+    assert launched == [analysis]
+    assert not analysis.parts()
+    assert race_words_of(frozen, "whiten"), "other pages still show what the finished race said"
+    analysis.append_part(outcomes(frozen)[0].model_dump(mode="json"))
+    analysis.write_status(Status(state="stopped", message="Stopped."))
+    test = opened("data", **LINK)
+    assert verdict(test)[0].endswith("Best search: whitening")
+    assert "The new race was stopped" in test.warning[0].value
+    assert {"Continue", "Keep the finished race"} <= {button.label for button in test.button}
+    button(test, "Keep the finished race").click().run()
+    assert not test.exception
+    assert not test.warning
+    assert verdict(test)[0].endswith("Best search: whitening")
+    assert analysis.is_done()
+    analysis.set_result_aside()
+    analysis.write_result({"race": np.array(race_of(analysis).model_dump_json())})
+    assert not analysis.has_earlier(), "a new result takes the place of the earlier one"
+
+
+def test_other_choices_name_the_finished_race_and_show_it(frozen: Run) -> None:
+    finished(frozen, outcomes(frozen))
+    test = opened("data", **LINK | {"budget": "5"})
+    assert "A race of 2 minutes for whole groups is finished." in texts(test)
+    button(test, "Show it").click().run()
+    assert verdict(test)[0].endswith("Best search: whitening")
+
+
+def test_every_other_candidate_can_be_used_and_shows_its_figures(frozen: Run) -> None:
+    finished(frozen, outcomes(frozen))
+    test = opened("data", **LINK)
+    assert sum(button.label == "Use it" for button in test.button) == 3
+    assert "better whole groups (+0.020" in texts(test).replace("\\", "")
+
+
 def test_a_race_without_a_winner_shows_the_search_of_a_later_race_and_a_button_that_opens_it(frozen: Run) -> None:
     level = Race(serves="first", budget=2, start=Setup(backbone="pixels"), run=frozen.id, outcomes=(
         outcomes(frozen)[1],), titles={})
@@ -306,7 +353,7 @@ def test_a_race_without_a_winner_shows_the_search_of_a_later_race_and_a_button_t
     assert button(test, "Use test-time views")
     button(test, "Show the later race").click().run()
     assert not test.exception
-    assert "Best search: test-time views." in test.success[0].value.replace("\\", "")
+    assert verdict(test)[0].endswith("Best search: test-time views")
     assert test.query_params["serves"] in ("groups", ["groups"])
 
 

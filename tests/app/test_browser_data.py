@@ -38,7 +38,7 @@ def test_images_are_browsed_enlarged_and_found_by_name(page: Page) -> None:
 
 
 @pytest.mark.slow
-def test_back_from_the_choices_of_a_race_returns_to_the_gallery_of_the_same_images(page: Page) -> None:
+def test_back_returns_to_each_choice_of_a_race_and_then_to_the_gallery_of_the_same_images(page: Page) -> None:
     page.goto("/data")
     settle(page)
     choose(page, "Data set", "Emoji, 1,214 drawings")
@@ -48,13 +48,17 @@ def test_back_from_the_choices_of_a_race_returns_to_the_gallery_of_the_same_imag
     for label, serves in (("The whole group", "groups"), ("The first result", "first"), ("The whole group", "groups")):
         page.get_by_role("radio", name=label).click()  # none of several clicks is lost
         page.wait_for_url(re.compile(f"serves={serves}"))
+    for serves, label in (("first", "The first result"), ("groups", "The whole group"), ("first", "The first result")):
+        page.go_back()
+        page.wait_for_url(re.compile(f"serves={serves}"))
+        expect(page.get_by_role("radio", name=label)).to_be_checked()
     page.go_back()
     page.wait_for_url(re.compile("dataset=emoji&view=gallery"))
     expect(page.get_by_role("group", name="Images of the data set")).to_be_visible()
     expect(page.get_by_role("radio", name="Gallery")).to_be_checked()
     page.go_forward()
-    page.wait_for_url(re.compile("dataset=emoji&view=advice.*serves=groups"))
-    expect(page.get_by_role("radio", name="The whole group")).to_be_checked()
+    page.wait_for_url(re.compile("dataset=emoji&view=advice.*serves=first"))
+    expect(page.get_by_role("radio", name="The first result")).to_be_checked()
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="Results", exact=True).click()
     page.wait_for_url(re.compile("/results"))
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="Data", exact=True).click()

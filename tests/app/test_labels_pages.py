@@ -490,7 +490,7 @@ def test_affinity_starts_at_the_gamma_of_the_run_even_close_to_1(
     assert not test.exception
     assert sliders[-1] == (0.001, 0.999, 0.999, 0.001, {0.999: "this run"})
     opened("affinity", run=near.id, source="told")
-    assert sliders[-1] == (0.01, 0.99, 0.99, 0.01, {0.99: "SSDML's default"})
+    assert sliders[-1] == (0.01, 0.99, 0.99, 0.01, {0.99: "default"})
 
 
 def test_the_spectrum_follows_a_run_in_progress_and_the_graph_waits(

@@ -208,7 +208,7 @@ def test_the_last_answer_can_be_undone_when_all_pairs_are_labeled(
         press(test, "Same")
     assert "All candidate pairs are labeled or skipped" in texts(test)
     press(test, "Undo")
-    assert "Are these two images of the same class?" in texts(test)
+    assert "Do these two show the same thing?" in texts(test)
     assert len(PairLog(own.dataset()).read()) == 5
 
 

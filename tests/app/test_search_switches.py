@@ -97,11 +97,11 @@ def test_search_names_the_views_of_a_stored_recipe(run: Run) -> None:
     name = keep(run, plan_analysis(kind="refine", recipe="views:zoom=0.55+whiten"), lambda _share, _step: None).id
     test = opened("retrieval", run=run.id, refined=name, add="3")
     assert switches(test) == [True, False, False, False]
-    shown = test.toggle(key="search-other-views")
-    assert shown.value
-    assert shown.disabled
+    (shown,) = [element for element in test.markdown if "blue-badge" in element.value]
+    assert "Test-time views" in shown.value
+    assert "In use. A switch beside it turns the views off" in shown.help
     test.toggle(key="search-average").set_value(True).run()
-    assert not [toggle for toggle in test.toggle if toggle.key == "search-other-views"], "a switch leaves them out"
+    assert not [element for element in test.markdown if "blue-badge" in element.value], "a switch leaves them out"
 
 
 @pytest.mark.browser

@@ -19,6 +19,7 @@ from udml_core.exploration.pairs import (
     first_new_pair,
     hinge_arguments,
     informative_pairs,
+    labeling_hinge,
     position_of_pair,
     slider_step,
 )
@@ -127,6 +128,16 @@ def test_a_pair_is_found_in_either_order() -> None:
     assert first_new_pair(pairs, np.array([[7, 4], [2, 9]])) == 2
     assert first_new_pair(pairs, np.zeros((0, 2), dtype=np.int64)) == 0
     assert first_new_pair(pairs[:2], pairs) is None
+
+
+@pytest.mark.parametrize("scale", [1e-4, 0.1, 3.0, 700.0])
+def test_pairs_to_label_lie_between_nearest_pairs_and_a_quarter_of_the_way_to_random_pairs(scale: float) -> None:
+    bias, margin = labeling_hinge(scale * POINTS)
+    near = np.median((scale**2 * (SQUARED + np.diag([np.inf] * 60))).min(axis=1))
+    far = np.median(scale**2 * SQUARED)
+    assert bias - margin == pytest.approx(near, abs=0.1 * far)
+    assert bias + margin == pytest.approx(near + (far - near) / 4, abs=0.1 * far)
+    assert bias < default_hinge(scale * POINTS)[0]
 
 
 @pytest.mark.parametrize("scale", [1e-4, 0.1, 3.0, 700.0])

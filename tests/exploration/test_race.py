@@ -27,7 +27,7 @@ from udml_core.exploration.race import (
 )
 from udml_core.exploration.race_clock import RaceClock, RaceProgress
 from udml_core.exploration.race_elsewhere import find_elsewhere
-from udml_core.exploration.race_figures import figure_words, setup_words
+from udml_core.exploration.race_figures import figure_words, interval_words, setup_words
 from udml_core.exploration.race_gaps import gap_words
 from udml_core.exploration.race_words import (
     advice_sentences,
@@ -219,17 +219,17 @@ def test_sentences_state_the_verdict_the_interval_and_the_decision() -> None:
 
     assert words(comparison("better")) == (
         "Whitening (applies to new images): better first results (+0.020, 0.010 to 0.030), no clear difference in "
-        "whole groups (0.000, −0.010 to 0.010); later candidates build on it.")
+        "whole groups (0.000, −0.010 to 0.010); kept for the next steps.")
     assert words(comparison("worse", "better"), recipe="rerank") == (
         "k-reciprocal re-ranking (refines the images at hand): worse first results (−0.020, −0.030 to −0.010), better "
-        "whole groups (+0.020, 0.010 to 0.030); not kept.")
+        "whole groups (+0.020, 0.010 to 0.030).")
     assert "no clear difference in whole groups (0.000, −0.010 to 0.010), better first results" in words(
         comparison("better"), "groups")
     assert words(comparison("better", "worse", 0.01)).endswith(
         "better first results (+0.020, 0.010 to 0.030), worse whole groups (−0.010, −0.015 to −0.005), which lose less "
-        "than first results gain; later candidates build on it.")
+        "than first results gain; kept for the next steps.")
     assert words(comparison("better", "worse", 0.03)).endswith(
-        "worse whole groups (−0.030, −0.045 to −0.015), which lose more than first results gain; not kept.")
+        "worse whole groups (−0.030, −0.045 to −0.015), which lose more than first results gain.")
     split = comparison("cannot tell").model_copy(update={"first": measured("better").model_copy(
         update={"verdict": "cannot tell"})})
     assert "the judges disagree on first results (+0.020, 0.010 to 0.030)" in words(split)
@@ -243,7 +243,8 @@ def test_the_advice_names_the_winner_or_says_that_nothing_wins() -> None:
     lost = Outcome(name="A", setup=Setup(backbone="net", recipe="rerank"), against_best=comparison("worse", "worse"),
                    against_start=comparison("worse", "worse"))
     assert advice_words(race.model_copy(update={"outcomes": (lost,)})) == (
-        "Nothing beats the frozen features: search with these.")
+        "Nothing beats the frozen features: search with these. No candidate is better in whole groups. The race ended "
+        "when every candidate was tried (1).")
     better = comparison("cannot tell", "better")
     kept = Outcome(name="B", setup=Setup(backbone="other", method="plm", recipe="views+rerank"), kept=True,
                    against_best=better, against_start=better)
@@ -354,9 +355,10 @@ def test_an_advice_that_is_simpler_says_so() -> None:
     whiten, *_ = BY_SIMPLICITY
     race, _ = settled({whiten: 0.018, TRAINED: 0.02}, error=0.002)
     assert advice_words(race) == (
-        "Best search: whitening. It is as good as the larger gain of PLM, as far as the judges can tell (+0.002, "
-        "−0.002 to 0.006 between the two), and simpler. Compared with the frozen features: better first results "
-        "(+0.018, 0.014 to 0.022), no clear difference in whole groups (0.000, −0.011 to 0.011).")
+        "Best search: whitening. First results are clearly better than with the frozen features, in the judges' eyes. "
+        "Simpler than PLM, and the judges see no clear difference between the two. Compared with the frozen features: "
+        "better first results (+0.018, 0.014 to 0.022), no clear difference in whole groups (0.000, −0.011 to 0.011). "
+        "The race ended when every candidate was tried (2).")
 
 
 def test_an_advice_that_refines_the_images_at_hand_says_what_it_means_for_new_images() -> None:
@@ -385,8 +387,9 @@ def test_a_kind_of_candidate_that_was_not_judged_is_named_with_what_mends_it() -
     assert gap_words(race_of(won, outcome_in("not possible", Setup(backbone="other")))) == "", "they are not promised"
     assert "not tried" not in advice_words(race_of(won, outcome_in("not tried")), is_done=False)
     lost = judged("Whitening", -0.02, 0.001)
-    assert advice_words(race_of(lost, outcome_in("not tried"))).startswith("Nothing beats the frozen features: search "
-                                                                           "with these. Short trainings were not tried")
+    assert advice_words(race_of(lost, outcome_in("not tried"))).startswith(
+        "Nothing beats the frozen features: search with these. No candidate is better in first results. Short "
+        "trainings were not tried")
 
 
 def test_a_gain_must_be_certain_among_all_candidates() -> None:
@@ -395,11 +398,13 @@ def test_a_gain_must_be_certain_among_all_candidates() -> None:
     others = [judged(f"Other {number}", -0.1, 1.0) for number in range(10)]
     race = race_of(lucky, *others)
     assert race.best is None, "of 11, 2.84 standard errors are needed"
-    assert advice_words(race) == ("No clear winner: keep the frozen features. The largest gain, of whitening, may be "
-                                  "chance among 11 candidates (+2.200, −0.638 to 5.038). Beside that: no clear "
-                                  "difference in whole groups (0.000, −0.014 to 0.014).")
-    assert advice_words(race_of(judged("Lucky", 2.2, 1.0, changed=0.13), *others)).endswith(
-        "It changes the first result of 13 % of images.")
+    assert advice_words(race) == (
+        "No clear winner: keep the frozen features. In first results, no candidate is better than the frozen features "
+        "beyond chance. The largest gain, of whitening, may be chance among 11 candidates (+2.200, −0.638 to 5.038). "
+        "Beside that: no clear difference in whole groups (0.000, −0.014 to 0.014). The race ended when every "
+        "candidate was tried (11).")
+    assert "It changes the first result of 13 % of images." in advice_words(
+        race_of(judged("Lucky", 2.2, 1.0, changed=0.13), *others))
     assert race_of(judged("Sure", 2.9, 1.0), *others).best is not None
 
 
@@ -407,9 +412,9 @@ def test_an_advice_says_how_much_changes_and_what_labels_said() -> None:
     plm, whiten = judged("PLM", 0.02, 0.001, "plm", changed=0.13), judged("Whitening", 0.019, 0.001)
     race = race_of(plm, whiten)
     assert advice_words(race) == (
-        "Best search: PLM. Compared with the frozen features: better first results (+0.020, 0.018 to 0.022), no clear "
-        "difference in whole groups (0.000, −0.011 to 0.011). It changes the first result of 13 % of images: a small "
-        "change, so confirm it by eye.")
+        "Best search: PLM. It changes the first result of 13 % of images: a small change, so confirm it by eye. "
+        "Compared with the frozen features: better first results (+0.020, 0.018 to 0.022), no clear difference in "
+        "whole groups (0.000, −0.011 to 0.011). The race ended when every candidate was tried (2).")
     assert is_small(race)
     assert caution_words(race).startswith("Caution, measured with labels: on the benchmark's 4 data sets PLM changes")
     assert not caution_words(race_of(whiten)), "nothing is trained"
@@ -433,19 +438,24 @@ def test_the_headline_says_of_100_images_how_many_find_a_better_first_image(bett
                    against_start=of, run="run")
     small = ": a small change, so confirm it by eye" if better + worse < 0.2 else ""
     words = f"Of 100 images, {said}, as the judges see it"
-    assert advice_sentences(race_of(best))[0] == f"Best search: whitening. {words}{small}."
+    assert advice_sentences(race_of(best))[:2] == ["Best search: whitening.", f"{words}{small}."]
     for_groups = advice_sentences(race_of(best).model_copy(update={"serves": "groups"}))
-    assert for_groups[0] == "Best search: whitening."
-    assert f"{words}." in for_groups, "the headline of whole groups does not speak of the first image"
+    assert for_groups[:2] == ["Best search: whitening.", (
+        "Whole groups are clearly better than with the frozen features, in the judges' eyes.")]
+    assert f"{words}." in for_groups[2:], "what whole groups mean does not speak of the first image"
 
 
-def test_a_candidate_that_is_not_kept_says_why() -> None:
-    better, level, worse = comparison("better"), comparison("cannot tell"), comparison("worse")
-    said = [outcome_words(Outcome(name="Step", setup=Setup(backbone="net"), against_start=better, against_best=of),
-                          race_of()) for of in (better, level, worse)]
-    assert [words.rpartition("; ")[2] for words in said] == [
-        "not kept.", "not kept, because it gains nothing certain over the steps kept before.",
-        "not kept, because it is worse than the steps kept before."]
+def test_figures_have_their_start_where_it_is_known_in_either_order() -> None:
+    known = measured("better").model_copy(update={"before": 0.281, "after": 0.301})
+    assert interval_words(known) == "similarity 0.281 → 0.301: +0.020, 0.010 to 0.030"
+    assert interval_words(known.reversed) == "similarity 0.301 → 0.281: −0.020, −0.030 to −0.010"
+    assert interval_words(known.among(5)).startswith("similarity 0.281 → 0.301: +0.020, 0.007")
+    assert interval_words(measured("better")) == "+0.020, 0.010 to 0.030", "a race of an earlier version"
+    of = comparison("cannot tell").model_copy(update={"groups": known})
+    best = Outcome(name="Whitening", setup=Setup(backbone="net", recipe="whiten"), against_best=of, against_start=of)
+    assert advice_sentences(race_of(best).model_copy(update={"serves": "groups"}))[1] == (
+        "Whole groups are clearly better than with the frozen features: the mean similarity of a query and its "
+        "results, in the judges' eyes, rises from 0.281 to 0.301, on a scale from −1 to 1.")
 
 
 def test_a_race_names_its_judges_with_what_they_count() -> None:
@@ -531,8 +541,9 @@ def test_a_race_without_a_winner_names_the_search_that_a_later_race_found_better
     assert found.wins(unclear)
     words = advice_words(unclear, elsewhere=found)
     assert words.startswith(
-        "Best search, found by a later race for whole groups, in 2 minutes: test-time views, then whitening. Compared "
-        "with the frozen features: better first results (+0.020, 0.010 to 0.030), better whole groups (+0.050, 0.025 "
+        "Best search, found by a later race for whole groups, in 2 minutes: test-time views, then whitening. First "
+        "results are clearly better than with the frozen features, in the judges' eyes. Compared with the frozen "
+        "features: better first results (+0.020, 0.010 to 0.030), better whole groups (+0.050, 0.025 "
         "to 0.075). This race alone has no clear winner. The largest gain, of whitening, may be chance")
     assert "Short trainings were not tried" in words
     assert "keep the frozen features" not in words
@@ -598,26 +609,24 @@ def test_only_trainings_are_sorted_by_their_time() -> None:
                                               seconds=5)] == ["whiten", "rerank"]
 
 
-def test_rows_name_the_whole_search_and_mark_the_advice_and_what_it_leaves_out() -> None:
+def test_rows_name_the_whole_search_and_say_what_is_kept_for_the_next_steps() -> None:
     whiten, *_ = BY_SIMPLICITY
     race, _ = settled({whiten: 0.018, TRAINED.model_copy(update={"recipe": "whiten"}): 0.02}, error=0.002)
     simple, longer = (outcome.model_copy(update={"kept": True}) for outcome in race.outcomes)
     race = race.model_copy(update={"outcomes": (simple, longer)})
-    assert outcome_words(simple, race).endswith("; this is the advice, and later candidates build on it.")
     assert outcome_words(longer, race).startswith("PLM, then whitening (applies to new images): better first results")
-    assert outcome_words(longer, race).endswith(
-        "later candidates build on it, but the advice is simpler: the judges cannot tell whitening from the largest "
-        "gain.")
-    assert "advice" not in outcome_words(longer, race, is_done=False)
+    for outcome in (simple, longer):
+        assert outcome_words(outcome, race).endswith("); kept for the next steps.")
+        assert outcome_words(outcome.model_copy(update={"kept": False}), race).endswith(").")
 
 
 def test_a_certain_gain_with_too_large_a_price_is_no_winner_and_says_the_price() -> None:
     of = comparison("better", "worse", 0.03)
     dear = Outcome(name="Whitening", setup=BY_SIMPLICITY[0], against_best=of, against_start=of, run="run")
     assert advice_words(race_of(dear)) == (
-        "No clear winner: keep the frozen features. Whitening (applies to new images): better first results (+0.020, "
-        "0.010 to 0.030), worse whole groups (−0.030, −0.045 to −0.015), which lose more than first results gain; not "
-        "kept.")
+        "No clear winner: keep the frozen features. What gains in first results loses more in whole groups. Whitening "
+        "(applies to new images): better first results (+0.020, 0.010 to 0.030), worse whole groups (−0.030, −0.045 to "
+        "−0.015), which lose more than first results gain. The race ended when every candidate was tried (1).")
 
 
 @pytest.mark.parametrize(("verdict", "low", "candidates", "said"), [

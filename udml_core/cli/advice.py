@@ -82,7 +82,7 @@ def _follow(analysis: Analysis) -> None:
         while True:
             status, race = analysis.status(), race_of(analysis)
             for outcome in race.outcomes[printed:]:
-                typer.echo(outcome_words(outcome, race, is_done=False), err=True)
+                typer.echo(outcome_words(outcome, race), err=True)
             printed = len(race.outcomes)
             if status.state not in LIVE_STATES:
                 return

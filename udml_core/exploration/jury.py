@@ -96,7 +96,7 @@ class Jury:
 
 
 def combined(intervals: Sequence[Interval], weights: Sequence[float]) -> Measured:
-    """Return the verdict of several judges, with the means of their differences and of the ends of their intervals.
+    """Return the verdict of several judges, with the means of their figures and of the ends of their intervals.
 
     The mean of the ends is a safe interval for the mean difference, whatever the judges have in common.
 
@@ -108,4 +108,5 @@ def combined(intervals: Sequence[Interval], weights: Sequence[float]) -> Measure
         return sum(weight * value for weight, value in zip(weights, values, strict=True)) / (sum(weights) or 1.0)
 
     return Measured(verdict=vote(intervals, weights), difference=mean(of.difference for of in intervals),
-                    low=mean(of.low for of in intervals), high=mean(of.high for of in intervals))
+                    low=mean(of.low for of in intervals), high=mean(of.high for of in intervals),
+                    before=mean(of.before for of in intervals), after=mean(of.after for of in intervals))

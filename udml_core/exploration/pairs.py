@@ -157,13 +157,36 @@ def default_hinge(embedding: Array, seed: int = 0) -> tuple[float, float]:
         embedding: (n, l) with n ≥ 2.
         seed: Seed of the random images.
     """
+    near, far = _near_and_random(embedding, seed)
+    bias = max(1e-12, (near + far) / 2)
+    unit = slider_step(bias)
+    return round(bias / unit) * unit, unit * max(1, round(bias / unit / 10))
+
+
+def labeling_hinge(embedding: Array, seed: int = 0) -> tuple[float, float]:
+    """Choose a bias and a margin whose bends lie where an embedding is least certain, if none was learned.
+
+    b - m is the median squared distance of an image to its nearest image, b + m lies a quarter of the way from there
+    to that of two random images. Halfway, most pairs of a data set with many classes are obviously different: of
+    photographs of 100 species 13 % show the same species there, and 36 to 45 % at these bends.
+
+    Args:
+        embedding: (n, l) with n ≥ 2.
+        seed: Seed of the random images.
+    """
+    near, far = _near_and_random(embedding, seed)
+    bias = max(1e-12, near + (far - near) / 8)
+    unit = slider_step(bias)
+    return round(bias / unit) * unit, unit * max(1, round(abs(far - near) / 8 / unit))
+
+
+def _near_and_random(embedding: Array, seed: int) -> tuple[float, float]:
+    """Return the median squared distances of an image to its nearest image, and of two random images."""
     first, second = np.random.default_rng(seed).integers(len(embedding), size=(2, 1000))
     # The nearest of the two neighbors is the image itself, so the larger distance belongs to another image.
     nearest_squared = nearest(embedding, 2, embedding[np.unique(first)])[0].max(axis=1)
     random_squared = ((np.asarray(embedding[first], dtype=np.float64) - embedding[second]) ** 2).sum(axis=1)
-    bias = max(1e-12, float(np.median(nearest_squared) + np.median(random_squared)) / 2)
-    unit = slider_step(bias)
-    return round(bias / unit) * unit, unit * max(1, round(bias / unit / 10))
+    return float(np.median(nearest_squared)), float(np.median(random_squared))
 
 
 def slider_step(value: float) -> float:

@@ -85,6 +85,9 @@ class Measured(BaseModel):
         difference: The gain of the second search, averaged over the judges.
         low: Lower end of the 95 % interval, averaged over the judges.
         high: Upper end of the interval.
+        before: Mean cosine of a query and its results in the first search, averaged over the judges; None where an
+            earlier version did not store it.
+        after: The same in the second search.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -93,6 +96,8 @@ class Measured(BaseModel):
     difference: float
     low: float
     high: float
+    before: float | None = None
+    after: float | None = None
 
     @property
     def said(self) -> Verdict:
@@ -120,7 +125,8 @@ class Measured(BaseModel):
     def reversed(self) -> Self:
         """The same difference with the searches in the other order."""
         return self.model_copy(update={"verdict": REVERSED[self.verdict], "difference": -self.difference,
-                                       "low": -self.high, "high": -self.low})
+                                       "low": -self.high, "high": -self.low,
+                                       "before": self.after, "after": self.before})
 
 
 class Comparison(BaseModel):

@@ -29,9 +29,8 @@ class Elsewhere:
     @property
     def name(self) -> str:
         """The other race in words."""
-        minutes = self.race.budget
-        time = minutes_words(int(minutes)) if minutes == int(minutes) else f"{minutes:g} minutes"
-        return f"{'a later' if self.is_later else 'an earlier'} race for {MEASURES[self.race.serves]}, in {time}"
+        return (f"{'a later' if self.is_later else 'an earlier'} race for {MEASURES[self.race.serves]}, in "
+                f"{minutes_words(self.race.budget)}")
 
     @property
     def search(self) -> str:

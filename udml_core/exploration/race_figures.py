@@ -44,9 +44,20 @@ def verdict_words(measured: Measured, name: str) -> str:
 
 
 def interval_words(measured: Measured) -> str:
-    """Return a difference with its interval, such as `+0.021, 0.016 to 0.026`."""
+    """Return a difference with its interval and its start, such as `similarity 0.281 → 0.302: +0.021, 0.016 to 0.026`.
+
+    Races of earlier versions did not store the start.
+    """
     low, high = (figure_words(value) for value in (measured.low, measured.high))
-    return f"{figure_words(measured.difference, '+')}, {low} to {high}"
+    start = similarity_words(measured, " → ")
+    return f"{start and f'similarity {start}: '}{figure_words(measured.difference, '+')}, {low} to {high}"
+
+
+def similarity_words(measured: Measured, between: str) -> str:
+    """Return the similarities of both searches with words between them; empty if they are not known."""
+    if measured.before is None or measured.after is None:
+        return ""
+    return f"{figure_words(measured.before)}{between}{figure_words(measured.after)}"
 
 
 def figure_words(value: float, sign: str = "-") -> str:

@@ -75,9 +75,9 @@ def gap_words(race: Race) -> str:
     return " ".join(words)
 
 
-def minutes_words(minutes: int) -> str:
+def minutes_words(minutes: float) -> str:
     """Return a time in minutes or hours, as buttons name it."""
-    return f"{minutes} minutes" if minutes <= HOUR else f"{minutes // HOUR} hours"
+    return f"{minutes:g} minutes" if minutes <= HOUR or minutes % HOUR else f"{minutes // HOUR:g} hours"
 
 
 def _kind(race: Race, outcome: Outcome) -> str:

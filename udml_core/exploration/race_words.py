@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from udml_core.base.errors import duration
 from udml_core.data.judge_names import WEAK
-from udml_core.exploration.race import FROZEN, Comparison, Outcome, Race, Serves, complexity, refines_at_hand
+from udml_core.exploration.race import FROZEN, Comparison, Outcome, Race, Serves, refines_at_hand
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import (
     MEASURES,
@@ -16,29 +16,26 @@ from udml_core.exploration.race_figures import (
     measured_words,
     scope_words,
     setup_words,
+    similarity_words,
     verdict_words,
 )
-from udml_core.exploration.race_gaps import gap_words
+from udml_core.exploration.race_gaps import LATE, gap_words
 
 FEW_CHANGED = 0.2
 """An advice that changes a smaller share of the first results is a small change."""
 AT_HAND = ("It was judged on the images at hand, which it refines with each other: what new images gain was not "
            "measured, and images that you add need a new refinement.")
 """What an advice that refines the images at hand means for new images."""
+KEPT = "kept for the next steps"
+"""What is said of a candidate on which later candidates build."""
 EXAMPLE = "timm:resnet50.a1_in1k"
 """A model that can judge after `pip install timm`."""
 INSTALL = (f"Install timm (pip install timm) and name one of its models as a judge, as in udml advise DATASET --judges "
            f"{EXAMPLE}; a table of vectors of the same images judges too.")
 
 
-def outcome_words(outcome: Outcome, race: Race, is_done: bool = True) -> str:
-    """Return a sentence on what became of a candidate, in comparison with the frozen features.
-
-    Args:
-        outcome: The candidate.
-        race: Its race.
-        is_done: Whether the race is finished, so that its advice does not change.
-    """
+def outcome_words(outcome: Outcome, race: Race) -> str:
+    """Return a sentence on what became of a candidate, in comparison with the frozen features."""
     if outcome.state == "not tried":
         return f"{outcome.name}: not tried, because the time was used up; it takes about {duration(outcome.seconds)}."
     if outcome.state == "given up":
@@ -47,28 +44,7 @@ def outcome_words(outcome: Outcome, race: Race, is_done: bool = True) -> str:
         return f"{outcome.name}: not possible. {outcome.reason}"
     hint = scope_words(outcome.setup)
     return (f"{chain_words(race, outcome.setup)}{f' ({hint})' if hint else ''}: "
-            f"{both_words(outcome.against_start, race.serves, race.count)}; {decision_words(outcome, race, is_done)}.")
-
-
-def decision_words(outcome: Outcome, race: Race, is_done: bool = True) -> str:
-    """Return whether a judged candidate is advised, whether later candidates build on it, and why not."""
-    before, best = outcome.against_best, race.best if is_done else None
-    if best is not None and outcome.setup == best.setup:
-        return f"this is the advice{', and later candidates build on it' if outcome.kept else ''}"
-    if outcome.kept:
-        is_longer = race.duel is not None and best is not None and (
-            complexity(race.start, best.setup) < complexity(race.start, outcome.setup))
-        return (f"later candidates build on it, but the advice is simpler: the judges cannot tell "
-                f"{setup_words(race, best.setup)} from the largest gain" if is_longer and best is not None
-                else "later candidates build on it")
-    if before is None or before == outcome.against_start:
-        return "not kept"
-    match before.served(race.serves).verdict:
-        case "worse":
-            return "not kept, because it is worse than the steps kept before"
-        case "cannot tell":
-            return "not kept, because it gains nothing certain over the steps kept before"
-    return "not kept, because the other measure loses more than this measure gains"
+            f"{both_words(outcome.against_start, race.serves, race.count)}{f'; {KEPT}' if outcome.kept else ''}.")
 
 
 def advice_words(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = None) -> str:
@@ -77,7 +53,7 @@ def advice_words(race: Race, is_done: bool = True, elsewhere: Elsewhere | None =
 
 
 def advice_sentences(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = None) -> list[str]:
-    """Return the advice, and then what a reader must know of it.
+    """Return the advice, then what it means for a reader, then everything else.
 
     Args:
         race: The race.
@@ -85,34 +61,49 @@ def advice_sentences(race: Race, is_done: bool = True, elsewhere: Elsewhere | No
         elsewhere: What another race of the same images says of its best search; None without such a race.
     """
     if elsewhere is not None and elsewhere.wins(race):
-        return [f"Best search, found by {elsewhere.name}: {elsewhere.search}.",
+        assert elsewhere.best.against_start is not None, "the best search was judged"
+        said = [f"Best search, found by {elsewhere.name}: {elsewhere.search}.",
+                _meaning_words(elsewhere.best.against_start, race.serves, elsewhere.race.count),
                 f"Compared with the frozen features: {elsewhere.figures(race)}.",
-                f"This race alone has no clear winner. {_largest_words(race)} {gap_words(race)}".rstrip()]
-    said = _own_sentences(race, is_done)
-    return said if elsewhere is None else [*said, elsewhere.words(race)]
+                f"This race alone has no clear winner. {_largest_words(race)}".rstrip(), gap_words(race)]
+    else:
+        said = [*_own_sentences(race, is_done), "" if elsewhere is None else elsewhere.words(race)]
+    return [sentence for sentence in said if sentence]
 
 
 def _own_sentences(race: Race, is_done: bool) -> list[str]:
-    """Return the advice of a race without a look at others."""
+    """Return the advice of a race without a look at others; some sentences may be empty."""
     if race.reason:
         return [race.reason]
-    gaps = gap_words(race) if is_done else ""
+    gaps = (gap_words(race) or _complete_words(race)) if is_done else ""
     best = race.best
     if not race.is_judged:
-        said = ["No candidate was judged in this time.", gaps or "Allow more minutes."] if is_done else [
+        return ["No candidate was judged in this time.", gaps or "Allow more minutes."] if is_done else [
             "No candidate is judged yet."]
-    elif best is None:
-        said = [*_no_winner_sentences(race, is_done), gaps]
-    else:
-        assert best.against_start is not None, "the advice was judged"
-        headline, changed = (f"Best search{'' if is_done else ' so far'}: {setup_words(race, best.setup)}.",
-                             _changed_words(best.against_start, race.serves, race.count))
-        if race.serves == "first" and best.against_start.better is not None:  # what a reader wants to know at once
-            headline, changed = f"{headline} {changed}", ""
-        said = [headline, _simpler_words(race), "Compared with the frozen features: "
-                f"{both_words(best.against_start, race.serves, race.count)}.", changed,
-                AT_HAND if refines_at_hand(best.setup) else "", gaps]
-    return [sentence for sentence in said if sentence]
+    if best is None:
+        return [*_no_winner_sentences(race, is_done), gaps]
+    assert best.against_start is not None, "the advice was judged"
+    return [f"Best search{'' if is_done else ' so far'}: {setup_words(race, best.setup)}.",
+            _meaning_words(best.against_start, race.serves, race.count), _simpler_words(race),
+            f"Compared with the frozen features: {both_words(best.against_start, race.serves, race.count)}.",
+            _sentence(changed_words(best.against_start)) if race.serves == "groups" else "",
+            AT_HAND if refines_at_hand(best.setup) else "", gaps]
+
+
+def _meaning_words(of: Comparison, serves: Serves, candidates: int) -> str:
+    """Return what an advice means for its user, in a sentence with the figure that can be pictured."""
+    if serves == "first" and (said := _changed_words(of, serves, candidates)):
+        return said
+    words = f"{MEASURES[serves].capitalize()} are clearly better than with the frozen features"
+    rise = similarity_words(of.served(serves), " to ")
+    return (f"{words}: the mean similarity of a query and its results, in the judges' eyes, rises from {rise}, on a "
+            "scale from −1 to 1." if rise else f"{words}, in the judges' eyes.")
+
+
+def _complete_words(race: Race) -> str:
+    """Return why a race ended before its time; empty if it did not."""
+    is_complete = race.is_judged and all(outcome.state not in LATE for outcome in race.outcomes)
+    return f"The race ended when every candidate was tried ({len(race.judged)})." if is_complete else ""
 
 
 def is_small(race: Race) -> bool:
@@ -123,16 +114,19 @@ def is_small(race: Race) -> bool:
 
 
 def _no_winner_sentences(race: Race, is_done: bool) -> list[str]:
-    """Return that no gain over the frozen features is certain, with the largest."""
+    """Return that no gain over the frozen features is certain, and the largest gain."""
     first, count = race.judged[0], race.count
-    gain = race.gain(first)
+    gain, name = race.gain(first), MEASURES[race.serves]
     if gain.difference <= 0:
-        return ["Nothing beats the frozen features: search with these." if is_done else
-                "Nothing has beaten the frozen features yet."]
+        return ["Nothing beats the frozen features: search with these.",
+                f"No candidate is better in {name}."] if is_done else ["Nothing has beaten the frozen features yet."]
     if not is_done:
         return ["No clear winner yet."]
+    if gain.is_certain(count):
+        return ["No clear winner: keep the frozen features.",
+                f"What gains in {name} loses more in {MEASURES[OTHER[race.serves]]}.", outcome_words(first, race)]
     return ["No clear winner: keep the frozen features.",
-            outcome_words(first, race) if gain.is_certain(count) else _largest_words(race)]
+            f"In {name}, no candidate is better than the frozen features beyond chance.", _largest_words(race)]
 
 
 def _largest_words(race: Race) -> str:
@@ -180,9 +174,10 @@ def _simpler_words(race: Race) -> str:
     duel, largest = race.duel, race.largest
     if duel is None or largest is None:
         return ""
-    between = interval_words(duel.comparison.served(race.serves))
-    return (f"It is as good as the larger gain of {setup_words(race, largest.setup)}, as far as the judges can tell "
-            f"({between} between the two), and simpler.")
+    less = [f"{chain_words(race, other.simpler)} is simpler still, but gains clearly less." for other in race.duels
+            if other.largest == largest.setup and not other.is_level(race.serves)]
+    return " ".join((f"Simpler than {setup_words(race, largest.setup)}, and the judges see no clear difference between "
+                     "the two.", *less))
 
 
 def race_judges_words(race: Race) -> str:

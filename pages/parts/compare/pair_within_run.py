@@ -1,4 +1,4 @@
-"""The parts of the view Compare for a judged pair of embeddings of a single run."""
+"""Where two embeddings differ without labels, and the parts of the view Compare for a pair of a single run."""
 
 from __future__ import annotations
 

@@ -120,10 +120,6 @@ def _tile(dataset: Dataset, hit: Hit) -> Tile:
 
 def show_wins(runs: Sequence[Run], names: Sequence[str]) -> None:
     """Show the queries whose nearest image is a hit in one run and not in another, in both directions."""
-    if load_retrieval(runs[0]).dataset.labels is None:
-        st.info("Hits need class labels, and this data set has none. Compare the same query instead.",
-                icon=":material/lightbulb:")
-        return
     pair = _choose_pair(names, best_two(runs))
     if pair[0] == pair[1]:
         st.info("Choose two different runs.", icon=":material/lightbulb:")

@@ -13,13 +13,21 @@ from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.race import Serves
 from udml_core.exploration.race_clock import ALMOST
 from udml_core.exploration.race_figures import MEASURES
+from udml_core.exploration.race_gaps import minutes_words
 from udml_core.exploration.race_words import advice_words
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.analyses import Analysis, AnalysisSpec, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
-from udml_core.work.jobs.advising import find_advice, newest_advice, other_live_races, race_of, start_advice
+from udml_core.work.jobs.advising import (
+    find_advice,
+    newest_advice,
+    other_finished_races,
+    other_live_races,
+    race_of,
+    start_advice,
+)
 
 from ..shell.address import choose_segment
 from ..shell.empty_state import show_empty
@@ -58,6 +66,7 @@ def show_advice(dataset: Dataset) -> None:
     if state.analysis is None and state.is_wanted and state.run is not None:
         _await_features(dataset, encoder, spec, state.run)
     elif state.analysis is None:
+        _show_other_finished(dataset, encoder, spec)
         _offer(dataset, encoder, spec, key)
     elif state.analysis.status().state in LIVE_STATES:
         _show_live(state.analysis, key)
@@ -93,6 +102,17 @@ def _offer(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, key: str)
         if clicked:
             start_advice(dataset, encoder, spec, runs_folder())
             st.rerun()
+
+
+def _show_other_finished(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec) -> None:
+    """Say that races of the same images have finished under other choices, with buttons that show them."""
+    for number, other in enumerate(other_finished_races(dataset, encoder, spec, runs_folder())):
+        kind = other.build_kind()
+        assert isinstance(kind, Advice), "only races are listed"
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f":material/trophy: A race of {minutes_words(kind.budget)} for {MEASURES[kind.serves]} is "
+                        "finished.")
+            show_race_button("Show it", other, f"advice-finished-{number}")
 
 
 @st.fragment(run_every="2s")
@@ -152,8 +172,10 @@ def _show_live(analysis: Analysis, key: str) -> None:
                 jobs.stop(analysis)
             st.rerun(scope="app")
     _say(f"{counted(len(race.judged), 'candidate')} judged. {advice_words(race, is_done=False)}")
+    if analysis.has_earlier():
+        st.caption("The race that finished before stays until this race has finished.")
     if race.outcomes:
-        show_race(race, f"race-{key}", is_done=False)
+        show_race(race, f"race-{key}")
     else:
         show_empty(WHAT, "trophy")
 

@@ -29,20 +29,20 @@ ROW, LINE, LETTERS = 38, 16, 28
 """Heights in pixels: the least of a row of the chart, and a line of its name; letters in such a line on a phone."""
 
 
-def show_race(race: Race, key: str, is_done: bool = True) -> None:
+def show_race(race: Race, key: str) -> None:
     """Show the candidates that were judged so far: a chart, a sentence for each, and what was not tried."""
     judged = [outcome for outcome in race.outcomes if outcome.against_start is not None]
     if judged:
         _draw_race(race, judged, key)
-        st.caption(f"Difference to the frozen features in {MEASURES[race.serves]}: mean similarity of a query and its "
-                   f"results, judged without labels by {escaped(race_judges_words(race))}. It is a similarity, not a "
-                   f"share of images. The largest of many gains is often chance, so that the intervals hold for "
-                   f"{_all_words(race.count)} at once (95 %): they widen with every further candidate, and only those "
-                   "right of 0 count. Later candidates build on kept steps.")
+        st.caption(f"Gain over the frozen features in {MEASURES[race.serves]}: the mean similarity (−1 to 1) of a "
+                   f"query and its results, in the eyes of {escaped(race_judges_words(race))}; no share of images. "
+                   "The largest of many gains is often chance: the intervals hold for "
+                   f"{_all_words(race.count)} at once (95 %), and only those right of 0 count. Steps that look better "
+                   "are kept for the next steps even if their gain may be chance; the verdict does not rest on that.")
     with st.container(gap="xxsmall"):
         for outcome in race.outcomes:
             if outcome.state != "not tried":
-                st.markdown(f"- {escaped(outcome_words(outcome, race, is_done))}", help=explained(race, outcome.setup))
+                st.markdown(f"- {escaped(outcome_words(outcome, race))}", help=explained(race, outcome.setup))
     skipped = [f"{escaped(outcome.name)} (about {duration(outcome.seconds)})" for outcome in race.outcomes
                if outcome.state == "not tried"]
     if skipped:
@@ -111,8 +111,7 @@ def race_table(race: Race) -> pd.DataFrame:
         if outcome.against_start is not None:
             of = outcome.against_start
             first, groups = (SAID[said] for said in race.verdicts(outcome))
-            rows.append({"Candidate": chain_words(race, outcome.setup), "Kept": outcome.kept,
-                         "Recipe": outcome.setup.recipe,
+            rows.append({"Candidate": chain_words(race, outcome.setup), "Kept for the next steps": outcome.kept,
                          "First results": round(of.first.difference, 4), "Verdict": first,
                          "Groups": round(of.groups.difference, 4), "Verdict on groups": groups,
                          "Seconds": round(outcome.seconds, 1)})

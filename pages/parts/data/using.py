@@ -32,9 +32,9 @@ def show_race_button(label: str, spec: AnalysisSpec, key: str) -> None:
 
 
 def use_button(label: str, icon: str, race: Race, outcome: Outcome, page: str, help_text: str,
-                is_primary: bool = False) -> None:
+               is_primary: bool = False, key: str = "") -> None:
     """Show a button that makes a candidate's search usable, and then opens a page with it."""
-    if st.button(label, icon=icon, key=f"advice-{page}-{label[:6]}", help=help_text,
+    if st.button(label, icon=icon, key=key or f"advice-{page}-{label[:6]}", help=help_text,
                  type="primary" if is_primary else "secondary"):
         with show_user_errors():
             run, refinement = use_outcome(outcome, runs_folder())

@@ -199,12 +199,13 @@ def gamma_slider(key: str, run_gamma: float | None = None) -> float:
 
     Args:
         key: The widget's key.
-        run_gamma: The run's own γ, which is the default; SSDML's default if None.
+        run_gamma: The run's own γ, which is the default; the default if None.
     """
     field = describe_field(SSDML, "gamma")
     default = float(field.default if run_gamma is None else run_gamma)
     # Labels reach much farther at 0.999 than at 0.99, so a run's γ with more decimals gets a step as fine as its last.
     decimals = len(f"{default:f}".rstrip("0").partition(".")[2])
-    finer = replace(field, shown=replace(field.shown, step=min(field.slider[2], 10.0**-decimals)))
-    mark = "SSDML's default" if run_gamma is None else "this run"
+    step = min(field.slider[2], 10.0**-decimals)
+    finer = replace(field, shown=replace(field.shown, label="Reach of labels", step=step))
+    mark = "default" if run_gamma is None else "this run"
     return field_slider(finer, key, default, "how far a label reaches", marks={default: mark})

@@ -61,14 +61,23 @@ def default_hinge(run: Run) -> Hinge:
     return Hinge(*views.default_hinge(run.embeddings("final")[load_split(run).train]))
 
 
-def hinge_sliders(run: Run, key: str) -> Hinge:
+@st.cache_data(max_entries=32, show_spinner=False, hash_funcs=RUN_HASH)
+def labeling_hinge(run: Run) -> Hinge:
+    """Return the run's b and m, or values at which its embedding is least certain."""
+    if "bias" in hyperparameters(run):
+        return default_hinge(run)
+    return Hinge(*views.labeling_hinge(run.embeddings("final")[load_split(run).train]))
+
+
+def hinge_sliders(run: Run, key: str, default: Hinge | None = None) -> Hinge:
     """Show sliders for b and m, whose values the address holds.
 
     Args:
         run: The run.
         key: Prefix of the widgets' keys.
+        default: The values without a choice; `default_hinge` if None.
     """
-    default = default_hinge(run)
+    default = default or default_hinge(run)
     mark = "this run" if "bias" in hyperparameters(run) else "fits the embedding"
     bias, margin = describe_field(NML, "bias"), describe_field(NML, "margin")
     # Squared distances differ by orders of magnitude between embeddings, so range and step follow the default instead

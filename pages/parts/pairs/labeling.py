@@ -30,12 +30,19 @@ from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import UNSEEN, escaped
 from ..shell.user_errors import fragment, show_user_errors
 from ..shell.views import open_view, view_link
-from .hinge import Hinge, hinge_sliders
+from .hinge import Hinge, hinge_sliders, labeling_hinge
 from .labeled import show_labeled_pairs
 from .session import Pair, answer, answer_word, labeling_session, skip, undo
 
 QUEUE_LENGTH = 200
 """Number of informative pairs that are computed at a time."""
+WHICH = {
+    True: "Pairs that this run can hardly decide: in turn a pair that it takes for similar, and a pair that it takes "
+          "for dissimilar, both near its border b. Their squared distances are nearest to b − m and to b + m.",
+    False: "Pairs that could be either: in turn a pair about as similar as an image and its nearest image, and a pair "
+           "that is a little less similar. Move b to get more similar pairs (left) or less similar pairs (right); m "
+           "says how far both lie from b."}
+"""Which pairs are asked first, by whether the run learned from pairs."""
 MOST_IMAGES = 5_000
 """Maximum number of training images whose pairs are candidates."""
 
@@ -48,10 +55,8 @@ def explore_labeling(run: Run) -> None:
     question_container = slot("pairs-question")
     progress(run, pairs)
     with st.expander("Which pairs are labeled first?", icon=":material/tune:"):
-        st.caption("In turn, the pairs below b whose squared distance after training is nearest to b − m, and the "
-                   "pairs above b that are nearest to b + m. The model is least certain about them, so their labels "
-                   "are the most informative.")
-        hinge = hinge_sliders(run, "giving")
+        st.caption(WHICH[find_method(run.spec().method).card.supervision == "pairs"])
+        hinge = hinge_sliders(run, "giving", labeling_hinge(run))
     pair = next_pair(run, dataset, pairs, hinge)
     with question_container:
         question(dataset, pairs, pair)
@@ -109,8 +114,7 @@ def question(dataset: Dataset, labeled: PairSet, pair: Pair | None) -> None:
         st.success("All candidate pairs are labeled or skipped. Move b or m below to get other pairs.",
                    icon=":material/done_all:")
     else:
-        st.markdown("**Are these two images of the same class?** Press **S** for same, **D** for different, **K** to "
-                    "skip, **U** to undo.")
+        st.markdown(f"**{_asked(dataset)}** Press **S** for same, **D** for different, **K** to skip, **U** to undo.")
         two_images(dataset, pair, with_classes=False)
         position = views.position_of_pair(labeled.pairs, pair)
         if position is not None:
@@ -118,8 +122,17 @@ def question(dataset: Dataset, labeled: PairSet, pair: Pair | None) -> None:
     answer_buttons("give", None if pair is None else Answering(
         lambda same: answer(dataset, pair, same), lambda: skip(dataset, pair), "K"), lambda: undo(dataset))
     message = labeling_session(dataset).message + known
-    st.caption(message or "Answers are saved immediately. Classes are hidden so that they do not influence you.")
+    hidden = " Classes are hidden so that they do not influence you." if dataset.labels is not None else ""
+    st.caption(message or f"Answers are saved immediately.{hidden}")
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(message)}</div>')
+
+
+def _asked(dataset: Dataset) -> str:
+    """Return the question of a pair; without classes it has the user's words for the same."""
+    if dataset.labels is not None:
+        return "Are these two images of the same class?"
+    meaning = chosen_meaning(dataset)
+    return f"Do these two show the same: {escaped(meaning)}?" if meaning else "Do these two show the same thing?"
 
 
 def offer_judged_pairs(dataset: Dataset, labeled: PairSet) -> None:
@@ -131,9 +144,10 @@ def offer_judged_pairs(dataset: Dataset, labeled: PairSet) -> None:
         return
     meaning = chosen_meaning(dataset)
     asked = f'show the same: {escaped(meaning)}' if meaning else "show the same thing"
+    same = "that means the same class" if dataset.labels is not None else "you ask the same here"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(f"You judged {counted(len(new), 'further pair')} on the page Search, by whether both images "
-                   f"{asked}. Use these answers if that means the same class.", width="stretch")
+                   f"{asked}. Use these answers if {same}.", width="stretch")
         st.button(f"Use {counted(len(new), 'judged pair')}", icon=":material/playlist_add:", key="give-judged",
                   type="tertiary", on_click=_use_judged, args=(dataset, PairSet(judged.pairs[new], judged.same[new])))
 

@@ -29,8 +29,8 @@ VOTE_WORDS = {
               "weights: an overlap of {score:.3f}, where 1 is the largest possible.",
     "diffuse": "**{count}** mutual neighbors of this image pass on their own score from the walk that starts at the "
                "query: {score:.3g} in total.",
-    "none": "No step lets images vote. The query and this image share **{count}** neighbors; the number is the smaller "
-            "cosine. Their own cosine is {score:.3f}.",
+    "none": "This rank rests on the cosine of the query and this image alone: {score:.3f}. Both share **{count}** "
+            "neighbors; the number below each is the smaller of its two cosines.",
 }
 COMMON = {"average": " ∩: also in the query's own mean.", "diffuse": " ∩: also a mutual neighbor of the query."}
 """What the sign of a common voter means, by the step that decides the ranking."""
@@ -202,6 +202,8 @@ def show_votes(live: Live, refined: RefinedGallery, query: int, image: int, rank
              for row, value, common in zip(votes.rows[:VOTERS].tolist(), votes.values, votes.common, strict=False)]
     left = len(votes.rows) - len(tiles)
     clicked = gallery(live.dataset, tiles, "Images that voted", "refine-votes", 64)
-    st.caption("The largest votes first." + (f" {left:,} smaller votes are not shown." if left else "") + sign
+    largest, smaller = ("largest votes", "smaller votes") if voting != "none" else (
+        "nearest shared neighbors", "farther shared neighbors")
+    st.caption(f"The {largest} first." + (f" {left:,} {smaller} are not shown." if left else "") + sign
                + " Click any image above to explain its rank.")
     return clicked

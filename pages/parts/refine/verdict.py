@@ -34,6 +34,7 @@ from udml_core.work import jobs
 
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
+from ..shell.race_judgments import show_judgments_of
 from ..shell.race_verdict import race_verdict
 from ..shell.run_hash import RUN_HASH
 from ..shell.user_errors import show_user_errors
@@ -63,6 +64,7 @@ def show_choice(run: Run, recipe: Recipe) -> None:
             if (advised := advised_recipe(run)) and advised != str(recipe):
                 st.button("Use the advised recipe", key="refine-advised", icon=":material/trophy:", type="tertiary",
                           on_click=_use, args=(advised,), help="What the race for the best search advises.")
+            show_judgments_of(run, str(recipe))
         elif choice.opinions is None:
             reason, raced = why_not_judged(run), race_verdict(run)
             if raced and recipe.steps:

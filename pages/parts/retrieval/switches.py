@@ -94,10 +94,10 @@ def _show_other_steps(recipe: Recipe) -> None:
     """Name the steps that are on but have no switch, such as the views of a stored refinement."""
     for step in recipe.steps:
         if step.name not in OFFERED:
-            words = ("A switch beside it turns the views off, because they take minutes to compute." if step.name
-                     == "views" else "The view Refine changes this step.")
-            st.toggle(STEPS[step.name].title, value=True, key=f"search-other-{step.name}", disabled=True,
-                      help=f"{STEPS[step.name].idea} {words}")
+            words = ("In use. A switch beside it turns the views off, because they take minutes to compute."
+                     if step.name == "views" else "In use. The view Refine changes this step.")
+            st.markdown(f":blue-badge[:material/check: {STEPS[step.name].title}]", width="content",
+                        help=f"{words} {STEPS[step.name].idea}")
 
 
 def _switch(name: str, recipe: Recipe, retrieval: Retrieval, stored: str) -> None:

@@ -21,7 +21,7 @@ from ..shell.address import choose_in_box, write_address
 from ..shell.opinions import verdict_cells
 from ..shell.race_verdict import advised_search, run_verdicts
 from ..shell.run_groups import PARTS, by_group, group_column, group_of, group_words
-from ..shell.run_picker import app_run
+from ..shell.run_picker import app_run, first_chosen
 from ..shell.run_status import SUPERVISION, run_titles
 from .baseline_bar import BAR_WIDTH, bar_scale, baseline_bars
 
@@ -173,7 +173,8 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
     listed = [run for group in by_group(runs[:MOST_LISTED]) for run in group]
     ids = [run.id for run in listed]
     wanted = _in_address()
-    chosen = [run_id for run_id in wanted or [app_run() or ""] if run_id in ids] or ids[:1]
+    named = [run_id for run_id in wanted or [app_run() or ""] if run_id in ids]
+    chosen = named or [first_chosen(listed).id] if listed else []
     if st.session_state.get(SEEN) != wanted:  # a link, Back, or a choice in the sidebar
         st.session_state["runs-links"] = st.session_state.get("runs-links", 0) + 1
     frame = leaderboard(listed)
@@ -193,7 +194,8 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
     chosen_runs = [listed[row] for row in rows]
     # The first chosen run stays first when a run above it is ticked.
     chosen_runs.sort(key=lambda run: chosen.index(run.id) if run.id in chosen else len(chosen))
-    if chosen_runs:
+    # The sidebar's run stays: the first row is no choice of the user's if the table lacks that run.
+    if chosen_runs and (named or [run.id for run in chosen_runs] != chosen):
         write_address("run", chosen_runs[0].id)
         write_address("with", ".".join(run.id for run in chosen_runs[1:]))
     st.session_state[SEEN] = _in_address()

@@ -18,6 +18,7 @@ from udml_core.runs.search import OF_ALL, RECIPE
 from udml_core.work.jobs.advising import judged_in_race, race_words_of
 
 from .opinions import stored_opinion
+from .race_judgments import show_judgments_of
 from .run_hash import RUN_HASH
 from .run_status import escaped
 
@@ -80,6 +81,9 @@ def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> None:
         line, more = frame_verdict(run, frame)
         if line:
             st.caption(f":material/balance: Over all images: {escaped(line)}", help=escaped(more) or None)
+            recipe = _recipe_of(run, frame)
+            if recipe is not None:
+                show_judgments_of(run, recipe)
             return
 
 

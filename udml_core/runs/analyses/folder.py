@@ -20,7 +20,7 @@ from udml_core.runs.analyses.kind import AnalysisKind, Arrays
 from udml_core.runs.analyses.kinds import MAPS
 from udml_core.runs.analyses.map_kind import Projection
 from udml_core.runs.analyses.spec import AnalysisSpec
-from udml_core.runs.tasks import ADVICE, State, Status, Task
+from udml_core.runs.tasks import ADVICE, LIVE_STATES, State, Status, Task
 
 if TYPE_CHECKING:
     from udml_core.runs import Run
@@ -66,6 +66,10 @@ class Analysis(Task):
         return self.folder / "result.npz"
 
     @property
+    def _earlier_path(self) -> Path:
+        return self.folder / "earlier.npz"
+
+    @property
     def _parts_path(self) -> Path:
         return self.folder / "parts.jsonl"
 
@@ -82,6 +86,32 @@ class Analysis(Task):
         """Store the arrays of a result; `indices` (m,) are the indices of its images."""
         self.check_writable()
         replace_arrays(self._result_path, arrays)
+        self._earlier_path.unlink(missing_ok=True)
+
+    def set_result_aside(self) -> None:
+        """Prepare a computation from the beginning; the result stays as the earlier result until it is replaced."""
+        self.check_writable()
+        self._parts_path.unlink(missing_ok=True)
+        self._result_path.replace(self._earlier_path)
+
+    def has_earlier(self) -> bool:
+        """Return whether a finished result is kept while the analysis is computed once more."""
+        return self._earlier_path.exists()
+
+    def restore_earlier(self) -> None:
+        """Give up a further computation, and return to the earlier result.
+
+        Raises:
+            UserError: The further computation is still in progress.
+        """
+        self.check_writable()
+        status = self.status()
+        if status.state in LIVE_STATES:
+            raise UserError(f"The analysis {self.id} is {status.state}. Stop it before its earlier result is restored.")
+        self.clear_failure()
+        self._parts_path.unlink(missing_ok=True)
+        self._earlier_path.replace(self._result_path)
+        self.write_status(Status(state="done", ticket=status.ticket))
 
     def append_part(self, row: Mapping[str, Any]) -> None:
         """Store a finished part of a result that takes long, before the result is complete."""
@@ -115,6 +145,14 @@ class Analysis(Task):
             raise UserError(f"The analysis {self.id} is not of the kind {' or '.join(kind.name for kind in kinds)}. "
                             f"Choose one; `udml analyses {self.folder.parent.parent.name}` lists the analyses.")
         return kind.result(self._arrays())
+
+    def earlier_result_of(self, kind: type[_RecordedAs[Record]]) -> Record | None:
+        """Read the earlier result while the analysis is computed once more; None without one that can be read."""
+        own = self.spec().build_kind()
+        if not isinstance(own, kind) or not self.has_earlier():
+            return None
+        arrays = read_arrays(self._earlier_path, MOST_RESULT)
+        return None if misfit(arrays, own.arrays) else own.result(arrays)
 
     def projection(self) -> Projection:
         """Read the result of a map.

@@ -23,7 +23,6 @@ from udml_core.runs.analyses import (
     Analysis,
     AnalysisSpec,
     analysis_at,
-    finished_analyses,
     list_analyses,
     plan_analysis,
 )
@@ -99,6 +98,20 @@ def start_advice(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, roo
     return find_advice(dataset, encoder, spec, root)
 
 
+def restart_advice(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, root: Path) -> Advising:
+    """Run a race once more; a finished race with the same choices stays until the new race has finished.
+
+    Raises:
+        UserError: The data set is too small, or the request does not fit it.
+    """
+    state = find_advice(dataset, encoder, spec, root)
+    if state.analysis is None or not state.analysis.is_done():
+        return start_advice(dataset, encoder, spec, root)
+    state.analysis.set_result_aside()
+    launch.start_again(state.analysis)
+    return state
+
+
 def is_trial(run: Run) -> bool:
     """Return whether a race started a run, so that no page shows it before the runs that a user started."""
     return not {TRIAL, FORMER_TRIAL}.isdisjoint(run.notes().tags)
@@ -159,6 +172,12 @@ def race_of(analysis: Analysis) -> Race:
     return _kind_of(analysis.spec()).begin(run.spec().backbone, run.id).with_lines(analysis.parts())
 
 
+def finished_race(analysis: Analysis) -> Race:
+    """Return a race as it finished, also while it runs once more; without an end, the candidates judged so far."""
+    earlier = analysis.earlier_result_of(Advice) if analysis.has_earlier() and not analysis.is_done() else None
+    return race_of(analysis) if earlier is None else earlier
+
+
 def elsewhere_of(analysis: Analysis) -> tuple[Elsewhere, Analysis] | None:
     """Return what another finished race of the same features says of its best search, and that race.
 
@@ -166,11 +185,11 @@ def elsewhere_of(analysis: Analysis) -> tuple[Elsewhere, Analysis] | None:
         analysis: A race; the other race counts if its best search is better in what this race serves.
     """
     began, others = analysis.stored_status().ticket, list[tuple[Race, Analysis]]()
-    for other in finished_analyses(analysis.run, Advice):
-        if other.id != analysis.id:
+    for other in list_analyses(analysis.run, Advice):
+        if other.id != analysis.id and (other.is_done() or other.has_earlier()):
             with suppress(UserError):  # its file is damaged
-                others.append((race_of(other), other))
-    found = find_elsewhere(race_of(analysis), (
+                others.append((finished_race(other), other))
+    found = find_elsewhere(finished_race(analysis), (
         (race, other.stored_status().ticket > began) for race, other in others))
     return None if found is None else (found, next(other for race, other in others if race is found.race))
 
@@ -192,6 +211,16 @@ def other_live_races(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec,
     live += [LiveRace(_kind_of(analysis.spec()), analysis.spec(), analysis.status().started)
              for analysis in list_analyses(run, Advice) if analysis.status().state in LIVE_STATES]
     return [race for race in live if race.spec != spec]
+
+
+def other_finished_races(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, root: Path) -> list[AnalysisSpec]:
+    """List the finished races of the same images and with the same judges under other choices, the newest first."""
+    run, asked = _find_features(dataset, encoder, root), _kind_of(spec)
+    kinds = [] if run is None else [(analysis.spec(), _kind_of(analysis.spec()))
+                                    for analysis in list_analyses(run, Advice)
+                                    if analysis.is_done() or analysis.has_earlier()]
+    return [own for own, kind in kinds
+            if own != spec and (kind.judges, kind.encoders) == (asked.judges, asked.encoders)]
 
 
 @dataclass(frozen=True)
@@ -230,9 +259,9 @@ def suggested_by_race(dataset: Dataset, root: Path) -> Suggestion | None:
         spec = run.spec()
         if (spec.method, spec.split, spec.fingerprint) != (FROZEN, "all", dataset.fingerprint):
             continue
-        for analysis in finished_analyses(run, Advice):
-            race = race_of(analysis)
-            if race.is_judged:
+        for analysis in list_analyses(run, Advice):
+            race = finished_race(analysis)
+            if race.is_judged and (analysis.is_done() or analysis.has_earlier()):
                 other = elsewhere_of(analysis)
                 elsewhere = None if other is None else other[0]
                 best = elsewhere.best if elsewhere is not None and elsewhere.wins(race) else race.best
@@ -277,7 +306,7 @@ def _races_of(run: Run) -> Iterator[Race]:
         if (spec.method, spec.split, spec.fingerprint) == (FROZEN, "all", own.fingerprint):
             for analysis in list_analyses(start, Advice):
                 with suppress(UserError):  # its file is damaged
-                    yield race_of(analysis)
+                    yield finished_race(analysis)
 
 
 def use_outcome(outcome: Outcome, root: Path) -> tuple[Run, Analysis | None]:

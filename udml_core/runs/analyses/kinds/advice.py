@@ -18,14 +18,15 @@ from udml_core.data.dataset import DETAIL, TABLE, WAITING, step_name
 from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race import (
     FROZEN,
+    Outcome,
     OutOfTimeError,
     Race,
     Serves,
     Setup,
     list_ideas,
-    run_race,
     settle,
 )
+from udml_core.exploration.race_parts import run_with_parts
 from udml_core.exploration.race_words import advice_words, caution_words, no_judge_words, outcome_words
 from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs.analyses.fields import Frames, Judges
@@ -155,8 +156,8 @@ class Advice(AnalysisKind):
         track = JudgedTrack(embeddings, jury, len(indices), clock() - began, partial(_refusal, race), clock,
                             progress.announce)
         ideas = list_ideas(self._rivals(race, jury), race.titles, material.backbone != TABLE)
-        known, outcomes = {outcome.setup: outcome for outcome in earlier}, []
-        for outcome in run_race(race.start, ideas, track, self.serves, seconds, known):
+        known, outcomes = {outcome.setup: outcome for outcome in earlier}, list[Outcome]()
+        for outcome in run_with_parts(race, ideas, track, seconds, known):
             outcomes.append(outcome)
             if known.get(outcome.setup) != outcome:
                 material.report(0.0, "choosing the next candidate")  # else the phase names a candidate that is listed
