@@ -93,12 +93,50 @@ def test_the_texts_state_the_figures_of_the_record() -> None:
     assert f"its regret is {means[0]} points on average, against {means[1]} of the largest gain" in changes
 
 
+def measured(values: list[Any]) -> Measured:
+    """Return a stored verdict with its figures."""
+    return Measured.model_validate(dict(zip(("verdict", "difference", "low", "high"), values, strict=True)))
+
+
+def verdicts_of(key: str, measure: str) -> list[tuple[str, float]]:
+    """Return the verdict among all candidates and the true difference of every candidate of the record."""
+    said = []
+    for of in record().values():
+        rows = {name: row for name, row in of["rows"].items() if name != "Frozen features"}
+        said += [(measured(row[key]).said_among(len(rows)), row[measure] - of["rows"]["Frozen features"][measure])
+                 for row in rows.values()]
+    return said
+
+
+def test_the_text_states_what_the_races_said_wrongly() -> None:
+    words = " ".join((FOLDER / "findings.toml").read_text(encoding="utf-8").partition("[advice]")[2].split())
+    first, groups = (verdicts_of(f"{name} against the start", measure)
+                     for name, measure in (("first results", "recall@1"), ("groups", "map@r")))
+    lost = [[gain for verdict, gain in said if verdict == "better" and gain < 0] for said in (first, groups)]
+    better = [sum(verdict == "better" for verdict, _ in said) for said in (first, groups)]
+    assert f"of {better[0]} called better in first results one loses {-lost[0][0]:.1f} points of R@1" in words
+    assert (len(lost[0]), len(lost[1])) == (1, 2)
+    assert f"of {better[1]} called better in whole groups two lose up to {-min(lost[1]):.1f} points" in words
+    decided = [[(verdict == "better") == (gain > 0) for verdict, gain in said
+                if abs(gain) > 2 and verdict != "cannot tell"] for said in (first, groups)]
+    share = f"{100 * np.mean(decided[0]):.0f} %"
+    assert f"{sum(decided[0])} of {len(decided[0])} verdicts on first results are right ({share}" in words
+    assert all(decided[1])
+    assert f"all {len(decided[1])} on whole groups" in words
+    false = max(gain for verdict, gain in first if verdict == "worse")
+    assert f"gain up to {false:.1f} points of R@1 where it is said" in words
+    reached = sum(of["summary"]["regret"] <= (1 if of["measure"] == "recall@1" else 3) for of in record().values())
+    assert f"{reached} of {len(record())} races reach them" in words
+    minutes = {name: [of["minutes"] for of in record().values() if of["measure"] == name]
+               for name in ("recall@1", "map@r")}
+    assert f"took {min(minutes['recall@1']):.1f} to {max(minutes['recall@1']):.1f} minutes beside other work" in words
+    assert f"{min(minutes['map@r']):.1f} to {max(minutes['map@r']):.1f}. In three races" in words
+    assert sum(bool(of["not judged"]) for of in record().values()) == 3
+
+
 def advised_by(of: dict[str, Any]) -> tuple[str, str]:
     """Return the largest gain, and what the rule advises, from the stored opinions."""
     serves = "first results" if of["measure"] == "recall@1" else "groups"
-
-    def measured(values: list[Any]) -> Measured:
-        return Measured.model_validate(dict(zip(("verdict", "difference", "low", "high"), values, strict=True)))
 
     outcomes = [Outcome(name=name, setup=Setup(backbone="net", recipe=""), against_start=Comparison(
         first=measured(row["first results against the start"]), groups=measured(row["groups against the start"]),
