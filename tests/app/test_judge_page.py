@@ -142,7 +142,7 @@ def test_the_bar_counts_for_the_embedding_that_the_sentence_names(run: Run) -> N
     test = press(open_judge(run), "judge-reveal")
     shown = texts(test).replace("\xa0", " ")
     bar = next(of.proto.body for of in test.get("html") if "judge-range" in of.proto.body)
-    (said,) = re.findall(r"\*\*A \(Before training\)\*\* finds the better image in (\d+ to \d+) %", shown)
+    (said,) = re.findall(r"\*\*A \(Before training\)\*\* may find the better image in (\d+ to \d+) %", shown)
     assert f'aria-label="A is better in {said} %' in bar
     assert "A is always better" in bar
 

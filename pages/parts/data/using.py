@@ -71,7 +71,7 @@ def _await_refinement(refinement: Analysis) -> None:
     status = refinement.status()
     if status.state not in LIVE_STATES:
         st.rerun(scope="app")
-    st.progress(min(1.0, status.share), f"Refining all images: {status.phase or 'starting'}. The search opens then.")
+    st.progress(min(1.0, status.share), f"Refining all images: {status.phase or 'starting'}. The page opens then.")
 
 
 def search_link(run_id: str, refinement_id: str | None) -> dict[str, str]:

@@ -175,9 +175,9 @@ def _show_chart(judged: SamePairs) -> None:
         figure.add_vline(x=float(shown(np.array(threshold.distance))), line=CURSOR | {"dash": "dash"},
                          annotation_text="threshold", annotation_position="top left")
     there = "within" if judged.measure == DISTANCE else "above"
-    titled(figure, 'Share of "the same"', 300,
+    titled(figure, f'Share of "the same" among the results {there} each value', 300,
            legend={"orientation": "h", "y": -0.3})
-    figure.update_xaxes(title=f"among the results {there} a {judged.measure} of")
+    figure.update_xaxes(title=judged.measure)
     figure.update_yaxes(title="share, %", range=[-8, 124], tickvals=[0, 50, 100])  # room for the annotation
     curve = (f"from {share[0]:.0f} % ({low[0]:.0f} to {high[0]:.0f} %) of the nearest pairs to {share[-1]:.0f} % "
              f"({low[-1]:.0f} to {high[-1]:.0f} %) of all") if known.judged >= ENOUGH else (

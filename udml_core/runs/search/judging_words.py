@@ -52,7 +52,9 @@ def result_words(share: Share, comparison: Comparison, names: tuple[str, str] = 
 
 def finding_words(share: Share, comparison: Comparison, names: tuple[str, str] = ("A", "B")) -> str:
     """Say the same of at least one judgment, without the number of judgments."""
-    return (f"{names[int(leads(share))]} {BETTER[comparison.results]} in {interval_words(share)} % of the differing "
+    better = BETTER[comparison.results]
+    said = better if share.is_decided else f"may {better.replace('finds', 'find')}"
+    return (f"{names[int(leads(share))]} {said} in {interval_words(share)} % of the differing "
             f"queries, an equal one counted as half (differing: {percent_words(comparison.share)} % of all)")
 
 
