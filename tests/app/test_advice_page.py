@@ -22,7 +22,7 @@ from tests.app.test_opinions_pages import without_labels
 from tests.exploration.test_race import comparison, measured
 from tests.running import worked, write_digits
 from udml_core.data import catalog
-from udml_core.exploration.race import Comparison, Measured, Outcome, Race, Setup
+from udml_core.exploration.race import Comparison, Duel, Measured, Outcome, Race, Setup
 from udml_core.numerics.second_opinion import Interval, Opinion
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.analyses import Analysis, create_analysis, list_analyses, plan_analysis
@@ -446,6 +446,22 @@ def test_all_pages_say_the_same_of_a_gain_that_may_be_chance_among_the_candidate
         assert "better whole groups" not in words, page
     table = next(frame.value for frame in opened("data", **LINK).dataframe if "Verdict on groups" in frame.value)
     assert set(table["Verdict on groups"]) == {"no clear difference"}
+
+
+def test_a_run_is_told_the_advice_in_place_of_a_longer_search_with_a_larger_gain(frozen: Run) -> None:
+    longer, level = "whiten+average:k=10,alpha=3", measured("cannot tell")
+    of = {recipe: Comparison(first=level, groups=Measured(verdict="better", difference=gain, low=gain - 0.002,
+                                                          high=gain + 0.002), judges=("judge",))
+          for recipe, gain in ((longer, 0.031), ("whiten", 0.03))}
+    rows = [Outcome(name=recipe, setup=Setup(backbone="pixels", recipe=recipe), against_best=known, against_start=known,
+                    run=frozen.id) for recipe, known in of.items()]
+    duel = Duel(simpler=rows[1].setup, largest=rows[0].setup, comparison=Comparison(first=level, groups=level, judges=()))
+    race = Race(serves="groups", budget=2, start=Setup(backbone="pixels"), run=frozen.id, outcomes=tuple(rows),
+                duels=(duel,))
+    create_analysis(frozen, SPEC, state="done", result={"race": np.array(race.model_dump_json())})
+    assert race.best == rows[1]
+    assert "compared whitening with the frozen features" in race_words_of(frozen)
+    assert "averaging" in race_words_of(frozen, longer)
 
 
 def test_the_table_of_runs_names_the_advised_search_and_leads_to_it(frozen: Run) -> None:

@@ -132,12 +132,12 @@ def size_words(opinions: Opinions) -> str:
     of = joint_changed(opinions.changed, opinions.weights)
     if not of.share:
         return "Both find the same first results."
-    changes = f"It changes {share_words(of.share)} of first results"
+    changes = f"The first results of {share_words(of.share)} of images differ"
     if not of.is_known:
         return f"{changes}, too few to say how many are better."
     low, high = math.floor(100 * of.low + 1e-9), math.ceil(100 * of.high - 1e-9)
     side = ", so about as many are better as worse" if low <= HALF <= high else ""
-    return f"{changes}; of 100 changed, the judges find between {low} and {high} better{side}."
+    return f"{changes}; of 100 that differ, the judges find the former better in {low} to {high}{side}."
 
 
 def share_words(share: float) -> str:

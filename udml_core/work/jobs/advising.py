@@ -275,8 +275,8 @@ def race_words_of(run: Run, recipe: str | None = None, is_brief: bool = False) -
 
     Args:
         run: The run.
-        recipe: The refinement of its embedding, empty for the embedding itself; None for the search with the largest
-            gain.
+        recipe: The refinement of its embedding, empty for the embedding itself; None for the advice if it is
+            of this run, else for the search with the largest gain.
         is_brief: Whether the verdicts alone are stated, in a line without figures.
     """
     judged = judged_in_race(run, recipe)
@@ -286,6 +286,8 @@ def race_words_of(run: Run, recipe: str | None = None, is_brief: bool = False) -
 def judged_in_race(run: Run, recipe: str | None = None) -> tuple[Race, Outcome] | None:
     """Return the newest race that judged a run's search, and what it said; see `race_words_of`."""
     for race in _races_of(run):
+        if recipe is None and race.best is not None and race.best.run == run.id:
+            return race, race.best
         found = (outcome for outcome in race.judged
                  if outcome.run == run.id and recipe in (None, outcome.setup.recipe, str(outcome.setup.parsed)))
         if outcome := next(found, None):
