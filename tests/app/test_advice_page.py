@@ -455,7 +455,8 @@ def test_a_run_is_told_the_advice_in_place_of_a_longer_search_with_a_larger_gain
           for recipe, gain in ((longer, 0.031), ("whiten", 0.03))}
     rows = [Outcome(name=recipe, setup=Setup(backbone="pixels", recipe=recipe), against_best=known, against_start=known,
                     run=frozen.id) for recipe, known in of.items()]
-    duel = Duel(simpler=rows[1].setup, largest=rows[0].setup, comparison=Comparison(first=level, groups=level, judges=()))
+    equal = Comparison(first=level, groups=level, judges=())
+    duel = Duel(simpler=rows[1].setup, largest=rows[0].setup, comparison=equal)
     race = Race(serves="groups", budget=2, start=Setup(backbone="pixels"), run=frozen.id, outcomes=tuple(rows),
                 duels=(duel,))
     create_analysis(frozen, SPEC, state="done", result={"race": np.array(race.model_dump_json())})
