@@ -20,12 +20,14 @@ from .user_errors import show_user_errors
 
 def words_for_same(dataset: Dataset) -> str:
     """Return what counts as the same, as the widget or the log says it; empty without words."""
-    return " ".join(str(st.session_state[_key(dataset)]).split())
+    return " ".join(str(st.session_state.get(_key(dataset), chosen_meaning(dataset))).split())
 
 
 def choose_words(dataset: Dataset) -> None:
     """Describe what counts as the same; every question then names it."""
     key = _key(dataset)
+    # Set in every run: a closed menu creates the box only when it opens, which would otherwise begin empty.
+    st.session_state[key] = st.session_state.get(key, chosen_meaning(dataset))
 
     def keep() -> None:
         with show_user_errors():
@@ -42,10 +44,8 @@ def choose_words(dataset: Dataset) -> None:
 
 
 def _key(dataset: Dataset) -> str:
-    """Return the key of the widget; at first it holds what the log keeps."""
-    key = f"same-meaning-{dataset.fingerprint[:8]}"
-    st.session_state.setdefault(key, chosen_meaning(dataset))
-    return key
+    """Return the key of the widget."""
+    return f"same-meaning-{dataset.fingerprint[:8]}"
 
 
 def _keep(dataset: Dataset) -> None:
