@@ -392,6 +392,13 @@ def test_a_kind_of_candidate_that_was_not_judged_is_named_with_what_mends_it() -
         "trainings were not tried")
 
 
+def test_a_race_counts_what_is_certainly_better_in_the_other_measure() -> None:
+    race = for_groups(measured("better", 0.02), candidates=11)
+    assert race.better_otherwise == 1
+    assert for_groups(Measured(verdict="better", difference=0.007, low=0.001, high=0.013), 11).better_otherwise == 0
+    assert race.model_copy(update={"serves": "first"}).better_otherwise == 1, "then the groups are the other measure"
+
+
 def test_a_gain_must_be_certain_among_all_candidates() -> None:
     lucky = judged("Lucky", 2.2, 1.0)
     assert race_of(lucky).best == lucky, "alone, 1.96 standard errors suffice"

@@ -132,13 +132,15 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
         positions: Positions of each name's runs among the compared runs, for their colors.
     """
     verdicts = {name: of for name, runs in named.items() if (of := joint_verdicts(runs)) is not None}
-    pair = judged_pair(*(run for run, in named.values())) if is_pair(named) else None
+    # The frozen features come last: what is learned is compared with them, as everywhere.
+    two = dict(sorted(named.items(), key=lambda of: of[1][0].spec().method == FROZEN)) if is_pair(named) else {}
+    pair = judged_pair(*(run for run, in two.values())) if two else None
     if pair is not None:
-        st.markdown(f":material/balance: {pair.words(*named)}")
+        st.markdown(f":material/balance: {pair.words(*two)}")
     elif len(named) == 2:
         _offer_pair([run for runs in named.values() for run in runs])
-    if is_pair(named):
-        show_own_judgments([runs[0] for runs in named.values()][::-1], list(named)[::-1],
+    if two:
+        show_own_judgments([runs[0] for runs in two.values()][::-1], list(two)[::-1],
                            None if pair is None else pair.verdicts)
     if verdicts:
         words = frozen_words(verdicts)

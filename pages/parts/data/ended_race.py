@@ -11,7 +11,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_elsewhere import Elsewhere
-from udml_core.exploration.race_figures import MEASURES, chain_words, measured_words, setup_words
+from udml_core.exploration.race_figures import MEASURES, OTHER, chain_words, measured_words, setup_words
 from udml_core.exploration.race_gaps import find_gaps, minutes_words
 from udml_core.exploration.race_words import advice_sentences, caution_words, is_small
 from udml_core.runs import runs_folder
@@ -86,6 +86,9 @@ def _show_words(race: Race, is_done: bool, elsewhere: Elsewhere | None) -> list[
     st.markdown(f"#### {sign} {headline.removesuffix('.')}")
     if more:
         st.markdown(more[0])
+    if race.best is None and not wins and (count := race.better_otherwise):
+        st.markdown(f"For {MEASURES[OTHER[race.serves]]}, {count} of {race.count} candidates are clearly better: choose "
+                    "them under **What must be right?**")
     return more[1:]
 
 

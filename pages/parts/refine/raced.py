@@ -64,5 +64,4 @@ def raced_words(raced: Raced, total: int) -> str:
     images = f"all {total:,} images" if total <= IMAGES else f"{IMAGES:,} evenly spaced of {total:,} images"
     at_once = f" for all {raced.race.count} candidates at once" if raced.race.count > 1 else ""
     return (f"Judged on {images} in the race for the best search, without labels, by "
-            f"{escaped(race_judges_words(raced.race))}. The figures above are mean similarities with 95 % "
-            f"intervals{at_once}.")
+            f"{escaped(race_judges_words(raced.race))}. Its intervals hold 95 %{at_once}.")

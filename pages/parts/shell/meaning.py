@@ -23,8 +23,13 @@ def words_for_same(dataset: Dataset) -> str:
     return " ".join(str(st.session_state.get(_key(dataset), chosen_meaning(dataset))).split())
 
 
-def choose_words(dataset: Dataset) -> None:
-    """Describe what counts as the same; every question then names it."""
+def choose_words(dataset: Dataset, rule: str = "Each answer counts under the words in view.") -> None:
+    """Describe what counts as the same; every question then names it.
+
+    Args:
+        dataset: The data set.
+        rule: How answers and words belong together, in a sentence.
+    """
     key = _key(dataset)
     # Set in every run: a closed menu creates the box only when it opens, which would otherwise begin empty.
     st.session_state[key] = st.session_state.get(key, chosen_meaning(dataset))
@@ -33,7 +38,7 @@ def choose_words(dataset: Dataset) -> None:
         with show_user_errors():
             choose_meaning(dataset, st.session_state[key])
 
-    st.text_input("What counts as the same? Each answer counts under the words in view.", key=key,
+    st.text_input(f"What counts as the same? {rule}", key=key,
                   max_chars=LONGEST_MEANING, on_change=keep, placeholder="one object, one product, one species")
     if elsewhere := answers_elsewhere(dataset):
         said = listed([f"{counted(count, 'answer')} for **{escaped(words)}**" if words else
