@@ -87,8 +87,8 @@ def _show_words(race: Race, is_done: bool, elsewhere: Elsewhere | None) -> list[
     if more:
         st.markdown(more[0])
     if race.best is None and not wins and (count := race.better_otherwise):
-        st.markdown(f"For {MEASURES[OTHER[race.serves]]}, {count} of {race.count} candidates are clearly better: choose "
-                    "them under **What must be right?**")
+        st.markdown(f"For {MEASURES[OTHER[race.serves]]}, {count} of {race.count} candidates are clearly better: "
+                    "choose them under **What must be right?**")
     return more[1:]
 
 
