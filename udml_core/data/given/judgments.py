@@ -1,4 +1,4 @@
-"""Blind judgments: which of two images, or of two rows of images, fits a query better, as several people see it.
+"""Blind judgments: which of two images, or of two sets of images, fits a query better, as several people see it.
 
 Each line of the log belongs to a comparison of two embeddings. It is a judge's answer about a query, {"comparison": …,
 "judge": …, "query": …, "images": […, …], "better": …}, with images by name, a row as the list of its names, and `null`

@@ -34,13 +34,13 @@ FEW = 10
 
 @dataclass(frozen=True)
 class Question:
-    """A query and the candidates, whose sides are random: two images side by side, or two rows, one above the other.
+    """A query and the candidates, whose sides are random: two images, or two sets of images, side by side.
 
     Attributes:
         position: Position of the query in the order of judging.
         query: Index of the query.
         left: Indices of the image or the images on the left.
-        right: Indices of the image on the right, or of the images in the lower row.
+        right: Indices of the image or the images on the right.
     """
 
     position: int
