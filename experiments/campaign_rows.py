@@ -117,6 +117,15 @@ ALL = {
     "PLM, SqueezeNet": ("plm trains=all epochs=20 @backbone=squeezenet", 1200)}
 """Every block of the encoder on small images, twenty epochs. SqueezeNet has no batch normalization."""
 
+RATES = {
+    f"{title}, rate {rate:g}, {statistics} statistics":
+        (f"{method} trains=all epochs=20 batch_norm={statistics} learning_rate={rate}", 30)
+    for title, method, rates in (("ISIF", "isif", (0.0001, 0.001, 0.01, 0.03)),
+                                 ("PLM", "plm", (1e-6, 1e-5, 1e-4, 1e-3)), ("STML", "stml", (1e-6, 1e-5, 1e-4, 1e-3)),
+                                 ("SupCon, all labels", "supcon", (0.0001, 0.001, 0.01, 0.03)))
+    for rate in rates for statistics in ("frozen", "batch")}
+"""Why methods fall below their start: rates and statistics, with true labels as the control."""
+
 LOW_DIMENSION = {
     f"RPML, {width} dimensions, α = {alpha}°": (f"rpml dimension={width} alpha={alpha}.0", 12)
     for width in (4, 8, 16) for alpha in (15, 30, 45)}
@@ -171,5 +180,6 @@ GPU: tuple[PlannedRow, ...] = (
            "@preset=paper", seeds=1, printed=CURVES_PRINTED),
     *table("fashion-mnist-paper", "fashion-mnist", FEW_LABELS, "@preset=paper", seeds=1, longer=10),
     *table("mnist-t10k-paper", "mnist-t10k", FEW_LABELS, "@preset=paper", seeds=1, longer=10),
+    *table("birds100-rates", "birds100", RATES, "@size=112", seeds=1),
 )
-"""The papers' own settings. The seconds are rough: the pace of finished rows corrects them."""
+"""The papers' own settings, then why methods fall. The seconds are rough: the pace of finished rows corrects them."""

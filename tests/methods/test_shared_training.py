@@ -126,7 +126,7 @@ def test_batch_normalization_moves_only_what_its_field_and_the_rate_allow(
 
 
 @pytest.mark.parametrize(("method", "trained"), [
-    (PLM(trains="all", dimension=8, batch_norm="frozen"), False), (PLM(trains="all", dimension=8), True),
+    (PLM(trains="all", dimension=8), False), (PLM(trains="all", dimension=8, batch_norm="batch"), True),
     (ISIF(trains="all", dimension=8), False), (ISIF(trains="all", dimension=8, batch_norm="statistics"), True)])
 def test_a_network_with_frozen_batch_normalization_trains_convolutions_and_the_head_only(
         method: PLM | ISIF, trained: bool) -> None:

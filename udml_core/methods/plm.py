@@ -143,7 +143,7 @@ class PLM(Method):
     """Initial projection: the principal components of centered features with a learned bias, the principal components
     of the features as they are without a bias, or a random subspace without a bias."""
 
-    batch_norm: BatchNorm = "batch"
+    batch_norm: BatchNorm = "frozen"
     """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics, if encoder
     layers are trained."""
 

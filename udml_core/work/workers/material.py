@@ -77,6 +77,7 @@ def load(run: Run, report: Report, device: str = "auto") -> Loaded:
     """
     spec = run.spec()
     dataset = run.dataset(report)
+    torch.backends.cudnn.deterministic = True  # else a GPU trains two equal runs to different weights
     encoder = Encoder(spec.encoder).to(resolve_device(device))
     with _timed(encoding_kind(spec), features_path(dataset, spec.encoder), len(dataset)), _others(encoder) as others:
         features = features_of(dataset, encoder, report, others)
