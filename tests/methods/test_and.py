@@ -91,6 +91,14 @@ def test_the_paper_begins_without_neighborhoods_and_ends_with_all() -> None:
     assert AND(epochs=1000).rate(900) == AND().learning_rate
 
 
+@pytest.mark.parametrize(("epochs", "shares"), [
+    (1, [0.0]), (2, [0.0, 1.0]), (3, [0.0, 0.5, 1.0]), (6, [0.0, 0.0, 0.25, 0.5, 0.75, 1.0])])
+def test_fewer_epochs_than_rounds_end_with_all_images_as_well(epochs: int, shares: list[float]) -> None:
+    method = AND(epochs=epochs, rounds=5)
+    assert [method.anchors(epoch, 100) / 100 for epoch in range(1, epochs + 1)] == shares
+    assert method.round_of(0) < 0 <= method.round_of(1), "the first epoch discovers"
+
+
 def test_an_image_in_a_dense_region_has_more_entropy_than_an_image_alone() -> None:
     """Without any structure, the entropy is that of the uniform distribution, log n."""
     assert entropies(torch.ones(7, 1, dtype=torch.float64), 0.1).tolist() == pytest.approx([math.log(7)] * 7)

@@ -168,6 +168,15 @@ def test_rankings_in_float32_equal_the_exact_ones(kind: str, monkeypatch: pytest
     np.testing.assert_array_equal(next(rankings(points, 40, asked))[1], exact[asked])
 
 
+@pytest.mark.parametrize("count", [600, 2200])
+def test_a_far_point_changes_no_ranking_of_the_others(count: int) -> None:
+    points = np.random.default_rng(8).normal(size=(count, 6))
+    before = np.concatenate([neighbors for _, neighbors in rankings(points, 20)])
+    far = np.concatenate([points, 1e5 * points[:1]])
+    after = np.concatenate([neighbors for _, neighbors in rankings(far, 20)])
+    np.testing.assert_array_equal(after[:count], before)
+
+
 @pytest.mark.parametrize("error", [0.01, 0.5, 20.0])
 def test_the_order_of_distances_with_errors_is_mended(error: float) -> None:
     points, random = np.random.default_rng(5).normal(size=(200, 4)), np.random.default_rng(6)

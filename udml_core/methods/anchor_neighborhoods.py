@@ -13,7 +13,8 @@ as in the paper:
 
 What the paper leaves open, or what differs from the authors' public code (github.com/Raymond-sci/AND):
 
-- A round has the same share of `epochs` as every other; the paper trains each of its five rounds for 200 epochs.
+- A round has the same share of `epochs` as every other; the paper trains each of its five rounds for 200 epochs. Fewer
+  epochs than rounds are as many rounds, so that in the last epoch all images are anchors.
 - The bank starts at the initial embeddings and not at random, so that a good start is kept, as in `nce`.
 - With `schedule` = "steps" the learning rate starts again in each round and falls after 40, 60 and 80 % of it, as in
   the public code (epochs 80, 120 and 160 of 200). SGD has no Nesterov momentum.
@@ -92,19 +93,24 @@ class AND(InstanceMethod):
         # Each view is compared with the whole bank.
         return super().expected_seconds(images, width, image_seconds) + 3e-10 * images**2 * self.dimension
 
+    @property
+    def rounds_trained(self) -> int:
+        """The number of rounds, each of at least one epoch."""
+        return min(self.rounds, self.epochs)
+
     def round_of(self, epoch: int) -> int:
         """Return the round of an epoch; epochs count from 1, rounds from 0."""
-        return (epoch - 1) * self.rounds // self.epochs
+        return (epoch - 1) * self.rounds_trained // self.epochs
 
     def anchors(self, epoch: int, images: int) -> int:
         """Return the number of anchors in an epoch (4)."""
-        return images * self.round_of(epoch) // max(1, self.rounds - 1)
+        return images * self.round_of(epoch) // max(1, self.rounds_trained - 1)
 
     def rate(self, epoch: int) -> float:
         if self.schedule != "steps":
             return super().rate(epoch)
         # The share of the round that has passed, times `epochs`; in whole numbers, rounding cannot miss a drop.
-        passed = (epoch - 1) * self.rounds % self.epochs
+        passed = (epoch - 1) * self.rounds_trained % self.epochs
         return self.learning_rate * 0.1 ** sum(10 * passed >= tenths * self.epochs for tenths in DROPS)
 
     def objective(self, network: Network, data: TrainingData, setting: Setting) -> Objective:

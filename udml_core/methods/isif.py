@@ -38,7 +38,7 @@ class ISIF(InstanceMethod):
         promise="may fall",
         source=("PSLR's paper, tables 3–5: R@1 rises over Initial on birds, cars and products, with the encoder "
                 "trained. A linear head on frozen features starts at PCA and has little to gain; see the record "
-                "'Every method on Fashion-MNIST, zero-shot' on the page Results."))
+                "'Methods without labels on Fashion-MNIST' on the page Results."))
 
     main_fields: ClassVar[tuple[str, ...]] = ("temperature", "eta", "dimension", "trains", "epochs", "learning_rate")
 

@@ -146,8 +146,8 @@ class SRPML(AuthorityMethod):
         supervision="none",
         promise="gain",
         source=("Paper, table 1 (Ours): above Initial (Random) on every data set, with pretrained features. From an "
-                "encoder with random weights it may fall; see the record 'sRPML on birds, "
-                "encoder trained' on the page Results."))
+                "encoder with random weights it may fall; see the record 'Training the whole "
+                "encoder on birds' on the page Results."))
 
     shares_batches: ClassVar[bool] = True
     main_fields: ClassVar[tuple[str, ...]] = ("alpha", "epsilon", "n_neighbors", "dimension", "trains", "epochs")

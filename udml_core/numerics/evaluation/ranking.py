@@ -18,9 +18,10 @@ from udml_core.numerics.neighbors.centers import nearest_centers
 CHUNK_ENTRIES = 1_500_000
 """Number of distances computed at once, few enough to stay in the processor's cache."""
 QUANTUM = 1e-9
-"""Resolution of squared distances, as a share of the largest squared norm. It is coarser than rounding errors."""
-
-
+"""Resolution of a squared distance, as a share of itself and the query's squared norm. It is coarser than the rounding
+errors of a pair, whatever the size of other points: the other point's squared norm is at most twice the sum of both."""
+CENTERED_ON = 1_000
+"""Most points whose medians are the origin."""
 MANY, FEW = 2_000, 0.05
 """Number of points from which distances are computed in float32 first, and the largest share of them as neighbors."""
 SPARE = 32
@@ -36,15 +37,16 @@ LAMBDA = 8.0
 class Distances:
     """Distances of points as integer keys that contain the distance and the index.
 
-    Squared distances are rounded to a multiple of `QUANTUM`, which removes rounding errors. Ties are then exact, and
-    the index in the key decides them.
+    Squared distances are rounded to steps of `QUANTUM`, which removes rounding errors. Ties are then exact, and the
+    index in the key decides them.
     """
 
     def __init__(self, embeddings: Array) -> None:
         points = torch.as_tensor(np.asarray(embeddings, dtype=np.float64))
-        self.points = points - points.mean(0)  # a common offset would cost digits without changing distances
+        # A common offset would cost digits without changing distances, and so would a mean that one far point moves.
+        self.points = points - points[:: -(-len(points) // CENTERED_ON)].median(0).values
         self._norms = self.points.square().sum(1)
-        self._quantum = max(float(self._norms.max()), 1e-300) * QUANTUM
+        self._scales = self._norms.clamp_min(1e-300)
 
     def keys(self, rows: Tensor) -> Tensor:
         """Return the keys (q, n) int64 from points (q,) to all points.
@@ -53,7 +55,7 @@ class Distances:
         """
         indices = torch.arange(len(self.points))
         squared = torch.addmm(self._norms[rows, None] + self._norms, self.points[rows], self.points.T, alpha=-2)
-        keys = self._keys(squared, indices)
+        keys = self._keys(squared, self._scales[rows, None], indices)
         keys[torch.arange(len(rows)), rows] = torch.iinfo(torch.int64).max
         return keys
 
@@ -69,12 +71,15 @@ class Distances:
             first, second = (torch.from_numpy(of[start : start + step]) for of in (rows, others))
             products = (self.points[first] * self.points[second]).sum(1)
             squared = self._norms[first] + self._norms[second] - 2 * products
-            keys[start : start + step] = self._keys(squared, second).numpy()
+            keys[start : start + step] = self._keys(squared, self._scales[first], second).numpy()
         return keys
 
-    def _keys(self, squared: Tensor, others: Tensor) -> Tensor:
-        """Return the keys of squared distances, which are overwritten, to points with these indices."""
-        steps = squared.div_(self._quantum).round_().clamp_min_(0)
+    def _keys(self, squared: Tensor, scales: Tensor, others: Tensor) -> Tensor:
+        """Return the keys of squared distances, which are overwritten, from queries to points with these indices.
+
+        A step of log(1 + d² / scale) is a step of d² that grows with d² + scale.
+        """
+        steps = squared.clamp_min_(0).div_(scales).log1p_().div_(QUANTUM).round_()
         return steps.to(torch.int64).mul_(len(self.points)).add_(others)
 
 
