@@ -15,8 +15,9 @@ from .views import open_view
 
 IMPROVING, CLOTHES, DRAWINGS = ("20261122-120000-rpml-digits", "20261122-120100-plm-clothes",
                                 "20261122-120200-isif-emoji")
-LABELED, PAIRED = "20261122-120300-ssdml-digits", "20261122-120400-nml-digits"
-BEST = {"explore": IMPROVING, "clusters": IMPROVING, "triplets": IMPROVING, "retrieval": DRAWINGS,
+LABELED, PAIRED, WINNING = ("20261122-120300-ssdml-digits", "20261122-120400-nml-digits",
+                            "20261122-120500-distill-digits")
+BEST = {"explore": IMPROVING, "clusters": IMPROVING, "triplets": IMPROVING, "retrieval": WINNING,
         "instances": DRAWINGS, "refine": CLOTHES, "neighborhoods": CLOTHES, "labels": LABELED, "affinity": LABELED,
         "pairs": PAIRED, "pair_labels": PAIRED}
 # The examples by page. Pages that show a method's records need an example that has them: clusters and triplets of

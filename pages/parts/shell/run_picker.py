@@ -16,7 +16,7 @@ from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.advising import is_trial
 
 from .address import write_address
-from .empty_state import offer_example, offer_lab, show_empty
+from .empty_state import best_example, offer_example, offer_lab, show_empty
 from .focus import carry_image, note_page
 from .run_status import LEGIBLE, escaped, run_title, run_titles
 from .views import open_view
@@ -85,12 +85,14 @@ def _pick_app_run(runs: list[Run], fitting: list[Run], label: str) -> Run:
     _remember_link(by_id)
     wanted = by_id.get(st.session_state.get(CHOSEN, ""))
     preferred = wanted if wanted in fitting else _like(wanted, fitting)
+    if wanted is None and _is_example(preferred):
+        preferred = best_example(st.session_state.get("page", ""), fitting) or preferred
     run = by_id[_draw_box(fitting, preferred, _remember_choice, label)]
     if wanted is None:
-        st.session_state[CHOSEN] = run.id  # so that every page keeps it when a newer run finishes
+        _remember_first(run)
     if wanted not in (None, run):
         _say_instead(wanted, run)
-    st.session_state[INSTEAD] = run.id if wanted not in (None, run) else ""
+    st.session_state[INSTEAD] = run.id if wanted != run and st.session_state.get(CHOSEN) != run.id else ""
     previous = by_id.get(st.query_params.get(PARAMETER, ""))
     if previous and previous.spec().fingerprint != run.spec().fingerprint:
         for parameter in IMAGE_PARAMETERS:
@@ -206,9 +208,24 @@ def end_page() -> None:
     listed = [run for run in runs
               if run.id == st.session_state.get(CHOSEN) or run.stored_status().can_search]
     if listed:
-        if all(run.id != st.session_state.get(CHOSEN) for run in listed):
-            st.session_state[CHOSEN] = first_chosen(listed).id  # so that every page keeps it when a newer run finishes
-        _draw_box(listed, next(run for run in listed if run.id == st.session_state[CHOSEN]), _open_choice)
+        shown = next((run for run in listed if run.id == st.session_state.get(CHOSEN)), None)
+        if shown is None:
+            shown = first_chosen(listed)
+            _remember_first(shown)
+        _draw_box(listed, shown, _open_choice)
+
+
+def _remember_first(shown: Run) -> None:
+    """Remember the first run that a page shows, so that every page keeps it when a newer run finishes.
+
+    Who has no run yet sees, on each page, the example that shows it best.
+    """
+    if not _is_example(shown):
+        st.session_state[CHOSEN] = shown.id
+
+
+def _is_example(run: Run) -> bool:
+    return any(run.id == example.id for example in example_runs())
 
 
 def choose_run(run: Run) -> None:
