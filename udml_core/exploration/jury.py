@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
 from udml_core.data.judge_names import WEAK
-from udml_core.exploration.race import Comparison, Measured
-from udml_core.numerics.changed_results import changed_results, joint_changed
+from udml_core.exploration.race import Comparison, Count, Measured
+from udml_core.numerics.changed_groups import changed_groups
+from udml_core.numerics.changed_results import Changed, changed_results, joint_changed
 from udml_core.numerics.kinship import check_kinship
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.second_opinion import Interval, Judge, is_same, judge_rankings, vote
@@ -87,12 +88,24 @@ class Jury:
         judges = {name: self._judges[name] for name in names}
         opinions = [judge_rankings(judge, self.queries, before, after) for judge in judges.values()]
         weights = [judge.weight for judge in judges.values()]
-        of = joint_changed({name: changed_results(judge, self.queries, before, after)
-                            for name, judge in judges.items()}, self.weights)
-        better, worse = (of.share * of.better, of.share * (1 - of.better)) if of.is_known else (None, None)
+        first, whole = (counted(joint_changed({name: compare(judge, self.queries, before, after)
+                                               for name, judge in judges.items()}, self.weights))
+                        for compare in (changed_results, changed_groups))
+        alone = {name: (combined([opinion.first_results], [1.0]), combined([opinion.groups], [1.0]))
+                 for name, opinion in zip(names, opinions, strict=True)}
         return Comparison(first=combined([opinion.first_results for opinion in opinions], weights),
                           groups=combined([opinion.groups for opinion in opinions], weights), judges=names,
-                          changed=of.share, better=better, worse=worse)
+                          changed=first.changed, better=first.better, worse=first.worse,
+                          within=None if first.low is None or first.high is None else (first.low, first.high),
+                          whole=whole, by_judge=alone)
+
+
+def counted(of: Changed) -> Count:
+    """Return the shares of all queries, from those of the queries that differ."""
+    if not of.is_known:
+        return Count(changed=of.share)
+    return Count(changed=of.share, better=of.share * of.better, worse=of.share * (1 - of.better),
+                 low=of.share * of.low, high=of.share * of.high)
 
 
 def combined(intervals: Sequence[Interval], weights: Sequence[float]) -> Measured:

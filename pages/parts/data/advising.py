@@ -14,7 +14,7 @@ from udml_core.exploration.race import Serves
 from udml_core.exploration.race_clock import ALMOST
 from udml_core.exploration.race_figures import MEASURES
 from udml_core.exploration.race_gaps import minutes_words
-from udml_core.exploration.race_words import advice_words
+from udml_core.exploration.race_advice import advice_words
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.analyses import Analysis, AnalysisSpec, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice

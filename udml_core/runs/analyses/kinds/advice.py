@@ -26,8 +26,9 @@ from udml_core.exploration.race import (
     list_ideas,
     settle,
 )
+from udml_core.exploration.race_advice import advice_words
 from udml_core.exploration.race_parts import run_with_parts
-from udml_core.exploration.race_words import advice_words, caution_words, no_judge_words, outcome_words
+from udml_core.exploration.race_words import caution_words, no_judge_words, outcome_words
 from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs.analyses.fields import Frames, Judges
 from udml_core.runs.analyses.kind import AnalysisKind, Arrays, Material
