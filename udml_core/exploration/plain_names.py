@@ -38,6 +38,11 @@ def plain_words(race: Race, setup: Setup) -> dict[str, str]:
     return words or {"Frozen features": PLAIN[FROZEN]}
 
 
+def plain_line(race: Race, setup: Setup) -> str:
+    """Return what a search does in a line, such as "Whitening: ignores what differs between very similar images"."""
+    return " · ".join(f"{name}: {words}" for name, words in plain_words(race, setup).items())
+
+
 def new_words(race: Race) -> dict[Setup, str]:
     """Return, for each judged search of a race in its order, the phrases for parts that no search before it had.
 

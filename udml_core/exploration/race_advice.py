@@ -89,7 +89,7 @@ def _tell_own(race: Race, is_done: bool) -> Advised:
     assert best.against_start is not None, "the advice was judged"
     return _advised(f"Best search{'' if is_done else ' so far'}: {setup_words(race, best.setup)}.",
                     [_meaning_words(best.against_start, race.serves, race.count), _simpler_words(race)],
-                    [_compared_words(race, best), _other_count(best.against_start, race.serves),
+                    [_simplest_words(race), _compared_words(race, best), _other_count(best.against_start, race.serves),
                      AT_HAND if refines_at_hand(best.setup) else "", gaps])
 
 
@@ -188,10 +188,16 @@ def _simpler_words(race: Race) -> str:
     duel, largest = race.duel, race.largest
     if duel is None or largest is None:
         return ""
-    less = [f"{chain_words(race, other.simpler)} is simpler still, but gains clearly less." for other in race.duels
-            if other.largest == largest.setup and not other.is_level(race.serves)]
-    return " ".join((f"Simpler than {setup_words(race, largest.setup)}, and the judges see no clear difference between "
-                     "the two.", *less))
+    return f"Simpler than {setup_words(race, largest.setup)}, and the judges see no clear difference between the two."
+
+
+def _simplest_words(race: Race) -> str:
+    """Return which still simpler candidates were not advised; empty without any."""
+    duel, largest = race.duel, race.largest
+    if duel is None or largest is None:
+        return ""
+    less = (other for other in race.duels if other.largest == largest.setup and not other.is_level(race.serves))
+    return " ".join(f"{chain_words(race, other.simpler)} is simpler still, but gains clearly less." for other in less)
 
 
 def star_words(race: Race) -> str:

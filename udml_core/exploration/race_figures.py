@@ -64,6 +64,14 @@ def short_count(count: Count | None) -> str:
     return f"of 100 images {_of_100(count.better)} better, {_of_100(count.worse)} worse"
 
 
+def count_cell(count: Count | None) -> str:
+    """Return of how many of 100 images the results get better, with its interval, and worse, for a table."""
+    if count is None or count.better is None or count.worse is None:
+        return "unknown"
+    interval = better_interval(count)
+    return f"{_of_100(count.better)}{interval and f' ({interval})'} better, {_of_100(count.worse)} worse"
+
+
 def better_interval(count: Count | None) -> str:
     """Return the interval of how many of 100 images get better results, such as `52 to 64`; empty if unknown."""
     if count is None or count.low is None or count.high is None:

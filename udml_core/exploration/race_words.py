@@ -10,6 +10,7 @@ from udml_core.exploration.race_figures import (
     both_words,
     chain_words,
     changed_words,
+    measured_words,
     scope_words,
     setup_words,
     verdict_words,
@@ -75,6 +76,15 @@ def race_judges_words(race: Race) -> str:
     if set(names) <= set(race.weights):
         return judges_words({name: race.weights[name] for name in names})
     return " and ".join("the raw pixels" if name in WEAK else race.titles.get(name, name) for name in names)
+
+
+def judge_lines(race: Race, outcome: Outcome) -> list[str]:
+    """Return what each judge measured of a judged candidate, a line for each; empty with a single judge."""
+    of = outcome.against_start
+    alone = {} if of is None else of.by_judge
+    order = sorted(alone, key=lambda name: -race.weights.get(name, 0.0)) if len(alone) > 1 else []
+    return [f"{race.titles.get(name, name)}: {measured_words(alone[name][0], MEASURES['first'])}, "
+            f"{measured_words(alone[name][1], MEASURES['groups'])}." for name in order]
 
 
 def searched_words(race: Race, outcome: Outcome) -> str:

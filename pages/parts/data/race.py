@@ -10,23 +10,25 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from udml_core.base.errors import duration
+from udml_core.exploration.plain_names import PLAIN, new_words
 from udml_core.exploration.race import FROZEN, Outcome, Race, Setup
-from udml_core.exploration.race_figures import MEASURES, SAID, chain_words, figure_words
+from udml_core.exploration.race_advice import star_words
+from udml_core.exploration.race_figures import MEASURES, OTHER, SAID, chain_words, count_cell, figure_words, gain_words
 from udml_core.exploration.race_words import outcome_words, race_judges_words
 from udml_core.methods import find_method
 from udml_core.numerics.refinement import STEPS
 
 from ..draw.figures import GRAY, draw, titled
 from ..draw.palette import BEFORE, HIT, MISS
-from ..draw.tables import table_behind
+from ..draw.tables import wrapped_table
 from ..shell.run_status import escaped
 
 START = "Frozen features"
 MARKS = {"the advice": (HIT, "star"), "better": (HIT, "circle"), "no clear difference": (GRAY, "diamond-open"),
          "worse": (MISS, "x")}
 """Color and sign of each result, so that no result is marked by color alone."""
-ROW, LINE, LETTERS = 38, 16, 28
-"""Heights in pixels: the least of a row of the chart, and a line of its name; letters in such a line on a phone."""
+ROW, LINE, LETTERS, SHORT = 38, 15, 32, 24
+"""Heights in pixels of a row of the chart, at least, and of a line in it; letters in a line of a name and of a note."""
 
 
 def show_race(race: Race, key: str) -> None:
@@ -34,11 +36,11 @@ def show_race(race: Race, key: str) -> None:
     judged = [outcome for outcome in race.outcomes if outcome.against_start is not None]
     if judged:
         _draw_race(race, judged, key)
-        st.caption(f"Gain over the frozen features in {MEASURES[race.serves]}: the mean similarity (−1 to 1) of a "
-                   f"query and its results, in the eyes of {escaped(race_judges_words(race))}; no share of images. "
-                   "The largest of many gains is often chance: the intervals hold for "
-                   f"{_all_words(race.count)} at once (95 %), and only those right of 0 count. Steps that look better "
-                   "are kept for the next steps even if their gain may be chance; the verdict does not rest on that.")
+        st.caption("Each line is a candidate: right of 0 it finds more similar images than the frozen features, in the "
+                   f"eyes of {escaped(race_judges_words(race))}. A mark is the mean over all images, of a similarity "
+                   f"from −1 to 1; its bar is the 95 % interval{_among(race.count)}, and a bar that crosses 0 may be "
+                   "chance. The next candidates build on each step that looks better, even if that may be chance; the "
+                   "verdict does not.")
     with st.container(gap="xxsmall"):
         for outcome in race.outcomes:
             if outcome.state != "not tried":
@@ -48,17 +50,18 @@ def show_race(race: Race, key: str) -> None:
     if skipped:
         st.caption(f"Not tried in {race.budget:g} minutes: {', '.join(skipped)}.")
     if judged:
-        table_behind("Candidates as a table", race_table(race))
+        with st.expander("Candidates as a table", icon=":material/table:"):
+            wrapped_table(race_table(race))
 
 
-def _all_words(count: int) -> str:
-    return "one candidate" if count == 1 else f"all {count} candidates"
+def _among(count: int) -> str:
+    return "" if count == 1 else f", which holds for all {count} candidates at once"
 
 
 def explained(race: Race, setup: Setup) -> str:
     """Return what the words of a search mean, in Markdown, for a reader who has read no paper."""
     own = find_method(setup.method).card
-    terms = {"Frozen features": f"what {race.titles.get(setup.backbone, setup.backbone)}, a network that was trained "
+    terms = {START: f"what {race.titles.get(setup.backbone, setup.backbone)}, a network that was trained "
                                 "on other images, says of each image. Nothing is trained on yours."}
     if setup.method != FROZEN:
         terms[own.title] = own.summary
@@ -77,7 +80,9 @@ def result_of(outcome: Outcome, race: Race) -> str:
 def _draw_race(race: Race, judged: Sequence[Outcome], key: str) -> None:
     chains = {outcome.setup: chain_words(race, outcome.setup).replace(", then ", " + ") for outcome in judged}
     points = {chains[outcome.setup]: race.gain(outcome).among(race.count) for outcome in judged}
-    lines = {name: wrap(name, LETTERS) for name in (START, *points)}
+    phrases = {START: PLAIN[FROZEN]} | {chains[setup]: words for setup, words in new_words(race).items()}
+    lines = {name: [*wrap(name, LETTERS), *(f"<i>{line}</i>" for line in wrap(phrases[name], LETTERS))]
+             for name in (START, *points)}
     figure = go.Figure()
     figure.add_scatter(x=[0.0], y=[START], mode="markers", name=START.lower(), showlegend=False,
                        marker={"color": BEFORE, "size": 10, "symbol": "square"})
@@ -92,6 +97,10 @@ def _draw_race(race: Race, judged: Sequence[Outcome], key: str) -> None:
                          "array": [point.high - point.difference for point in shown],
                          "arrayminus": [point.difference - point.low for point in shown]})
     figure.add_vline(x=0, line={"color": BEFORE, "width": 1})
+    best = race.best
+    if best is not None and (why := star_words(race)):
+        figure.add_annotation(x=race.gain(best).difference, y=chains[best.setup], text="<br>".join(wrap(why, SHORT)),
+                              showarrow=False, yshift=8, yanchor="bottom", font={"size": 11}, bgcolor="rgba(0,0,0,0)")
     row = max(ROW, *(LINE * len(of) for of in lines.values()))
     titled(figure, f"Gain in {MEASURES[race.serves]}", 110 + row * len(lines),
            legend={"title": "against the frozen features: ", "orientation": "h", "yref": "container", "y": 0,
@@ -105,14 +114,22 @@ def _draw_race(race: Race, judged: Sequence[Outcome], key: str) -> None:
 
 
 def race_table(race: Race) -> pd.DataFrame:
-    """Return the judged candidates with both measures, in comparison with the frozen features."""
-    rows = []
+    """Return the judged candidates with both measures, in comparison with the frozen features.
+
+    Returns:
+        A row for each candidate, by its name; of each measure the verdict, the count, and the gain with its interval.
+    """
+    rows, phrases = {}, new_words(race)
     for outcome in race.outcomes:
         if outcome.against_start is not None:
-            of = outcome.against_start
-            first, groups = (SAID[said] for said in race.verdicts(outcome))
-            rows.append({"Candidate": chain_words(race, outcome.setup), "Kept for the next steps": outcome.kept,
-                         "First results": round(of.first.difference, 4), "Verdict": first,
-                         "Groups": round(of.groups.difference, 4), "Verdict on groups": groups,
-                         "Seconds": round(outcome.seconds, 1)})
-    return pd.DataFrame(rows)
+            row = {"New in it": phrases[outcome.setup]}
+            for name in (race.serves, OTHER[race.serves]):
+                count = outcome.against_start.count(name)
+                gain = outcome.against_start.served(name).among(race.count)
+                title = MEASURES[name].capitalize()
+                row |= {f"{title}: verdict": SAID[gain.said],
+                        f"{title}: of 100 images": count_cell(None if count is None else count.among(race.count)),
+                        f"{title}: gain in mean similarity (95 % interval)": gain_words(gain)}
+            rows[chain_words(race, outcome.setup)] = row | {
+                "Kept for the next steps": "yes" if outcome.kept else "no", "Time": duration(outcome.seconds)}
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("Candidate")
