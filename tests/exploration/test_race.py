@@ -219,11 +219,10 @@ def test_sentences_state_the_verdict_the_interval_and_the_decision() -> None:
                              race_of().model_copy(update={"serves": serves}))
 
     assert words(comparison("better")) == (
-        "Whitening (a new image is searched in the same way): better first results (+0.020, 0.010 to 0.030), no clear "
+        "Whitening: better first results (+0.020, 0.010 to 0.030), no clear "
         "difference in whole groups (0.000, −0.010 to 0.010); kept for the next steps.")
     assert words(comparison("worse", "better"), recipe="rerank") == (
-        "k-reciprocal re-ranking (refines the images at hand with each other; a new image can be searched, but changes "
-        "none of them): worse first results (−0.020, −0.030 to −0.010), better "
+        "k-reciprocal re-ranking: worse first results (−0.020, −0.030 to −0.010), better "
         "whole groups (+0.020, 0.010 to 0.030).")
     assert "no clear difference in whole groups (0.000, −0.010 to 0.010), better first results" in words(
         comparison("better"), "groups")
@@ -452,7 +451,8 @@ def test_the_headline_says_of_100_images_how_many_find_a_better_first_image(bett
     for_groups = tell_advice(race_of(best).model_copy(update={"serves": "groups"})).sentences
     assert for_groups[:2] == ["Best search: whitening.", (
         "Whole groups are clearly better than with the frozen features, in the judges' eyes.")]
-    assert f"{words}." in for_groups[2:], "what whole groups mean does not speak of the first image"
+    assert f"better first results (of 100 images {said.partition(' ')[0]} better, " in for_groups[2], (
+        "what whole groups mean does not speak of the first image")
 
 
 def test_a_race_for_groups_says_of_100_images_how_many_get_a_better_group_with_an_interval() -> None:
@@ -676,7 +676,7 @@ def test_rows_name_the_whole_search_and_say_what_is_kept_for_the_next_steps() ->
     simple, longer = (outcome.model_copy(update={"kept": True}) for outcome in race.outcomes)
     race = race.model_copy(update={"outcomes": (simple, longer)})
     assert outcome_words(longer, race).startswith(
-        "PLM, then whitening (a new image is searched in the same way): better first")
+        "PLM, then whitening: better first")
     for outcome in (simple, longer):
         assert outcome_words(outcome, race).endswith("); kept for the next steps.")
         assert outcome_words(outcome.model_copy(update={"kept": False}), race).endswith(").")
@@ -687,9 +687,9 @@ def test_a_certain_gain_with_too_large_a_price_is_no_winner_and_says_the_price()
     dear = Outcome(name="Whitening", setup=BY_SIMPLICITY[0], against_best=of, against_start=of, run="run")
     assert advice_words(race_of(dear)) == (
         "No clear winner: keep the frozen features. Search with the pretrained network as it is: what gains in first "
-        "results loses more in whole groups. To decide it, judge the largest gain yourself. Whitening (a new image is "
-        "searched in the same way): better first results (+0.020, 0.010 to 0.030), worse whole groups (−0.030, −0.045 "
-        "to −0.015), which lose more than first results gain. The race ended when every candidate was tried (1).")
+        "results loses more in whole groups. To decide it, judge the largest gain yourself. Whitening: better first "
+        "results (+0.020, 0.010 to 0.030), worse whole groups (−0.030, −0.045 to −0.015), which lose more than first "
+        "results gain. The race ended when every candidate was tried (1).")
 
 
 @pytest.mark.parametrize(("verdict", "low", "candidates", "said"), [

@@ -88,8 +88,8 @@ def _tell_own(race: Race, is_done: bool) -> Advised:
         return _tell_no_winner(race, gaps) if is_done else _advised(_unclear_words(race), [], [])
     assert best.against_start is not None, "the advice was judged"
     return _advised(f"Best search{'' if is_done else ' so far'}: {setup_words(race, best.setup)}.",
-                    [_meaning_words(best.against_start, race.serves, race.count), _simpler_words(race)],
-                    [_simplest_words(race), _compared_words(race, best), _other_count(best.against_start, race.serves),
+                    [f"{_meaning_words(best.against_start, race.serves, race.count)} {_simpler_words(race)}".rstrip()],
+                    [_simplest_words(race), _compared_words(race, best), _other_change(best.against_start, race.serves),
                      AT_HAND if refines_at_hand(best.setup) else "", gaps])
 
 
@@ -109,9 +109,10 @@ def _meaning_words(of: Comparison, serves: Serves, candidates: int) -> str:
             "scale from −1 to 1." if rise else f"{words}, in the judges' eyes.")
 
 
-def _other_count(of: Comparison, serves: Serves) -> str:
-    """Return of how many of 100 images what the race does not serve gets better and worse; empty if unknown."""
-    return sentence(changed_words(of, OTHER[serves]))
+def _other_change(of: Comparison, serves: Serves) -> str:
+    """Return how many results change in what the race does not serve; empty if it is unknown, or better is counted."""
+    count = of.count(OTHER[serves])
+    return "" if count is None or count.better is not None else sentence(changed_words(of, OTHER[serves]))
 
 
 def _complete_words(race: Race) -> str:
@@ -135,11 +136,11 @@ def _tell_no_winner(race: Race, gaps: str) -> Advised:
                         [f"{means}: no candidate is better in {name}.", otherwise_words(race)], [gaps])
     if gain.is_certain(race.count):
         return _advised("No clear winner: keep the frozen features.",
-                        [f"{means}: what gains in {name} loses more in {MEASURES[OTHER[race.serves]]}.",
-                         _next_words(race), otherwise_words(race)], [outcome_words(first, race), gaps])
+                        [f"{means}: what gains in {name} loses more in {MEASURES[OTHER[race.serves]]}. "
+                         f"{_next_words(race)}", otherwise_words(race)], [outcome_words(first, race), gaps])
     return _advised("No clear winner: keep the frozen features.",
-                    [f"{means}: in {name}, {_none_of(race.count)} is better beyond chance.",
-                     _next_words(race), otherwise_words(race)], [_largest_words(race), gaps])
+                    [f"{means}: in {name}, {_none_of(race.count)} is better beyond chance. {_next_words(race)}",
+                     otherwise_words(race)], [_largest_words(race), gaps])
 
 
 def _none_of(count: int) -> str:

@@ -148,10 +148,10 @@ def said_words(first: str, groups: str) -> str:
 
 
 def scope_words(setup: Setup) -> str:
-    """Return for which images a search is improved: those at hand, or new images too."""
-    if refines_at_hand(setup):
-        return f"refines the images at hand with each other; {new_image_words(True)}"
-    return new_image_words(False) if setup.recipe or setup.method != FROZEN else ""
+    """Return what a search means for new images; empty for the frozen features."""
+    if not setup.recipe and setup.method == FROZEN:
+        return ""
+    return new_image_words(refines_at_hand(setup))
 
 
 def setup_words(race: Race, setup: Setup) -> str:

@@ -11,7 +11,6 @@ from udml_core.exploration.race_figures import (
     chain_words,
     changed_words,
     measured_words,
-    scope_words,
     setup_words,
     verdict_words,
 )
@@ -34,9 +33,8 @@ def outcome_words(outcome: Outcome, race: Race) -> str:
         return f"{outcome.name}: given up after {duration(outcome.seconds)}, because it took too long."
     if outcome.against_start is None or outcome.against_best is None:
         return f"{outcome.name}: not possible. {outcome.reason}"
-    hint = scope_words(outcome.setup)
-    return (f"{chain_words(race, outcome.setup)}{f' ({hint})' if hint else ''}: "
-            f"{both_words(outcome.against_start, race.serves, race.count)}{f'; {KEPT}' if outcome.kept else ''}.")
+    said = both_words(outcome.against_start, race.serves, race.count)
+    return f"{chain_words(race, outcome.setup)}: {said}{f'; {KEPT}' if outcome.kept else ''}."
 
 
 def is_small(race: Race) -> bool:

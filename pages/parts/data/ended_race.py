@@ -13,7 +13,7 @@ from udml_core.exploration.plain_names import plain_line
 from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_advice import Advised, figure_line, tell_advice
 from udml_core.exploration.race_elsewhere import Elsewhere
-from udml_core.exploration.race_figures import MEASURES, OTHER, chain_words, measured_words, setup_words
+from udml_core.exploration.race_figures import MEASURES, OTHER, chain_words, measured_words, scope_words, setup_words
 from udml_core.exploration.race_gaps import find_gaps, minutes_words
 from udml_core.exploration.race_words import caution_words, is_small, judge_lines
 from udml_core.runs import runs_folder
@@ -60,7 +60,7 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
             _show_actions(race, is_done, other, partial(_show_again, dataset, encoder, race, analysis))
         _show_judgments(race)
         _show_details(race, advised)
-    show_race(race, f"race-{key}")
+    show_race(race, f"race-{key}", is_live=False)
 
 
 def _show_stopped(analysis: Analysis) -> None:
@@ -93,7 +93,8 @@ def _show_words(race: Race, is_done: bool, elsewhere: Elsewhere | None) -> Advis
     st.markdown(f"#### {sign} {escaped(advised.headline.removesuffix('.'))}")
     named = elsewhere.best if wins and elsewhere is not None else race.best
     if named is not None:
-        st.caption(escaped(plain_line(race, named.setup)))
+        scope = scope_words(named.setup)
+        st.caption(escaped(" · ".join([plain_line(race, named.setup), f"{scope[:1].upper()}{scope[1:]}."])))
     for sentence in advised.shown:
         st.markdown(escaped(sentence))
     if line := figure_line(race, elsewhere):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import wrap
 
 import pandas as pd
@@ -11,9 +11,18 @@ import streamlit as st
 
 from udml_core.base.errors import duration
 from udml_core.exploration.plain_names import PLAIN, new_words
-from udml_core.exploration.race import FROZEN, Outcome, Race, Setup
+from udml_core.exploration.race import FROZEN, Measured, Outcome, Race, Setup
 from udml_core.exploration.race_advice import star_words
-from udml_core.exploration.race_figures import MEASURES, OTHER, SAID, chain_words, count_cell, figure_words, gain_words
+from udml_core.exploration.race_figures import (
+    MEASURES,
+    OTHER,
+    SAID,
+    chain_words,
+    count_cell,
+    figure_words,
+    gain_words,
+    scope_words,
+)
 from udml_core.exploration.race_words import outcome_words, race_judges_words
 from udml_core.methods import find_method
 from udml_core.numerics.refinement import STEPS
@@ -27,12 +36,21 @@ START = "Frozen features"
 MARKS = {"the advice": (HIT, "star"), "better": (HIT, "circle"), "no clear difference": (GRAY, "diamond-open"),
          "worse": (MISS, "x")}
 """Color and sign of each result, so that no result is marked by color alone."""
-ROW, LINE, LETTERS, SHORT = 38, 15, 32, 24
-"""Heights in pixels of a row of the chart, at least, and of a line in it; letters in a line of a name and of a note."""
+ROW, LINE, GAP, NOTE, FRAME = 34, 16, 12, 38, 150
+"""Heights in pixels: of a row of the chart, at least, a line of its label, the space between labels, a note above a
+mark, and everything around the rows."""
+LETTERS, SHORT = 32, 24
+"""Letters in a line of a label and of a note, so that a phone has room for the chart."""
 
 
-def show_race(race: Race, key: str) -> None:
-    """Show the candidates that were judged so far: a chart, a sentence for each, and what was not tried."""
+def show_race(race: Race, key: str, is_live: bool = True) -> None:
+    """Show the candidates that were judged so far: a chart, a sentence for each, and what was not tried.
+
+    Args:
+        race: The race.
+        key: Key of the chart.
+        is_live: Whether it runs; the sentences of a race that ended are behind a closed line.
+    """
     judged = [outcome for outcome in race.outcomes if outcome.against_start is not None]
     if judged:
         _draw_race(race, judged, key)
@@ -41,7 +59,8 @@ def show_race(race: Race, key: str) -> None:
                    f"from −1 to 1; its bar is the 95 % interval{_among(race.count)}, and a bar that crosses 0 may be "
                    "chance. The next candidates build on each step that looks better, even if that may be chance; the "
                    "verdict does not.")
-    with st.container(gap="xxsmall"):
+    with st.container(gap="xxsmall") if is_live or not judged else st.expander(
+            "Each candidate in a sentence", icon=":material/format_list_bulleted:"):
         for outcome in race.outcomes:
             if outcome.state != "not tried":
                 st.markdown(f"- {escaped(outcome_words(outcome, race))}", help=explained(race, outcome.setup))
@@ -66,6 +85,8 @@ def explained(race: Race, setup: Setup) -> str:
     if setup.method != FROZEN:
         terms[own.title] = own.summary
     terms |= {STEPS[step.name].title: STEPS[step.name].idea for step in setup.parsed.steps}
+    if scope := scope_words(setup):
+        terms["New images"] = f"{scope}."
     return "  \n".join(f"**{escaped(name)}**: {escaped(words[:1].lower() + words[1:])}" for name, words in
                        terms.items())
 
@@ -81,36 +102,61 @@ def _draw_race(race: Race, judged: Sequence[Outcome], key: str) -> None:
     chains = {outcome.setup: chain_words(race, outcome.setup).replace(", then ", " + ") for outcome in judged}
     points = {chains[outcome.setup]: race.gain(outcome).among(race.count) for outcome in judged}
     phrases = {START: PLAIN[FROZEN]} | {chains[setup]: words for setup, words in new_words(race).items()}
-    lines = {name: [*wrap(name, LETTERS), *(f"<i>{line}</i>" for line in wrap(phrases[name], LETTERS))]
-             for name in (START, *points)}
+    labels = {name: [*wrap(name, LETTERS), *(f"<i>{line}</i>" for line in wrap(phrases[name], LETTERS))]
+              for name in (START, *points)}
+    rows = _rows(labels, chains[race.best.setup] if race.best is not None and star_words(race) else "")
     figure = go.Figure()
-    figure.add_scatter(x=[0.0], y=[START], mode="markers", name=START.lower(), showlegend=False,
+    figure.add_scatter(x=[0.0], y=[rows[START]], mode="markers", name=START.lower(), showlegend=False,
                        marker={"color": BEFORE, "size": 10, "symbol": "square"})
     for result, (color, symbol) in MARKS.items():
         names = [chains[outcome.setup] for outcome in judged if result_of(outcome, race) == result]
         if names:
-            shown = [points[name] for name in names]
-            figure.add_scatter(
-                x=[point.difference for point in shown], y=names, mode="markers", name=result,
-                marker={"color": color, "size": 14 if symbol == "star" else 10, "symbol": symbol},
-                error_x={"type": "data", "symmetric": False, "color": color, "thickness": 1.5,
-                         "array": [point.high - point.difference for point in shown],
-                         "arrayminus": [point.difference - point.low for point in shown]})
+            _add_points(figure, result, {rows[name]: points[name] for name in names}, color, symbol)
     figure.add_vline(x=0, line={"color": BEFORE, "width": 1})
-    best = race.best
-    if best is not None and (why := star_words(race)):
-        figure.add_annotation(x=race.gain(best).difference, y=chains[best.setup], text="<br>".join(wrap(why, SHORT)),
-                              showarrow=False, yshift=8, yanchor="bottom", font={"size": 11}, bgcolor="rgba(0,0,0,0)")
-    row = max(ROW, *(LINE * len(of) for of in lines.values()))
-    titled(figure, f"Gain in {MEASURES[race.serves]}", 110 + row * len(lines),
+    _note_star(figure, race, rows, chains)
+    end = rows[""]
+    titled(figure, f"Gain in {MEASURES[race.serves]}", FRAME + end,
            legend={"title": "against the frozen features: ", "orientation": "h", "yref": "container", "y": 0,
                    "yanchor": "bottom", "x": 0})
     names = [START, *points]
-    figure.update_yaxes(autorange="reversed", type="category", categoryorder="array", categoryarray=names,
-                        automargin=True, tickvals=names, ticktext=["<br>".join(lines[name]) for name in names])
+    figure.update_yaxes(range=[end, 0], automargin=True, tickvals=[rows[name] for name in names], zeroline=False,
+                        ticktext=["<br>".join(labels[name]) for name in names])
     figure.update_xaxes(title="gain in mean similarity, as judged", tickformat=".3~g", zeroline=False)
     draw(figure, key, f"Gain of {len(judged)} candidates over the frozen features: " + "; ".join(
         f"{name} {figure_words(point.difference, '+')}" for name, point in points.items()) + ".")
+
+
+def _rows(labels: Mapping[str, Sequence[str]], noted: str) -> dict[str, int]:
+    """Return the middle of each row in pixels from the top, by its name, and under no name the end of the last row.
+
+    Args:
+        labels: The lines of each row's label.
+        noted: The name of the row above whose mark a note stands; empty for none.
+    """
+    rows, end = dict[str, int](), 0
+    for name, lines in labels.items():
+        height = max(ROW, LINE * len(lines) + GAP, 2 * NOTE if name == noted else 0)
+        rows[name], end = end + height // 2, end + height
+    return rows | {"": end}
+
+
+def _add_points(figure: go.Figure, result: str, points: Mapping[int, Measured], color: str, symbol: str) -> None:
+    """Draw the gains with a result, by their rows, with their intervals."""
+    shown = list(points.values())
+    figure.add_scatter(
+        x=[point.difference for point in shown], y=list(points), mode="markers", name=result,
+        marker={"color": color, "size": 14 if symbol == "star" else 10, "symbol": symbol},
+        hovertemplate="%{x:.3f}",
+        error_x={"type": "data", "symmetric": False, "color": color, "thickness": 1.5,
+                 "array": [point.high - point.difference for point in shown],
+                 "arrayminus": [point.difference - point.low for point in shown]})
+
+
+def _note_star(figure: go.Figure, race: Race, rows: Mapping[str, int], chains: Mapping[Setup, str]) -> None:
+    """Write above the star why it is not the largest gain, if it is not."""
+    if race.best is not None and (why := star_words(race)):
+        figure.add_annotation(x=race.gain(race.best).difference, y=rows[chains[race.best.setup]], showarrow=False,
+                              text="<br>".join(wrap(why, SHORT)), yshift=6, yanchor="bottom", font={"size": 11})
 
 
 def race_table(race: Race) -> pd.DataFrame:
@@ -129,7 +175,7 @@ def race_table(race: Race) -> pd.DataFrame:
                 title = MEASURES[name].capitalize()
                 row |= {f"{title}: verdict": SAID[gain.said],
                         f"{title}: of 100 images": count_cell(None if count is None else count.among(race.count)),
-                        f"{title}: gain in mean similarity (95 % interval)": gain_words(gain)}
+                        f"{title}: gain in mean similarity, 95 % interval": gain_words(gain)}
             rows[chain_words(race, outcome.setup)] = row | {
                 "Kept for the next steps": "yes" if outcome.kept else "no", "Time": duration(outcome.seconds)}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("Candidate")
