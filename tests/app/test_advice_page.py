@@ -519,3 +519,37 @@ def test_two_runs_of_one_race_are_compared_as_the_race_judged_them(
     shown = texts(opened("compare", runs=f"{rival.id}.{frozen.id}", part="Settings"))
     assert "First result: no clear difference. Whole group: better." in shown
     assert "First result: better" not in shown
+
+
+def test_a_chosen_search_that_is_prepared_leaves_the_verdict_in_view_and_says_what_opens(
+        frozen: Run, launched: list[Any]) -> None:
+    finished(frozen, outcomes(frozen)[:2])
+    test = opened("data", **LINK)
+    button(test, "Confirm by judgments").click().run()
+    (refinement,) = launched
+    with refinement.lock().acquire():
+        refinement.write_status(Status(state="running", phase="searching"))
+        test.run()
+        assert not test.exception
+        assert verdict(test)[0] == ":green[:material/trophy:] Best search: whitening"
+        (bar,) = [element.proto.text for element in test.get("progress")]
+        assert bar == "Judge opens by itself as soon as all images are prepared for this search (searching)."
+        assert "Use this" not in [element.label for element in test.button], "one search at a time"
+        button(test, "Stay here").click().run()
+        assert button(test, "Use this")
+        assert test.session_state["page"] == "data"
+
+
+def test_a_race_without_a_winner_tells_of_the_other_aim_and_leads_to_it(frozen: Run) -> None:
+    rows = outcomes(frozen)
+    race = Race(serves="first", budget=5, start=Setup(backbone="pixels"), run=frozen.id, outcomes=tuple(rows[:3]))
+    create_analysis(frozen, plan_analysis(Advice, budget=5.0, serves="first"), state="done",
+                    result={"race": np.array(race.model_dump_json())})
+    finished(frozen, rows)
+    test = opened("data", **LINK | {"serves": "first", "budget": "5"})
+    words = texts(test).replace("\\", "")
+    assert "For whole groups, 1 of 3 candidates is clearly better, most of all whitening." in words
+    button(test, "See whole groups").click().run()
+    assert not test.exception
+    assert verdict(test)[0] == ":green[:material/trophy:] Best search: whitening", "the finished race of 2 minutes"
+    assert "See first results" not in [element.label for element in test.button]

@@ -165,9 +165,9 @@ def otherwise_words(race: Race) -> str:
     most = max(race.judged, key=lambda outcome: (of := outcome.against_start) is not None
                and of.served(other).is_certain(race.count) and of.served(other).difference)
     assert most.against_start is not None, "the candidate was judged"
-    said = changed_words(most.against_start, other)
-    return (f"For {MEASURES[other]}, {count} of {race.count} candidates are clearly better, most of all "
-            f"{setup_words(race, most.setup)}{f': {said[0].lower()}{said[1:]}' if said else ''}.")
+    said, are = changed_words(most.against_start, other), "is" if count == 1 else "are"
+    return (f"For {MEASURES[other]}, {count} of {race.count} candidates {are} clearly better, "
+            f"most of all {setup_words(race, most.setup)}{f': {said[0].lower()}{said[1:]}' if said else ''}.")
 
 
 def _largest_words(race: Race) -> str:

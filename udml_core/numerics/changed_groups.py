@@ -2,7 +2,7 @@
 
 A difference of mean cosines cannot be pictured, a number of queries can: the judge compares the results of each query,
 in the features in which it judges groups. A group in which hardly an image is another counts as the same group,
-because nobody would notice it.
+because a reader would not notice it.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def changed_among(queries: Integers, differ: Array, votes: Floats, influence: Fl
     Args:
         queries: Rows (q,) of the queries among m images, each once.
         differ: Whether the results of each query (q,) differ.
-        votes: For each of these, 1 if its results are better, 0 if they are worse, one half if neither.
+        votes: For each query that differs, 1 if its results are better, 0 if they are worse, one half if neither.
         influence: By how much the sum of the votes rises with the weight of each image (m,) among the results.
     """
     count = len(votes)
