@@ -30,7 +30,7 @@ from udml_core.exploration.race import (
 from udml_core.exploration.race_advice import advice_words, figure_line, star_words, tell_advice
 from udml_core.exploration.race_clock import RaceClock, RaceProgress
 from udml_core.exploration.race_elsewhere import find_elsewhere
-from udml_core.exploration.race_figures import changed_words, figure_words, interval_words, setup_words
+from udml_core.exploration.race_figures import COUNTED, changed_words, figure_words, interval_words, setup_words
 from udml_core.exploration.race_gaps import gap_words
 from udml_core.exploration.race_words import (
     brief_words,
@@ -40,6 +40,7 @@ from udml_core.exploration.race_words import (
     race_judges_words,
     searched_words,
 )
+from udml_core.numerics.changed_groups import NOTICED
 from udml_core.numerics.refinement.recipe import Recipe
 from udml_core.results import benchmark
 
@@ -408,8 +409,8 @@ def test_a_gain_must_be_certain_among_all_candidates() -> None:
     assert race.best is None, "of 11, 2.84 standard errors are needed"
     assert advice_words(race) == (
         "No clear winner: keep the frozen features. Search with the pretrained network as it is: in first results, "
-        "none of 11 candidates is better beyond chance. To decide it, judge the largest gain yourself. The largest "
-        "gain, of whitening, may be chance among 11 candidates (+2.200, −0.638 to 5.038). "
+        "none of 11 candidates is better beyond chance. To decide it, judge the largest gain yourself: whitening. The "
+        "largest gain, of whitening, may be chance among 11 candidates (+2.200, −0.638 to 5.038). "
         "Beside that: no clear difference in whole groups (0.000, −0.014 to 0.014). The race ended when every "
         "candidate was tried (11).")
     assert "It changes the first result of 13 % of images." in advice_words(
@@ -463,6 +464,10 @@ def test_a_race_for_groups_says_of_100_images_how_many_get_a_better_group_with_a
                    against_start=of, run="run")
     race = race_of(best).model_copy(update={"serves": "groups"})
     told = tell_advice(race)
+    assert f"one in {'ten' if NOTICED == 10 else NOTICED} of its images" in COUNTED["groups"], "the rule in words"
+    assert "as the judges see it" not in searched_words(race, best), "both counts stand beside the verdicts"
+    few = best.model_copy(update={"against_start": of.model_copy(update={"first": measured("better"), "changed": 0.1})})
+    assert searched_words(race, few).endswith("It is a small change, so confirm it by eye.")
     assert told.shown == ("Of 100 images, 58 get a better group of results, 32 a worse one, and 10 nearly the same "
                           "group, as the judges see it.",)
     assert "better whole groups (of 100 images 58 better, 32 worse; +0.020, 0.010 to 0.030)" in told.details[0]
@@ -687,9 +692,9 @@ def test_a_certain_gain_with_too_large_a_price_is_no_winner_and_says_the_price()
     dear = Outcome(name="Whitening", setup=BY_SIMPLICITY[0], against_best=of, against_start=of, run="run")
     assert advice_words(race_of(dear)) == (
         "No clear winner: keep the frozen features. Search with the pretrained network as it is: what gains in first "
-        "results loses more in whole groups. To decide it, judge the largest gain yourself. Whitening: better first "
-        "results (+0.020, 0.010 to 0.030), worse whole groups (−0.030, −0.045 to −0.015), which lose more than first "
-        "results gain. The race ended when every candidate was tried (1).")
+        "results loses more in whole groups. To decide it, judge the largest gain yourself: whitening. Whitening: "
+        "better first results (+0.020, 0.010 to 0.030), worse whole groups (−0.030, −0.045 to −0.015), which lose more "
+        "than first results gain. The race ended when every candidate was tried (1).")
 
 
 @pytest.mark.parametrize(("verdict", "low", "candidates", "said"), [

@@ -151,7 +151,7 @@ def _next_words(race: Race) -> str:
     """Return what to do after a race without a winner."""
     minutes = find_gaps(race).minutes
     again = f", or run the race again with {minutes_words(minutes)}, in which what was left out fits" if minutes else ""
-    return f"To decide it, judge the largest gain yourself{again}."
+    return f"To decide it, judge the largest gain yourself: {setup_words(race, race.judged[0].setup)}{again}."
 
 
 def otherwise_words(race: Race) -> str:
@@ -177,7 +177,8 @@ def _largest_words(race: Race) -> str:
         return ""
     among = f" among {count} candidates" if count > 1 else ""
     other = OTHER[race.serves]
-    beside = measured_words(first.against_start.served(other).among(count), MEASURES[other])
+    beside = measured_words(first.against_start.served(other).among(count), MEASURES[other],
+                            first.against_start.count(other))
     return " ".join(filter(None, (
         f"The largest gain, of {setup_words(race, first.setup)}, may be chance{among} "
         f"({interval_words(gain.among(count))}).", f"Beside that: {beside}.",

@@ -24,6 +24,13 @@ SAID: Mapping[str, str] = {"better": "better", "worse": "worse", "cannot tell": 
 """What pages and texts say of each verdict."""
 OTHER: Mapping[Serves, Serves] = {"first": "groups", "groups": "first"}
 """The measure that a search does not serve."""
+COUNTED: Mapping[Serves, str] = {
+    "first": "The judges look at the first result of each image in both searches. The better result is nearer to the "
+             "image, as they see it.",
+    "groups": "The judges look at the results of each image in both searches. The better group is nearer to the image "
+              "on average, as they see it. A group counts as nearly the same if fewer than one in ten of its images "
+              "is another."}
+"""How images are counted, for each measure."""
 ROUNDING = 1e-9
 """Ends of intervals are rounded outward, unless they are whole numbers up to this."""
 

@@ -55,9 +55,14 @@ def brief_words(race: Race, outcome: Outcome) -> str:
 
 def changed_sentence(of: Comparison, serves: Serves, candidates: int) -> str:
     """Return how many results differ, and that a small gain needs a look; empty where that is not known."""
-    is_small = (serves == "first" and of.changed is not None and of.changed < FEW_CHANGED
-                and of.first.is_certain(candidates))
-    return sentence(f"{changed_words(of, serves)}{': a small change, so confirm it by eye' if is_small else ''}")
+    small = ": a small change, so confirm it by eye" if _is_small(of, serves, candidates) else ""
+    return sentence(f"{changed_words(of, serves)}{small}")
+
+
+def _is_small(of: Comparison, serves: Serves, candidates: int) -> bool:
+    """Return whether a certain gain in first results changes few of them."""
+    return (serves == "first" and of.changed is not None and of.changed < FEW_CHANGED
+            and of.first.is_certain(candidates))
 
 
 def sentence(words: str) -> str:
@@ -92,7 +97,14 @@ def searched_words(race: Race, outcome: Outcome) -> str:
     said = both_words(of, "first", race.count)
     return " ".join(filter(None, (
         f"The race for the best search compared {setup_words(race, outcome.setup)} with the frozen features, without "
-        f"labels: {said}.", changed_sentence(of, "first", race.count))))
+        f"labels: {said}.", _change_words(of, race.count))))
+
+
+def _change_words(of: Comparison, candidates: int) -> str:
+    """Return what the verdicts leave out: how many first results change if no count says it, or that few change."""
+    if of.better is None:
+        return changed_sentence(of, "first", candidates)
+    return "It is a small change, so confirm it by eye." if _is_small(of, "first", candidates) else ""
 
 
 def caution_words(race: Race) -> str:

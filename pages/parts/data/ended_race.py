@@ -13,7 +13,15 @@ from udml_core.exploration.plain_names import plain_line
 from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_advice import Advised, figure_line, tell_advice
 from udml_core.exploration.race_elsewhere import Elsewhere
-from udml_core.exploration.race_figures import MEASURES, OTHER, chain_words, measured_words, scope_words, setup_words
+from udml_core.exploration.race_figures import (
+    COUNTED,
+    MEASURES,
+    OTHER,
+    chain_words,
+    measured_words,
+    scope_words,
+    setup_words,
+)
 from udml_core.exploration.race_gaps import find_gaps, minutes_words
 from udml_core.exploration.race_words import caution_words, is_small, judge_lines
 from udml_core.runs import runs_folder
@@ -98,7 +106,7 @@ def _show_words(race: Race, is_done: bool, elsewhere: Elsewhere | None) -> Advis
     for sentence in advised.shown:
         st.markdown(escaped(sentence))
     if line := figure_line(race, elsewhere):
-        st.caption(escaped(line))
+        st.caption(escaped(line), help=COUNTED[race.serves])
     return advised
 
 

@@ -74,7 +74,7 @@ def gallery_words(recipe: Recipe, count: int, images: str, how: str = "") -> str
         how: How they are refined, such as `without labels`; empty to leave it out.
     """
     at_hand = any(step.sees == "gallery" for step in recipe.steps)
-    said = ", ".join(filter(None, [f"computed from {count:,} {images}{' with each other' * at_hand}", how]))
+    said = ", ".join(filter(None, [f"computed from {count:,} {images}{' that change each other' * at_hand}", how]))
     expanded = f" It is expanded by its nearest {images}." if outside_recipe(recipe).find("queries") else ""
     return f"{said}: {new_image_words(at_hand)}.{expanded}"
 
