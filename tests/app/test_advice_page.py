@@ -133,6 +133,8 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
         "\\", "")
     words = texts(test)
     assert "Squeeze \\*Net\\*" in words, "names are escaped"
+    assert f"Whitening: {PLAIN['whiten']} · A new image is searched in the same way." in words.replace("\\", "")
+    assert words.replace("\\", "").count(f":gray[{PLAIN['diffuse']}]") == 1, "each name is explained once in the list"
     assert "Whitening, then diffusion: better whole groups" in words.replace("\\", "")
     assert "Not tried in 2 minutes: PLM (about 3 min)." in words.replace("\\", "")
     assert "not possible. No judge is left." in words

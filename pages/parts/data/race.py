@@ -39,6 +39,8 @@ MARKS = {"the advice": (HIT, "star"), "better": (HIT, "circle"), "no clear diffe
 ROW, LINE, GAP, NOTE, FRAME = 34, 16, 12, 38, 150
 """Heights in pixels: of a row of the chart, at least, a line of its label, the space between labels, a note above a
 mark, and everything around the rows."""
+NEXT_LINE = "\n  "
+"""What begins another line of a list's item in Markdown, after two spaces."""
 LETTERS, SHORT = 32, 24
 """Letters in a line of a label and of a note, so that a phone has room for the chart."""
 
@@ -51,7 +53,7 @@ def show_race(race: Race, key: str, is_live: bool = True) -> None:
         key: Key of the chart.
         is_live: Whether it runs; the sentences of a race that ended are behind a closed line.
     """
-    judged = [outcome for outcome in race.outcomes if outcome.against_start is not None]
+    judged, phrases = [outcome for outcome in race.outcomes if outcome.against_start is not None], new_words(race)
     if judged:
         _draw_race(race, judged, key)
         st.caption("Each line is a candidate: right of 0 it finds more similar images than the frozen features, in the "
@@ -63,7 +65,9 @@ def show_race(race: Race, key: str, is_live: bool = True) -> None:
             "Each candidate in a sentence", icon=":material/format_list_bulleted:"):
         for outcome in race.outcomes:
             if outcome.state != "not tried":
-                st.markdown(f"- {escaped(outcome_words(outcome, race))}", help=explained(race, outcome.setup))
+                phrase = escaped(phrases.get(outcome.setup, ""))
+                st.markdown(f"- {escaped(outcome_words(outcome, race))}{phrase and f'  {NEXT_LINE}:gray[{phrase}]'}",
+                            help=explained(race, outcome.setup))
     skipped = [f"{escaped(outcome.name)} (about {duration(outcome.seconds)})" for outcome in race.outcomes
                if outcome.state == "not tried"]
     if skipped:
