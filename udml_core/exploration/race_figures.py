@@ -29,7 +29,7 @@ COUNTED: Mapping[Serves, str] = {
              "image, as they see it.",
     "groups": "The judges look at the results of each image in both searches. The better group is nearer to the image "
               "on average, as they see it. A group counts as nearly the same if fewer than one in ten of its images "
-              "is another."}
+              "is another. By classes fewer groups are better: groups with as many images of a class are equal."}
 """How images are counted, for each measure."""
 ROUNDING = 1e-9
 """Ends of intervals are rounded outward, unless they are whole numbers up to this."""
