@@ -185,13 +185,14 @@ def frozen_run(dataset: Dataset, folder: Path) -> Run:
 def scored(race: Race, dataset: Dataset, labels: Integers, folder: Path) -> dict[str, Any]:
     """Return the measures of the start and of every judged candidate, and what the advice loses."""
     measure = MEASURES[race.serves]
-    rows = {START: score(race.start, race.run, dataset, labels, folder)}
+    rows, names = {START: score(race.start, race.run, dataset, labels, folder)}, dict[Setup, str]()
     for outcome in race.outcomes:
-        if outcome.state == "judged":
-            rows[outcome.name] = score(outcome.setup, outcome.run, dataset, labels, folder) | judged(outcome)
-    advised = START if race.best is None else race.best.name
+        if outcome.state == "judged":  # a step that was tried after others, and then alone, has its name twice
+            name = names[outcome.setup] = f"{outcome.name}{', alone' * (outcome.name in rows)}"
+            rows[name] = score(outcome.setup, outcome.run, dataset, labels, folder) | judged(outcome)
+    advised = START if race.best is None else names[race.best.setup]
     best = max(rows, key=lambda name: rows[name][measure])
-    largest = START if race.largest is None else race.largest.name
+    largest = START if race.largest is None else names[race.largest.setup]
     summary = {"start": rows[START][measure], "advice": rows[advised][measure], "best": rows[best][measure],
                "regret": round(rows[best][measure] - rows[advised][measure], 2),
                "regret of the largest gain": round(rows[best][measure] - rows[largest][measure], 2),
@@ -200,8 +201,7 @@ def scored(race: Race, dataset: Dataset, labels: Integers, folder: Path) -> dict
                      f"{TITLES[race.serves]}",
             "measure": measure, "advised": advised, "largest gain": largest, "truly best": best, "summary": summary,
             "compared with the largest gain": {
-                next(outcome.name for outcome in race.certain if outcome.setup == duel.simpler): _intervals(
-                    duel.comparison) for duel in race.duels},
+                names[duel.simpler]: _intervals(duel.comparison) for duel in race.duels},
             "recipe": "" if race.best is None else race.best.setup.recipe,
             "not judged": {outcome.name: outcome.reason or f"expected {outcome.seconds:.0f} s"
                            for outcome in race.outcomes if outcome.state != "judged"}, "rows": rows}

@@ -22,7 +22,8 @@ from tests.app.test_opinions_pages import without_labels
 from tests.exploration.test_race import comparison, measured
 from tests.running import worked, write_digits
 from udml_core.data import catalog
-from udml_core.exploration.race import Comparison, Duel, Measured, Outcome, Race, Setup
+from udml_core.exploration.plain_names import PLAIN
+from udml_core.exploration.race import Comparison, Count, Duel, Measured, Outcome, Race, Setup
 from udml_core.numerics.second_opinion import Interval, Opinion
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.analyses import Analysis, create_analysis, list_analyses, plan_analysis
@@ -132,7 +133,9 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
         "\\", "")
     words = texts(test)
     assert "Squeeze \\*Net\\*" in words, "names are escaped"
-    assert "Whitening, then diffusion (refines the images at hand)" in words.replace("\\", "")
+    assert f"Whitening: {PLAIN['whiten']} · A new image is searched in the same way." in words.replace("\\", "")
+    assert words.replace("\\", "").count(f":gray[{PLAIN['diffuse']}]") == 1, "each name is explained once in the list"
+    assert "Whitening, then diffusion: better whole groups" in words.replace("\\", "")
     assert "Not tried in 2 minutes: PLM (about 3 min)." in words.replace("\\", "")
     assert "not possible. No judge is left." in words
     (alt,) = charts(test)
@@ -235,9 +238,15 @@ def test_the_table_and_the_results_of_a_race_name_verdicts(frozen: Run) -> None:
     assert [result_of(outcome, race) for outcome in rows[:4]] == [
         "worse", "the advice", "no clear difference", "better"]
     frame = race_table(race)
-    assert frame["Candidate"].tolist() == [
+    assert frame.index.tolist() == [
         "Test-time views", "Whitening", "Whitening, then averaging with 10 neighbors", "Whitening, then diffusion"]
-    assert frame["Verdict on groups"].tolist() == ["worse", "better", "no clear difference", "better"]
+    assert frame["Whole groups: verdict"].tolist() == ["worse", "better", "no clear difference", "better"]
+    assert frame["Whole groups: of 100 images"].tolist() == ["unknown"] * 4, "a race of an earlier version"
+    assert frame["New in it"].tolist() == [PLAIN["views"], PLAIN["whiten"], PLAIN["average"], PLAIN["diffuse"]]
+    told = rows[1].model_copy(update={"against_start": comparison("cannot tell", "better").model_copy(update={
+        "whole": Count(changed=0.9, better=0.6, worse=0.3, low=0.55, high=0.65)})})
+    frame = race_table(race.model_copy(update={"outcomes": (told,)}))
+    assert frame["Whole groups: of 100 images"].tolist() == ["60 (55 to 65) better, 30 worse"]
 
 
 def test_train_opens_with_the_method_that_won_the_race(frozen: Run) -> None:
@@ -292,7 +301,7 @@ def test_a_finished_race_can_be_run_again_with_another_time(frozen: Run, launche
     assert task.spec().budget == 5.0
     assert test.query_params.get("budget", ["5"]) in ("5", ["5"])
     enough = opened("data", **LINK)
-    button(enough, "Run again with 5 minutes").click().run()
+    button(enough, "5 minutes, in which what was left out fits").click().run()
     assert launched[-1].spec() == task.spec(), "the time that tries what was not tried"
     again = opened("data", **LINK)
     again.button(key="advice-again-2").click().run()
@@ -444,8 +453,8 @@ def test_all_pages_say_the_same_of_a_gain_that_may_be_chance_among_the_candidate
     for page, words in pages.items():
         assert "no clear difference in whole groups" in words, page
         assert "better whole groups" not in words, page
-    table = next(frame.value for frame in opened("data", **LINK).dataframe if "Verdict on groups" in frame.value)
-    assert set(table["Verdict on groups"]) == {"no clear difference"}
+    table = next(frame.value for frame in opened("data", **LINK).table if "Whole groups: verdict" in frame.value)
+    assert set(table["Whole groups: verdict"]) == {"no clear difference"}
 
 
 def test_a_run_is_told_the_advice_in_place_of_a_longer_search_with_a_larger_gain(frozen: Run) -> None:
@@ -512,3 +521,37 @@ def test_two_runs_of_one_race_are_compared_as_the_race_judged_them(
     shown = texts(opened("compare", runs=f"{rival.id}.{frozen.id}", part="Settings"))
     assert "First result: no clear difference. Whole group: better." in shown
     assert "First result: better" not in shown
+
+
+def test_a_chosen_search_that_is_prepared_leaves_the_verdict_in_view_and_says_what_opens(
+        frozen: Run, launched: list[Any]) -> None:
+    finished(frozen, outcomes(frozen)[:2])
+    test = opened("data", **LINK)
+    button(test, "Confirm by judgments").click().run()
+    (refinement,) = launched
+    with refinement.lock().acquire():
+        refinement.write_status(Status(state="running", phase="searching"))
+        test.run()
+        assert not test.exception
+        assert verdict(test)[0] == ":green[:material/trophy:] Best search: whitening"
+        (bar,) = [element.proto.text for element in test.get("progress")]
+        assert bar == "Judge opens by itself as soon as all images are prepared for this search (searching)."
+        assert "Use this" not in [element.label for element in test.button], "one search at a time"
+        button(test, "Stay here").click().run()
+        assert button(test, "Use this")
+        assert test.session_state["page"] == "data"
+
+
+def test_a_race_without_a_winner_tells_of_the_other_aim_and_leads_to_it(frozen: Run) -> None:
+    rows = outcomes(frozen)
+    race = Race(serves="first", budget=5, start=Setup(backbone="pixels"), run=frozen.id, outcomes=tuple(rows[:3]))
+    create_analysis(frozen, plan_analysis(Advice, budget=5.0, serves="first"), state="done",
+                    result={"race": np.array(race.model_dump_json())})
+    finished(frozen, rows)
+    test = opened("data", **LINK | {"serves": "first", "budget": "5"})
+    words = texts(test).replace("\\", "")
+    assert "For whole groups, 1 of 3 candidates is clearly better, most of all whitening." in words
+    button(test, "See whole groups").click().run()
+    assert not test.exception
+    assert verdict(test)[0] == ":green[:material/trophy:] Best search: whitening", "the finished race of 2 minutes"
+    assert "See first results" not in [element.label for element in test.button]

@@ -130,6 +130,19 @@ def test_a_duplicate_is_excluded_and_included_again(
         catalog.forget(folder)
 
 
+def check_order_on_a_phone(page: Page) -> None:
+    """Check that the verdict stands above the choices on a phone, and below them elsewhere."""
+    verdict, choices = page.locator(".st-key-advice-verdict"), page.get_by_role("radio", name="2 min", exact=True)
+    usual = page.viewport_size
+    assert usual is not None
+    for width, is_above in ((390, True), (usual["width"], False)):
+        page.set_viewport_size({"width": width, "height": usual["height"]})
+        boxes = verdict.bounding_box(), choices.bounding_box()
+        assert boxes[0] is not None
+        assert boxes[1] is not None
+        assert (boxes[0]["y"] < boxes[1]["y"]) == is_above, f"at {width} px"
+
+
 @pytest.mark.slow
 def test_the_best_search_is_found_in_the_background_and_used(
         app: App, page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,11 +161,13 @@ def test_the_best_search_is_found_in_the_background_and_used(
         expect(page.get_by_role("button", name="Cancel")).to_be_visible()
         page.goto("/learn")  # the race goes on without its page
         page.goto(f"/data?{urlencode({'dataset': str(folder), 'view': 'advice', 'budget': 2, 'serves': 'groups'})}")
-        expect(page.get_by_text(re.compile("Whitening.*: (better|worse|no clear difference)")).first).to_be_visible()
         other = page.get_by_role("button", name="Use another candidate")
         expect(other).to_be_visible()  # the race has ended
         said = re.compile("Best search: |Nothing beats the frozen features|No clear winner: ")
         expect(page.get_by_text(said).first).to_be_visible()
+        page.get_by_text("Each candidate in a sentence").click()
+        expect(page.get_by_text(re.compile("Whitening.*: (better|worse|no clear difference)")).first).to_be_visible()
+        check_order_on_a_phone(page)
         other.click()
         page.get_by_role("button", name="Use it").first.click()
         page.wait_for_url(re.compile("/search.*run="))

@@ -428,7 +428,7 @@ def test_an_own_image_is_expanded_and_finds_its_copy(run: Run) -> None:
     test.session_state["brought"] = (own_image(as_file(image, "mine.png"), "add"),)
     test.run()
     assert not test.exception
-    assert "expanded by their nearest test images" in texts(test)
+    assert "expanded by its nearest test images" in texts(test)
     assert index in [tile["id"] for tile in tiles(test, "The 10 nearest images, refined")]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections import Counter
 from pathlib import Path
@@ -11,12 +12,13 @@ import numpy as np
 import pytest
 
 from experiments import advice
-from experiments.advice import TRIALS, Trial, choose_images, hidden_images, scored
+from experiments.advice import TRIALS, Trial, choose_images, hidden_images, measure, scored
 from tests.exploration.test_race import comparison
 from tests.project.documents import ROOT
 from tests.running import write_digits
 from udml_core.data import catalog
-from udml_core.exploration.race import Comparison, Measured, Outcome, Race, Setup
+from udml_core.data.encoders import DEFAULT_BACKBONE
+from udml_core.exploration.race import METHODS, Comparison, Measured, Outcome, Race, Setup, list_ideas
 from udml_core.results.records import FOLDER
 
 
@@ -148,3 +150,35 @@ def advised_by(of: dict[str, Any]) -> tuple[str, str]:
     level = [name for name, compared in of["compared with the largest gain"].items()
              if measured(compared[serves]).said != "better"]
     return race.largest.name, level[0] if level else race.largest.name
+
+
+def setups_of(rows: dict[str, Any]) -> dict[str, Setup]:
+    """Return the search of each candidate of a race: a change of the best so far, which kept candidates replace."""
+    start = Setup(backbone=DEFAULT_BACKBONE)
+    changes = {idea.name: idea.change for idea in list_ideas([], {name: name for name in METHODS}, has_images=True)}
+    setups, best = dict[str, Setup](), start
+    for name, row in rows.items():
+        if name in changes and (setup := changes[name](best)) is not None:
+            setups[name] = setup
+            best = setup if row["kept"] else best
+    return setups
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("name", "same"), [("digits", 2), ("clothes", 0)])
+def test_a_race_of_less_than_a_minute_agrees_with_the_record(name: str, same: int, tmp_path: Path) -> None:
+    dataset, labels = hidden_images(name, tmp_path)
+    raced = measure(dataset, labels, "groups", argparse.Namespace(budget=0.75, runs=tmp_path))
+    recorded = record()[f"{name}, whole groups"]
+    assert raced["summary"]["start"] == pytest.approx(recorded["summary"]["start"], abs=0.1), "the same images"
+    assert raced["summary"]["regret"] <= 3, "of MAP@R, against the best candidate of its time"
+    gains = [of["summary"]["advice"] - of["summary"]["start"] for of in (raced, recorded)]
+    assert gains[0] > gains[1] / 4, "a busy machine tries less, but whitening comes early"
+    setups = [{setup: of["rows"][found] for found, setup in setups_of(of["rows"]).items()} for of in (raced, recorded)]
+    both = setups[0].keys() & setups[1].keys()
+    assert len(both) >= same, "the record looks at views first, for which the time may not suffice"
+    for setup in both:
+        for key in ("first results against the start", "groups against the start"):
+            own, known = (of[setup][key] for of in setups)
+            assert own[1:] == pytest.approx(known[1:], abs=0.002), (setup, key)

@@ -8,9 +8,11 @@ import pytest
 from tests.numerics.test_second_opinion import noisy, world
 from udml_core.base.errors import UserError
 from udml_core.exploration.judged_track import JudgedTrack, Pace, rank
-from udml_core.exploration.jury import Jury, combined, independent
-from udml_core.exploration.race import FROZEN, Idea, Outcome, OutOfTimeError, Setup, run_race
+from udml_core.exploration.jury import Jury, combined, counted, independent
+from udml_core.exploration.race import FROZEN, Count, Idea, Outcome, OutOfTimeError, Setup, run_race
 from udml_core.exploration.race_clock import RaceProgress
+from udml_core.numerics.changed_groups import changed_groups
+from udml_core.numerics.changed_results import Changed, changed_results
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Recipe, Refiner
 from udml_core.numerics.second_opinion import Interval, Judge, judge_rankings
@@ -87,6 +89,29 @@ def test_the_jury_counts_the_queries_whose_first_result_is_better_or_worse() -> 
     few[10:] = before[10:]
     told = Jury({"judge": judge}, QUERIES).compare(before, few, ())
     assert (told.better, told.worse) == (None, None), "too few differ"
+
+
+def test_the_jury_counts_the_groups_and_stores_what_each_judge_measured() -> None:
+    embedding, features = world(1)
+    before, after = (nearest(rows, 30, own=QUERIES)[1] for rows in (noisy(embedding, 1.0), embedding))
+    judge = Judge.of(features)
+    of = Jury({"a": judge, "b": judge}, QUERIES).compare(before, after, ())
+    expected, first = changed_groups(judge, QUERIES, before, after), changed_results(judge, QUERIES, before, after)
+    assert of.whole == of.count("groups") == Count(
+        changed=expected.share, better=expected.share * expected.better, worse=expected.share * (1 - expected.better),
+        low=expected.share * expected.low, high=expected.share * expected.high)
+    assert of.count("first") == Count(changed=of.changed or 0.0, better=of.better, worse=of.worse,
+                                      low=first.share * first.low, high=first.share * first.high)
+    assert of.by_judge == dict.fromkeys(("a", "b"), (of.first, of.groups))
+    assert of.whole.low is not None
+    assert of.whole.low > expected.share / 2, "more groups are better than worse"
+
+
+def test_counts_of_several_judges_are_averaged_by_their_weights() -> None:
+    both = [Changed(0.5, 0.6, 0.5, 0.7), Changed(0.5, 0.8, 0.7, 0.9)]
+    assert counted(both, [3.0, 1.0]).model_dump() == pytest.approx({
+        "changed": 0.5, "better": 0.325, "worse": 0.175, "low": 0.275, "high": 0.375})
+    assert counted([Changed(0.1, 0.6, 0.0, 1.0)], [1.0]) == Count(changed=0.1)
 
 
 def test_several_judges_vote_and_their_intervals_are_averaged() -> None:

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from udml_core.base.errors import UserError
+from udml_core.exploration.plain_names import PLAIN, new_words, plain_words
 from udml_core.exploration.race import (
     METHODS,
     Comparison,
+    Count,
     Idea,
     Measured,
     Outcome,
@@ -25,13 +27,12 @@ from udml_core.exploration.race import (
     settle,
     with_step,
 )
+from udml_core.exploration.race_advice import advice_words, figure_line, star_words, tell_advice
 from udml_core.exploration.race_clock import RaceClock, RaceProgress
 from udml_core.exploration.race_elsewhere import find_elsewhere
-from udml_core.exploration.race_figures import figure_words, interval_words, setup_words
+from udml_core.exploration.race_figures import COUNTED, changed_words, figure_words, interval_words, setup_words
 from udml_core.exploration.race_gaps import gap_words
 from udml_core.exploration.race_words import (
-    advice_sentences,
-    advice_words,
     brief_words,
     caution_words,
     is_small,
@@ -39,6 +40,7 @@ from udml_core.exploration.race_words import (
     race_judges_words,
     searched_words,
 )
+from udml_core.numerics.changed_groups import NOTICED
 from udml_core.numerics.refinement.recipe import Recipe
 from udml_core.results import benchmark
 
@@ -218,10 +220,10 @@ def test_sentences_state_the_verdict_the_interval_and_the_decision() -> None:
                              race_of().model_copy(update={"serves": serves}))
 
     assert words(comparison("better")) == (
-        "Whitening (applies to new images): better first results (+0.020, 0.010 to 0.030), no clear difference in "
-        "whole groups (0.000, −0.010 to 0.010); kept for the next steps.")
+        "Whitening: better first results (+0.020, 0.010 to 0.030), no clear "
+        "difference in whole groups (0.000, −0.010 to 0.010); kept for the next steps.")
     assert words(comparison("worse", "better"), recipe="rerank") == (
-        "k-reciprocal re-ranking (refines the images at hand): worse first results (−0.020, −0.030 to −0.010), better "
+        "k-reciprocal re-ranking: worse first results (−0.020, −0.030 to −0.010), better "
         "whole groups (+0.020, 0.010 to 0.030).")
     assert "no clear difference in whole groups (0.000, −0.010 to 0.010), better first results" in words(
         comparison("better"), "groups")
@@ -243,8 +245,8 @@ def test_the_advice_names_the_winner_or_says_that_nothing_wins() -> None:
     lost = Outcome(name="A", setup=Setup(backbone="net", recipe="rerank"), against_best=comparison("worse", "worse"),
                    against_start=comparison("worse", "worse"))
     assert advice_words(race.model_copy(update={"outcomes": (lost,)})) == (
-        "Nothing beats the frozen features: search with these. No candidate is better in whole groups. The race ended "
-        "when every candidate was tried (1).")
+        "Nothing beats the frozen features: search with these. Search with the pretrained network as it is: no "
+        "candidate is better in whole groups. The race ended when every candidate was tried (1).")
     better = comparison("cannot tell", "better")
     kept = Outcome(name="B", setup=Setup(backbone="other", method="plm", recipe="views+rerank"), kept=True,
                    against_best=better, against_start=better)
@@ -388,8 +390,8 @@ def test_a_kind_of_candidate_that_was_not_judged_is_named_with_what_mends_it() -
     assert "not tried" not in advice_words(race_of(won, outcome_in("not tried")), is_done=False)
     lost = judged("Whitening", -0.02, 0.001)
     assert advice_words(race_of(lost, outcome_in("not tried"))).startswith(
-        "Nothing beats the frozen features: search with these. No candidate is better in first results. Short "
-        "trainings were not tried")
+        "Nothing beats the frozen features: search with these. Search with the pretrained network as it is: no "
+        "candidate is better in first results. Short trainings were not tried")
 
 
 def test_a_race_counts_what_is_certainly_better_in_the_other_measure() -> None:
@@ -406,8 +408,9 @@ def test_a_gain_must_be_certain_among_all_candidates() -> None:
     race = race_of(lucky, *others)
     assert race.best is None, "of 11, 2.84 standard errors are needed"
     assert advice_words(race) == (
-        "No clear winner: keep the frozen features. In first results, no candidate is better than the frozen features "
-        "beyond chance. The largest gain, of whitening, may be chance among 11 candidates (+2.200, −0.638 to 5.038). "
+        "No clear winner: keep the frozen features. Search with the pretrained network as it is: in first results, "
+        "none of 11 candidates is better beyond chance. To decide it, judge the largest gain yourself: whitening. The "
+        "largest gain, of whitening, may be chance among 11 candidates (+2.200, −0.638 to 5.038). "
         "Beside that: no clear difference in whole groups (0.000, −0.014 to 0.014). The race ended when every "
         "candidate was tried (11).")
     assert "It changes the first result of 13 % of images." in advice_words(
@@ -433,9 +436,9 @@ def test_an_advice_says_how_much_changes_and_what_labels_said() -> None:
 
 
 @pytest.mark.parametrize(("better", "worse", "said"), [
-    (0.09, 0.02, "9 find a better first image and 2 a worse one"),
-    (0.011, 0.001, "1 finds a better first image and fewer than 1 a worse one"),
-    (0.3, 0.0, "30 find a better first image and 0 a worse one")])
+    (0.09, 0.02, "9 find a better first image, 2 a worse one, and 89 the same one"),
+    (0.011, 0.001, "1 finds a better first image, fewer than 1 a worse one, and 99 the same one"),
+    (0.3, 0.0, "30 find a better first image, 0 a worse one, and 70 the same one")])
 def test_the_headline_says_of_100_images_how_many_find_a_better_first_image(better: float, worse: float,
                                                                            said: str) -> None:
     first = Measured(verdict="better", difference=0.02, low=0.01, high=0.03)
@@ -445,11 +448,67 @@ def test_the_headline_says_of_100_images_how_many_find_a_better_first_image(bett
                    against_start=of, run="run")
     small = ": a small change, so confirm it by eye" if better + worse < 0.2 else ""
     words = f"Of 100 images, {said}, as the judges see it"
-    assert advice_sentences(race_of(best))[:2] == ["Best search: whitening.", f"{words}{small}."]
-    for_groups = advice_sentences(race_of(best).model_copy(update={"serves": "groups"}))
+    assert tell_advice(race_of(best)).sentences[:2] == ["Best search: whitening.", f"{words}{small}."]
+    for_groups = tell_advice(race_of(best).model_copy(update={"serves": "groups"})).sentences
     assert for_groups[:2] == ["Best search: whitening.", (
         "Whole groups are clearly better than with the frozen features, in the judges' eyes.")]
-    assert f"{words}." in for_groups[2:], "what whole groups mean does not speak of the first image"
+    assert f"better first results (of 100 images {said.partition(' ')[0]} better, " in for_groups[2], (
+        "what whole groups mean does not speak of the first image")
+
+
+def test_a_race_for_groups_says_of_100_images_how_many_get_a_better_group_with_an_interval() -> None:
+    groups = Measured(verdict="better", difference=0.02, low=0.01, high=0.03, before=0.35, after=0.37)
+    of = Comparison(first=measured("cannot tell"), groups=groups, judges=("judge",), changed=0.3, better=0.2, worse=0.1,
+                    within=(0.15, 0.25), whole=Count(changed=0.9, better=0.58, worse=0.32, low=0.52, high=0.641))
+    best = Outcome(name="Whitening", setup=Setup(backbone="net", recipe="whiten"), kept=True, against_best=of,
+                   against_start=of, run="run")
+    race = race_of(best).model_copy(update={"serves": "groups"})
+    told = tell_advice(race)
+    assert f"one in {'ten' if NOTICED == 10 else NOTICED} of its images" in COUNTED["groups"], "the rule in words"
+    assert "as the judges see it" not in searched_words(race, best), "both counts stand beside the verdicts"
+    few = best.model_copy(update={"against_start": of.model_copy(update={"first": measured("better"), "changed": 0.1})})
+    assert searched_words(race, few).endswith("It is a small change, so confirm it by eye.")
+    assert told.shown == ("Of 100 images, 58 get a better group of results, 32 a worse one, and 10 nearly the same "
+                          "group, as the judges see it.",)
+    assert "better whole groups (of 100 images 58 better, 32 worse; +0.020, 0.010 to 0.030)" in told.details[0]
+    assert "no clear difference in first results (of 100 images 20 better, 10 worse;" in told.details[0]
+    assert figure_line(race) == (
+        "95 % intervals: 52 to 65 of 100 better; mean similarity 0.350 → 0.370: +0.020, 0.010 to 0.030, on a scale "
+        "from −1 to 1.")
+    others = [judged(f"Other {number}", -0.1, 0.01) for number in range(9)]
+    among = race_of(best, *others).model_copy(update={"serves": "groups"})
+    assert "for all 10 candidates at once: 49 to 67 of 100 better" in figure_line(among), "wider by 2.81 / 1.96"
+    first = race.model_copy(update={"serves": "first"})
+    assert "58 get a better group of results" in advice_words(first), "a race without a winner tells of the other aim"
+    assert tell_advice(first).headline == "Nothing beats the frozen features: search with these."
+    few = of.model_copy(update={"whole": Count(changed=0.02)})
+    assert changed_words(few, "groups") == "It changes the group of results of 2 % of images"
+
+
+def test_a_chart_says_why_its_star_is_not_the_largest_gain() -> None:
+    whiten, *_ = BY_SIMPLICITY
+    race, _ = settled({whiten: 0.018, TRAINED: 0.02}, error=0.002)
+    assert star_words(race) == "simpler, no clear difference to the best"
+    assert star_words(race_of(judged("A", 0.02, 0.001))) == "", "it is the largest gain"
+    assert star_words(race_of(judged("A", 0.02, 0.001), judged("B", 0.03, 0.02))) == "more to the right: may be chance"
+    dear = comparison("better", "worse", 0.05)
+    outcome = Outcome(name="C", setup=TRAINED, against_best=dear, against_start=dear)
+    assert star_words(race_of(judged("A", 0.01, 0.001), outcome)) == "more to the right: loses in whole groups"
+    assert star_words(race_of(judged("A", 0.001, 0.01))) == "", "nothing is advised"
+
+
+def test_each_name_in_a_race_has_a_phrase_and_a_list_explains_it_once() -> None:
+    ideas = list_ideas(["other"], TITLES, has_images=True)
+    best = Setup(backbone="net", recipe="whiten+average:k=3")
+    for setup in filter(None, (idea.change(best) for idea in ideas)):
+        phrases = plain_words(race_of(), setup)
+        changes = len(setup.parsed.steps) + (setup.method != "frozen") + (setup.backbone != "net")
+        assert len(phrases) == changes, "no part is left without a phrase"
+        assert all(0 < len(words.split()) <= 12 for words in phrases.values())
+    assert plain_words(race_of(), START) == {"Frozen features": "the pretrained network as it is"}
+    whiten, viewed, *_ = BY_SIMPLICITY
+    race, _ = settled({whiten: 0.01, viewed: 0.01, TRAINED: 0.01}, error=0.01)
+    assert list(new_words(race).values()) == [PLAIN["whiten"], PLAIN["views"], PLAIN["plm"]]
 
 
 def test_figures_have_their_start_where_it_is_known_in_either_order() -> None:
@@ -460,7 +519,7 @@ def test_figures_have_their_start_where_it_is_known_in_either_order() -> None:
     assert interval_words(measured("better")) == "+0.020, 0.010 to 0.030", "a race of an earlier version"
     of = comparison("cannot tell").model_copy(update={"groups": known})
     best = Outcome(name="Whitening", setup=Setup(backbone="net", recipe="whiten"), against_best=of, against_start=of)
-    assert advice_sentences(race_of(best).model_copy(update={"serves": "groups"}))[1] == (
+    assert tell_advice(race_of(best).model_copy(update={"serves": "groups"})).sentences[1] == (
         "Whole groups are clearly better than with the frozen features: the mean similarity of a query and its "
         "results, in the judges' eyes, rises from 0.281 to 0.301, on a scale from −1 to 1.")
 
@@ -621,7 +680,8 @@ def test_rows_name_the_whole_search_and_say_what_is_kept_for_the_next_steps() ->
     race, _ = settled({whiten: 0.018, TRAINED.model_copy(update={"recipe": "whiten"}): 0.02}, error=0.002)
     simple, longer = (outcome.model_copy(update={"kept": True}) for outcome in race.outcomes)
     race = race.model_copy(update={"outcomes": (simple, longer)})
-    assert outcome_words(longer, race).startswith("PLM, then whitening (applies to new images): better first results")
+    assert outcome_words(longer, race).startswith(
+        "PLM, then whitening: better first")
     for outcome in (simple, longer):
         assert outcome_words(outcome, race).endswith("); kept for the next steps.")
         assert outcome_words(outcome.model_copy(update={"kept": False}), race).endswith(").")
@@ -631,9 +691,10 @@ def test_a_certain_gain_with_too_large_a_price_is_no_winner_and_says_the_price()
     of = comparison("better", "worse", 0.03)
     dear = Outcome(name="Whitening", setup=BY_SIMPLICITY[0], against_best=of, against_start=of, run="run")
     assert advice_words(race_of(dear)) == (
-        "No clear winner: keep the frozen features. What gains in first results loses more in whole groups. Whitening "
-        "(applies to new images): better first results (+0.020, 0.010 to 0.030), worse whole groups (−0.030, −0.045 to "
-        "−0.015), which lose more than first results gain. The race ended when every candidate was tried (1).")
+        "No clear winner: keep the frozen features. Search with the pretrained network as it is: what gains in first "
+        "results loses more in whole groups. To decide it, judge the largest gain yourself: whitening. Whitening: "
+        "better first results (+0.020, 0.010 to 0.030), worse whole groups (−0.030, −0.045 to −0.015), which lose more "
+        "than first results gain. The race ended when every candidate was tried (1).")
 
 
 @pytest.mark.parametrize(("verdict", "low", "candidates", "said"), [

@@ -109,7 +109,7 @@ def test_each_outcome_is_stored_at_once_and_the_result_holds_the_same() -> None:
     assert of_plm.setup.recipe == kept[-1].setup.recipe, "the head is tried with the kept steps"
     assert {outcome.reason for outcome in race.outcomes if outcome.setup.method == "deepcluster"} == {
         "not on these images"}
-    assert any(phase.startswith("judge: features of SqueezeNet 1.1") for phase in of.phases)
+    assert any(phase.startswith("judge looks at the images: SqueezeNet 1.1") for phase in of.phases)
 
 
 def test_the_phase_names_no_candidate_that_is_listed_already() -> None:

@@ -46,7 +46,8 @@ def test_only_the_test_half_is_searched_and_the_note_says_what_was_applied(run: 
     retrieval = Retrieval(run)
     frame = retrieval.frame("recipe:whiten")
     assert frame.indices.tolist() == retrieval.split.test.tolist()
-    assert frame.note.startswith(f"computed from {len(frame.indices)} test images themselves, without labels.")
+    assert frame.note.startswith(f"computed from {len(frame.indices)} test images, without labels: a new image is "
+                                 "searched in the same way.")
     assert "refined" in frame.words
     with pytest.raises(UserError, match="has no model"):
         _ = frame.model

@@ -62,7 +62,7 @@ def test_a_refinement_has_its_own_rows_and_no_model(run: Run) -> None:
             np.testing.assert_array_equal(frames.frame(analysis.id).rows, stored["embedding"])
             np.testing.assert_array_equal(frames.vectors(analysis.id, stored["indices"][[9, 2]]),
                                           stored["embedding"][[9, 2]])
-        assert frames.frame(analysis.id).note.startswith("computed from the 359 test images themselves.")
+        assert frames.frame(analysis.id).note.startswith("computed from 359 test images")
     with pytest.raises(UserError, match="a refinement has no model"):
         assert frames.frame(analyses[0].id).model
 

@@ -11,7 +11,8 @@ import typer
 
 from udml_core.cli.options import Json, Root, root_of, takes_options
 from udml_core.cli.output import POLL_SECONDS, exit_with, follow_run, print_answer, print_progress, summarize_result
-from udml_core.exploration.race_words import advice_words, outcome_words
+from udml_core.exploration.race_advice import advice_words
+from udml_core.exploration.race_words import outcome_words
 from udml_core.runs.analyses import Analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.opinion import JUDGES

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
 from udml_core.data.judge_names import WEAK
-from udml_core.exploration.race import Comparison, Measured
-from udml_core.numerics.changed_results import changed_results, joint_changed
+from udml_core.exploration.race import Comparison, Count, Measured
+from udml_core.numerics.changed_groups import changed_groups
+from udml_core.numerics.changed_results import Changed, changed_results
 from udml_core.numerics.kinship import check_kinship
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.second_opinion import Interval, Judge, is_same, judge_rankings, vote
@@ -87,12 +88,35 @@ class Jury:
         judges = {name: self._judges[name] for name in names}
         opinions = [judge_rankings(judge, self.queries, before, after) for judge in judges.values()]
         weights = [judge.weight for judge in judges.values()]
-        of = joint_changed({name: changed_results(judge, self.queries, before, after)
-                            for name, judge in judges.items()}, self.weights)
-        better, worse = (of.share * of.better, of.share * (1 - of.better)) if of.is_known else (None, None)
+        first, whole = (counted([compare(judge, self.queries, before, after) for judge in judges.values()], weights)
+                        for compare in (changed_results, changed_groups))
+        alone = {name: (combined([opinion.first_results], [1.0]), combined([opinion.groups], [1.0]))
+                 for name, opinion in zip(names, opinions, strict=True)}
         return Comparison(first=combined([opinion.first_results for opinion in opinions], weights),
                           groups=combined([opinion.groups for opinion in opinions], weights), judges=names,
-                          changed=of.share, better=better, worse=worse)
+                          changed=first.changed, better=first.better, worse=first.worse,
+                          within=None if first.low is None or first.high is None else (first.low, first.high),
+                          whole=whole, by_judge=alone)
+
+
+def counted(changed: Sequence[Changed], weights: Sequence[float]) -> Count:
+    """Return the count of several judges as shares of all queries, with the means of the ends of their intervals.
+
+    Args:
+        changed: The shares of the queries that differ, as each judge sees them; at least one.
+        weights: What each judge counts.
+    """
+    share = changed[0].share
+    if not changed[0].is_known:
+        return Count(changed=share)
+    better, low, high = (share * _mean(values, weights) for values in (
+        [of.better for of in changed], [of.low for of in changed], [of.high for of in changed]))
+    return Count(changed=share, better=better, worse=share - better, low=low, high=high)
+
+
+def _mean(values: Iterable[float], weights: Sequence[float]) -> float:
+    """Return the mean by the judges' weights."""
+    return sum(weight * value for weight, value in zip(weights, values, strict=True)) / (sum(weights) or 1.0)
 
 
 def combined(intervals: Sequence[Interval], weights: Sequence[float]) -> Measured:
@@ -104,9 +128,7 @@ def combined(intervals: Sequence[Interval], weights: Sequence[float]) -> Measure
         intervals: The same difference, as each judge sees it.
         weights: What each judge counts.
     """
-    def mean(values: Iterable[float]) -> float:
-        return sum(weight * value for weight, value in zip(weights, values, strict=True)) / (sum(weights) or 1.0)
-
-    return Measured(verdict=vote(intervals, weights), difference=mean(of.difference for of in intervals),
-                    low=mean(of.low for of in intervals), high=mean(of.high for of in intervals),
-                    before=mean(of.before for of in intervals), after=mean(of.after for of in intervals))
+    difference, low, high, before, after = (_mean((getattr(of, name) for of in intervals), weights) for name in (
+        "difference", "low", "high", "before", "after"))
+    return Measured(verdict=vote(intervals, weights), difference=difference, low=low, high=high, before=before,
+                    after=after)

@@ -109,7 +109,7 @@ class Measured(BaseModel):
 
         The largest of many gains is often chance. With these intervals a picture shows what the verdict says.
         """
-        wider = NormalDist().inv_cdf(1 - TAIL / candidates) / ERRORS if candidates > 1 else 1.0
+        wider = widened(candidates)
         return self.model_copy(update={"low": self.difference - wider * (self.difference - self.low),
                                        "high": self.difference + wider * (self.high - self.difference)})
 
@@ -129,6 +129,39 @@ class Measured(BaseModel):
                                        "before": self.after, "after": self.before})
 
 
+class Count(BaseModel):
+    """For how many queries a second search is better and worse, as shares of all queries.
+
+    Attributes:
+        changed: Share of the queries whose first result, or group of results, differs.
+        better: Share of the queries for which the judges find the second better; None if too few differ to tell.
+        worse: The same for worse.
+        low: Lower end of the 95 % interval of `better`; None where it is not known.
+        high: Upper end of the interval.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    changed: float
+    better: float | None = None
+    worse: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def among(self, candidates: int) -> Self:
+        """Return the count with an interval that holds for several candidates at once, as `Measured.among`."""
+        if self.better is None or self.low is None or self.high is None:
+            return self
+        wider = widened(candidates)
+        return self.model_copy(update={"low": max(0.0, self.better - wider * (self.better - self.low)),
+                                       "high": min(self.changed, self.better + wider * (self.high - self.better))})
+
+
+def widened(candidates: int) -> float:
+    """Return by how much an interval is wider that holds for several candidates at once (Bonferroni's correction)."""
+    return NormalDist().inv_cdf(1 - TAIL / candidates) / ERRORS if candidates > 1 else 1.0
+
+
 class Comparison(BaseModel):
     """What the judges say of a search in comparison with another.
 
@@ -140,6 +173,10 @@ class Comparison(BaseModel):
         better: Share of the queries whose first result the judges find better; None if too few differ to tell, or where
             an earlier version did not store it.
         worse: The same for a worse first result.
+        within: The 95 % interval of `better`; None where an earlier version did not store it.
+        whole: How many groups of results are better and worse; None where an earlier version did not store it.
+        by_judge: What each judge measured, first results and whole groups; empty where an earlier version did not
+            store it.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -150,6 +187,16 @@ class Comparison(BaseModel):
     changed: float | None = None
     better: float | None = None
     worse: float | None = None
+    within: tuple[float, float] | None = None
+    whole: Count | None = None
+    by_judge: Mapping[str, tuple[Measured, Measured]] = {}
+
+    def count(self, serves: Serves) -> Count | None:
+        """Return for how many queries the second search is better and worse; None if an earlier version judged."""
+        if serves == "groups" or self.changed is None:
+            return self.whole if serves == "groups" else None
+        low, high = self.within or (None, None)
+        return Count(changed=self.changed, better=self.better, worse=self.worse, low=low, high=high)
 
     def served(self, serves: Serves) -> Measured:
         """Return the measure that the search serves."""

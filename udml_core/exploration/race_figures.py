@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
-from udml_core.exploration.race import FROZEN, Comparison, Measured, Race, Serves, Setup, refines_at_hand, step_title
+from udml_core.exploration.plain_names import new_image_words
+from udml_core.exploration.race import (
+    FROZEN,
+    Comparison,
+    Count,
+    Measured,
+    Race,
+    Serves,
+    Setup,
+    refines_at_hand,
+    step_title,
+)
 from udml_core.numerics.refinement import Recipe
 
 MEASURES: Mapping[Serves, str] = {"first": "first results", "groups": "whole groups"}
@@ -12,6 +24,15 @@ SAID: Mapping[str, str] = {"better": "better", "worse": "worse", "cannot tell": 
 """What pages and texts say of each verdict."""
 OTHER: Mapping[Serves, Serves] = {"first": "groups", "groups": "first"}
 """The measure that a search does not serve."""
+COUNTED: Mapping[Serves, str] = {
+    "first": "The judges look at the first result of each image in both searches. The better result is nearer to the "
+             "image, as they see it.",
+    "groups": "The judges look at the results of each image in both searches. The better group is nearer to the image "
+              "on average, as they see it. A group counts as nearly the same if fewer than one in ten of its images "
+              "is another. By classes fewer groups are better: groups with as many images of a class are equal."}
+"""How images are counted, for each measure."""
+ROUNDING = 1e-9
+"""Ends of intervals are rounded outward, unless they are whole numbers up to this."""
 
 
 def both_words(comparison: Comparison, serves: Serves, candidates: int = 1) -> str:
@@ -23,16 +44,46 @@ def both_words(comparison: Comparison, serves: Serves, candidates: int = 1) -> s
         candidates: Number of candidates for which the intervals hold at once.
     """
     served, other = comparison.served(serves).among(candidates), comparison.other(serves).among(candidates)
-    words = f"{measured_words(served, MEASURES[serves])}, {measured_words(other, MEASURES[OTHER[serves]])}"
+    words = ", ".join(measured_words(measured, MEASURES[name], _counted(comparison, name, candidates))
+                      for measured, name in ((served, serves), (other, OTHER[serves])))
     if (served.said, other.said) != ("better", "worse"):
         return words
     amount = "less" if comparison.earns_its_place(serves) else "more"
     return f"{words}, which lose {amount} than {MEASURES[serves]} gain"
 
 
-def measured_words(measured: Measured, name: str) -> str:
-    """Return the verdict on one measure with its difference and interval."""
-    return f"{verdict_words(measured, name)} ({interval_words(measured)})"
+def _counted(comparison: Comparison, serves: Serves, candidates: int) -> Count | None:
+    count = comparison.count(serves)
+    return None if count is None else count.among(candidates)
+
+
+def measured_words(measured: Measured, name: str, count: Count | None = None) -> str:
+    """Return the verdict on one measure with its difference and interval, and of 100 images how many gain and lose."""
+    counts = short_count(count)
+    figures = f"{counts}; {gain_words(measured)}" if counts else interval_words(measured)
+    return f"{verdict_words(measured, name)} ({figures})"
+
+
+def short_count(count: Count | None) -> str:
+    """Return of how many of 100 images the results get better and worse; empty if unknown."""
+    if count is None or count.better is None or count.worse is None:
+        return ""
+    return f"of 100 images {_of_100(count.better)} better, {_of_100(count.worse)} worse"
+
+
+def count_cell(count: Count | None) -> str:
+    """Return of how many of 100 images the results get better, with its interval, and worse, for a table."""
+    if count is None or count.better is None or count.worse is None:
+        return "unknown"
+    interval = better_interval(count)
+    return f"{_of_100(count.better)}{interval and f' ({interval})'} better, {_of_100(count.worse)} worse"
+
+
+def better_interval(count: Count | None) -> str:
+    """Return the interval of how many of 100 images get better results, such as `52 to 64`; empty if unknown."""
+    if count is None or count.low is None or count.high is None:
+        return ""
+    return f"{math.floor(100 * count.low + ROUNDING)} to {math.ceil(100 * count.high - ROUNDING)}"
 
 
 def verdict_words(measured: Measured, name: str) -> str:
@@ -48,9 +99,14 @@ def interval_words(measured: Measured) -> str:
 
     Races of earlier versions did not store the start.
     """
-    low, high = (figure_words(value) for value in (measured.low, measured.high))
     start = similarity_words(measured, " → ")
-    return f"{start and f'similarity {start}: '}{figure_words(measured.difference, '+')}, {low} to {high}"
+    return f"{start and f'similarity {start}: '}{gain_words(measured)}"
+
+
+def gain_words(measured: Measured) -> str:
+    """Return a difference with its interval, such as `+0.021, 0.016 to 0.026`."""
+    low, high = (figure_words(value) for value in (measured.low, measured.high))
+    return f"{figure_words(measured.difference, '+')}, {low} to {high}"
 
 
 def similarity_words(measured: Measured, between: str) -> str:
@@ -71,15 +127,20 @@ def figure_words(value: float, sign: str = "-") -> str:
     return f"{value:{sign}.{digits}f}".replace("-", "−") if round(value, digits) else "0.000"
 
 
-def changed_words(of: Comparison) -> str:
-    """Return how many first results change, and how many of 100 get better and worse; empty if unknown."""
-    if of.changed is None:
+def changed_words(of: Comparison, serves: Serves = "first") -> str:
+    """Return of how many of 100 images the results get better, worse, and stay; how many change; empty if unknown."""
+    count = of.count(serves)
+    if count is None:
         return ""
-    if of.better is None or of.worse is None:
-        return f"It changes the first result of {100 * of.changed:.0f} % of images"
-    better, worse = _of_100(of.better), _of_100(of.worse)
-    return (f"Of 100 images, {better} find{'s' * (better == '1')} a better first image and {worse} a worse one, as the "
-            "judges see it")
+    if count.better is None or count.worse is None:
+        what = "first result" if serves == "first" else "group of results"
+        return f"It changes the {what} of {100 * count.changed:.0f} % of images"
+    better, worse, same = _of_100(count.better), _of_100(count.worse), 100 - sum(
+        round(100 * share) for share in (count.better, count.worse))
+    verb, what, rest = ("find", "first image", "the same one") if serves == "first" else (
+        "get", "group of results", "nearly the same group")
+    return (f"Of 100 images, {better} {verb}{'s' * (better == '1')} a better {what}, {worse} a worse one, and "
+            f"{max(0, same)} {rest}, as the judges see it")
 
 
 def _of_100(share: float) -> str:
@@ -94,10 +155,10 @@ def said_words(first: str, groups: str) -> str:
 
 
 def scope_words(setup: Setup) -> str:
-    """Return for which images a search is improved: those at hand, or new images too."""
-    if refines_at_hand(setup):
-        return "refines the images at hand"
-    return "applies to new images" if setup.recipe or setup.method != FROZEN else ""
+    """Return what a search means for new images; empty for the frozen features."""
+    if not setup.recipe and setup.method == FROZEN:
+        return ""
+    return new_image_words(refines_at_hand(setup))
 
 
 def setup_words(race: Race, setup: Setup) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from udml_core.base.arrays import Floats, Integers
+from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.numerics.second_opinion import ERRORS, LEAST, Judge, result_cosines
 
 
@@ -78,6 +78,27 @@ def _independent(values: Floats, images: Integers) -> float:
     shares.data = np.ones_like(shares.data)
     joint = float(deviations @ (shares @ deviations))
     return count if not plain else count * plain / max(joint, plain)
+
+
+def changed_among(queries: Integers, differ: Array, votes: Floats, influence: Floats) -> Changed:
+    """Return the shares of queries that differ and are better, with an interval from the influence of each image.
+
+    Args:
+        queries: Rows (q,) of the queries among m images, each once.
+        differ: Whether the results of each query (q,) differ.
+        votes: For each query that differs, 1 if its results are better, 0 if they are worse, one half if neither.
+        influence: By how much the sum of the votes rises with the weight of each image (m,) among the results.
+    """
+    count = len(votes)
+    if not count:
+        return Changed(0.0, 0.5, 0.0, 1.0)
+    share, better = count / len(queries), float(votes.mean())
+    if count < LEAST:
+        return Changed(share, better, 0.0, 1.0)
+    plain, joint = float(((votes - better)**2).sum()), influence.copy()
+    joint[queries[differ]] += votes - better
+    independent = count * plain / max(float((joint**2).sum()), plain) if plain else count
+    return Changed(share, better, *_wilson(better, independent))
 
 
 def _wilson(share: float, count: float) -> tuple[float, float]:

@@ -11,10 +11,10 @@ from udml_core.base.errors import counted, duration
 from udml_core.data.dataset import WAITING, Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.race import Serves
+from udml_core.exploration.race_advice import advice_words
 from udml_core.exploration.race_clock import ALMOST
 from udml_core.exploration.race_figures import MEASURES
 from udml_core.exploration.race_gaps import minutes_words
-from udml_core.exploration.race_words import advice_words
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.analyses import Analysis, AnalysisSpec, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
@@ -36,13 +36,13 @@ from ..shell.user_errors import keep_user_errors, show_user_errors
 from .computed import choose_backbone, chosen_encoder
 from .ended_race import ICON, show_ended
 from .race import show_race
-from .using import BUDGETS, open_used, show_race_button
+from .using import BUDGETS, awaited_search, show_awaited, show_race_button
 
 ACTION = "Find the best search"
 WORDS: dict[Serves, str] = {"first": "The first result", "groups": "The whole group"}
-WHAT = ("Tries views, whitening, averages of neighbors, re-ranking and short training without labels, one after the "
-        "other. **An encoder that took no part** says which of them finds better images than the features of the "
-        "backbone; the raw pixels count a little beside it. No label is read.")
+WHAT = ("Tries ways to improve the search one after the other, from seconds of arithmetic to short training without "
+        "labels. **An encoder that took no part**, another pretrained network, looks at the results and says which way "
+        "finds better images than the pretrained network as it is. No label is read.")
 """What a race does."""
 MEANINGS: dict[Serves, str] = {
     "first": "The nearest image should show the same kind of thing.",
@@ -55,12 +55,18 @@ def show_advice(dataset: Dataset) -> None:
         st.info("Judges read images, and this data set is a table of vectors. A second table of vectors of the same "
                 "images can judge: `udml advise TABLE --judges other.parquet`.", icon=":material/info:")
         return
-    encoder = chosen_encoder(dataset)
+    with st.container(key="advice"):  # on a phone, the verdict of an ended race stands above the choices
+        _show_race_of(dataset, chosen_encoder(dataset), awaited_search())
+
+
+def _show_race_of(dataset: Dataset, encoder: EncoderSpec, awaited: Analysis | None) -> None:
+    """Show the choices and the race; `awaited` is the refinement of a search that was chosen, while it is computed."""
     spec = _choose(dataset, encoder)
     state = find_advice(dataset, encoder, spec, runs_folder())
     key = f"{spec.id}-{dataset.fingerprint[:12]}-{encoder.key}"
-    if open_used():
-        return
+    is_ended = state.analysis is not None and state.analysis.status().state not in LIVE_STATES
+    if awaited is not None and not is_ended:
+        show_awaited(awaited)
     if other_live_races(dataset, encoder, spec, runs_folder()):
         _show_other_live(dataset, encoder, spec)
     if state.analysis is None and state.is_wanted and state.run is not None:
@@ -68,10 +74,10 @@ def show_advice(dataset: Dataset) -> None:
     elif state.analysis is None:
         _show_other_finished(dataset, encoder, spec)
         _offer(dataset, encoder, spec, key)
-    elif state.analysis.status().state in LIVE_STATES:
+    elif not is_ended:
         _show_live(state.analysis, key)
     else:
-        show_ended(state.analysis, key, dataset, encoder)
+        show_ended(state.analysis, key, dataset, encoder, awaited)
 
 
 def _choose(dataset: Dataset, encoder: EncoderSpec) -> AnalysisSpec:

@@ -9,23 +9,33 @@ import streamlit as st
 
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
+from udml_core.exploration.plain_names import plain_line
 from udml_core.exploration.race import Outcome, Race
+from udml_core.exploration.race_advice import Advised, figure_line, tell_advice
 from udml_core.exploration.race_elsewhere import Elsewhere
-from udml_core.exploration.race_figures import MEASURES, OTHER, chain_words, measured_words, setup_words
+from udml_core.exploration.race_figures import (
+    COUNTED,
+    MEASURES,
+    OTHER,
+    chain_words,
+    measured_words,
+    scope_words,
+    setup_words,
+)
 from udml_core.exploration.race_gaps import find_gaps, minutes_words
-from udml_core.exploration.race_words import advice_sentences, caution_words, is_small
+from udml_core.exploration.race_words import caution_words, is_small, judge_lines
 from udml_core.runs import runs_folder
 from udml_core.runs.analyses import Analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.work import jobs
-from udml_core.work.jobs.advising import elsewhere_of, finished_race, restart_advice
+from udml_core.work.jobs.advising import elsewhere_of, finished_race, other_finished_races, restart_advice
 
 from ..shell.race_judgments import outcome_judgments
 from ..shell.run_status import ICONS, escaped
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view
 from .race import explained, show_race
-from .using import BUDGETS, show_race_button, use_button
+from .using import BUDGETS, show_awaited, show_race_button, use_button
 
 ICON = ":material/trophy:"
 KEPT = "Computed features and trained heads are used again, so more candidates fit into the same time."
@@ -34,7 +44,8 @@ JUDGING = ("You see a query and where the two searches differ, without their nam
            "results if the race served whole groups.")
 
 
-def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderSpec) -> None:
+def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderSpec,
+               awaited: Analysis | None = None) -> None:
     """Show a race that ended, and what to do with its winner.
 
     Args:
@@ -42,6 +53,7 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
         key: Key of its chart.
         dataset: The data set.
         encoder: The encoder of the frozen features.
+        awaited: The refinement of a search that was chosen, while it is computed.
     """
     status, race = analysis.status(), finished_race(analysis)
     is_done = analysis.is_done() or analysis.has_earlier()
@@ -49,11 +61,14 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
         _show_stopped(analysis)
     other = elsewhere_of(analysis) if is_done else None
     with st.container(border=True, key="advice-verdict"):
-        more = _show_words(race, is_done, None if other is None else other[0])
-        _show_actions(race, is_done, other, partial(_run_again, dataset, encoder, race))
+        advised = _show_words(race, is_done, None if other is None else other[0])
+        if awaited is not None:
+            show_awaited(awaited)
+        else:
+            _show_actions(race, is_done, other, partial(_show_again, dataset, encoder, race, analysis))
         _show_judgments(race)
-        _show_details(race, more)
-    show_race(race, f"race-{key}")
+        _show_details(race, advised)
+    show_race(race, f"race-{key}", is_live=False)
 
 
 def _show_stopped(analysis: Analysis) -> None:
@@ -75,31 +90,37 @@ def _show_stopped(analysis: Analysis) -> None:
                 st.rerun()
 
 
-def _show_words(race: Race, is_done: bool, elsewhere: Elsewhere | None) -> list[str]:
-    """Show the advice and what it means; return everything else for the details.
+def _show_words(race: Race, is_done: bool, elsewhere: Elsewhere | None) -> Advised:
+    """Show the advice, what its names mean, and what it means for a reader; return all of its sentences.
 
     The sign is a green trophy only if a candidate surely wins and changes enough.
     """
-    headline, *more = (escaped(sentence) for sentence in advice_sentences(race, is_done, elsewhere))
-    wins = (race.best is not None and not is_small(race)) or (elsewhere is not None and elsewhere.wins(race))
-    sign = f":green[{ICON}]" if wins else ":material/balance:" if race.is_judged else ":material/help:"
-    st.markdown(f"#### {sign} {headline.removesuffix('.')}")
-    if more:
-        st.markdown(more[0])
-    if race.best is None and not wins and (count := race.better_otherwise):
-        st.markdown(f"For {MEASURES[OTHER[race.serves]]}, {count} of {race.count} candidates are clearly better: "
-                    "choose them under **What must be right?**")
-    return more[1:]
+    advised, wins = tell_advice(race, is_done, elsewhere), elsewhere is not None and elsewhere.wins(race)
+    is_sure = wins or (race.best is not None and not is_small(race))
+    sign = f":green[{ICON}]" if is_sure else ":material/balance:" if race.is_judged else ":material/help:"
+    st.markdown(f"#### {sign} {escaped(advised.headline.removesuffix('.'))}")
+    named = elsewhere.best if wins and elsewhere is not None else race.best
+    if named is not None:
+        scope = scope_words(named.setup)
+        st.caption(escaped(" · ".join([plain_line(race, named.setup), f"{scope[:1].upper()}{scope[1:]}."])))
+    for sentence in advised.shown:
+        st.markdown(escaped(sentence))
+    if line := figure_line(race, elsewhere):
+        st.caption(escaped(line), help=COUNTED[race.serves])
+    return advised
 
 
-def _show_details(race: Race, more: list[str]) -> None:
+def _show_details(race: Race, advised: Advised) -> None:
     """Show figures, explanations and cautions behind a closed line."""
     named, caution = race.best or next(iter(race.judged), None), caution_words(race)
-    if not more and named is None:
+    if not advised.details and named is None:
         return
-    with st.expander("Details: figures, the other measure, other races"):
-        st.markdown("\n".join(f"- {sentence}" for sentence in more))
+    with st.expander("Details"):
+        st.markdown("\n".join(f"- {escaped(sentence)}" for sentence in advised.details))
         if named is not None:
+            if lines := judge_lines(race, named):
+                st.markdown(f"Each judge alone, of {escaped(setup_words(race, named.setup))}:\n" + "\n".join(
+                    f"- {escaped(line)}" for line in lines))
             st.caption(explained(race, named.setup))
         if caution:
             st.caption(f":material/warning: {escaped(caution)}")
@@ -165,21 +186,33 @@ def _show_others(race: Race) -> None:
 
 def _gain_words(race: Race, outcome: Outcome) -> str:
     """Return the verdict on a candidate and its figures in the served measure."""
-    return measured_words(race.gain(outcome).among(race.count), MEASURES[race.serves])
+    of = outcome.against_start
+    return measured_words(race.gain(outcome).among(race.count), MEASURES[race.serves],
+                          None if of is None else of.count(race.serves))
 
 
-def _run_again(dataset: Dataset, encoder: EncoderSpec, race: Race) -> None:
-    """Show the time that tries what was not tried, or all times in which the race can be run once more."""
-    enough = str(find_gaps(race).minutes)
-    if enough in BUDGETS and st.button(f"Run again with {minutes_words(int(enough))}", icon=":material/replay:",
-                                       key="advice-enough", help=KEPT):
-        _start_again(dataset, encoder, race, enough)
+def _show_again(dataset: Dataset, encoder: EncoderSpec, race: Race, analysis: Analysis) -> None:
+    """Show what runs the race once more, and where candidates are better for the other aim, what leads to it."""
+    if race.best is None and race.better_otherwise:
+        _show_other_aim(dataset, encoder, race, analysis)
+    enough = find_gaps(race).minutes
     with st.popover("Run it again", icon=":material/replay:", key="advice-again"):
         st.caption(KEPT)
         for minutes in BUDGETS:
-            if st.button(minutes_words(int(minutes)), icon=":material/replay:", key=f"advice-again-{minutes}",
-                         width="stretch"):
+            fits = ", in which what was left out fits" if int(minutes) == enough else ""
+            if st.button(f"{minutes_words(int(minutes))}{fits}", icon=":material/replay:",
+                         key=f"advice-again-{minutes}", width="stretch"):
                 _start_again(dataset, encoder, race, minutes)
+
+
+def _show_other_aim(dataset: Dataset, encoder: EncoderSpec, race: Race, analysis: Analysis) -> None:
+    """Show the button that leads to the race for the other aim: the finished one if there is one."""
+    aim = OTHER[race.serves]
+    found = (kind.budget for spec in other_finished_races(dataset, encoder, analysis.spec(), runs_folder())
+             if isinstance(kind := spec.build_kind(), Advice) and kind.serves == aim)
+    if st.button(f"See {MEASURES[aim]}", icon=":material/swap_horiz:", key="advice-other-aim"):
+        st.query_params.update(budget=f"{next(found, race.budget):g}", serves=aim)
+        st.rerun()
 
 
 def _start_again(dataset: Dataset, encoder: EncoderSpec, race: Race, minutes: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import wrap
 
 import pandas as pd
@@ -10,59 +10,87 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from udml_core.base.errors import duration
-from udml_core.exploration.race import FROZEN, Outcome, Race, Setup
-from udml_core.exploration.race_figures import MEASURES, SAID, chain_words, figure_words
+from udml_core.exploration.plain_names import PLAIN, new_words
+from udml_core.exploration.race import FROZEN, Measured, Outcome, Race, Setup
+from udml_core.exploration.race_advice import star_words
+from udml_core.exploration.race_figures import (
+    MEASURES,
+    OTHER,
+    SAID,
+    chain_words,
+    count_cell,
+    figure_words,
+    gain_words,
+    scope_words,
+)
 from udml_core.exploration.race_words import outcome_words, race_judges_words
 from udml_core.methods import find_method
 from udml_core.numerics.refinement import STEPS
 
 from ..draw.figures import GRAY, draw, titled
 from ..draw.palette import BEFORE, HIT, MISS
-from ..draw.tables import table_behind
+from ..draw.tables import wrapped_table
 from ..shell.run_status import escaped
 
 START = "Frozen features"
 MARKS = {"the advice": (HIT, "star"), "better": (HIT, "circle"), "no clear difference": (GRAY, "diamond-open"),
          "worse": (MISS, "x")}
 """Color and sign of each result, so that no result is marked by color alone."""
-ROW, LINE, LETTERS = 38, 16, 28
-"""Heights in pixels: the least of a row of the chart, and a line of its name; letters in such a line on a phone."""
+ROW, LINE, GAP, NOTE, FRAME = 34, 16, 12, 38, 150
+"""Heights in pixels: of a row of the chart, at least, a line of its label, the space between labels, a note above a
+mark, and everything around the rows."""
+NEXT_LINE = "\n  "
+"""What begins another line of a list's item in Markdown, after two spaces."""
+LETTERS, SHORT = 32, 24
+"""Letters in a line of a label and of a note, so that a phone has room for the chart."""
 
 
-def show_race(race: Race, key: str) -> None:
-    """Show the candidates that were judged so far: a chart, a sentence for each, and what was not tried."""
-    judged = [outcome for outcome in race.outcomes if outcome.against_start is not None]
+def show_race(race: Race, key: str, is_live: bool = True) -> None:
+    """Show the candidates that were judged so far: a chart, a sentence for each, and what was not tried.
+
+    Args:
+        race: The race.
+        key: Key of the chart.
+        is_live: Whether it runs; the sentences of a race that ended are behind a closed line.
+    """
+    judged, phrases = [outcome for outcome in race.outcomes if outcome.against_start is not None], new_words(race)
     if judged:
         _draw_race(race, judged, key)
-        st.caption(f"Gain over the frozen features in {MEASURES[race.serves]}: the mean similarity (−1 to 1) of a "
-                   f"query and its results, in the eyes of {escaped(race_judges_words(race))}; no share of images. "
-                   "The largest of many gains is often chance: the intervals hold for "
-                   f"{_all_words(race.count)} at once (95 %), and only those right of 0 count. Steps that look better "
-                   "are kept for the next steps even if their gain may be chance; the verdict does not rest on that.")
-    with st.container(gap="xxsmall"):
+        st.caption("Each line is a candidate: right of 0 it finds more similar images than the frozen features, in the "
+                   f"eyes of {escaped(race_judges_words(race))}. A mark is the mean over all images, of a similarity "
+                   f"from −1 to 1; its bar is the 95 % interval{_among(race.count)}, and a bar that crosses 0 may be "
+                   "chance. The next candidates build on each step that looks better, even if that may be chance; the "
+                   "verdict does not.")
+    with st.container(gap="xxsmall") if is_live or not judged else st.expander(
+            "Each candidate in a sentence", icon=":material/format_list_bulleted:"):
         for outcome in race.outcomes:
             if outcome.state != "not tried":
-                st.markdown(f"- {escaped(outcome_words(outcome, race))}", help=explained(race, outcome.setup))
+                phrase = escaped(phrases.get(outcome.setup, ""))
+                st.markdown(f"- {escaped(outcome_words(outcome, race))}{phrase and f'  {NEXT_LINE}:gray[{phrase}]'}",
+                            help=explained(race, outcome.setup))
     skipped = [f"{escaped(outcome.name)} (about {duration(outcome.seconds)})" for outcome in race.outcomes
                if outcome.state == "not tried"]
     if skipped:
         st.caption(f"Not tried in {race.budget:g} minutes: {', '.join(skipped)}.")
     if judged:
-        table_behind("Candidates as a table", race_table(race))
+        with st.expander("Candidates as a table", icon=":material/table:"):
+            wrapped_table(race_table(race))
 
 
-def _all_words(count: int) -> str:
-    return "one candidate" if count == 1 else f"all {count} candidates"
+def _among(count: int) -> str:
+    return "" if count == 1 else f", which holds for all {count} candidates at once"
 
 
 def explained(race: Race, setup: Setup) -> str:
     """Return what the words of a search mean, in Markdown, for a reader who has read no paper."""
     own = find_method(setup.method).card
-    terms = {"Frozen features": f"what {race.titles.get(setup.backbone, setup.backbone)}, a network that was trained "
+    terms = {START: f"what {race.titles.get(setup.backbone, setup.backbone)}, a network that was trained "
                                 "on other images, says of each image. Nothing is trained on yours."}
     if setup.method != FROZEN:
         terms[own.title] = own.summary
     terms |= {STEPS[step.name].title: STEPS[step.name].idea for step in setup.parsed.steps}
+    if scope := scope_words(setup):
+        terms["New images"] = f"{scope}."
     return "  \n".join(f"**{escaped(name)}**: {escaped(words[:1].lower() + words[1:])}" for name, words in
                        terms.items())
 
@@ -77,42 +105,81 @@ def result_of(outcome: Outcome, race: Race) -> str:
 def _draw_race(race: Race, judged: Sequence[Outcome], key: str) -> None:
     chains = {outcome.setup: chain_words(race, outcome.setup).replace(", then ", " + ") for outcome in judged}
     points = {chains[outcome.setup]: race.gain(outcome).among(race.count) for outcome in judged}
-    lines = {name: wrap(name, LETTERS) for name in (START, *points)}
+    phrases = {START: PLAIN[FROZEN]} | {chains[setup]: words for setup, words in new_words(race).items()}
+    labels = {name: [*wrap(name, LETTERS), *(f"<i>{line}</i>" for line in wrap(phrases[name], LETTERS))]
+              for name in (START, *points)}
+    rows = _rows(labels, chains[race.best.setup] if race.best is not None and star_words(race) else "")
     figure = go.Figure()
-    figure.add_scatter(x=[0.0], y=[START], mode="markers", name=START.lower(), showlegend=False,
+    figure.add_scatter(x=[0.0], y=[rows[START]], mode="markers", name=START.lower(), showlegend=False,
                        marker={"color": BEFORE, "size": 10, "symbol": "square"})
     for result, (color, symbol) in MARKS.items():
         names = [chains[outcome.setup] for outcome in judged if result_of(outcome, race) == result]
         if names:
-            shown = [points[name] for name in names]
-            figure.add_scatter(
-                x=[point.difference for point in shown], y=names, mode="markers", name=result,
-                marker={"color": color, "size": 14 if symbol == "star" else 10, "symbol": symbol},
-                error_x={"type": "data", "symmetric": False, "color": color, "thickness": 1.5,
-                         "array": [point.high - point.difference for point in shown],
-                         "arrayminus": [point.difference - point.low for point in shown]})
+            _add_points(figure, result, {rows[name]: points[name] for name in names}, color, symbol)
     figure.add_vline(x=0, line={"color": BEFORE, "width": 1})
-    row = max(ROW, *(LINE * len(of) for of in lines.values()))
-    titled(figure, f"Gain in {MEASURES[race.serves]}", 110 + row * len(lines),
+    _note_star(figure, race, rows, chains)
+    end = rows[""]
+    titled(figure, f"Gain in {MEASURES[race.serves]}", FRAME + end,
            legend={"title": "against the frozen features: ", "orientation": "h", "yref": "container", "y": 0,
                    "yanchor": "bottom", "x": 0})
     names = [START, *points]
-    figure.update_yaxes(autorange="reversed", type="category", categoryorder="array", categoryarray=names,
-                        automargin=True, tickvals=names, ticktext=["<br>".join(lines[name]) for name in names])
-    figure.update_xaxes(title="gain in mean similarity, as judged", tickformat=".3~g", zeroline=False)
+    figure.update_yaxes(range=[end, 0], automargin=True, tickvals=[rows[name] for name in names], zeroline=False,
+                        ticktext=["<br>".join(labels[name]) for name in names])
+    figure.update_xaxes(title="gain in mean similarity", tickformat=".3~g", zeroline=False)
     draw(figure, key, f"Gain of {len(judged)} candidates over the frozen features: " + "; ".join(
         f"{name} {figure_words(point.difference, '+')}" for name, point in points.items()) + ".")
 
 
+def _rows(labels: Mapping[str, Sequence[str]], noted: str) -> dict[str, int]:
+    """Return the middle of each row in pixels from the top, by its name, and under no name the end of the last row.
+
+    Args:
+        labels: The lines of each row's label.
+        noted: The name of the row above whose mark a note stands; empty for none.
+    """
+    rows, end = dict[str, int](), 0
+    for name, lines in labels.items():
+        height = max(ROW, LINE * len(lines) + GAP, 2 * NOTE if name == noted else 0)
+        rows[name], end = end + height // 2, end + height
+    return rows | {"": end}
+
+
+def _add_points(figure: go.Figure, result: str, points: Mapping[int, Measured], color: str, symbol: str) -> None:
+    """Draw the gains with a result, by their rows, with their intervals."""
+    shown = list(points.values())
+    figure.add_scatter(
+        x=[point.difference for point in shown], y=list(points), mode="markers", name=result,
+        marker={"color": color, "size": 14 if symbol == "star" else 10, "symbol": symbol},
+        hovertemplate="%{x:.3f}",
+        error_x={"type": "data", "symmetric": False, "color": color, "thickness": 1.5,
+                 "array": [point.high - point.difference for point in shown],
+                 "arrayminus": [point.difference - point.low for point in shown]})
+
+
+def _note_star(figure: go.Figure, race: Race, rows: Mapping[str, int], chains: Mapping[Setup, str]) -> None:
+    """Write above the star why it is not the largest gain, if it is not."""
+    if race.best is not None and (why := star_words(race)):
+        figure.add_annotation(x=race.gain(race.best).difference, y=rows[chains[race.best.setup]], showarrow=False,
+                              text="<br>".join(wrap(why, SHORT)), yshift=6, yanchor="bottom", font={"size": 11})
+
+
 def race_table(race: Race) -> pd.DataFrame:
-    """Return the judged candidates with both measures, in comparison with the frozen features."""
-    rows = []
+    """Return the judged candidates with both measures, in comparison with the frozen features.
+
+    Returns:
+        A row for each candidate, by its name; of each measure the verdict, the count, and the gain with its interval.
+    """
+    rows, phrases = {}, new_words(race)
     for outcome in race.outcomes:
         if outcome.against_start is not None:
-            of = outcome.against_start
-            first, groups = (SAID[said] for said in race.verdicts(outcome))
-            rows.append({"Candidate": chain_words(race, outcome.setup), "Kept for the next steps": outcome.kept,
-                         "First results": round(of.first.difference, 4), "Verdict": first,
-                         "Groups": round(of.groups.difference, 4), "Verdict on groups": groups,
-                         "Seconds": round(outcome.seconds, 1)})
-    return pd.DataFrame(rows)
+            row = {"New in it": phrases[outcome.setup]}
+            for name in (race.serves, OTHER[race.serves]):
+                count = outcome.against_start.count(name)
+                gain = outcome.against_start.served(name).among(race.count)
+                title = MEASURES[name].capitalize()
+                row |= {f"{title}: verdict": SAID[gain.said],
+                        f"{title}: of 100 images": count_cell(None if count is None else count.among(race.count)),
+                        f"{title}: gain in mean similarity, 95 % interval": gain_words(gain)}
+            rows[chain_words(race, outcome.setup)] = row | {
+                "Kept for the next steps": "yes" if outcome.kept else "no", "Time": duration(outcome.seconds)}
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("Candidate")

@@ -18,6 +18,8 @@ BUDGETS = {str(minutes): f"{minutes} min" for minutes in TIMES}
 """The times that can be chosen."""
 USED = "advice-used"
 """Session key of a search that is made usable: runs of start and search, refinement, and the page that opens it."""
+OPENS = {"compare": "Judge", "retrieval": "Search"}
+"""The pages that open, as the navigation names them."""
 
 
 def show_race_button(label: str, spec: AnalysisSpec, key: str) -> None:
@@ -42,36 +44,42 @@ def use_button(label: str, icon: str, race: Race, outcome: Outcome, page: str, h
             st.rerun()
 
 
-def open_used() -> bool:
-    """Open the page of a search that was chosen, as soon as its refinement is there; return whether one is awaited."""
+def awaited_search() -> Analysis | None:
+    """Return the refinement of a search that was chosen while it is computed; open its page as soon as it is there."""
     if USED not in st.session_state:
-        return False
+        return None
     start, run_id, refinement_id, page, serves = st.session_state[USED]
     with show_user_errors():
         run = find_run(run_id, runs_folder())
         refinement = None if refinement_id is None else find_analysis(run, refinement_id)
         if refinement is not None and refinement.status().state in LIVE_STATES:
-            _await_refinement(refinement)
-            return True
+            return refinement
         del st.session_state[USED]
         if refinement is not None and not refinement.is_done():
             st.error(f"The refinement is {refinement.status().state}. {refinement.status().message}",
                      icon=":material/error:")
-            return False
+            return None
         open_view(page, query_params=judge_link(start, run_id, refinement_id, serves) if page == "compare"
                        else search_link(run_id, refinement_id))
     st.session_state.pop(USED, None)  # the run was removed
-    return False
+    return None
 
 
 @st.fragment(run_every="0.5s")
 @show_user_errors()
-def _await_refinement(refinement: Analysis) -> None:
-    """Show the progress of a refinement; run the page again when it ends."""
+def show_awaited(refinement: Analysis) -> None:
+    """Show the progress of a search that was chosen, and what opens then; run the page again when it ends."""
     status = refinement.status()
-    if status.state not in LIVE_STATES:
+    if status.state not in LIVE_STATES or USED not in st.session_state:
         st.rerun(scope="app")
-    st.progress(min(1.0, status.share), f"Refining all images: {status.phase or 'starting'}. The page opens then.")
+    opens = OPENS.get(st.session_state[USED][3], "The page")
+    with st.container(horizontal=True, vertical_alignment="center", key="advice-awaited"):
+        st.progress(min(1.0, status.share), f"{opens} opens by itself as soon as all images are prepared for this "
+                                            f"search ({status.phase or 'starting'}).")
+        if st.button("Stay here", icon=":material/close:", type="tertiary", key="advice-stay",
+                     help="The search is prepared nevertheless."):
+            del st.session_state[USED]
+            st.rerun(scope="app")
 
 
 def search_link(run_id: str, refinement_id: str | None) -> dict[str, str]:

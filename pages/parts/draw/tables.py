@@ -32,6 +32,12 @@ def plain_table(frame: pd.DataFrame) -> None:
         name: st.column_config.NumberColumn(format=number) for name, number in number_formats(frame).items()})
 
 
+def wrapped_table(frame: pd.DataFrame) -> None:
+    """Show a table of words whose cells wrap, so that no name is cut; rows are named by the index."""
+    with st.container(key=f"wrapped-{frame.index.name}".lower()):
+        st.table(frame)
+
+
 def number_formats(frame: pd.DataFrame) -> dict[str, str]:
     """Return the formats of a table's columns: percentages with one decimal, counts with separators of thousands."""
     formats = {}

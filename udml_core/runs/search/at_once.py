@@ -19,7 +19,7 @@ from udml_core.runs.analyses import Refined, Scope, plan_analysis
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.search.frame import Frame
 from udml_core.runs.search.names import OF_ALL, RECIPE
-from udml_core.runs.search.refined import RefinedIndex, outside_recipe
+from udml_core.runs.search.refined import RefinedIndex, gallery_words
 
 FEWEST = 3
 """Test images that a refinement needs at least."""
@@ -74,9 +74,7 @@ def describe_recipe(recipe: Recipe, count: int, is_whole: bool = False) -> str:
         count: Number of refined images.
         is_whole: Whether all images are refined, so that they are not called test images.
     """
-    how = "are expanded by their nearest images and change" if outside_recipe(recipe).find("queries") else "change"
-    images = "images" if is_whole else "test images"
-    return f"computed from {count:,} {images} themselves, without labels. Own images {how} none of these images."
+    return gallery_words(recipe, count, "images" if is_whole else "test images", "without labels")
 
 
 def _without_rankings(images: Array) -> Refined:

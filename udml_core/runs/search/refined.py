@@ -14,6 +14,7 @@ from udml_core.base.errors import UserError
 from udml_core.base.paths import dataset_cache
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.refinement_views import View, average_features, views_of_step
+from udml_core.exploration.plain_names import new_image_words
 from udml_core.methods import Embedder
 from udml_core.methods.model import Picture
 from udml_core.numerics.refinement import Recipe, Step
@@ -60,9 +61,22 @@ def describe_refinement(recipe: Recipe, result: Refined, scope: Scope, is_whole:
         is_whole: Whether the run has no halves, so that its images are not called test images.
     """
     images = {"test": "test images", "train": "training images"}.get("" if is_whole else scope, "images")
-    how = f"are expanded by their nearest {images} and change" if outside_recipe(recipe).find("queries") else "change"
-    return (f"computed from the {len(result.indices):,} {images} themselves. Own images and queries of several images "
-            f"{how} none of these images.")
+    return gallery_words(recipe, len(result.indices), images)
+
+
+def gallery_words(recipe: Recipe, count: int, images: str, how: str = "") -> str:
+    """Return from which images a refinement is computed, and what it means for new images, in a sentence or two.
+
+    Args:
+        recipe: The recipe.
+        count: Number of refined images.
+        images: The images in words.
+        how: How they are refined, such as `without labels`; empty to leave it out.
+    """
+    at_hand = any(step.sees == "gallery" for step in recipe.steps)
+    said = ", ".join(filter(None, [f"computed from {count:,} {images}{' that change each other' * at_hand}", how]))
+    expanded = f" It is expanded by its nearest {images}." if outside_recipe(recipe).find("queries") else ""
+    return f"{said}: {new_image_words(at_hand)}.{expanded}"
 
 
 def stored_features_path(run: Run) -> Path:

@@ -16,8 +16,9 @@ from udml_core.base.files import read_regular, replace_text
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.race import FROZEN, Outcome, Race
+from udml_core.exploration.race_advice import tell_advice
 from udml_core.exploration.race_elsewhere import Elsewhere, find_elsewhere
-from udml_core.exploration.race_words import advice_sentences, brief_words, searched_words
+from udml_core.exploration.race_words import brief_words, searched_words
 from udml_core.runs import Run, RunRequest, find_run, list_runs
 from udml_core.runs.analyses import (
     Analysis,
@@ -266,7 +267,7 @@ def suggested_by_race(dataset: Dataset, root: Path) -> Suggestion | None:
                 elsewhere = None if other is None else other[0]
                 best = elsewhere.best if elsewhere is not None and elsewhere.wins(race) else race.best
                 method = "" if best is None else best.setup.method
-                return Suggestion(analysis, method, advice_sentences(race, elsewhere=elsewhere)[0])
+                return Suggestion(analysis, method, tell_advice(race, elsewhere=elsewhere).headline)
     return None
 
 

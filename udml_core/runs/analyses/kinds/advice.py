@@ -26,8 +26,9 @@ from udml_core.exploration.race import (
     list_ideas,
     settle,
 )
+from udml_core.exploration.race_advice import advice_words
 from udml_core.exploration.race_parts import run_with_parts
-from udml_core.exploration.race_words import advice_words, caution_words, no_judge_words, outcome_words
+from udml_core.exploration.race_words import caution_words, no_judge_words, outcome_words
 from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs.analyses.fields import Frames, Judges
 from udml_core.runs.analyses.kind import AnalysisKind, Arrays, Material
@@ -145,10 +146,11 @@ class Advice(AnalysisKind):
         material.report = progress
         seen, judges = evenly_spaced(len(indices), VIEWED), dict[str, Judge]()
         for name in self._sitting(material, race, seconds - spent):
-            material.report(0.0, f"judge: views of {race.titles[name]}")
-            telling = _telling(material, f"judge: features of {race.titles[name]}", clock, count=indices[-1] + 1)
+            material.report(0.0, f"judge looks at changed copies: {race.titles[name]}")
+            telling = _telling(material, f"judge looks at the images: {race.titles[name]}", clock,
+                               count=indices[-1] + 1)
             views, features = material.judge_views(name, indices[seen]), telling.judge_features(name)[indices]
-            material.report(0.0, f"preparing the judge {race.titles[name]}")
+            material.report(0.0, f"judge compares the images: {race.titles[name]}")
             judges[name] = Judge.of(features, None if views is None else (seen, views))
         jury = Jury(judges, evenly_spaced(len(indices), QUERIES))
         jury.check_differs(material.vectors("final", indices), unknown_judges(judges, material.backbone))

@@ -1,0 +1,233 @@
+"""What a race advises, in words: the headline, what it means for a reader, and everything else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from udml_core.exploration.plain_names import PLAIN
+from udml_core.exploration.race import FROZEN, Comparison, Outcome, Race, Serves, refines_at_hand
+from udml_core.exploration.race_elsewhere import Elsewhere
+from udml_core.exploration.race_figures import (
+    MEASURES,
+    OTHER,
+    better_interval,
+    both_words,
+    chain_words,
+    changed_words,
+    interval_words,
+    measured_words,
+    setup_words,
+    similarity_words,
+)
+from udml_core.exploration.race_gaps import LATE, find_gaps, gap_words, minutes_words
+from udml_core.exploration.race_words import changed_sentence, outcome_words, sentence
+
+AT_HAND = ("It was judged on the images at hand, which it refines with each other: what new images gain was not "
+           "measured, and images that you add need a new refinement.")
+"""What an advice that refines the images at hand means for new images."""
+
+
+@dataclass(frozen=True)
+class Advised:
+    """The advice of a race in sentences.
+
+    Attributes:
+        headline: The advice.
+        shown: What it means for a reader, and what to do next.
+        details: Everything else.
+    """
+
+    headline: str
+    shown: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> list[str]:
+        """All of them."""
+        return [self.headline, *self.shown, *self.details]
+
+
+def advice_words(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = None) -> str:
+    """Return the advice in a few sentences; see `tell_advice`."""
+    return " ".join(tell_advice(race, is_done, elsewhere).sentences)
+
+
+def tell_advice(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = None) -> Advised:
+    """Return the advice, then what it means for a reader, then everything else.
+
+    Args:
+        race: The race.
+        is_done: Whether it is finished.
+        elsewhere: What another race of the same images says of its best search; None without such a race.
+    """
+    if elsewhere is not None and elsewhere.wins(race):
+        assert elsewhere.best.against_start is not None, "the best search was judged"
+        return _advised(f"Best search, found by {elsewhere.name}: {elsewhere.search}.",
+                        [_meaning_words(elsewhere.best.against_start, race.serves, elsewhere.race.count)],
+                        [f"Compared with the frozen features: {elsewhere.figures(race)}.",
+                         f"This race alone has no clear winner. {_largest_words(race)}".rstrip(), gap_words(race)])
+    own = _tell_own(race, is_done)
+    return own if elsewhere is None else _advised(own.headline, own.shown, [*own.details, elsewhere.words(race)])
+
+
+def _advised(headline: str, shown: list[str] | tuple[str, ...], details: list[str]) -> Advised:
+    """Return the advice without empty sentences."""
+    return Advised(headline, tuple(filter(None, shown)), tuple(filter(None, details)))
+
+
+def _tell_own(race: Race, is_done: bool) -> Advised:
+    """Return the advice of a race without a look at others."""
+    if race.reason:
+        return Advised(race.reason)
+    gaps = (gap_words(race) or _complete_words(race)) if is_done else ""
+    best = race.best
+    if not race.is_judged:
+        return Advised("No candidate was judged in this time.", (gaps or "Allow more minutes.",)) if is_done else (
+            Advised("No candidate is judged yet."))
+    if best is None:
+        return _tell_no_winner(race, gaps) if is_done else _advised(_unclear_words(race), [], [])
+    assert best.against_start is not None, "the advice was judged"
+    return _advised(f"Best search{'' if is_done else ' so far'}: {setup_words(race, best.setup)}.",
+                    [f"{_meaning_words(best.against_start, race.serves, race.count)} {_simpler_words(race)}".rstrip()],
+                    [_simplest_words(race), _compared_words(race, best), _other_change(best.against_start, race.serves),
+                     AT_HAND if refines_at_hand(best.setup) else "", gaps])
+
+
+def _compared_words(race: Race, best: Outcome) -> str:
+    """Return the verdicts on the advice with their figures."""
+    assert best.against_start is not None, "the advice was judged"
+    return f"Compared with the frozen features: {both_words(best.against_start, race.serves, race.count)}."
+
+
+def _meaning_words(of: Comparison, serves: Serves, candidates: int) -> str:
+    """Return what an advice means for its user, in a sentence with the count that can be pictured."""
+    if said := changed_sentence(of, serves, candidates):
+        return said
+    words = f"{MEASURES[serves].capitalize()} are clearly better than with the frozen features"
+    rise = similarity_words(of.served(serves), " to ")
+    return (f"{words}: the mean similarity of a query and its results, in the judges' eyes, rises from {rise}, on a "
+            "scale from −1 to 1." if rise else f"{words}, in the judges' eyes.")
+
+
+def _other_change(of: Comparison, serves: Serves) -> str:
+    """Return how many results change in what the race does not serve; empty if it is unknown, or better is counted."""
+    count = of.count(OTHER[serves])
+    return "" if count is None or count.better is not None else sentence(changed_words(of, OTHER[serves]))
+
+
+def _complete_words(race: Race) -> str:
+    """Return why a race ended before its time; empty if it did not."""
+    is_complete = race.is_judged and all(outcome.state not in LATE for outcome in race.outcomes)
+    return f"The race ended when every candidate was tried ({len(race.judged)})." if is_complete else ""
+
+
+def _unclear_words(race: Race) -> str:
+    """Return that a race that runs has no winner so far."""
+    return "No clear winner yet." if race.gain(race.judged[0]).difference > 0 else (
+        "Nothing has beaten the frozen features yet.")
+
+
+def _tell_no_winner(race: Race, gaps: str) -> Advised:
+    """Return that no gain over the frozen features is certain, what to do next, and the largest gain."""
+    first, name = race.judged[0], MEASURES[race.serves]
+    gain, means = race.gain(first), f"Search with {PLAIN[FROZEN]}"
+    if gain.difference <= 0:
+        return _advised("Nothing beats the frozen features: search with these.",
+                        [f"{means}: no candidate is better in {name}.", otherwise_words(race)], [gaps])
+    if gain.is_certain(race.count):
+        return _advised("No clear winner: keep the frozen features.",
+                        [f"{means}: what gains in {name} loses more in {MEASURES[OTHER[race.serves]]}. "
+                         f"{_next_words(race)}", otherwise_words(race)], [outcome_words(first, race), gaps])
+    return _advised("No clear winner: keep the frozen features.",
+                    [f"{means}: in {name}, {_none_of(race.count)} is better beyond chance. {_next_words(race)}",
+                     otherwise_words(race)], [_largest_words(race), gaps])
+
+
+def _none_of(count: int) -> str:
+    return "the candidate that was judged is not better; nothing" if count == 1 else f"none of {count} candidates"
+
+
+def _next_words(race: Race) -> str:
+    """Return what to do after a race without a winner."""
+    minutes = find_gaps(race).minutes
+    again = f", or run the race again with {minutes_words(minutes)}, in which what was left out fits" if minutes else ""
+    return f"To decide it, judge the largest gain yourself: {setup_words(race, race.judged[0].setup)}{again}."
+
+
+def otherwise_words(race: Race) -> str:
+    """Return that candidates of a race without a winner are better in the measure that it does not serve, or nothing.
+
+    The search with the largest such gain is named with the count that can be pictured.
+    """
+    other, count = OTHER[race.serves], race.better_otherwise
+    if race.best is not None or not count:
+        return ""
+    most = max(race.judged, key=lambda outcome: (of := outcome.against_start) is not None
+               and of.served(other).is_certain(race.count) and of.served(other).difference)
+    assert most.against_start is not None, "the candidate was judged"
+    said, are = changed_words(most.against_start, other), "is" if count == 1 else "are"
+    return (f"For {MEASURES[other]}, {count} of {race.count} candidates {are} clearly better, "
+            f"most of all {setup_words(race, most.setup)}{f': {said[0].lower()}{said[1:]}' if said else ''}.")
+
+
+def _largest_words(race: Race) -> str:
+    """Return the largest gain, which may be chance, with the other measure; empty if nothing gains."""
+    first, count = next(iter(race.judged), None), race.count
+    if first is None or first.against_start is None or (gain := race.gain(first)).difference <= 0:
+        return ""
+    among = f" among {count} candidates" if count > 1 else ""
+    other = OTHER[race.serves]
+    beside = measured_words(first.against_start.served(other).among(count), MEASURES[other],
+                            first.against_start.count(other))
+    return " ".join(filter(None, (
+        f"The largest gain, of {setup_words(race, first.setup)}, may be chance{among} "
+        f"({interval_words(gain.among(count))}).", f"Beside that: {beside}.",
+        sentence(changed_words(first.against_start, race.serves)))))
+
+
+def _simpler_words(race: Race) -> str:
+    """Return that the advice is preferred to a larger gain because it is simpler; empty if it is the largest gain."""
+    duel, largest = race.duel, race.largest
+    if duel is None or largest is None:
+        return ""
+    return f"Simpler than {setup_words(race, largest.setup)}, and the judges see no clear difference between the two."
+
+
+def _simplest_words(race: Race) -> str:
+    """Return which still simpler candidates were not advised; empty without any."""
+    duel, largest = race.duel, race.largest
+    if duel is None or largest is None:
+        return ""
+    less = (other for other in race.duels if other.largest == largest.setup and not other.is_level(race.serves))
+    return " ".join(f"{chain_words(race, other.simpler)} is simpler still, but gains clearly less." for other in less)
+
+
+def star_words(race: Race) -> str:
+    """Return in a few words why the advice is not the largest gain that a chart shows; empty if it is."""
+    best, rightmost = race.best, next(iter(race.judged), None)
+    if best is None or rightmost is None or best == rightmost:
+        return ""
+    if race.duel is not None:
+        return "simpler, no clear difference to the best"
+    if race.verdict(rightmost) == "better":
+        return f"more to the right: loses in {MEASURES[OTHER[race.serves]]}"
+    return "more to the right: may be chance"
+
+
+def figure_line(race: Race, elsewhere: Elsewhere | None = None) -> str:
+    """Return the intervals behind an advice for a small line beside its count; empty without an advice.
+
+    Args:
+        race: The race.
+        elsewhere: What another race says of its best search, which may be the advice; None without such a race.
+    """
+    told, best = (elsewhere.race, elsewhere.best) if elsewhere is not None and elsewhere.wins(race) else (
+        race, race.best)
+    if best is None or best.against_start is None:
+        return ""
+    count = best.against_start.count(race.serves)
+    interval = better_interval(None if count is None else count.among(told.count))
+    gain = best.against_start.served(race.serves).among(told.count)
+    better = f"{interval} of 100 better; " if interval else ""
+    among = f" for all {told.count} candidates at once" if told.count > 1 else ""
+    return f"95 % intervals{among}: {better}mean {interval_words(gain)}, on a scale from −1 to 1."
