@@ -33,7 +33,7 @@ from udml_core.work.workers import train
 
 ROUNDS, VISITS, QUIET = 7, 5, 400
 RPML, PLM, ISIF, SSDML, NML = (f"20261122-12{minute:02}00-{name}" for minute, name in enumerate(
-    ("rpml-digits", "plm-clothes", "isif-emoji", "ssdml-digits", "nml-digits", "distill-digits")))
+    ("rpml-digits", "plm-clothes", "isif-emoji", "ssdml-digits", "nml-digits")))
 WATCH = """() => {
   const state = () => document.querySelector("[data-testid=stApp]")?.dataset.testScriptState;
   for (const kind of ["pointerdown", "keydown"]) {
