@@ -389,7 +389,9 @@ def test_runs_and_searches_show_what_the_race_said_of_them(frozen: Run) -> None:
     finished(frozen, outcomes(frozen))
     refined = create_analysis(frozen, plan_analysis(Refinement, recipe="whiten"))
     said = "The race for the best search compared whitening with the frozen features"
-    assert said in texts(opened("runs", run=frozen.id))
+    shown = texts(opened("runs", run=frozen.id)).replace("\\", "")
+    assert "Whole groups: **Best search: whitening.**" in shown
+    assert "Whitening, compared with the frozen features: better whole groups (" in shown
     assert said in texts(opened("refine", run=frozen.id, recipe="whiten"))
     assert race_words_of(frozen, "whiten").startswith(said)
     assert race_words_of(frozen, "diffuse") == ""
@@ -471,7 +473,7 @@ def test_the_table_of_runs_names_the_advised_search_and_leads_to_it(frozen: Run)
     st.cache_data.clear()
     finished(frozen, outcomes(frozen))
     row = leaderboard([frozen]).iloc[0]
-    assert row["Advised search"] == "Whitening: no clear difference in first results, better whole groups"
+    assert row["Advised search"] == "Whitening"
     assert "Whole group" not in row, "the frozen features are not compared with themselves"
     assert "Search as advised" not in texts(opened("runs", run=frozen.id))
     worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)
@@ -512,3 +514,20 @@ def test_two_runs_of_one_race_are_compared_as_the_race_judged_them(
     shown = texts(opened("compare", runs=f"{rival.id}.{frozen.id}", part="Settings"))
     assert "First result: no clear difference. Whole group: better." in shown
     assert "First result: better" not in shown
+
+
+def test_runs_tells_of_both_races_and_links_to_each(frozen: Run) -> None:
+    finished(frozen, outcomes(frozen))
+    first = SPEC.build_kind().model_copy(update={"serves": "first"})
+    lost = [outcome for outcome in outcomes(frozen) if outcome.against_start]
+    race = Race(serves="first", budget=2, start=Setup(backbone="pixels"), run=frozen.id, outcomes=tuple(
+        outcome.model_copy(update={"against_start": Comparison(
+            first=measured("cannot tell"), groups=measured("better"), judges=("judge",))}) for outcome in lost))
+    create_analysis(frozen, plan_analysis(type(first), budget=2.0, serves="first"), state="done",
+                    result={"race": np.array(race.model_dump_json())})
+    test = opened("runs", run=frozen.id)
+    shown = texts(test).replace("\\", "")
+    assert "First results: **No clear winner: keep the frozen features.**" in shown
+    assert shown.index("First results: **No clear") < shown.index("Whole groups: **Best search: whitening.**")
+    links = [link.proto.query_string for link in test.get("page_link") if link.proto.label == "Details"]
+    assert ["serves=first" in link for link in links] == [True, False]

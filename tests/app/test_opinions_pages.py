@@ -68,7 +68,7 @@ def test_labels_are_named_where_they_agree_with_the_judges_and_where_they_do_not
     agreeing, opposed = with_recall(pair[0], 51.2, 50.0), with_recall(pair[1], 48.8, 50.0)
     for run in pair:
         keep_opinion(run, BETTER, UNCLEAR)
-    assert leaderboard(pair)[[FIRST, GROUP]].to_numpy().tolist() == [["better", "no clear difference"]] * 2
+    assert leaderboard(pair)[[FIRST, GROUP]].to_numpy().tolist() == [["better", "unclear"]] * 2
     assert "took no part in this run. The labels agree." in texts(opened("runs", run=agreeing.id))
     assert "The labels say otherwise: R@1 falls by 1.2 points." in texts(opened("runs", run=opposed.id))
     assert measure_table(pair)[[FIRST, GROUP]].to_numpy().tolist() == [["better", "no clear difference"]], "one row"

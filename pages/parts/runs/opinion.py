@@ -29,6 +29,7 @@ from ..shell.opinions import stored_opinion
 from ..shell.race_verdict import race_verdict, run_verdicts
 from ..shell.run_status import escaped
 from ..shell.user_errors import show_user_errors
+from .races import show_own, show_races
 
 BETTER, WORSE = ":green[:material/trending_up:]", ":red[:material/trending_down:]"
 MIXED, UNCLEAR = ":orange[:material/swap_vert:]", ":material/help:"
@@ -41,9 +42,11 @@ READING = ("Each judge is an encoder that took no part in this run. It measures 
 def show_opinion(run: Run) -> None:
     """Show what encoders that took no part in a finished run say of it, or how to ask them."""
     opinions, own = stored_opinion(run), race_verdict(run, "")
+    is_start = run.spec().method == FROZEN and show_races(run)
     raced = own or race_verdict(run)
-    if raced and (own or opinions is None):
+    if raced and not is_start and (own or opinions is None):
         st.markdown(f":material/balance: {raced}")
+    show_own(run)
     if run.spec().method == FROZEN:
         return
     if opinions is not None:

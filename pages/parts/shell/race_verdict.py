@@ -10,15 +10,13 @@ from udml_core.exploration.race import Measured, Outcome
 from udml_core.exploration.race_figures import recipe_words, said_words
 from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
-from udml_core.runs.analyses import REFINED, find_analysis
 from udml_core.runs.analyses.kinds.opinion import Verdicts
 from udml_core.runs.opinions import OF_REFINEMENTS
 from udml_core.runs.recipe_choice import plainly
-from udml_core.runs.search import OF_ALL, RECIPE
 from udml_core.work.jobs.advising import judged_in_race, race_words_of
 
 from .opinions import stored_opinion
-from .race_judgments import show_judgments_of
+from .race_judgments import recipe_of, show_judgments_of
 from .run_hash import RUN_HASH
 from .run_status import escaped
 
@@ -81,7 +79,7 @@ def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> None:
         line, more = frame_verdict(run, frame)
         if line:
             st.caption(f":material/balance: Over all images: {escaped(line)}", help=escaped(more) or None)
-            recipe = _recipe_of(run, frame)
+            recipe = recipe_of(run, frame)
             if recipe is not None:
                 show_judgments_of(run, recipe)
             return
@@ -97,7 +95,7 @@ def frame_verdict(run: Run, frame: str) -> tuple[str, str]:
     Returns:
         Empty texts if it was not judged.
     """
-    recipe = _recipe_of(run, frame)
+    recipe = recipe_of(run, frame)
     if recipe is None:
         return "", ""
     if line := _race_words(run, recipe, is_brief=True):
@@ -112,16 +110,6 @@ def frame_verdict(run: Run, frame: str) -> tuple[str, str]:
     opinions = stored_opinion(run)
     return (f"This run against the frozen features, judged without labels: {said_words(*opinions.verdicts('final'))}."
             if opinions is not None else ""), ""
-
-
-def _recipe_of(run: Run, frame: str) -> str | None:
-    """Return the recipe of an embedding, empty for the run's own; None for another embedding."""
-    if frame.startswith(RECIPE):
-        return frame.removeprefix(RECIPE).removeprefix(OF_ALL)
-    if not frame.startswith(REFINED):
-        return "" if frame == "final" else None
-    spec = find_analysis(run, frame).spec()
-    return str(spec.recipe) if spec.frames == ("final",) else None
 
 
 @st.cache_data(ttl="10s", max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)

@@ -124,3 +124,8 @@ class JudgmentLog:
             elif isinstance(row.get("undo"), str):
                 effective.pop((str(row.get("judge")), row["undo"]), None)
         return list(effective.values())
+
+
+def judged_keys(dataset: Dataset) -> list[str]:
+    """List the names of the comparisons of which a data set has judgments, the first judged first."""
+    return list(dict.fromkeys(str(row["comparison"]) for row in read_log(dataset, KIND) if "comparison" in row))

@@ -8,11 +8,11 @@ from typing import get_args
 
 from udml_core.base.errors import listed
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.judgments import JudgmentLog
+from udml_core.data.given.judgments import JudgmentLog, judged_keys
 from udml_core.numerics.judgments import Share
 from udml_core.numerics.second_opinion import Verdict
 from udml_core.runs import Run
-from udml_core.runs.search.differing import Comparison, Results, comparison_key, side_name
+from udml_core.runs.search.differing import SEPARATOR, Comparison, Results, comparison_key, side_name
 from udml_core.runs.search.judging import Judging
 from udml_core.runs.search.judging_words import WHAT, finding_words
 from udml_core.runs.search.names import FROZEN
@@ -35,6 +35,25 @@ def judged_comparisons(first: Run, second: Run, dataset: Dataset) -> Iterator[tu
         names = [side_name(run.id, frame) for run, frame in zip((first, second), pair, strict=True)]
         if JudgmentLog(dataset, comparison_key(names, gallery, results)).read():
             yield (pair[0], pair[1]), gallery, results
+
+
+def judged_with(run_id: str, dataset: Dataset) -> list[tuple[Names, Gallery, Results]]:
+    """List the comparisons in which someone judged an embedding of a run.
+
+    Args:
+        run_id: Id of the run.
+        dataset: The data set of its images.
+
+    Returns:
+        The names of both embeddings, RUN:FRAME, the gallery and what was judged; the first results first.
+    """
+    found = []
+    for results, gallery, key in product(get_args(Results), get_args(Gallery), judged_keys(dataset)):
+        names = key.split()[:2]
+        if run_id in {name.partition(SEPARATOR)[0] for name in names} and (
+                key == comparison_key(names, gallery, results)):
+            found.append(((names[0], names[1]), gallery, results))
+    return found
 
 
 def judged_galleries(dataset: Dataset, names: Names, results: Results) -> list[Gallery]:
