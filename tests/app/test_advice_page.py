@@ -527,7 +527,7 @@ def test_runs_tells_of_both_races_and_links_to_each(frozen: Run) -> None:
                     result={"race": np.array(race.model_dump_json())})
     test = opened("runs", run=frozen.id)
     shown = texts(test).replace("\\", "")
-    assert "First results: **No clear winner: keep the frozen features.**" in shown
-    assert shown.index("First results: **No clear") < shown.index("Whole groups: **Best search: whitening.**")
+    assert "First results: **Nothing beats the frozen features: search with these.**" in shown
+    assert shown.index("First results: **Nothing beats") < shown.index("Whole groups: **Best search: whitening.**")
     links = [link.proto.query_string for link in test.get("page_link") if link.proto.label == "Details"]
     assert ["serves=first" in link for link in links] == [True, False]

@@ -42,7 +42,7 @@ OVER = {measure.name: f"{measure.name} − baseline" for measure in MAIN_MEASURE
 """Column with the difference of a measure to the better baseline."""
 PLAIN = {measure.name: measure.plain for measure in MAIN_MEASURES}
 """The measures in plain words."""
-IN_TABLE = SAID | {"cannot tell": "unclear"}
+IN_TABLE = {**SAID, "cannot tell": "unclear"}
 """The verdicts in a narrow column."""
 HIDDEN = {BEST, ADVISED, *OVER.values(), "Labels", "Tags"}
 """Columns that only the table's own menu shows, as a run's details name what they hold. So the table fits beside the
