@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import streamlit as st
 
@@ -11,7 +12,7 @@ from udml_core.exploration.race_figures import recipe_words, said_words
 from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
 from udml_core.runs.analyses.kinds.opinion import Verdicts
-from udml_core.runs.opinions import OF_REFINEMENTS
+from udml_core.runs.opinions import OF_REFINEMENTS, judge_words
 from udml_core.runs.recipe_choice import plainly
 from udml_core.work.jobs.advising import judged_in_race, race_words_of
 
@@ -38,12 +39,31 @@ def raced_verdicts(run: Run, recipe: str | None) -> Verdicts | None:
     return None if judged is None else Verdicts(*judged[0].verdicts(judged[1]))
 
 
+@dataclass(frozen=True)
+class RacedFigures:
+    """The differences behind a race's verdicts on a run's embedding.
+
+    Attributes:
+        judges: The judges by name, with what each counts.
+        measured: First result and whole group, with intervals for all the race's candidates.
+    """
+
+    judges: str
+    measured: tuple[Measured, Measured]
+
+
 @st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
-def raced_figures(run: Run) -> tuple[Measured, Measured] | None:
-    """Return the differences behind a race's verdicts on a run's embedding, with intervals for all its candidates."""
+def raced_figures(run: Run) -> RacedFigures | None:
+    """Return the differences behind a race's verdicts on a run's embedding; None without a race."""
     judged = judged_in_race(run, "")
     of = None if judged is None else judged[1].against_start
-    return None if judged is None or of is None else (of.first.among(judged[0].count), of.groups.among(judged[0].count))
+    if judged is None or of is None:
+        return None
+    race, total = judged[0], sum(judged[0].weights.get(judge, 0.0) for judge in of.judges)
+    names = sorted(of.judges, key=lambda judge: -race.weights.get(judge, 0.0))
+    said = [f"{judge_words(name)} ({100 * race.weights[name] / total:.0f} %)" if name in race.weights and total
+            else judge_words(name) for name in names]
+    return RacedFigures(" and ".join(said), (of.first.among(race.count), of.groups.among(race.count)))
 
 
 def run_verdicts(run: Run) -> Verdicts | None:

@@ -14,7 +14,7 @@ from udml_core.numerics.second_opinion import Verdict
 from udml_core.runs import Run
 from udml_core.runs.search.differing import SEPARATOR, Comparison, Results, comparison_key, side_name
 from udml_core.runs.search.judging import Judging
-from udml_core.runs.search.judging_words import WHAT, finding_words
+from udml_core.runs.search.judging_words import WHAT, capitalized, finding_words, score_words
 from udml_core.runs.search.names import FROZEN
 from udml_core.runs.search.query import Gallery
 
@@ -94,11 +94,14 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
     share, people = judging.shared_share(), judging.people()
     if not share.count:
         return ""
-    whose = "Your judgments" if people == [judging.judge] else f"Blind judgments by {listed(people)}"
+    is_own = people == [judging.judge]
+    whose = "Your judgments" if is_own else f"Blind judgments by {listed(people)}"
     verdict, of = judged_verdict(share), WHAT[comparison.results]
     if verdict == "cannot tell" and share.count < len(comparison.differing):
-        return f"{whose} of {of} do not decide yet ({share.count} so far): continue under Judge."
-    result = f"{whose} of {of} ({share.count}): {finding_words(share, comparison, names)}."
+        return (f"{whose} of {of}, {names[1]} against {names[0]}, do not decide yet ({share.count} so far): continue "
+                "under Judge.")
+    score = f"{score_words(judging, judging.judge, names)}" if is_own else str(share.count)
+    result = f"{whose} of {of}: {score}. {capitalized(finding_words(share, comparison, names))}."
     if verdict == "cannot tell":
         return f"{result} Both are equally good."
     if said in (None, "cannot tell"):
