@@ -40,7 +40,7 @@ def choose_words(dataset: Dataset, rule: str = "Each answer counts under the wor
         with show_user_errors():
             choose_meaning(dataset, st.session_state[key])
 
-    st.text_input(f"What counts as the same? {rule}", key=key,
+    st.text_input("What counts as the same?", key=key, help=rule,
                   max_chars=LONGEST_MEANING, on_change=keep, placeholder="one object, one product, one species")
     if is_of_pairs and (elsewhere := answers_elsewhere(dataset)):
         said = listed([f"{counted(count, 'answer')} for **{escaped(words)}**" if words else

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
@@ -25,6 +25,7 @@ ME = "me"
 """The judge without a name."""
 Equal = Literal["both right", "both wrong", "unsure"]
 """Why neither of two images is better."""
+REASONS: Mapping[str, Equal] = {"both right": "both right", "both wrong": "both wrong", "unsure": "unsure"}
 Shown = str | tuple[str, ...]
 """What a judge compares: an image, or a row of images, by name."""
 
@@ -58,9 +59,8 @@ class Judgment:
         shown, better = [of for image in images if (of := _shown(image)) is not None], _shown(row.get("better"))
         is_equal = row.get("better", "") is None
         if len(images) == len(shown) == 2 and (is_equal or better in shown):
-            said = next((reason for reason in get_args(Equal) if row.get("equal") == reason), "")
-            meaning = str(row.get("meaning", ""))
-            return cls(judge, query, (shown[0], shown[1]), better, said if is_equal else "", meaning)
+            said: Equal | Literal[""] = REASONS.get(str(row.get("equal")), "") if is_equal else ""
+            return cls(judge, query, (shown[0], shown[1]), better, said, str(row.get("meaning", "")))
         return None
 
     def row(self) -> dict[str, Any]:
