@@ -15,6 +15,7 @@ from pages.parts.compare.opinions import judged_pair
 from pages.parts.data import computed
 from pages.parts.data.race import race_table, result_of
 from pages.parts.data.using import judge_link, search_link
+from pages.parts.refine.raced import compared_words
 from pages.parts.runs.leaderboard import leaderboard
 from pages.parts.shell.race_verdict import advised_search, frame_verdict, raced_verdicts
 from tests.app.opening import opened, switched, texts
@@ -531,3 +532,26 @@ def test_runs_tells_of_both_races_and_links_to_each(frozen: Run) -> None:
     assert shown.index("First results: **Nothing beats") < shown.index("Whole groups: **Best search: whitening.**")
     links = [link.proto.query_string for link in test.get("page_link") if link.proto.label == "Details"]
     assert ["serves=first" in link for link in links] == [True, False]
+
+
+def test_a_recipe_that_gains_clearly_less_than_the_advice_says_so() -> None:
+    def of(difference: float, error: float = 0.002) -> Measured:
+        return Measured(verdict="better", difference=difference, low=difference - error, high=difference + error)
+
+    assert compared_words(of(0.01), of(0.02), "whitening", "groups") == (
+        "This recipe gains clearly less than the advised recipe (whitening): in whole groups, +0.010 against +0.020.")
+    assert compared_words(of(0.018), of(0.02), "whitening", "first").endswith(
+        "in first results, +0.018 against +0.020, but the difference may be chance.")
+    assert compared_words(of(0.03), of(0.02), "whitening", "groups") == ""
+
+
+def test_refine_compares_a_recipe_with_the_advice_of_its_race(frozen: Run) -> None:
+    far = Comparison(first=measured("cannot tell"), judges=("judge",), groups=Measured(
+        verdict="better", difference=0.001, low=0.0009, high=0.0011))
+    little = Outcome(name="little", setup=Setup(backbone="pixels", recipe="average:k=9"), run=frozen.id,
+                     against_best=far, against_start=far)
+    finished(frozen, [outcomes(frozen)[1], little])
+    test = opened("refine", run=frozen.id, recipe="average:k=9")
+    assert "gains clearly less than the advised recipe (whitening): in whole groups, +0.001 against" in texts(test)
+    assert next(metric.delta for metric in test.metric if metric.label == "Whole group").startswith("+0.001, advised +")
+    assert "gains clearly less" not in texts(opened("refine", run=frozen.id, recipe="whiten"))
