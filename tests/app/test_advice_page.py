@@ -383,7 +383,10 @@ def test_own_judgments_of_the_advised_pair_stand_beside_the_advice(frozen: Run) 
     judging.answer(question, "equal")
     test = opened("data", **LINK)
     assert not test.exception
-    assert "Your judgments of the first ten results do not decide yet (1 so far)" in texts(test)
+    assert ("Your judgments of the first ten results, **whitening** against **the frozen features**, do not decide yet "
+            "(1 so far)") in texts(test)
+    runs = texts(opened("runs", run=frozen.id))
+    assert "Your judgments of the first ten results, **whitening** against **the frozen features**, do not" in runs
 
 
 def test_runs_and_searches_show_what_the_race_said_of_them(frozen: Run) -> None:

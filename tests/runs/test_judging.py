@@ -419,7 +419,7 @@ def test_answers_under_other_words_are_set_apart_until_the_user_says_that_they_m
     choose_meaning(judging.comparison.dataset, "one species")
     other = Judging(judging.comparison)
     assert (other.count("me"), other.elsewhere()) == (0, {"": 4})
-    assert other.question() == judging.question_at(0), "the order begins anew, so that the sample stays uniform"
+    assert other.question() == judging.question_at(0), "the order starts again, so that the sample stays uniform"
     person.answer(other)
     assert other.undo() is not None
     assert Judging(judging.comparison).elsewhere() == {"": 4}, "undo reverts an answer under the current words"

@@ -128,7 +128,7 @@ class JudgmentLog:
                                            **({"meaning": meaning} if meaning else {}), "time": time.time()})
 
     def keep(self, meaning: str) -> None:
-        """Let all answers so far, also those of other comparisons, count under words for the same.
+        """Let all answers so far, also in other comparisons, count under words for the same.
 
         Raises:
             UserError: The log cannot be written.

@@ -13,7 +13,7 @@ their judges alone. Who takes part is a part of the question: leaving out people
 the result, so that everyone in the log counts.
 
 Answers count under the words for the same that were in force, because other words ask another question. Under new words
-the order begins anew, until the user says that the words mean the same.
+the order starts again, until the user says that the words mean the same.
 """
 
 from __future__ import annotations
