@@ -122,7 +122,7 @@ def _show_question(judging: Judging, question: Question) -> None:
     show_pictures(judging, question)
     results = judging.comparison.results
     with st.container(key="judge-buttons"):
-        for column, (choice, label, key) in zip(st.columns([2, 1, 1, 1, 2]), KEYS, strict=True):
+        for column, (choice, label, key) in zip(st.columns([1.3, 1, 1, 1, 1.3], gap="small"), KEYS, strict=True):
             # A key of its own for each query: a second press must not answer a query that is not shown yet.
             column.button(label, key=f"judge-{choice.replace(' ', '-')}-{question.position}{SUFFIX[results]}",
                           shortcut=key, width="stretch", on_click=_answer, args=(judging, question, choice),

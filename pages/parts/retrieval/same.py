@@ -179,7 +179,7 @@ def _show_chart(judged: SamePairs) -> None:
         figure.add_vline(x=float(shown(np.array(threshold.distance))), line=CURSOR | {"dash": "dash"},
                          annotation_text="threshold", annotation_position="top left")
     there = "within" if judged.measure == DISTANCE else "above"
-    titled(figure, f'Share of "the same" among the results {there} each value', 300,
+    titled(figure, f'Share of "the same" {there} each value', 300,
            legend={"orientation": "h", "y": -0.3})
     figure.update_xaxes(title=AXES.get(judged.measure, "score after refinement"))
     figure.update_yaxes(title="share, %", range=[-8, 124], tickvals=[0, 50, 100])  # room for the annotation

@@ -31,6 +31,7 @@ from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view, view_link
 from .assigned import show_assigned
 from .opinion import BETTER, MIXED, WORSE, show_opinion
+from .races import show_figures
 from .trash import delete_menu
 
 LINEAR = ("pca", "whiten")
@@ -129,6 +130,7 @@ def show_overview(run: Run) -> None:
         if is_labeled(run):
             with show_user_errors():
                 show_opinion(run)
+        show_figures(races_from(run))
         show_assigned(run)
     evaluation = run.evaluation()
     images = images_of(run, "test")

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from udml_core.exploration.race import Race
 from udml_core.exploration.race_figures import MEASURES, both_words, chain_words, setup_words
 from udml_core.exploration.race_words import advice_sentences
 from udml_core.runs import Run
-from udml_core.work.jobs.advising import races_from
+from udml_core.work.jobs.advising import Raced
 
 from ..shell.race_judgments import run_judgments
 from ..shell.run_status import escaped
 from ..shell.views import view_link
 
 
-def show_races(run: Run) -> bool:
-    """Show the advice of each race from a run's features, as Data shows it; return whether there is any."""
-    races = races_from(run)
+def show_races(run: Run, races: Sequence[Raced]) -> None:
+    """Show the advice of each race from a run's features, as Data shows it."""
     for race, elsewhere, analysis in races:
         headline, *more = (escaped(said) for said in advice_sentences(race, elsewhere=elsewhere))
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"race-{analysis.id}"):
@@ -26,8 +27,14 @@ def show_races(run: Run) -> bool:
             view_link("data", label="Details", icon=":material/arrow_forward:", query_params={
                 "dataset": run.spec().dataset, "view": "advice", "budget": f"{race.budget:g}",
                 "serves": race.serves}, help="The race on the page Data: all candidates, with their figures.")
-        st.caption(escaped(_figures(race)))
-    return bool(races)
+
+
+def show_figures(races: Sequence[Raced]) -> None:
+    """Show the figures behind the advice of each race in a closed part."""
+    if races:
+        with st.expander("Figures of these races"):
+            st.markdown("\n".join(f"- {MEASURES[race.serves].capitalize()}. {escaped(_figures(race))}"
+                                  for race, *_ in races))
 
 
 def _figures(race: Race) -> str:

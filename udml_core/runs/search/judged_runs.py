@@ -14,7 +14,7 @@ from udml_core.numerics.second_opinion import Verdict
 from udml_core.runs import Run
 from udml_core.runs.search.differing import SEPARATOR, Comparison, Results, comparison_key, side_name
 from udml_core.runs.search.judging import Judging
-from udml_core.runs.search.judging_words import WHAT, capitalized, finding_words, score_words
+from udml_core.runs.search.judging_words import WHAT, capitalized, finding_words, score_words, waiting_words
 from udml_core.runs.search.names import FROZEN
 from udml_core.runs.search.query import Gallery
 
@@ -93,7 +93,9 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
     judging = Judging(comparison)
     share, people = judging.shared_share(), judging.people()
     if not share.count:
-        return ""
+        waiting = judging.elsewhere()
+        return f"{WHAT[comparison.results].capitalize()}, {names[1]} against {names[0]}: your judgments wait under " \
+               f"Judge. {waiting_words(waiting, judging.meaning)}" if waiting else ""
     is_own = people == [judging.judge]
     whose = "Your judgments" if is_own else f"Blind judgments by {listed(people)}"
     verdict, of = judged_verdict(share), WHAT[comparison.results]

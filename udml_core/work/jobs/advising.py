@@ -271,14 +271,18 @@ def suggested_by_race(dataset: Dataset, root: Path) -> Suggestion | None:
     return None
 
 
-def races_from(run: Run) -> list[tuple[Race, Elsewhere | None, Analysis]]:
+Raced = tuple[Race, Elsewhere | None, Analysis]
+"""A race, what another race says of its best search, and its analysis."""
+
+
+def races_from(run: Run) -> list[Raced]:
     """List the newest finished race from a run's features for each measure that a race can serve, as Data shows it.
 
     Returns:
         Each race that judged a candidate, what another race says of its best search, and its analysis; the race for
         first results comes first.
     """
-    newest: dict[Serves, tuple[Race, Elsewhere | None, Analysis]] = {}
+    newest: dict[Serves, Raced] = {}
     for analysis in list_analyses(run, Advice):
         with suppress(UserError):  # its file is damaged
             race = finished_race(analysis) if analysis.is_done() or analysis.has_earlier() else None
