@@ -352,7 +352,7 @@ def test_the_words_name_the_leader_the_range_and_what_is_left() -> None:
     assert result_words(share, judging.comparison) == (
         f"After 9 judgments: A finds the better image in {np.floor(100 * (1 - share.high)):.0f} to 100 % of the "
         "differing queries, an equal one counted as half (differing: 50 % of all)")
-    assert advice_words(judging) == "Decided: the range excludes 50 %, so you can stop here. 9 of 9 for A."
+    assert advice_words(judging) == "Decided: 9 of 9 for A. The range excludes 50 %, so you can stop here."
     assert advice_words(judging, is_blind=True) == "Decided: the range excludes 50 %, so you can stop here."
     level = Judging(comparison_of("level"))
     while question := level.question():

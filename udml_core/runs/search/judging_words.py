@@ -152,8 +152,9 @@ def advice_words(judging: Judging, is_blind: bool = False) -> str:
         return (f"All {total:,} differing queries are judged{'' if share.is_decided else ': both are equally good'}."
                 f"{score}")
     if share.is_decided:
-        score = "" if is_blind else f" {score_words(judging, judging.judge)}."
-        return f"Decided: the range excludes 50 %, so you can stop here.{score}"
+        if is_blind:
+            return "Decided: the range excludes 50 %, so you can stop here."
+        return f"Decided: {score_words(judging, judging.judge)}. The range excludes 50 %, so you can stop here."
     if not share.count:
         return "Not decided yet: nothing is judged."
     said = f"Not decided yet: {count_words(judging, is_blind)}."
