@@ -43,6 +43,19 @@ class Gallery {
     window.addEventListener("udml-hover", this.onHover);
     this.onSize = () => this.resize();
     window.addEventListener("udml-size", this.onSize);
+    this.widths = new ResizeObserver(() => this.fill());
+    this.widths.observe(grid);
+  }
+
+  // Makes room for one more tile in a row where the last row would have a single tile.
+  fill() {
+    const count = this.tiles?.length ?? 0;
+    if (!this.header?.resizable || this.header.columns || this.header.strip) return;
+    this.grid.style.gridTemplateColumns = "";
+    const columns = getComputedStyle(this.grid).gridTemplateColumns.split(" ").length;
+    if (columns > 2 && count > columns && count % columns === 1) {
+      this.grid.style.gridTemplateColumns = `repeat(${columns + 1}, minmax(0, 1fr))`;
+    }
   }
 
   resize() {
@@ -51,6 +64,7 @@ class Gallery {
     this.grid.style.setProperty("--side", `${chosen || this.header.side}px`);
     if (chosen) this.grid.style.setProperty("--wide", 1);
     else this.grid.style.removeProperty("--wide");
+    this.fill();
   }
 
   async update(header, array, answers) {
@@ -71,6 +85,7 @@ class Gallery {
     this.grid.classList.toggle("few", tiles.length <= FEW);
     if (content !== this.content) this.build(tiles);
     this.content = content;
+    this.fill();
     if (header.multiple && header.selection.revision > this.revision) {
       this.chosen = mask ? unpackMask(mask, tiles.length) : new Uint8Array(tiles.length);
       this.revision = header.selection.revision;
@@ -214,6 +229,7 @@ class Gallery {
   end() {
     window.removeEventListener("udml-hover", this.onHover);
     window.removeEventListener("udml-size", this.onSize);
+    this.widths.disconnect();
     this.seen.disconnect();
   }
 }

@@ -33,6 +33,7 @@ if (!window.udmlHistory) {
 
 const MOST_LISTED = 8;
 const FREED = ".st-key-compare-part, .st-key-judge-results, [class*=st-key-view-of-], [data-testid=stCheckbox]";
+const WORDS = ".st-key-labels-typed, [class*=st-key-same-meaning]";
 // A start is seen at once: the page says so before the server answers, until the steps of the run or an error arrive.
 const START = ".st-key-lab-start button[kind=primary]";
 const ANSWERED = ".lab-steps:not(.ahead), .st-key-lab-start [data-testid=stAlert], .st-key-lab-right [data-testid=stProgress]";
@@ -87,6 +88,8 @@ class Keys {
   }
 
   press(event) {
+    // Words that end with Enter are done: the focus is free, so that the letters on the buttons press these again.
+    if (event.key === "Enter" && event.target.closest?.(WORDS)) setTimeout(() => event.target.blur());
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping()) return;
     const dialog = { "/": this.search, "?": this.help }[event.key];
     if (!dialog || this.search.open || this.help.open) return;

@@ -67,7 +67,10 @@ def spread_map(board: Board) -> None:
 def _color(board: Board, shown: MapFrame, by: str) -> Color:
     """Return the colors of the map's points, none outside the training half."""
     rows = rows_of(board.images, shown.layout.indices)
-    none = "not reached" if board.spreads else "no class yet"
+    is_reached = board.spreads and bool((board.ends.best >= 0).all())
+    none = "in the test half" if is_reached else "not reached, or in the test half" if board.spreads else "no class yet"
+    if board.spreads and (rows >= 0).all():
+        none = "not reached"
     if by == "class" or not board.spreads:
         codes = board.ends.best if board.spreads else board.codes
         return Color("class", np.where(rows >= 0, codes[rows], -1), board.names or ("no class yet",), none=none)
@@ -115,9 +118,9 @@ def accuracy(board: Board) -> float | None:
     """Return the share of unlabeled images whose most probable class is correct.
 
     Returns:
-        The share; None without classes, or if no label has the name of a class.
+        The share; None without classes, or if a label does not have the name of a class.
     """
-    if board.dataset.labels is None or set(board.names).isdisjoint(board.dataset.class_names):
+    if board.dataset.labels is None or not set(board.names) <= set(board.dataset.class_names):
         return None
     return views.share_correct(board.ends, board.codes, board.names, board.dataset.labels[board.images],
                            board.dataset.class_names)

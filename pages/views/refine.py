@@ -30,7 +30,6 @@ RECORD = "birds100-last"
 def show_actions(run: Run, recipe: Recipe) -> None:
     """Show the buttons that apply and copy a recipe, and exact figures once it is applied."""
     if not recipe.steps:
-        st.info("The recipe has no steps. Switch a step on.", icon=":material/toggle_on:")
         return
     spec = plan_analysis(Refinement, recipe=str(recipe))
     analysis = analysis_at(run, spec)
@@ -118,10 +117,12 @@ def explore(run: Run) -> None:
         choose_query(live, refined, query)
         warn_of_fall(live, refined)
         sections = [Section("votes", "Why this rank?", lambda: explain_rank(live, refined, query)),
-                    Section("protocol", "What each step uses", lambda: show_protocol(live, refined))]
+                    Section("protocol", "What each step uses", lambda: show_protocol(live, refined))
+                    ] if recipe.steps else []
         if run.spec().encoder.reads_images:
             sections.append(Section("distill", "Without a gallery: distillation", lambda: show_distillation(run)))
-        show_sections(sections, "refine-section")
+        if sections:
+            show_sections(sections, "refine-section")
 
 
 def draw() -> None:

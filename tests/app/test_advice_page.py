@@ -15,6 +15,7 @@ from pages.parts.compare.opinions import judged_pair
 from pages.parts.data import computed
 from pages.parts.data.race import race_table, result_of
 from pages.parts.data.using import judge_link, search_link
+from pages.parts.refine.raced import compared_words
 from pages.parts.runs.leaderboard import leaderboard
 from pages.parts.shell.race_verdict import advised_search, frame_verdict, raced_verdicts
 from tests.app.opening import opened, switched, texts
@@ -391,14 +392,19 @@ def test_own_judgments_of_the_advised_pair_stand_beside_the_advice(frozen: Run) 
     judging.answer(question, "equal")
     test = opened("data", **LINK)
     assert not test.exception
-    assert "Your judgments of the first ten results do not decide yet (1 so far)" in texts(test)
+    assert ("Your judgments of the first ten results, **whitening** against **the frozen features**, do not decide yet "
+            "(1 so far)") in texts(test)
+    runs = texts(opened("runs", run=frozen.id))
+    assert "Your judgments of the first ten results, **whitening** against **the frozen features**, do not" in runs
 
 
 def test_runs_and_searches_show_what_the_race_said_of_them(frozen: Run) -> None:
     finished(frozen, outcomes(frozen))
     refined = create_analysis(frozen, plan_analysis(Refinement, recipe="whiten"))
     said = "The race for the best search compared whitening with the frozen features"
-    assert said in texts(opened("runs", run=frozen.id))
+    shown = texts(opened("runs", run=frozen.id)).replace("\\", "")
+    assert "Whole groups: **Best search: whitening.**" in shown
+    assert "Whitening, compared with the frozen features: better whole groups (" in shown
     assert said in texts(opened("refine", run=frozen.id, recipe="whiten"))
     assert race_words_of(frozen, "whiten").startswith(said)
     assert race_words_of(frozen, "diffuse") == ""
@@ -480,7 +486,7 @@ def test_the_table_of_runs_names_the_advised_search_and_leads_to_it(frozen: Run)
     st.cache_data.clear()
     finished(frozen, outcomes(frozen))
     row = leaderboard([frozen]).iloc[0]
-    assert row["Advised search"] == "Whitening: no clear difference in first results, better whole groups"
+    assert row["Advised search"] == "Whitening"
     assert "Whole group" not in row, "the frozen features are not compared with themselves"
     assert "Search as advised" not in texts(opened("runs", run=frozen.id))
     worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)
@@ -555,3 +561,43 @@ def test_a_race_without_a_winner_tells_of_the_other_aim_and_leads_to_it(frozen: 
     assert not test.exception
     assert verdict(test)[0] == ":green[:material/trophy:] Best search: whitening", "the finished race of 2 minutes"
     assert "See first results" not in [element.label for element in test.button]
+
+
+def test_runs_tells_of_both_races_and_links_to_each(frozen: Run) -> None:
+    finished(frozen, outcomes(frozen))
+    first = SPEC.build_kind().model_copy(update={"serves": "first"})
+    lost = [outcome for outcome in outcomes(frozen) if outcome.against_start]
+    race = Race(serves="first", budget=2, start=Setup(backbone="pixels"), run=frozen.id, outcomes=tuple(
+        outcome.model_copy(update={"against_start": Comparison(
+            first=measured("cannot tell"), groups=measured("better"), judges=("judge",))}) for outcome in lost))
+    create_analysis(frozen, plan_analysis(type(first), budget=2.0, serves="first"), state="done",
+                    result={"race": np.array(race.model_dump_json())})
+    test = opened("runs", run=frozen.id)
+    shown = texts(test).replace("\\", "")
+    assert "First results: **Nothing beats the frozen features: search with these.**" in shown
+    assert shown.index("First results: **Nothing beats") < shown.index("Whole groups: **Best search: whitening.**")
+    links = [link.proto.query_string for link in test.get("page_link") if link.proto.label == "Details"]
+    assert ["serves=first" in link for link in links] == [True, False]
+
+
+def test_a_recipe_that_gains_clearly_less_than_the_advice_says_so() -> None:
+    def of(difference: float, error: float = 0.002) -> Measured:
+        return Measured(verdict="better", difference=difference, low=difference - error, high=difference + error)
+
+    assert compared_words(of(0.01), of(0.02), "whitening", "groups") == (
+        "This recipe gains clearly less than the advised recipe (whitening): in whole groups, +0.010 against +0.020.")
+    assert compared_words(of(0.018), of(0.02), "whitening", "first").endswith(
+        "in first results, +0.018 against +0.020, but the difference may be chance.")
+    assert compared_words(of(0.03), of(0.02), "whitening", "groups") == ""
+
+
+def test_refine_compares_a_recipe_with_the_advice_of_its_race(frozen: Run) -> None:
+    far = Comparison(first=measured("cannot tell"), judges=("judge",), groups=Measured(
+        verdict="better", difference=0.001, low=0.0009, high=0.0011))
+    little = Outcome(name="little", setup=Setup(backbone="pixels", recipe="average:k=9"), run=frozen.id,
+                     against_best=far, against_start=far)
+    finished(frozen, [outcomes(frozen)[1], little])
+    test = opened("refine", run=frozen.id, recipe="average:k=9")
+    assert "gains clearly less than the advised recipe (whitening): in whole groups, +0.001 against" in texts(test)
+    assert next(metric.delta for metric in test.metric if metric.label == "Whole group").startswith("+0.001, advised +")
+    assert "gains clearly less" not in texts(opened("refine", run=frozen.id, recipe="whiten"))

@@ -50,7 +50,7 @@ def test_keys_label_pairs_without_a_click_and_a_stored_pair_can_be_selected(app:
     expect(page.get_by_role("button", name="Same")).to_be_visible()
     settle(page)
     same = press(page, "s")
-    expect(page.get_by_text("are labeled same.").first).to_be_visible()
+    expect(page.get_by_text("are labeled as same.").first).to_be_visible()
     different = press(page, "d")
     labeled = labeled_pairs(app)
     assert [".".join(map(str, sorted(map(int, pair.split("."))))) for pair in (same, different)] == [

@@ -66,13 +66,13 @@ def test_twenty_pairs_are_judged_with_keys_and_the_line_stands_in_the_results(
     log = judged_pairs(dataset)
     page.goto(f"/retrieval?run={run.id}&view={VIEW}")
     settle(page)
-    meaning = page.get_by_label("What counts as the same?")
+    meaning = page.get_by_role("textbox", name="What counts as the same?")
     meaning.fill("")
     meaning.press_sequentially("dusk")  # letters of the keys that answer
     meaning.press("Enter")
     expect(page.get_by_text("Do these two images show the same: dusk?")).to_be_visible()
     assert not log.answers()
-    page.locator("h1").click()
+    expect(meaning).not_to_be_focused()
     for _ in range(8):
         press(page, log)
     expect(page.get_by_text("Do these two images show the same: dusk?")).to_be_visible()
@@ -121,7 +121,7 @@ def test_the_question_fits_into_the_window(page: Page, run: Run, dataset: Datase
     page.goto(f"/retrieval?run={run.id}&view={VIEW}")
     settle(page)
     shown_pair(page)
-    expect(page.get_by_role("button", name="Same")).to_be_in_viewport()
+    expect(page.get_by_role("button", name="Same Shortcut")).to_be_in_viewport()
     press(page, judged_pairs(dataset))
     expect(page.get_by_text(re.compile("^Saved: (digit|image)"))).to_have_count(2)  # one of them for screen readers
     assert not complaints(page)

@@ -12,6 +12,7 @@ from pages.parts.compare.judge_pictures import _picture
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core.base.errors import UserError
+from udml_core.data.given.judged_pairs import choose_meaning
 from udml_core.data.given.log import log_path_of
 from udml_core.runs import Run
 from udml_core.runs.analyses import plan_analysis
@@ -68,7 +69,7 @@ def test_answers_are_stored_undone_and_resumed(run: Run) -> None:
     assert "Saved: the left image shows the same kind." in texts(test)
     second = shown_images(test)
     assert second != first
-    press(test, "judge-equal-1")
+    press(test, "judge-both-right-1")
     question = judged(run).question_at(0)
     better = judged(run).judgments("me")[0].better
     assert better == run.dataset().names[question.left[0]]
@@ -114,13 +115,14 @@ def test_rows_of_ten_are_judged_by_a_link_apart_from_first_results(run: Run) -> 
     assert "#### Which of the two holds more images of the same kind as the query?" in texts(test)
     assert "among the first ten; only what differs is shown." in texts(test)
     keys = {test.button(key=f"judge-{choice}-0-ten").label: test.button(key=f"judge-{choice}-0-ten").proto.shortcut
-            for choice in ("left", "equal", "right")}
-    assert keys == {"Left": "left", "Equal or unsure": "down", "Right": "right"}, "the keys of first results"
+            for choice in ("left", "both-right", "both-wrong", "unsure", "right")}
+    assert keys == {"Left": "left", "Both right": "down", "Both wrong": "up", "Not sure": "n",
+                    "Right": "right"}, "the keys of first results"
     shown = next(of.proto.body for of in test.get("html") if "judge-sets" in of.proto.body)
     assert ".png" not in shown
     assert "digit" not in shown
-    press(press(test, "judge-left-0-ten"), "judge-equal-1-ten")
-    assert "Saved: equal or unsure." in texts(test)
+    press(press(test, "judge-left-0-ten"), "judge-both-wrong-1-ten")
+    assert "Saved: both are wrong." in texts(test)
     retrieval = Retrieval(run)
     sides = Side(retrieval, "initial"), Side(retrieval, "final")
     assert Judging(compare(*sides, results="ten")).count("me") == 2
@@ -128,7 +130,7 @@ def test_rows_of_ten_are_judged_by_a_link_apart_from_first_results(run: Run) -> 
     press(test, "judge-undo")
     press(test, "judge-reveal")
     titles = [text.split("**: ")[0] for text in texts(test).splitlines() if " better**: " in text]
-    assert titles == ["**A (Before training) better", "**B (After training) better"]
+    assert titles == ["**A (Before training) better", "**B (After training) better", "**Neither better"]
     test.button_group(key="judge-results").set_value("first").run()
     assert QUESTION in texts(test)
 
@@ -142,7 +144,7 @@ def test_the_bar_counts_for_the_embedding_that_the_sentence_names(run: Run) -> N
     test = press(open_judge(run), "judge-reveal")
     shown = texts(test).replace("\xa0", " ")
     bar = next(of.proto.body for of in test.get("html") if "judge-range" in of.proto.body)
-    (said,) = re.findall(r"\*\*A \(Before training\)\*\* may find the better image in (\d+ to \d+) %", shown)
+    (said,) = re.findall(r"either may be better: \*\*A \(Before training\)\*\* in (\d+ to \d+) %", shown)
     assert f'aria-label="A is better in {said} %' in bar
     assert "A is always better" in bar
 
@@ -228,7 +230,7 @@ def test_an_image_that_cannot_be_read_does_not_stop_the_session(run: Run, monkey
     _picture.clear()
     test = open_judge(run)
     assert {error.value for error in test.error} == {"The image 1.png could not be read."}
-    press(test, "judge-equal-0")
+    press(test, "judge-unsure-0")
     assert judged(run).values("me") == [0.5]
 
 
@@ -247,3 +249,18 @@ def test_another_persons_file_is_imported_and_a_wrong_file_explained(run: Run) -
     test.file_uploader(key="judge-file").upload("bad.json", b"{}", "application/json").run()
     press(test, "judge-add")
     assert "bad.json has the format None" in test.error[0].value
+
+
+def test_answers_under_other_words_wait_until_they_are_counted_here_too(run: Run) -> None:
+    press(press(open_judge(run), "judge-left-0"), "judge-both-wrong-1")
+    try:
+        choose_meaning(run.dataset(), "one digit")
+        test = open_judge(run)
+        assert "The same kind: one digit." in texts(test)
+        assert "Not counted under the words one digit: 2 judgments without words." in texts(test)
+        assert judged(run).count("me") == 0
+        press(test, "judge-keep")
+        assert "Not counted under" not in texts(test)
+        assert judged(run).count("me") == 2
+    finally:
+        choose_meaning(run.dataset(), "")

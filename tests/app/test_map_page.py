@@ -293,11 +293,12 @@ def test_interrupted_maps_are_offered_again(run: Run, monkeypatch: pytest.Monkey
     monkeypatch.setattr("udml_core.work.jobs.start_maps", started.append)
     follow_ups.want(run, "maps")
     test = opened("explore", run=run.id)
-    assert "are not computed yet" in texts(test)
+    assert "Not computed yet: " in texts(test)
+    assert "t-SNE" in texts(test).split("Not computed yet: ")[1].split(". ")[0]
     test.button(key=f"maps-{run.id}").click().run()
     assert started == [run.folder.parent]
     test.button(key=f"no-maps-{run.id}").click().run()
-    assert "are not computed yet" not in texts(test)
+    assert "Not computed yet" not in texts(test)
     assert not follow_ups.wants(run, "maps")
 
 

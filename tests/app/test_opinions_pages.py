@@ -68,7 +68,7 @@ def test_labels_are_named_where_they_agree_with_the_judges_and_where_they_do_not
     agreeing, opposed = with_recall(pair[0], 51.2, 50.0), with_recall(pair[1], 48.8, 50.0)
     for run in pair:
         keep_opinion(run, BETTER, UNCLEAR)
-    assert leaderboard(pair)[[FIRST, GROUP]].to_numpy().tolist() == [["better", "no clear difference"]] * 2
+    assert leaderboard(pair)[[FIRST, GROUP]].to_numpy().tolist() == [["better", "unclear"]] * 2
     assert "took no part in this run. The labels agree." in texts(opened("runs", run=agreeing.id))
     assert "The labels say otherwise: R@1 falls by 1.2 points." in texts(opened("runs", run=opposed.id))
     assert measure_table(pair)[[FIRST, GROUP]].to_numpy().tolist() == [["better", "no clear difference"]], "one row"
@@ -178,10 +178,12 @@ def test_compare_states_ones_own_judgments_once_they_decide(root: Path, monkeypa
         judging.answer(question, "left" if is_second_left else "right")
         if judging.count("me") in (1, 2):
             shown.append(texts(opened("compare", runs=f"{first.id}.{second.id}", part="Settings")))
-    assert "Your judgments of first results do not decide yet (1 so far): continue under Judge." in shown[0]
+    assert ("Your judgments of first results, **PCA on Digits** against **RPML on Digits**, do not decide yet "
+            "(1 so far): continue under Judge.") in shown[0]
     assert "finds the better image" not in shown[1], "judging stays blind"
     decided = texts(opened("compare", runs=f"{first.id}.{second.id}", part="Settings")).replace("\xa0", " ")
-    assert "Your judgments of first results (" in decided
+    count = judging.count("me")
+    assert f"Your judgments of first results: {count} of {count} for **PCA on Digits**. " in decided
     assert "**PCA on Digits** finds the better image in" in decided
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.draw.two_images import unclassed_name
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core.data.given.log import log_path_of
@@ -179,6 +180,9 @@ def test_pairs_are_labeled_skipped_and_undone(run: Run, log: PairLog) -> None:
     assert labeled(log) == [(*first, True), (*second, False)]
     assert list(current_pair(test)) == queue[2]
     assert "2 labeled pairs" in texts(test)
+    names = " and ".join(unclassed_name(run.dataset(), index) for index in second)
+    assert f"Saved: {names} are labeled as different." in texts(test).replace("\\", "")
+    assert "2 pairs may be too few" in texts(test)
     press(press(test, "Undo"), "Undo")
     assert labeled(log) == []
     assert current_pair(test) == first

@@ -13,7 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.compare.queries import disputed_queries
-from pages.parts.compare.seed_means import measure_table, table_html
+from pages.parts.compare.seed_means import COLUMNS, MORE, measure_table, table_html
 from pages.parts.compare.settings import setting_text
 from pages.parts.curves.run_curves import common_baselines, shown_rows
 from pages.parts.draw.figures import line_style
@@ -386,8 +386,8 @@ def test_the_table_of_compare_heads_its_columns_and_has_the_color_of_each_run(pa
         with_values(run, value)
     other = Run(shutil.copytree(pair[0].folder, pair[0].folder.with_name("20250101-000000-rpml-0000aa")))
     runs = [pair[1], pair[0], other]
-    shown = table_html(measure_table(runs), [[0, 1], [2]])
-    headings = ["before", "after", "change", "against frozen", "against PCA", "against best"]
+    shown = table_html(measure_table(runs), [[0, 1], [2]], (*COLUMNS, *MORE))
+    headings = ["after", "against frozen", "against PCA", "before", "change", "against best"]
     assert re.findall(r"<th scope='col'>(.*?)</th>", shown) == headings * 2
     assert re.findall(r"colspan='6'>(.*?)</th>", shown) == ["MAP@R", "R@1"]
     assert "A &lt;b&gt; &amp; a long name" in shown

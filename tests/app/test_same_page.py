@@ -220,6 +220,9 @@ def test_labeled_pairs_and_judged_pairs_know_each_other(run: Run, log: PairLog) 
         assert labeled.read().same.tolist() == [True]
         assert "further pair" not in texts(test)
         shown = texts(opened("retrieval", run=run.id, view=VIEW))
+        assert "from the page Label" not in shown, "the pair was judged here first"
+        labeled.add(7, 8, True)
+        shown = texts(opened("retrieval", run=run.id, view=VIEW))
         assert "Not counted here: 1 pair from the page Label" in shown
     finally:
         log_path_of(labeled.dataset, "pairs").unlink(missing_ok=True)

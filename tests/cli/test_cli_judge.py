@@ -42,7 +42,7 @@ def test_judgments_are_asked_undone_stored_and_summed_up(run: Run, shell: Shell)
     assert (first, second) == (f"A: {run.id}:initial", f"B: {run.id}:final")
     assert "queries differ (" in differing
     assert result.startswith("After 2 judgments: ")
-    assert advice.startswith("Not decided yet: A ")
+    assert advice.startswith("Not decided yet: 1 of 2 for ")
     stored = answer(*shell, "judge", f"{run.folder}:initial", f"{run.folder}:final")
     assert stored["people"]["me"]["judgments"] == stored["result"]["judgments"] == 2
     assert stored["people"]["me"]["mean"] in (0.25, 0.75)
@@ -52,7 +52,7 @@ def test_the_first_ten_results_are_judged_as_rows(run: Run, shell: Shell, tmp_pa
     options = ("--ask", "--results", "ten", "--export", str(tmp_path / "a.json"))
     code, lines, messages = judge(shell, run, "12uleq", *options)
     assert code == 0, messages
-    assert "Which of the two holds more images of the same kind as the query? 1 row 1, 2 row 2, e equal" in messages
+    assert "holds more images of the same kind as the query? 1 row 1, 2 row 2, b both right, w both wrong" in messages
     assert "got 'l'" in messages
     assert messages.count("row 1  ") == messages.count("row 2  ") >= 5
     assert "differ in their first ten results (" in lines
@@ -65,7 +65,8 @@ def test_the_first_ten_results_are_judged_as_rows(run: Run, shell: Shell, tmp_pa
 def test_a_wrong_letter_asks_again_and_the_end_of_the_input_ends_the_session(run: Run, shell: Shell) -> None:
     code, lines, messages = judge(shell, run, "xl", "--ask", "--name", "Ana")
     assert code == 0, messages
-    assert "Answer with a key: l left, r right, e equal, u undo, q quit; got 'x'" in messages
+    assert ("Answer with a key: l left, r right, b both right, w both wrong, n not sure, e equal, u undo, q quit; "
+            "got 'x'") in messages
     assert "After 1 judgment: " in lines
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from tests.running import worked
 from tests.runs.test_judging_rows import TOTAL, answer, rows_of
+from udml_core.data.given.judged_pairs import choose_meaning
 from udml_core.numerics.judgments import Share
 from udml_core.runs.search import Retrieval
 from udml_core.runs.search.differing import Side, compare
@@ -27,7 +28,7 @@ def test_words_stay_blind_until_judgments_decide_and_then_name_the_agreement() -
     assert judgments_words(comparison, names, "better") == ""
     answer(judging, np.ones(TOTAL))
     assert judgments_words(comparison, names, "better") == (
-        "Your judgments of the first ten results do not decide yet (1 so far): continue under Judge.")
+        "Your judgments of the first ten results, Y against X, do not decide yet (1 so far): continue under Judge.")
     while not judging.share("me").is_decided:
         answer(judging, np.ones(TOTAL))
     words = [judgments_words(comparison, names, said) for said in ("better", "worse", "cannot tell", None)]  # type: ignore[arg-type]
@@ -55,3 +56,12 @@ def test_judgments_of_frozen_features_are_found_under_both_of_their_names(tmp_pa
     expected = [(("frozen", "final"), "test", "first"), (("frozen", "final"), "test", "ten")]
     assert list(judged_comparisons(frozen, trained, dataset)) == expected
     assert [(frames[::-1], *rest) for frames, *rest in judged_comparisons(trained, frozen, dataset)] == expected
+
+
+def test_words_say_that_judgments_under_other_words_wait() -> None:
+    comparison = rows_of("waiting words")
+    answer(Judging(comparison), np.ones(TOTAL))
+    choose_meaning(comparison.dataset, "one species")
+    assert judgments_words(comparison, ("X", "Y")) == (
+        "The first ten results, Y against X: your judgments wait under Judge. Not counted under the words one species: "
+        "1 judgment without words.")

@@ -15,11 +15,12 @@ from scipy.stats import chi2
 from tests.tiers import fast_first
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import ArrayImages, Dataset
+from udml_core.data.given.judged_pairs import choose_meaning
 from udml_core.data.given.log import log_path_of
 from udml_core.runs.search import judgment_files as files
 from udml_core.runs.search.differing import Comparison, comparison_key, draw_queries
 from udml_core.runs.search.judging import Choice, Judging
-from udml_core.runs.search.judging_words import advice_words, result_words, rounded
+from udml_core.runs.search.judging_words import advice_words, result_words, rounded, score_words, waiting_words
 
 TOTAL, MOST = 60, 40
 """Number of differing queries of a simulated comparison, and of judgments in its longest session."""
@@ -351,11 +352,13 @@ def test_the_words_name_the_leader_the_range_and_what_is_left() -> None:
     assert result_words(share, judging.comparison) == (
         f"After 9 judgments: A finds the better image in {np.floor(100 * (1 - share.high)):.0f} to 100 % of the "
         "differing queries, an equal one counted as half (differing: 50 % of all)")
-    assert advice_words(judging) == "Decided: the range excludes 50 %, so you can stop here."
+    assert advice_words(judging) == "Decided: 9 of 9 for A. The range excludes 50 %, so you can stop here."
+    assert advice_words(judging, is_blind=True) == "Decided: the range excludes 50 %, so you can stop here."
     level = Judging(comparison_of("level"))
     while question := level.question():
         level.answer(question, "equal")
-    assert advice_words(level) == "All 60 differing queries are judged: both are equally good."
+    assert advice_words(level) == (
+        "All 60 differing queries are judged: both are equally good. 0 of 60 for A, 60 equal.")
 
 
 def test_the_forecast_is_steady_and_blind_words_do_not_tell_which_answers_fall_together() -> None:
@@ -366,8 +369,8 @@ def test_the_forecast_is_steady_and_blind_words_do_not_tell_which_answers_fall_t
         shown.append((judging.count("me"), advice_words(judging, is_blind=True), advice_words(judging)))
     assert len(shown) == 29, "the two are nearly level"
     values = judging.values("me")
-    equal = values.count(0.5)
-    assert f"Not decided yet: A {values.count(0.0)}, B {values.count(1.0)}, {equal} equal." in shown[-1][2]
+    first, second, equal = (values.count(value) for value in (0.0, 1.0, 0.5))
+    assert f"Not decided yet: {second} of 29 for B, {first} for A, {equal} equal." in shown[-1][2]
     assert f"Not decided yet: 29 judged, {equal} of them equal." in shown[-1][1]
     forecasts = [blind.split(". ", 1)[1] for _, blind, _ in shown]
     assert set(forecasts[:9]) == {"After 10 judgments, an estimate says how many more are needed."}
@@ -390,3 +393,44 @@ def test_level_embeddings_need_more_judgments_than_are_forecast_or_left(total: i
 
 def test_forecasts_are_rounded_up() -> None:
     assert [rounded(count) for count in (1, 10, 11, 34, 51, 199, 900)] == [10, 10, 20, 50, 100, 200, 200]
+
+
+def test_three_answers_find_neither_better_and_are_counted_apart() -> None:
+    judging = Judging(comparison_of("apart"))
+    for choice in ("both right", "both wrong", "unsure", "both right", "equal"):
+        question = judging.question()
+        assert question is not None
+        judging.answer(question, choice)  # type: ignore[arg-type]
+    again = Judging(judging.comparison)
+    assert again.values("me") == [0.5] * 5
+    assert again.score("me") == Counter({"both right": 2, "both wrong": 1, "unsure": 1, "equal": 1})
+    assert score_words(again, "me") == "0 of 5 for A, 5 equal (both right 2, both wrong 1, not sure 1)"
+    assert b"both wrong" in files.write_table(again)
+    assert [row["equal"] for row in json.loads(files.write_judgments(again))["judgments"][:3]] == [
+        "both right", "both wrong", "unsure"]
+
+
+def test_answers_under_other_words_are_set_apart_until_the_user_says_that_they_mean_the_same() -> None:
+    judging = Judging(comparison_of("words for the same"))
+    person = Person(3, 0.5, 0.0)
+    for _ in range(4):
+        person.answer(judging)
+    values = judging.values("me")
+    choose_meaning(judging.comparison.dataset, "one species")
+    other = Judging(judging.comparison)
+    assert (other.count("me"), other.elsewhere()) == (0, {"": 4})
+    assert other.question() == judging.question_at(0), "the order starts again, so that the sample stays uniform"
+    person.answer(other)
+    assert other.undo() is not None
+    assert Judging(judging.comparison).elsewhere() == {"": 4}, "undo reverts an answer under the current words"
+    person.answer(other)
+    choose_meaning(judging.comparison.dataset, "")
+    assert Judging(judging.comparison).values("me") == values
+    assert Judging(judging.comparison).elsewhere() == {"one species": 1}
+    choose_meaning(judging.comparison.dataset, "one species")
+    kept = Judging(judging.comparison)
+    kept.keep_elsewhere()
+    assert kept.elsewhere() == Judging(judging.comparison).elsewhere() == {}
+    assert sorted(kept.values("me")) == sorted(values)
+    assert waiting_words({"": 1, "a bird": 2}, "one species") == (
+        "Not counted under the words one species: 1 judgment without words and 2 judgments for a bird.")

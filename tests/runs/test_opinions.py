@@ -148,14 +148,15 @@ def test_two_runs_are_compared_by_the_judges_of_both(tmp_path: Path, monkeypatch
     assert of.share == reversed_of.share > 0.5
     assert of.low > 0.5 > reversed_of.high
     low, high = np.floor(100 * of.low), np.ceil(100 * of.high)
-    assert size_words(opinions) == (f"The first results of {100 * of.share:.0f} % of images differ; of 100 that "
-                                    f"differ, the judges find the former better in {low:.0f} to {high:.0f}.")
+    assert size_words(opinions, "PCA") == (
+        f"The first results of {100 * of.share:.0f} % of images differ; of 100 that differ, the judges find the first "
+        f"result of PCA better in {low:.0f} to {high:.0f}.")
     itself = run_against_run(run, run, dataset)
     assert itself is not None
-    assert size_words(itself) == "Both find the same first results."
-    assert size_words(Opinions("frozen", {}, {}, 10)) == "", "stored second opinions do not know it"
+    assert size_words(itself, "PCA") == "Both find the same first results."
+    assert size_words(Opinions("frozen", {}, {}, 10), "PCA") == "", "stored second opinions do not know it"
     few = replace(opinions, changed={"squeezenet": Changed(0.004, 0.9, 0.0, 1.0)})
-    assert size_words(few) == "The first results of 0.4 % of images differ, too few to say how many are better."
+    assert size_words(few, "PCA") == "The first results of 0.4 % of images differ, too few to say how many are better."
 
 
 def test_what_cannot_have_a_second_opinion_says_why(tmp_path: Path) -> None:

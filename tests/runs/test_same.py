@@ -226,3 +226,16 @@ def test_shares_are_rounded_without_promising_more_than_is_known() -> None:
     assert [percent(share) for share in (0.949, 0.996, 1.0)] == ["95 %", "99 %", "100 %"]
     assert interval((0.95, 0.909, 0.981)) == "90 to 99 %"
     assert interval((0.3, 0.3, 0.3)) == "30 to 30 %"
+
+
+def test_the_forecast_counts_down_by_one_within_ten_answers(run: Run) -> None:
+    retrieval = Retrieval(run)
+    left = []
+    for count in range(20):
+        judged = judge(retrieval, min(count, 1), target=0.95)
+        assert judged.judged == count
+        left.append(judged.left)
+    known = [number for number in left if number is not None]
+    assert len(known) == len(left)
+    assert known[:10] == [known[0] - count for count in range(10)]
+    assert known[10:20] == [max(1, known[10] - count) for count in range(10)]

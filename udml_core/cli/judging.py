@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,19 +17,22 @@ from udml_core.cli.output import print_answer, write_file
 
 if TYPE_CHECKING:
     from udml_core.runs.search.differing import Side
-    from udml_core.runs.search.judging import Judging, Question
+    from udml_core.runs.search.judging import Choice, Judging, Question
 
 EmbeddingName = Annotated[str, typer.Argument(show_default=False, help=(
     "RUN or RUN:FRAME; a frame is frozen, initial, final (the default) or the id of a refinement."))]
-CHOICES: dict[str, dict[str, Literal["left", "right", "equal"]]] = {
-    "first": {"l": "left", "r": "right", "e": "equal"}, "ten": {"1": "left", "2": "right", "e": "equal"}}
-KEYS = {"first": "l left, r right, e equal, u undo, q quit", "ten": "1 row 1, 2 row 2, e equal, u undo, q quit"}
+EQUAL: Mapping[str, Choice] = {"e": "equal", "b": "both right", "w": "both wrong", "n": "unsure"}
+CHOICES: dict[str, Mapping[str, Choice]] = {"first": {"l": "left", "r": "right", **EQUAL},
+                                            "ten": {"1": "left", "2": "right", **EQUAL}}
+OTHER_KEYS = "b both right, w both wrong, n not sure, e equal, u undo, q quit"
+KEYS = {"first": f"l left, r right, {OTHER_KEYS}", "ten": f"1 row 1, 2 row 2, {OTHER_KEYS}"}
 
 
 def judge(a: EmbeddingName, b: EmbeddingName,
           name: Annotated[str, typer.Option(metavar="NAME", help="The person who judges.")] = "me",
-          ask: Annotated[bool, typer.Option("--ask", help="Judge here: answer l (left), r (right), e (equal), u (undo) "
-                                                          "or q (quit); of rows 1 or 2.")] = False,
+          ask: Annotated[bool, typer.Option("--ask", help="Judge here: answer l (left), r (right), b (both right), w "
+                                                          "(both wrong), n (not sure), e (equal), u (undo) or q "
+                                                          "(quit); of rows 1 or 2.")] = False,
           results: Annotated[Literal["first", "ten"], typer.Option(help=(
               "Judge the first result of a query, or its first ten results as rows."))] = "first",
           gallery: Annotated[Literal["test", "all"], typer.Option(help="Search the test half or all images.")] = "test",
@@ -132,7 +136,7 @@ def _summary(judging: Judging) -> dict[str, Any]:
 
 def _lines(judging: Judging) -> list[str]:
     """Return the state in lines: the embeddings, each person's result, and the result of all."""
-    from udml_core.runs.search.judging_words import advice_words, differing_words, result_words
+    from udml_core.runs.search.judging_words import advice_words, differing_words, result_words, waiting_words
 
     comparison, people = judging.comparison, judging.people()
     lines = [f"{letter}: {name}" for letter, name in zip("AB", comparison.names, strict=True)]
@@ -140,4 +144,6 @@ def _lines(judging: Judging) -> list[str]:
     if len(people) > 1:
         lines += [f"{person}: {result_words(judging.share(person), comparison)}" for person in people]
         lines.append("Queries that all have judged:")
+    if waiting := judging.elsewhere():
+        lines.append(waiting_words(waiting, judging.meaning))
     return [*lines, f"{result_words(judging.shared_share(), comparison)}.", advice_words(judging)]

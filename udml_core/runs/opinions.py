@@ -123,8 +123,13 @@ def judge_words(name: str) -> str:
     return JUDGE_WORDS.get(name) or encoder_title(name)
 
 
-def size_words(opinions: Opinions) -> str:
-    """State how many first results differ, and how many of 100 of these the judges find better; empty if unknown."""
+def size_words(opinions: Opinions, name: str) -> str:
+    """State how many first results differ, and how many of 100 of these the judges find better; empty if unknown.
+
+    Args:
+        opinions: What judges say of a run against another one.
+        name: The run in words.
+    """
     from udml_core.numerics.changed_results import joint_changed
 
     if not opinions.changed:
@@ -137,7 +142,7 @@ def size_words(opinions: Opinions) -> str:
         return f"{changes}, too few to say how many are better."
     low, high = math.floor(100 * of.low + 1e-9), math.ceil(100 * of.high - 1e-9)
     side = ", so about as many are better as worse" if low <= HALF <= high else ""
-    return f"{changes}; of 100 that differ, the judges find the former better in {low} to {high}{side}."
+    return f"{changes}; of 100 that differ, the judges find the first result of {name} better in {low} to {high}{side}."
 
 
 def share_words(share: float) -> str:

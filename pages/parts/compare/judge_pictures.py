@@ -15,13 +15,14 @@ from ..draw.pictures import inline, sharp
 from ..shell.user_errors import show_user_errors
 
 KEYS: tuple[tuple[Choice, str, str], ...] = (
-    ("left", "Left", "Left"), ("equal", "Equal or unsure", "Down"), ("right", "Right", "Right"))
-"""Each answer with its button and the arrow key that presses it."""
-LEGEND = "Keys: ← left, → right, ↓ equal or unsure, U undo. Every answer is saved at once."
+    ("left", "Left", "Left"), ("both right", "Both right", "Down"), ("both wrong", "Both wrong", "Up"),
+    ("unsure", "Not sure", "N"), ("right", "Right", "Right"))
+"""Each answer with its button and the key that presses it."""
+LEGEND = "Keys: ← left, → right, ↓ both right, ↑ both wrong, N not sure, U undo. Every answer is saved at once."
+OF_BOTH: dict[Choice, str] = {"both right": "both are right", "both wrong": "both are wrong", "unsure": "not sure"}
 SAVED: dict[str, dict[Choice, str]] = {
-    "first": {"left": "the left image shows the same kind", "right": "the right image shows the same kind",
-              "equal": "equal or unsure"},
-    "ten": {"left": "the left images are better", "right": "the right images are better", "equal": "equal or unsure"}}
+    "first": {"left": "the left image shows the same kind", "right": "the right image shows the same kind", **OF_BOTH},
+    "ten": {"left": "the left images are better", "right": "the right images are better", **OF_BOTH}}
 SET_ROWS, MOST_BESIDE = 3, 2
 """Most rows of the images on one side, and the most images that stand in one column."""
 

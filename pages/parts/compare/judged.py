@@ -96,7 +96,7 @@ def _show_queries(judging: Judging, names: tuple[str, str]) -> None:
     values = judging.values(judging.judge)
     is_rows = comparison.results == "ten"
     most = MOST_ROWS if is_rows else SHOWN
-    groups = {f"{names[0]} better": 0.0, f"{names[1]} better": 1.0, "Equal": EQUAL}
+    groups = {f"{names[0]} better": 0.0, f"{names[1]} better": 1.0, "Neither better": EQUAL}
     for place, (title, wanted) in zip([st.container() for _ in groups] if is_rows else st.columns(3), groups.items(),
                                       strict=True):
         positions = [position for position in range(count) if values[position] == wanted]

@@ -17,7 +17,14 @@ from udml_core.runs.analyses import REFINED, find_analysis
 from udml_core.runs.search import Gallery
 from udml_core.runs.search.differing import Comparison, Results, Side, compare
 from udml_core.runs.search.judging import Choice, Judging, Question
-from udml_core.runs.search.judging_words import BLIND, QUESTIONS, advice_words, differing_words, result_words
+from udml_core.runs.search.judging_words import (
+    BLIND,
+    QUESTIONS,
+    advice_words,
+    differing_words,
+    result_words,
+    waiting_words,
+)
 
 from ..shell.address import choose_segment
 from ..shell.meaning import choose_words, words_for_same
@@ -52,7 +59,8 @@ def show_judging(runs: Sequence[Run]) -> None:
         results = choose_segment("What is judged", "results", RESULTS, "first", key="judge-results",
                                  label_visibility="collapsed")
         with st.popover("The same kind", icon=":material/rule:", help="Say what counts as the same."):
-            choose_words(contest.sides[0].retrieval.dataset, "All judgments count: keep to one meaning.")
+            choose_words(contest.sides[0].retrieval.dataset, "Judgments count under the words in view.",
+                         is_of_pairs=False)
         name = st.session_state.get("judge", st.query_params.get("judge", ME))
         with st.popover(f"Judge: {escaped(str(name)[:LONGEST_NAME])}", icon=":material/person:", key="judge-who"):
             judge = st.text_input("Your name", ME, LONGEST_NAME, key="judge", bind="query-params",
@@ -75,6 +83,7 @@ def show_judging(runs: Sequence[Run]) -> None:
         if question:
             _show_question(judging, question)
         _show_progress(judging)
+    _show_waiting(judging)
     st.caption(_explain(contest, comparison))
     show_files(judging)
 
@@ -105,7 +114,7 @@ def _explain(contest: Contest, comparison: Comparison) -> str:
     retrieval = contest.sides[0].retrieval
     pool = among(comparison.images, retrieval.split, len(comparison.dataset))
     return (f"**A** {first} · **B** {second}. {differing_words(comparison)}; neighbors are searched {pool}. "
-            f"{EXPLAINED[comparison.results]} An equal answer counts as half for each.")
+            f"{EXPLAINED[comparison.results]} Both right, both wrong and not sure count as half for each.")
 
 
 def _show_question(judging: Judging, question: Question) -> None:
@@ -113,11 +122,11 @@ def _show_question(judging: Judging, question: Question) -> None:
     show_pictures(judging, question)
     results = judging.comparison.results
     with st.container(key="judge-buttons"):
-        for column, (choice, label, key) in zip(st.columns(3), KEYS, strict=True):
+        for column, (choice, label, key) in zip(st.columns([1.3, 1, 1, 1, 1.3], gap="small"), KEYS, strict=True):
             # A key of its own for each query: a second press must not answer a query that is not shown yet.
-            column.button(label, key=f"judge-{choice}-{question.position}{SUFFIX[results]}", shortcut=key,
-                          width="stretch", type="secondary" if choice == "equal" else "primary", on_click=_answer,
-                          args=(judging, question, choice))
+            column.button(label, key=f"judge-{choice.replace(' ', '-')}-{question.position}{SUFFIX[results]}",
+                          shortcut=key, width="stretch", on_click=_answer, args=(judging, question, choice),
+                          type="primary" if choice in ("left", "right") else "secondary")
 
 
 def _answer(judging: Judging, question: Question, choice: Choice) -> None:
@@ -156,6 +165,24 @@ def _show_progress(judging: Judging) -> None:
         (st.success if share.is_decided else st.markdown)(unbroken(f"**{advice}**{result}"))
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">'
             f"{html.escape(f'{message} {advice}')}</div>")
+
+
+def _show_waiting(judging: Judging) -> None:
+    """Say how many judgments were given under other words, and let them count if the words mean the same."""
+    waiting = judging.elsewhere()
+    if not waiting:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="judge-waiting"):
+        words = {escaped(given): count for given, count in waiting.items()}
+        st.caption(waiting_words(words, escaped(judging.meaning)), width="content")
+        st.button("Count them here, too", icon=":material/merge:", key="judge-keep", type="tertiary", on_click=_count,
+                  args=(judging,), help="For words that mean the same. All judgments of these images then count under "
+                                        "the words in view.")
+
+
+def _count(judging: Judging) -> None:
+    with show_user_errors():
+        judging.keep_elsewhere()
 
 
 def _reveal(key: str) -> None:

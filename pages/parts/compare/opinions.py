@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from udml_core.base.errors import UserError, listed
-from udml_core.exploration.race_figures import SAID
+from udml_core.exploration.race_figures import SAID, changed_words
 from udml_core.exploration.race_words import race_judges_words
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
@@ -27,7 +27,7 @@ from ..shell.cached import dataset_of
 from ..shell.opinions import stored_opinion, verdict_cells
 from ..shell.race_verdict import race_verdict, raced_figures, run_verdicts
 from ..shell.run_hash import RUN_HASH
-from ..shell.run_status import escaped
+from ..shell.run_status import escaped, run_title
 from .colors import swatch
 from .own_judgments import show_own_judgments
 
@@ -80,7 +80,7 @@ class Pair:
 
     Attributes:
         verdicts: The verdicts.
-        size: How many first results differ, in a sentence; empty if that is not known.
+        size: How many first results differ, in Markdown; empty if that is not known.
         judges: Who judged, in a sentence.
     """
 
@@ -89,11 +89,10 @@ class Pair:
     judges: str
 
     def words(self, name: str, other: str) -> str:
-        """Return the verdicts on two runs by their names, in Markdown."""
+        """Return the verdicts on two runs by their names and how many first results differ, in Markdown."""
         said = [f"{question}: {SAID[verdict]}" for question, verdict in
                 zip(QUESTION_WORDS, self.verdicts, strict=True)]
-        sentences = (f"**{escaped(name)} against {escaped(other)}: {'. '.join(said)}.**", self.size, self.judges)
-        return " ".join(filter(None, sentences))
+        return f"**{escaped(name)} against {escaped(other)}: {'. '.join(said)}.** {self.size}".rstrip()
 
 
 def judged_pair(run: Run, rival: Run) -> Pair | None:
@@ -104,12 +103,15 @@ def judged_pair(run: Run, rival: Run) -> Pair | None:
     race, opinions = raced_together(run, rival), None
     with suppress(UserError):  # the data set or an embedding is missing
         opinions = _against(run, rival)
-    size = "" if opinions is None else size_words(opinions)
+    name = escaped(run_title(run))
+    size = "" if opinions is None else size_words(opinions, name)
     if race is None:
         return None if opinions is None else Pair(opinions.verdicts("final"), size, f"{_judges_of(opinions)}.")
     if race.run in (run.id, rival.id):
         of = race.trained[rival.id if race.run == run.id else run.id]
         measured = (of.first.reversed, of.groups.reversed) if race.run == run.id else (of.first, of.groups)
+        if race.run == rival.id and (changed := changed_words(of)):  # as Data says it
+            size = f"{name} instead of the frozen features: {changed[:1].lower()}{changed[1:]}."
         judges = f"Judged without labels by {escaped(race_judges_words(race))}"
     elif opinions is None:
         return None
@@ -144,8 +146,8 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
                            None if pair is None else pair.verdicts)
     if verdicts:
         words = frozen_words(verdicts)
-        with st.expander("What each judge measured") if pair is not None else st.container():
-            st.markdown(words if pair is not None else f":material/balance: {words}")
+        with st.expander("What the judges measured") if pair is not None else st.container():
+            st.markdown(pair.judges if pair is not None else f":material/balance: {words}")
             st.html(opinions_html(named, positions))
             st.caption("Difference to the frozen features: how similar a query and the images found look to a judge, "
                        "from −1 to 1, with its interval (95 %; of a race, for all its candidates at once). First "
@@ -192,22 +194,22 @@ def opinions_html(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
     for (name, runs), members in zip(named.items(), positions, strict=True):
         verdicts = joint_verdicts(runs)
         if verdicts is not None:
-            cells = "".join(f"<td><b>{SAID[verdict]}</b></td><td>{_measured(runs, question)}</td>"
+            cells = "".join(f"<td><b>{SAID[verdict]}</b>{_measured(runs, question)}</td>"
                             for question, verdict in zip(QUESTIONS, verdicts, strict=True))
             rows.append(f"<tr><th scope='row'>{''.join(map(swatch, members))}{html.escape(name)}</th>{cells}</tr>")
-    heads = "".join(f"<th scope='col'>{question}</th><th scope='col'>Difference</th>" for question in QUESTION_WORDS)
+    heads = "".join(f"<th scope='col'>{question}</th>" for question in QUESTION_WORDS)
     return ("<div class='compare-table' tabindex='0' role='region' aria-label='Verdicts without labels'><table><thead>"
             f"<tr><th scope='col'>Run</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>")
 
 
 def _measured(runs: Sequence[Run], question: str) -> str:
-    """Return the intervals behind a verdict in HTML, a line each: of a race, else of each judge; seeds follow."""
+    """Return the intervals behind a verdict in HTML, a line each: of a race's judges together, and of each judge."""
     lines: list[tuple[str, Measured | Interval]] = []
     for run in runs:
         opinions = stored_opinion(run)
         if (raced := raced_figures(run)) is not None:
-            lines.append(("all judges", raced[list(QUESTIONS).index(question)]))
-        elif opinions is not None:
+            lines.append((raced.judges, raced.measured[list(QUESTIONS).index(question)]))
+        if opinions is not None:
             lines += [(judge_words(judge), of) for judge, of in opinions.intervals("final", question).items()]
-    return "<br>".join(f"<small>{html.escape(judge)}</small> {signed(of.difference, 3)} ({signed(of.low, 3)} to "
+    return "".join(f"<small>{html.escape(judge)}</small>{signed(of.difference, 3)} ({signed(of.low, 3)} to "
                        f"{signed(of.high, 3)})" for judge, of in lines)

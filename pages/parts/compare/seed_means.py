@@ -32,8 +32,8 @@ from .settings import dimension_of, facts, learns_from
 from .verdict import Interval, unequal_words, verdict_words
 
 GAIN, OVER_FROZEN, OVER_PCA, TO_BEST = "change", "against frozen", "against PCA", "against best"
-COLUMNS = ("before", "after", GAIN, OVER_FROZEN, OVER_PCA, TO_BEST)
-"""Columns of each measure."""
+COLUMNS, MORE = ("after", OVER_FROZEN, OVER_PCA), ("before", GAIN, TO_BEST)
+"""Columns of each measure: in the table, which must fit beside the sidebar of a small screen, and in a second one."""
 TITLES = {measure.key: measure.name for measure in MAIN_MEASURES}
 FACTS = "Facts"
 """Column with a run's dimension and labels, which the page writes below its name."""
@@ -189,7 +189,7 @@ def _show_labeled(runs: Sequence[Run], named: Mapping[str, Sequence[Run]], equal
                 st.caption(cautions, help=RESAMPLED)
     if is_pair(named) and share_images(runs):
         show_own_judgments([members[0] for members in named.values()], list(named), None)
-    st.html(table_html(table, positions))
+    st.html(table_html(table, positions, COLUMNS))
     seeds = " Runs that differ only in the seed share a row: mean ± standard deviation." if any(table["Seeds"] > 1) \
         else ""
     st.caption(f"Measured on the {images_of(runs[0], 'test')}; differences are in percentage points.{seeds}", help=(
@@ -198,25 +198,29 @@ def _show_labeled(runs: Sequence[Run], named: Mapping[str, Sequence[Run]], equal
         "of these features with the run's dimension. Against best: minus the best "
         "row. ★ marks the highest MAP@R after training among runs with the same data set, split and backbone. "
         "First result and whole group: against frozen features, judged without labels by encoders that took no part."))
+    with st.expander("Before training, change, and distance to the best run"):
+        st.html(table_html(table[["", "Run", FACTS, "Seeds", *(f"{title} {name}" for title in TITLES.values()
+                                                               for name in MORE)]], positions, MORE))
 
 
-def table_html(table: pd.DataFrame, positions: Sequence[Sequence[int]]) -> str:
+def table_html(table: pd.DataFrame, positions: Sequence[Sequence[int]], columns: Sequence[str]) -> str:
     """Return the measures as an HTML table, which needs less room than a data frame: two lines of headings.
 
     Args:
         table: The table of `measure_table`.
         positions: Positions of each row's runs among the compared runs, for their colors.
+        columns: The columns of each measure.
     """
-    parts = [f"<th scope='colgroup' colspan='{len(COLUMNS)}'>{title}</th>" for title in TITLES.values()]
+    parts = [f"<th scope='colgroup' colspan='{len(columns)}'>{title}</th>" for title in TITLES.values()]
     has_seeds = bool((table["Seeds"] > 1).any())
     plain = [name for name in table.columns if name not in ("", "Run", FACTS, "Seeds")
              and name.split(" ")[0] not in TITLES.values()] + (["Seeds"] if has_seeds else [])
     first = "".join(f"<th scope='col' rowspan='2'>{html.escape(name)}</th>" for name in ("Run", *plain))
-    second = "".join(f"<th scope='col'>{name}</th>" for name in COLUMNS) * len(parts)
+    second = "".join(f"<th scope='col'>{name}</th>" for name in columns) * len(parts)
     rows = []
     for row, members in zip(table.to_dict("records"), positions, strict=True):
-        cells = "".join(f"<td>{html.escape(str(row[name]))}</td>" for name in plain)
-        cells += "".join(_cell(row[f"{title} {name}"], name) for title in TITLES.values() for name in COLUMNS)
+        cells = "".join(f"<td class='said'>{html.escape(str(row[name]))}</td>" for name in plain)
+        cells += "".join(_cell(row[f"{title} {name}"], name) for title in TITLES.values() for name in columns)
         star = "★ " if row[""] else ""
         rows.append(f"<tr><th scope='row'>{''.join(map(swatch, members))}{star}{html.escape(row['Run'])}"
                     f"<small>{html.escape(row[FACTS])}</small></th>{cells}</tr>")

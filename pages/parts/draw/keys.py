@@ -25,7 +25,7 @@ ALL_KEYS = {
     "Galleries": "arrows, Home and End move; Enter chooses the image",
     "Sliders": "arrows move; Page Up and Page Down move farther",
     "U": "undo a selection, filter, query or label; Shift+U does it again",
-    "Compare, Judge": "← → choose the better image; ↓ calls both equal",
+    "Compare, Judge": "← → choose the better image; ↓ both are right; ↑ both are wrong; N not sure",
     "Labels, Pairs, the same": "the letters and digits on the buttons press them",
 }
 _ROWS = "".join(f"<dt>{html.escape(key)}</dt><dd>{html.escape(text)}</dd>" for key, text in ALL_KEYS.items())

@@ -8,6 +8,7 @@ import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Array
+from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.pair_sets import PairSet
 from udml_core.exploration import pairs as views
@@ -25,7 +26,7 @@ def show_labeled_pairs(dataset: Dataset, labeled: PairSet) -> None:
 
     A click asks about a pair again.
     """
-    st.subheader(f"{len(labeled):,} labeled pairs")
+    st.subheader(counted(len(labeled), "labeled pair"))
     contradicting = views.contradicting_pairs(labeled.pairs, labeled.same)
     against_classes = np.zeros(0, dtype=np.int64)
     if dataset.labels is not None:
@@ -39,7 +40,8 @@ def show_labeled_pairs(dataset: Dataset, labeled: PairSet) -> None:
             _chain(dataset, labeled, position)
     else:
         positions = (np.arange(len(labeled)) if shown == "all" else against_classes)[::-1][:MOST_PAIRS]
-        st.caption(f"The newest {len(positions)} pairs. Click a pair to label it again.")
+        newest = f"The newest {len(positions)} pairs. " if len(positions) < counts[shown] else ""
+        st.caption(f"{newest}Click a pair to label it again.")
         _clickable_pairs(dataset, labeled, positions, "giving-given")
     if not counts[shown]:
         st.info("There are no such pairs.", icon=":material/check:")

@@ -36,6 +36,14 @@ from .session import Pair, answer, answer_word, labeling_session, skip, undo
 
 QUEUE_LENGTH = 200
 """Number of informative pairs that are computed at a time."""
+ENOUGH = 1_000
+"""Number of pairs below which a caution stands beside the training.
+
+NML with its default fields on half of Digits, three seeds, half of the pairs the same: MAP@R of the other half is 41.8
+from 10 pairs, 46.3 from 100, 52.7 from 300, 63.4 from 1,000 and 71.3 from 10,000; that of the raw pixels is 55.0.
+"""
+ENOUGH_WORDS = ("{pairs} may be too few: in a trial on digits, NML found whole groups worse than without training from "
+                "300 pairs, and better from 1,000. Compare the run with the frozen features before you search with it.")
 WHICH = {
     True: "Pairs that this run can hardly decide: in turn a pair that it takes for similar, and a pair that it takes "
           "for dissimilar, both near its border b. Their squared distances are nearest to b − m and to b + m.",
@@ -123,7 +131,7 @@ def question(dataset: Dataset, labeled: PairSet, pair: Pair | None) -> None:
         lambda same: answer(dataset, pair, same), lambda: skip(dataset, pair), "K"), lambda: undo(dataset))
     message = labeling_session(dataset).message + known
     hidden = " Classes are hidden so that they do not influence you." if dataset.labels is not None else ""
-    st.caption(message or f"Answers are saved immediately.{hidden}")
+    st.caption(escaped(message) or f"Answers are saved immediately.{hidden}")
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(message)}</div>')
 
 
@@ -160,12 +168,13 @@ def _use_judged(dataset: Dataset, judged: PairSet) -> None:
 
 
 def progress(run: Run, labeled: PairSet) -> None:
-    """Show the number of labeled pairs of each kind and in the run's training half."""
+    """Show the number of labeled pairs of each kind, and how many a training can use if it cannot use all."""
     inside = labeled.within(load_split(run).train)
+    counts = {"Similar pairs": int(labeled.same.sum()), "Different pairs": int((~labeled.same).sum())}
+    if len(inside) < len(labeled):
+        counts["Both in the training half"] = len(inside)
     with st.container(horizontal=True):
-        for name, count in (("Similar pairs", int(labeled.same.sum())),
-                            ("Dissimilar pairs", int((~labeled.same).sum())),
-                            ("In this run's training half", len(inside))):
+        for name, count in counts.items():
             st.metric(name, f"{count:,}", width="content")
 
 
@@ -173,13 +182,16 @@ def link_to_training(run: Run, labeled: PairSet) -> None:
     """Show a link that trains on the labeled pairs with the run's backbone and split."""
     spec, inside = run.spec(), labeled.within(load_split(run).train)
     if not 0 < inside.same.sum() < len(inside):
-        st.caption("Training needs at least one similar and one dissimilar pair in the training half.")
+        half = "" if len(inside) == len(labeled) else ", with both images in the training half"
+        st.caption(f"Training needs pairs of both kinds{half}.")
         return
     method = find_method(spec.method) if find_method(spec.method).card.supervision == "pairs" else NML
     view_link("train", label=f"Train {method.card.title} with these pairs",
                  icon=":material/model_training:",
                  query_params={"dataset": spec.dataset, "method": method.card.name, "pairs": "given",
                                "backbone": spec.encoder.backbone, "split": spec.split})
+    if len(inside) < ENOUGH:
+        st.caption(ENOUGH_WORDS.format(pairs=counted(len(inside), "pair")))
 
 
 def link_to_continuing(run: Run, dataset: Dataset, labeled: PairSet) -> None:

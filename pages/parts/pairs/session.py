@@ -11,6 +11,7 @@ from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.pair_sets import PairLog
 
+from ..draw.two_images import unclassed_name
 from ..shell.address import indices_from_address
 from ..shell.user_errors import show_user_errors
 from .hinge import Hinge
@@ -69,7 +70,7 @@ def answer(dataset: Dataset, pair: Pair, same: bool) -> None:
         if session.current == pair:
             PairLog(dataset).add(*pair, same)
             session.current = None
-            session.message = f"Saved: images {pair[0]} and {pair[1]} are labeled {answer_word(same)}."
+            session.message = f"Saved: {_names(dataset, pair)} are labeled as {answer_word(same)}."
             session.history.append(None)
 
 
@@ -77,7 +78,7 @@ def skip(dataset: Dataset, pair: Pair) -> None:
     """Skip a pair; another session asks about it again."""
     session = labeling_session(dataset)
     if session.current == pair:
-        session.current, session.message = None, f"Skipped: images {pair[0]} and {pair[1]}."
+        session.current, session.message = None, f"Skipped: {_names(dataset, pair)}."
         session.history.append(pair)
 
 
@@ -94,7 +95,13 @@ def undo(dataset: Dataset) -> None:
         if removed is not None:
             first, second, same = removed
             session.current = first, second
-            session.message = f"Undone: images {first} and {second} were labeled {answer_word(bool(same))}."
+            session.message = (f"Undone: {_names(dataset, session.current)} were labeled as "
+                               f"{answer_word(bool(same))}.")
+
+
+def _names(dataset: Dataset, pair: Pair) -> str:
+    """Return both images of a pair by the names that stand below them."""
+    return " and ".join(unclassed_name(dataset, index) for index in pair)
 
 
 def answer_word(same: bool) -> str:

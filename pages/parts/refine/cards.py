@@ -170,11 +170,20 @@ def _show_fields(step: Step) -> Step:
     for field in describe(type(step)):
         if field.name not in HIDDEN:
             values[field.name] = _field_widget(field, f"refine-{step.name}-{field.name}", values[field.name])
+    explained = [field for field in describe(type(step)) if field.name not in HIDDEN and not _has_help(field)]
+    if explained:
+        with st.expander("What the settings mean"):
+            st.caption("  \n".join(f"**{field.words}**: {field.text}" for field in explained))
     return make_step(step.name, values)
 
 
+def _has_help(field: Described) -> bool:
+    """Return whether a field's widget explains it behind a question mark, which sliders lack."""
+    return field.kind is bool or bool(field.choices)
+
+
 def _field_widget(field: Described, key: str, value: Any) -> Any:
-    if field.kind is bool or field.choices:
+    if _has_help(field):
         st.session_state.setdefault(key, value)
         if field.kind is bool:
             return st.toggle(field.label, key=key, help=field.text)

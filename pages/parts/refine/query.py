@@ -58,7 +58,8 @@ def choose_query(live: Live, refined: RefinedGallery, query: int) -> None:
         ranked = rank_after(live, refined, live.samples, SHOWN)
         before = (labels[unrefined] == labels[live.samples][:, None]).sum(axis=1)
         after = ((labels[ranked] == labels[live.samples][:, None]) & (ranked >= 0)).sum(axis=1)
-        badges = [f"{one} → {two}" for one, two in zip(before, after, strict=True)]
+        badges = [f"{one} → {two}" if refined.recipe.steps else f"{one}"
+                  for one, two in zip(before, after, strict=True)]
     tiles = [tile_of(live.dataset, int(live.images[row]), badge=badge)
              for row, badge in zip(live.samples, badges, strict=True)]
     note = (f"Badge: hits among the first {SHOWN} results, before → after. With whitening and averages over 20 "
@@ -113,14 +114,16 @@ def show_query(live: Live, refined: RefinedGallery, query: int) -> None:
     ranks, index = _rank(live, refined, query), int(live.images[query])
     with st.container(horizontal=True, vertical_alignment="center", key="refine-query"):
         picture(live.dataset.images[index], 56, f"The query: {live.dataset.caption(index)}")
-        st.markdown(f"**Query: {live.dataset.caption(index)}**", width="content",
-                    help="Arrows: how many ranks the refinement moves an image up or down. Click an image to see why.")
+        st.markdown(f"**Query: {live.dataset.caption(index)}**", width="content", help=(
+            "Arrows: how many ranks the refinement moves an image up or down. Click an image to see why."
+            if refined.recipe.steps else None))
         if live.labels is not None:
             color_legend(*HITS)
     clicks = []
     arrows = [moved(int(one), int(two)) for one, two in zip(ranks.of_before, ranks.of_after, strict=True)]
-    for column, word, order in zip(st.columns(2, gap="medium"), ("Before refinement", "After refinement"),
-                                   (ranks.before, ranks.after), strict=True):
+    both = [("Before refinement", ranks.before), ("After refinement", ranks.after)]
+    sides = both if refined.recipe.steps else [("Search without refinement", ranks.before)]  # both would be equal
+    for column, (word, order) in zip(st.columns(len(sides), gap="medium"), sides, strict=True):
         with column:
             clicks.append(_show_ranking(live, query, ranks.image, word, order[:TILES], arrows))
     if scope := live_words(live):

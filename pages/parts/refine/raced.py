@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_figures import SAID
+from udml_core.exploration.race import Measured, Outcome, Race, Serves
+from udml_core.exploration.race_figures import MEASURES, SAID, figure_words, setup_words
 from udml_core.exploration.race_words import race_judges_words
 from udml_core.numerics.second_opinion import IMAGES
 from udml_core.runs import Run
@@ -36,6 +36,11 @@ class Raced:
     outcome: Outcome
 
     @property
+    def is_beside_advice(self) -> bool:
+        """Whether the race advises another search."""
+        return self.race.best is not None and self.race.best.setup != self.outcome.setup
+
+    @property
     def verdicts(self) -> tuple[str, str]:
         """What it said of first results and of whole groups, certain among all its candidates."""
         return self.race.verdicts(self.outcome)
@@ -49,9 +54,42 @@ def raced_recipe(run: Run, recipe: str) -> Raced | None:
 
 
 def show_raced_metrics(raced: Raced) -> None:
-    """Show the verdicts of a race as figures beside the measures."""
-    for question, verdict, text in zip(QUESTION_WORDS, raced.verdicts, HELP, strict=True):
-        st.metric(question, SAID[verdict], help=text, width="content")
+    """Show the verdicts of a race and its figures beside the measures; the figure of the advice follows."""
+    gains = _gains(raced.outcome)
+    best = raced.race.best if raced.is_beside_advice else None
+    beside = [f", advised {figure_words(gain.difference, '+')}" for gain in _gains(best)] if best else ["", ""]
+    for question, verdict, text, gain, other in zip(QUESTION_WORDS, raced.verdicts, HELP, gains, beside, strict=True):
+        st.metric(question, SAID[verdict], f"{figure_words(gain.difference, '+')}{other}", delta_color="off",
+                  delta_arrow="off", width="content",
+                  help=f"{text} Below: the change of the mean similarity of a query and its results.")
+
+
+def _gains(outcome: Outcome) -> tuple[Measured, Measured]:
+    assert outcome.against_start is not None, "the candidate was judged"
+    return outcome.against_start.first, outcome.against_start.groups
+
+
+def less_words(raced: Raced) -> str:
+    """Say how much less a recipe gains than the advice of its race; empty for the advice, or without one.
+
+    The gains of both have intervals for all candidates. They are clearly different if these do not overlap.
+    """
+    race, best = raced.race, raced.race.best
+    if best is None or not raced.is_beside_advice:
+        return ""
+    own, advised = (race.gain(outcome).among(race.count) for outcome in (raced.outcome, best))
+    return compared_words(own, advised, setup_words(race, best.setup), race.serves)
+
+
+def compared_words(own: Measured, advised: Measured, name: str, serves: Serves) -> str:
+    """Say how much less a recipe gains than the advised one, in what a race serves; empty if it gains as much."""
+    if own.difference >= advised.difference:
+        return ""
+    figures = (f"in {MEASURES[serves]}, {figure_words(own.difference, '+')} against "
+               f"{figure_words(advised.difference, '+')}")
+    if own.high < advised.low:
+        return f"This recipe gains clearly less than the advised recipe ({name}): {figures}."
+    return f"This recipe gains less than the advised recipe ({name}) {figures}, but the difference may be chance."
 
 
 def raced_words(raced: Raced, total: int) -> str:

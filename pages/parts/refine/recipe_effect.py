@@ -33,7 +33,7 @@ def show_measures(live: Live, refined: RefinedGallery) -> None:
     opinions, scope = opinions_on(live, refined) if refined.recipe.steps and raced is None else (None, "")
     measures = refining.measure(refined, live.labels)
     measures |= {key: values for key, values in exact_measures(live.run, refined.recipe).items() if key in measures}
-    shown = [of for of in SHOWN if of.key in measures and (live.labels is not None or of.key not in GRAPH_MEASURES)]
+    shown = [of for of in SHOWN if of.key in measures and of.key not in GRAPH_MEASURES]
     with st.container(horizontal=True, gap="small",
                       key="refine-measures" if live.labels is not None else "refine-verdicts"):
         if raced is not None:
@@ -105,5 +105,9 @@ def show_protocol(live: Live, refined: RefinedGallery) -> None:
     st.caption(f"Live figures: {len(queries):,} evenly spaced queries against {of} {images_of(live.run, 'test')}{kept};"
                f" neighbors are searched among each image's {stage.candidates.shape[1]} nearest. Apply to all images "
                "for exact figures.")
-    st.caption(" ".join(f"**{of.name}**: {of.help}" for of in SHOWN
-                        if live.labels is not None or of not in MAIN_MEASURES))
+    measures = refining.measure(refined, live.labels)
+    st.caption(" ".join(f"**{of.name}**: {of.help}" for of in SHOWN if of.key not in GRAPH_MEASURES
+                        and (live.labels is not None or of not in MAIN_MEASURES)))
+    st.caption("The graph of all neighbors, which does not follow the quality of a search and so decides nothing: "
+               + " ".join(f"**{of.name}** {of.text(measures[of.key][0])} → {of.text(measures[of.key][1])}. {of.help}"
+                          for of in SHOWN if of.key in GRAPH_MEASURES and of.key in measures))

@@ -11,9 +11,8 @@ import streamlit as st
 
 from udml_core.base.files import read_array
 from udml_core.exploration import refining
-from udml_core.exploration.race_figures import SAID
+from udml_core.exploration.race_figures import SAID, recipe_words
 from udml_core.exploration.refining import LiveJudge, RefinedGallery
-from udml_core.numerics.measures import measure_of
 from udml_core.numerics.refinement import Recipe
 from udml_core.numerics.second_opinion import LEAST, Judge
 from udml_core.runs import Run
@@ -31,6 +30,7 @@ from udml_core.runs.recipe_choice import (
 )
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
+from udml_core.work.jobs.advising import judged_in_race
 
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
@@ -40,7 +40,8 @@ from ..shell.run_hash import RUN_HASH
 from ..shell.user_errors import show_user_errors
 from ..shell.warming import SCRIPT_THREAD
 from .cards import advised_recipe, forget_widgets, write_recipe
-from .live import Live
+from .live import Live, load_live
+from .raced import compared_words, less_words, raced_recipe
 
 HELP = ("Is the first result of a query right more often? Compared with the embedding after training, by encoders that "
         "took no part in this run. It follows R@1.",
@@ -61,10 +62,11 @@ def show_choice(run: Run, recipe: Recipe) -> None:
         of_recipe = race_verdict(run, str(recipe)) if recipe.steps else ""
         if of_recipe:  # the same verdict as in the tiles, not another second opinion on the same recipe
             st.caption(f":material/balance: {of_recipe}", width="stretch")
-            if (advised := advised_recipe(run)) and advised != str(recipe):
-                st.button("Use the advised recipe", key="refine-advised", icon=":material/trophy:", type="tertiary",
-                          on_click=_use, args=(advised,), help="What the race for the best search advises.")
+            _offer_advised(run, recipe)
             show_judgments_of(run, str(recipe))
+        elif not recipe.steps and advised_recipe(run):
+            st.caption("No step is on. Switch a step on at the side, or take what the race advises.", width="stretch")
+            _offer_advised(run, recipe)
         elif choice.opinions is None:
             reason, raced = why_not_judged(run), race_verdict(run)
             if raced and recipe.steps:
@@ -75,10 +77,24 @@ def show_choice(run: Run, recipe: Recipe) -> None:
                 _offer_opinion(run, OF_REFINEMENTS, "refine-opinion")
         elif str(recipe) == choice.recipe:
             st.caption(choice.words, width="stretch")
+        elif advised_recipe(run):  # the race decides, as on other pages
+            st.caption("No race tried the settings in view.", width="stretch")
+            _offer_advised(run, recipe)
         else:
             st.caption(choice.recommendation or choice.words, width="stretch")
             st.button("Use the recommended recipe" if choice.recipe else "Remove all steps", key="refine-preferred",
                       icon=":material/thumb_up:", type="tertiary", on_click=_use, args=(choice.recipe,))
+
+
+def _offer_advised(run: Run, recipe: Recipe) -> None:
+    """Offer the recipe that a race advises, and say how much less the recipe in view gains."""
+    advised, raced = advised_recipe(run), raced_recipe(run, str(recipe))
+    if not advised or advised == str(recipe):
+        return
+    if raced is not None and (less := less_words(raced)):
+        st.caption(f":orange[:material/trending_down:] **{less}**", width="stretch")
+    st.button("Use the advised recipe", key="refine-advised", icon=":material/trophy:", type="tertiary",
+              on_click=_use, args=(advised,), help="What the race for the best search advises.")
 
 
 def _use(recipe: str) -> None:
@@ -188,10 +204,37 @@ def explain_verdict(live: Live, refined: RefinedGallery, opinions: Opinions | No
     with left:
         judged = f"**{verdict_words(opinions, str(refined.recipe))}**, judged" if labeled else "Judged"
         st.caption(f"{judged} without labels by {names_of(opinions)}{scope}.{said}")
+        if less := _less_than_advised(live, refined, opinions):
+            st.caption(f":orange[:material/trending_down:] **{less}**")
     with right, st.popover("Details", icon=":material/gavel:", type="tertiary"):
         show_judges(opinions, str(refined.recipe))
-        if not labeled:
-            show_graph_measures(measures)
+
+
+def _less_than_advised(live: Live, refined: RefinedGallery, opinions: Opinions) -> str:
+    """Say how much less the recipe in view gains than a race's advice, as the same judges see both on these images."""
+    name, advised = str(refined.recipe), advised_recipe(live.run)
+    judged = judged_in_race(live.run)
+    if not advised or advised == name or judged is None:
+        return ""
+    if stored_opinion_on(live.run, name) is not None:
+        other = stored_opinion_on(live.run, advised)
+    else:
+        other = _live_opinion(live.run, advised, tuple(load_judges(live)))
+    if other is None:
+        return ""
+    race = judged[0]
+    place = 1 if race.serves == "groups" else 0
+    own, best = (of.measured(recipe)[place] for of, recipe in ((opinions, name), (other, advised)))
+    return compared_words(own, best, recipe_words(Recipe.parse(advised)), race.serves)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)
+def _live_opinion(run: Run, name: str, judges: tuple[str, ...]) -> Opinions | None:  # noqa: ARG001 (the key)
+    recipe = Recipe.parse(name)
+    live = load_live(run, recipe)
+    if recipe.find("views") and not live.has_views:
+        return None
+    return opinions_on(live, live.gallery.refine(recipe))[0]
 
 
 def _explain_missing(live: Live, refined: RefinedGallery) -> None:
@@ -239,12 +282,3 @@ def show_judges(opinions: Opinions, recipe: str) -> None:
     weights = ", ".join(f"{judge_words(judge)} {opinions.weights[judge]:.2f}" for judge in opinions.judges)
     st.caption(f"Mean cosine between a query and its results in each judge's own features. Weights: {weights}. A "
                "verdict needs three quarters of all weight.")
-
-
-def show_graph_measures(measures: Measures) -> None:
-    """Show measures of the neighbor graph, which are no verdict."""
-    shown = [f"{of.name} {of.text(before)} → {of.text(after)}" for of, (before, after)
-             in ((measure_of(name), measures[name]) for name in GRAPH_MEASURES if name in measures)]
-    if shown:
-        st.caption(f"{', '.join(shown)}. These describe the neighbor graph. They do not follow retrieval quality, so "
-                   "they decide nothing.")

@@ -109,11 +109,11 @@ def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pic
         on_pick: Called with an image that is clicked.
     """
     st.html(HEADING_STYLE)
-    separator = " · " if len(rankings) <= MOST_WIDE else "  \n"
+    is_wide = len(rankings) <= MOST_WIDE
     has_numbers = len({ranking.measure for ranking in rankings if ranking.hits}) == 1
     for place, ranking in zip(st.columns(len(rankings), gap="medium"), rankings, strict=True):
         with place:
-            _show_ranking(retrieval, ranking, separator, on_pick, _effect(ranking, rankings), has_numbers)
+            _show_ranking(retrieval, ranking, is_wide, on_pick, _effect(ranking, rankings), has_numbers)
     is_dimmed = any(ranking.end and ranking.end < len(ranking.hits) for ranking in rankings)
     color_legend("query", *(HITS if _are_judged(rankings) else ()), *(["beyond"] if is_dimmed else ()))
     st.caption(_explain(rankings, has_numbers))
@@ -143,17 +143,18 @@ def effect_words(before: Sequence[Hit], after: Sequence[Hit]) -> str:
     return f"{images}, {abs(gain)} {'more' if gain > 0 else 'fewer'} hit{'s' * (abs(gain) > 1)} than after training"
 
 
-def _show_ranking(retrieval: Retrieval, ranking: SearchResult, separator: str, on_pick: Callable[[int], None],
+def _show_ranking(retrieval: Retrieval, ranking: SearchResult, is_wide: bool, on_pick: Callable[[int], None],
                   effect: str, has_numbers: bool) -> None:
     """Show one ranking; numbers of different kinds side by side would be compared, so that ranks stand alone then."""
     column, hits = ranking.column, ranking.hits
     known = [hit.correct for hit in hits if hit.correct is not None]
     width = in_numbers(column.frame.rows.shape[1] or None)
     width = width and f" · {width}"
+    separator = " · " if is_wide else "  \n"
     score = f"{separator}{sum(known)} of {len(known)} hits {ranking.pool}" if known else ""
     with st.container(key=f"heading-{column.name}"):
         mark = f'<span style="color:{column.color}" aria-hidden="true">■</span>'
-        st.markdown(f"{mark} **{escaped(column.title)}**{score}{width}", unsafe_allow_html=True)
+        st.markdown(f"{mark} **{escaped(column.title)}**{score}{width * is_wide}", unsafe_allow_html=True)
     if ranking.problem:
         st.info(ranking.problem, icon=":material/block:")
     elif not hits:
@@ -167,7 +168,8 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, separator: str, o
         end = "" if ranking.threshold is None else f" {ranking.end} of {len(hits)} count as the same: " \
                                                    f"{ranking.threshold.short}."
         numbers = f"Rank · {ranking.measure}." if has_numbers else "Below each image: its rank."
-        st.caption(f"{f'**{effect}.** ' if effect else ''}{numbers}{end}")
+        narrow = f" {width.removeprefix(' · ')} for each image." if width and not is_wide else ""
+        st.caption(f"{f'**{effect}.** ' if effect else ''}{numbers}{narrow}{end}")
     # The heading names the images already if they are all images.
     if not known or retrieval.dataset.is_large or not ranking.pool.startswith("among all "):
         st.caption(ranking.searched)

@@ -23,6 +23,7 @@ from udml_core.data.given.judged_pairs import (
 from udml_core.data.given.pair_sets import PairLog, write_pairs
 from udml_core.numerics.same_pairs import SAME, SKIPPED
 from udml_core.runs.search import DISTANCE, Retrieval
+from udml_core.runs.search.frame import COSINE
 from udml_core.runs.search.same import (
     ENOUGH,
     SamePairs,
@@ -44,6 +45,8 @@ from .embeddings import embedding_in_view, own_titles
 MESSAGE, PRECISION = "same-message", "same-precision"
 """Session keys of the message about the last action, and of the widget for the precision."""
 BAND = "rgba(0,114,178,0.2)"
+AXES = {DISTANCE: "distance", COSINE: "cosine similarity"}
+"""The axis of what an embedding's results are compared by."""
 WORDS = {True: "the same", False: "different", None: "skipped"}
 
 
@@ -51,19 +54,19 @@ def show_same(retrieval: Retrieval) -> None:
     """Show the pair to judge, and beside it what the judgments tell."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width=300):
+            choose_words(retrieval.dataset)
+        with st.popover("Embedding and precision", icon=":material/tune:", key="same-choices"):
             name = choose_in_box("Embedding", "judged", own_titles(retrieval),
                                  embedding_in_view(retrieval),
                                  key=f"same-embedding-{retrieval.run.id}",
                                  help="A threshold holds in one embedding. A judged pair also counts in another whose "
                                       "own random order draws it.")
-        with st.container(width=300):
             target = _choose_precision(retrieval.dataset)
     with nullcontext() if has_plan(retrieval, name) else st.spinner("Finding the nearest images of every image …"):
         judged = open_same_pairs(retrieval, name, target)
     left, right = st.columns([7, 5], gap="large")
     with left:
         _show_question(judged)
-        choose_words(retrieval.dataset)
     with right:
         _show_estimate(judged)
     pairs = judged_pairs(retrieval.dataset).read()
@@ -138,11 +141,12 @@ def _show_estimate(judged: SamePairs) -> None:
         _show_chart(judged)
     skipped = int((judged.answers == SKIPPED).sum())
     others = sum(answer.same is not None for answer in judged.given.values()) - judged.judged
-    notes = [f"{judged.population}, are estimated from a random sample that covers every similarity; intervals hold "
-             "with 95 %, whenever you stop."]
+    notes = [f"{judged.population} You judge a random sample of them, spread over all similarities, and the intervals "
+             "hold with 95 % certainty whenever you stop."]
     notes += [f"{counted(skipped, 'pair')} skipped."] if skipped else []
     notes += [f"{counted(others, 'pair')} judged for other embeddings are not drawn here."] if others > 0 else []
-    labeled = len(PairLog(judged.dataset).read())
+    labeled = sum(answer.same is not None and pair not in judged.given
+                  for pair, answer in PairLog(judged.dataset).answers().items())
     notes += [f"Not counted here: {counted(labeled, 'pair')} from the page Label, where the model chooses pairs that "
               "it is unsure about; this estimate needs a random sample."] if labeled else []
     st.caption(" ".join(notes))
@@ -175,9 +179,9 @@ def _show_chart(judged: SamePairs) -> None:
         figure.add_vline(x=float(shown(np.array(threshold.distance))), line=CURSOR | {"dash": "dash"},
                          annotation_text="threshold", annotation_position="top left")
     there = "within" if judged.measure == DISTANCE else "above"
-    titled(figure, f'Share of "the same" among the results {there} each value', 300,
+    titled(figure, f'Share of "the same" {there} each value', 300,
            legend={"orientation": "h", "y": -0.3})
-    figure.update_xaxes(title=judged.measure)
+    figure.update_xaxes(title=AXES.get(judged.measure, "score after refinement"))
     figure.update_yaxes(title="share, %", range=[-8, 124], tickvals=[0, 50, 100])  # room for the annotation
     curve = (f"from {share[0]:.0f} % ({low[0]:.0f} to {high[0]:.0f} %) of the nearest pairs to {share[-1]:.0f} % "
              f"({low[-1]:.0f} to {high[-1]:.0f} %) of all") if known.judged >= ENOUGH else (

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ..draw.palette import AFTER, BEFORE, MISS
 
-BAR_WIDTH, BAR_HEIGHT = 96, 20
+BAR_WIDTH, BAR_HEIGHT = 80, 20
 """Size of a picture in pixels."""
 ROWS = ((3, 8), (13, 4))
 """Top and height of the bar of each measure: the main measure is thicker."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from udml_core.exploration.race_figures import recipe_words
 from udml_core.numerics.measures import measure_of
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.analyses import analysis_at
@@ -19,7 +20,7 @@ from udml_core.runs.search import FROZEN, TRAINED
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.runs.verdict import standing, verdict
 from udml_core.work import jobs
-from udml_core.work.jobs.advising import refinement_of
+from udml_core.work.jobs.advising import races_from, refinement_of
 
 from ..draw.tables import RELATIVE, evaluation_table
 from ..shell.cached import dataset_of
@@ -30,6 +31,7 @@ from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view, view_link
 from .assigned import show_assigned
 from .opinion import BETTER, MIXED, WORSE, show_opinion
+from .races import show_figures
 from .trash import delete_menu
 
 LINEAR = ("pca", "whiten")
@@ -92,14 +94,17 @@ def show_actions(run: Run) -> None:
 
 
 def _search_as_advised(run: Run) -> None:
-    """Link to the search that a race advises with this run's embedding, once its refinement is there."""
+    """Link to each search that a race advises with this run's embedding, once its refinement is there."""
     advised = advised_search(run)
-    if advised is None:
-        return
-    refinement = analysis_at(run, refinement_of(advised[1]))
-    if refinement.is_done():
-        view_link("retrieval", label=f"Search as advised: {escaped(advised[0].lower())}", icon=":material/trophy:",
-                  query_params={"run": run.id, "refined": refinement.id})
+    best = [race.best for race, *_ in races_from(run)] or [advised and advised[1]]
+    ready = {outcome.setup.recipe: outcome for outcome in best
+             if outcome is not None and outcome.run == run.id and outcome.setup.recipe}
+    for outcome in ready.values():
+        refinement = analysis_at(run, refinement_of(outcome))
+        if refinement.is_done():
+            words = recipe_words(outcome.setup.parsed)
+            view_link("retrieval", label=f"Search as advised: {escaped(words)}", icon=":material/trophy:",
+                      query_params={"run": run.id, "refined": refinement.id})
 
 
 def _compare_with_example(run: Run) -> None:
@@ -125,6 +130,7 @@ def show_overview(run: Run) -> None:
         if is_labeled(run):
             with show_user_errors():
                 show_opinion(run)
+        show_figures(races_from(run))
         show_assigned(run)
     evaluation = run.evaluation()
     images = images_of(run, "test")

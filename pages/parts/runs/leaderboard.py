@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from udml_core.exploration.race_figures import SAID, said_words
+from udml_core.exploration.race_figures import SAID
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run
 from udml_core.runs.opinions import QUESTION_WORDS, has_labels
@@ -18,7 +18,6 @@ from udml_core.runs.verdict import best_runs, standing
 
 from ..draw.palette import change_mark
 from ..shell.address import choose_in_box, write_address
-from ..shell.opinions import verdict_cells
 from ..shell.race_verdict import advised_search, run_verdicts
 from ..shell.run_groups import PARTS, by_group, group_column, group_of, group_words
 from ..shell.run_picker import app_run, first_chosen
@@ -29,7 +28,7 @@ MOST_LISTED = 200
 SHORT_TABLE = 12  # A longer table has a scroll bar, so that the chosen run stays near the fold.
 ROW_HEIGHT, BAR_HEIGHT = 35, 12
 """Heights in pixels of a row, and of the scroll bar with the border: a narrow screen needs it below the last row."""
-NAME_WIDTH = 202
+NAME_WIDTH = 200
 """Width in pixels of the names at most: the measures follow on a phone, and 29 characters fit."""
 WHOLE_WIDTH = 420
 """Width of the names at most where no measures follow them."""
@@ -43,8 +42,11 @@ OVER = {measure.name: f"{measure.name} − baseline" for measure in MAIN_MEASURE
 """Column with the difference of a measure to the better baseline."""
 PLAIN = {measure.name: measure.plain for measure in MAIN_MEASURES}
 """The measures in plain words."""
-HIDDEN = {BEST, *OVER.values()}
-"""Columns that the table's own menu shows: the star stands beside the measure, and the bars show the differences."""
+IN_TABLE = {**SAID, "cannot tell": "unclear"}
+"""The verdicts in a narrow column."""
+HIDDEN = {BEST, ADVISED, *OVER.values(), "Labels", "Tags"}
+"""Columns that only the table's own menu shows, as a run's details name what they hold. So the table fits beside the
+sidebar of a small screen."""
 CHOOSE = "Choose a run for its details, two to six to compare them."
 SEEN = "runs-address"
 """Session key of the runs that the page last wrote to the address."""
@@ -101,7 +103,7 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
                     BAR: baseline_bars(list(zip(*over.values(), strict=True)))}
         columns |= {OVER[name]: differences for name, differences in over.items()}
     columns |= {STATE: [STATE_MARKS.get(run.status().state, "") for run in runs],
-                **_opinions(runs, is_frozen),
+                **_opinions(runs, is_frozen, IN_TABLE if labeled else SAID),
                 "Labels": [SUPERVISION.get(run.spec().method, "") for run in runs]}
     if heading:
         columns[heading] = groups
@@ -110,17 +112,17 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
         value not in (None, "", []) for value in values)})
 
 
-def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool]) -> dict[str, list[str]]:
+def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool], said: Mapping[str, str]) -> dict[str, list[str]]:
     """Return the columns of the verdict without labels: of a race, else of each run's second opinion.
 
     The cells of frozen features stay empty, because the others are compared with them. The last column names the
-    refinement that a race advises, with the verdict on it.
+    refinement that a race advises.
     """
     rows = []
     for run, frozen in zip(runs, is_frozen, strict=True):
         verdicts, advised = None if frozen else run_verdicts(run), advised_search(run)
-        rows.append((*(verdict_cells(verdicts) if verdicts else ("", "")),
-                     f"{advised[0]}: {said_words(*advised[2])}" if advised else ""))
+        rows.append((*(map(said.__getitem__, verdicts) if verdicts else ("", "")),
+                     advised[0] if advised else ""))
     return {heading: [row[place] for row in rows] for place, heading in enumerate((*QUESTION_WORDS, ADVISED))}
 
 
@@ -178,6 +180,7 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
     if st.session_state.get(SEEN) != wanted:  # a link, Back, or a choice in the sidebar
         st.session_state["runs-links"] = st.session_state.get("runs-links", 0) + 1
     frame = leaderboard(listed)
+    shown = [name for name in frame.columns if name not in HIDDEN and name.split(" · ")[0] not in PARTS]
     content = " ".join([str(st.session_state.get("runs-links", 0)), *ids])
     key = "runs-table-" + hashlib.sha1(content.encode(), usedforsecurity=False).hexdigest()[:10]
     with st.container(key=f"runs-rows-{min(len(frame), SHORT_TABLE)}"):  # app.css keeps its place
@@ -185,7 +188,7 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
             _formatted(frame), hide_index=True, width="stretch", on_select="rerun", selection_mode="multi-row", key=key,
             height=ROW_HEIGHT * (min(len(frame), SHORT_TABLE) + 1) + BAR_HEIGHT,
             selection_default={"selection": {"rows": [ids.index(run_id) for run_id in chosen]}},
-            column_config=_columns(frame), column_order=[name for name in frame.columns if name not in HIDDEN],
+            column_config=_columns(frame, shown), column_order=shown,
             placeholder="–",
             alt="Leaderboard of runs: MAP@R and recall@1 after training, and their differences to the better baseline."
                 if BAR in frame else "Leaderboard of runs: the verdict without labels on each.")
@@ -221,26 +224,29 @@ def _formatted(frame: pd.DataFrame) -> Any:
     return styled
 
 
-def _columns(frame: pd.DataFrame) -> dict[str, Any]:
-    """Describe the columns of the leaderboard."""
+def _columns(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
+    """Describe the columns of the leaderboard; the last that is shown fills the room that is left."""
     column = st.column_config
     columns: dict[str, Any] = {
         "Run": column.TextColumn(width=_text_width(frame["Run"], NAME_WIDTH if BAR in frame else WHOLE_WIDTH)),
-        BAR: column.ImageColumn(f"{BAR}, ±{_scale(frame):.0f} points", width=BAR_WIDTH + 84, help=(
-            f"Upper bar: {MAIN_MEASURES[0].plain.lower()} (MAP@R), lower bar: {MAIN_MEASURES[1].plain.lower()} (R@1). "
+        BAR: column.ImageColumn(f"Baseline ±{_scale(frame):.0f}", width=BAR_WIDTH + 46, help=(
+            f"Difference to the better baseline. Upper bar: {MAIN_MEASURES[0].plain.lower()} (MAP@R), lower bar: "
+            f"{MAIN_MEASURES[1].plain.lower()} (R@1). "
             "To the right of the line: above the better baseline; to the left: below it. The ends of the bars' "
-            "room are the points in the heading.")),
+            "room are the percentage points in the heading.")),
         STATE: column.TextColumn(width=104),
-        ADVISED: column.TextColumn(width=230, help="The search that a race on these images advises, and what it says "
-                                                   "of this search."),
+        ADVISED: column.TextColumn(width=230, help="The search that a race on these images advises."),
         "Labels": column.TextColumn(width=62, help="What the method learns from: no labels, few labels, pairs of "
                                                    "similar and dissimilar images, or all labels.")}
     for heading in (name for name in frame.columns if name.split(" · ")[0] in PARTS):
         columns[heading] = column.TextColumn(width=_text_width([heading, *frame[heading]], 230),
                                              help="Only runs of the same group can be compared.")
-    judged = "against the frozen features, judged without labels by encoders that took no part in the run."
+    judged = ("against the frozen features, judged without labels by encoders that took no part in the run. Unclear: "
+              "no clear difference.")
+    words = IN_TABLE if BAR in frame else SAID
     for heading, subject in zip(QUESTION_WORDS, ("The nearest image", "All images near a query"), strict=True):
-        columns[heading] = column.TextColumn(width=7 * max(map(len, SAID.values())) + 10, help=f"{subject}, {judged}")
+        width = max(7 * max(map(len, words.values())) + 10, 92)
+        columns[heading] = column.TextColumn(width=None if heading == shown[-1] else width, help=f"{subject}, {judged}")
     for name, over in OVER.items():
         more = 7 * (len(name) - len("R@1"))  # a longer name needs wider columns
         width = 70 if name == MAIN_MEASURES[0].name else 53  # room for the star

@@ -22,6 +22,7 @@ from udml_core.runs.opinions import (
 from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import ADVICE, LIVE_STATES
 from udml_core.work import jobs
+from udml_core.work.jobs.advising import races_from
 
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
@@ -29,6 +30,7 @@ from ..shell.opinions import stored_opinion
 from ..shell.race_verdict import race_verdict, run_verdicts
 from ..shell.run_status import escaped
 from ..shell.user_errors import show_user_errors
+from .races import show_own, show_races
 
 BETTER, WORSE = ":green[:material/trending_up:]", ":red[:material/trending_down:]"
 MIXED, UNCLEAR = ":orange[:material/swap_vert:]", ":material/help:"
@@ -41,9 +43,12 @@ READING = ("Each judge is an encoder that took no part in this run. It measures 
 def show_opinion(run: Run) -> None:
     """Show what encoders that took no part in a finished run say of it, or how to ask them."""
     opinions, own = stored_opinion(run), race_verdict(run, "")
+    races = races_from(run) if run.spec().method == FROZEN else []
     raced = own or race_verdict(run)
-    if raced and (own or opinions is None):
+    show_races(run, races)
+    if raced and not races and (own or opinions is None):
         st.markdown(f":material/balance: {raced}")
+    show_own(run)
     if run.spec().method == FROZEN:
         return
     if opinions is not None:

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import streamlit as st
 
-from udml_core.base.errors import duration
+from udml_core.base.errors import duration, listed
 from udml_core.runs import Run
 from udml_core.runs.analyses import (
     Analysis,
@@ -147,7 +147,8 @@ def _show_live(run: Run, done: frozenset[str]) -> None:
 def _offer_wanted_maps(run: Run) -> None:
     """Offer the maps that are wanted but not computed, for example since the machine was switched off."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption("Some maps and judgments of this run are not computed yet.")
+        left = listed([short_title(spec) for spec in jobs.left_to_compute(run)])
+        st.caption(f"Not computed yet: {left or 'nothing more'}. The work was interrupted.", width="content")
         if st.button("Compute them", icon=":material/replay:", key=f"maps-{run.id}", type="tertiary"):
             jobs.start_maps(run.folder.parent)
             st.rerun()

@@ -23,12 +23,14 @@ def words_for_same(dataset: Dataset) -> str:
     return " ".join(str(st.session_state.get(_key(dataset), chosen_meaning(dataset))).split())
 
 
-def choose_words(dataset: Dataset, rule: str = "Each answer counts under the words in view.") -> None:
+def choose_words(dataset: Dataset, rule: str = "Each answer counts under the words in view.",
+                 is_of_pairs: bool = True) -> None:
     """Describe what counts as the same; every question then names it.
 
     Args:
         dataset: The data set.
         rule: How answers and words belong together, in a sentence.
+        is_of_pairs: Whether pairs are judged; blind judgments say elsewhere which of them wait.
     """
     key = _key(dataset)
     # Set in every run: a closed menu creates the box only when it opens, which would otherwise begin empty.
@@ -38,9 +40,9 @@ def choose_words(dataset: Dataset, rule: str = "Each answer counts under the wor
         with show_user_errors():
             choose_meaning(dataset, st.session_state[key])
 
-    st.text_input(f"What counts as the same? {rule}", key=key,
+    st.text_input("What counts as the same?", key=key, help=rule,
                   max_chars=LONGEST_MEANING, on_change=keep, placeholder="one object, one product, one species")
-    if elsewhere := answers_elsewhere(dataset):
+    if is_of_pairs and (elsewhere := answers_elsewhere(dataset)):
         said = listed([f"{counted(count, 'answer')} for **{escaped(words)}**" if words else
                        f"{counted(count, 'answer')} without words" for words, count in elsewhere.items()])
         st.caption(f"Not counted: {said}. They count again if you return to those words.")

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import streamlit as st
 
 from udml_core.base.errors import UserError
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_figures import setup_words
+from udml_core.exploration.race_figures import recipe_words, setup_words
+from udml_core.numerics.refinement import Recipe
 from udml_core.numerics.second_opinion import Verdict
 from udml_core.runs import Run, find_run, runs_folder
+from udml_core.runs.analyses import REFINED, find_analysis
+from udml_core.runs.search import FROZEN, OF_ALL, RECIPE, frame_words
 from udml_core.runs.search.differing import Comparison, Results, Side, compare, side_name
-from udml_core.runs.search.judged_runs import judged_galleries, judgments_words
+from udml_core.runs.search.judged_runs import judged_galleries, judged_with, judgments_words
 from udml_core.runs.search.query import Gallery
 from udml_core.work.jobs.advising import judged_in_race, refinement_of
 
 from .cached import load_dataset, load_retrieval
 from .run_hash import RUN_HASH
-from .run_status import escaped
+from .run_status import escaped, run_title
 
+FROZEN_WORDS = "the frozen features"
 START_FRAMES = ("frozen", "initial", "final")
 """Names under which the features of a run without training are judged."""
 
@@ -75,7 +80,55 @@ def show_judgments_of(run: Run, recipe: str) -> bool:
     return bool(said)
 
 
-@st.cache_resource(max_entries=4, ttl="10m", show_spinner=False, hash_funcs=RUN_HASH)
+def run_judgments(run: Run) -> list[str]:
+    """Return what blind judgments say of each pair of embeddings of which a run has one, in Markdown."""
+    sentences = []
+    try:
+        dataset = load_dataset(run.spec().dataset)
+        for names, gallery, results in judged_with(run.id, dataset):
+            with suppress(UserError):  # a run or a refinement was removed, or an embedding is missing
+                sentences.append(_pair_words(names, gallery, results, dataset.fingerprint))
+    except UserError:  # the images are missing, which other pages say
+        return []
+    return [sentence for sentence in sentences if sentence]
+
+
+def _pair_words(names: Sequence[str], gallery: Gallery, results: Results, fingerprint: str) -> str:
+    """Return what blind judgments say of two embeddings; the frozen features come first, as in each verdict."""
+    sides = [(find_run(run_id, runs_folder()), frame) for run_id, _, frame in (name.partition(":") for name in names)]
+    sides.sort(key=lambda side: side_words(*side) != FROZEN_WORDS)
+    (first, own), (second, frame) = sides
+    comparison = _comparison(first, second, own, frame, gallery, results, fingerprint)
+    verdict = None
+    recipe = recipe_of(second, frame)
+    if side_words(first, own) == FROZEN_WORDS and recipe is not None and (judged := judged_in_race(second, recipe)):
+        verdict = dict(zip(("first", "ten"), judged[0].verdicts(judged[1]), strict=True))[results]
+    words = [f"**{escaped(side_words(*side))}**" for side in sides]
+    return judgments_words(comparison, (words[0], words[1]), verdict, "the race")
+
+
+def side_words(run: Run, frame: str) -> str:
+    """Return the name of an embedding in words, such as "whitening", of which run it is if that is trained."""
+    is_frozen, recipe = run.spec().method == FROZEN, recipe_of(run, frame)
+    if frame == FROZEN or (is_frozen and not recipe):
+        return FROZEN_WORDS
+    own = "" if is_frozen else run_title(run)
+    if not recipe:
+        return own if recipe is not None else f"{own}, {frame_words(frame, run)}"
+    return ", then ".join(filter(None, (own, recipe_words(Recipe.parse(recipe)))))
+
+
+def recipe_of(run: Run, frame: str) -> str | None:
+    """Return the recipe of an embedding, empty for the run's own; None for another embedding."""
+    if frame.startswith(RECIPE):
+        return frame.removeprefix(RECIPE).removeprefix(OF_ALL)
+    if not frame.startswith(REFINED):
+        return "" if frame == "final" else None
+    spec = find_analysis(run, frame).spec()
+    return str(spec.recipe) if spec.frames == ("final",) else None
+
+
+@st.cache_resource(max_entries=8, ttl="10m", show_spinner=False, hash_funcs=RUN_HASH)
 def _comparison(first: Run, second: Run, own: str, frame: str, gallery: Gallery, results: Results,
                 fingerprint: str) -> Comparison:  # noqa: ARG001 (compared again when the data set changes)
     return compare(Side(load_retrieval(first), own), Side(load_retrieval(second), frame), gallery, results)

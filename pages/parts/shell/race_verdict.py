@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import streamlit as st
 
@@ -10,15 +11,13 @@ from udml_core.exploration.race import Measured, Outcome
 from udml_core.exploration.race_figures import recipe_words, said_words
 from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
-from udml_core.runs.analyses import REFINED, find_analysis
 from udml_core.runs.analyses.kinds.opinion import Verdicts
-from udml_core.runs.opinions import OF_REFINEMENTS
+from udml_core.runs.opinions import OF_REFINEMENTS, judge_words
 from udml_core.runs.recipe_choice import plainly
-from udml_core.runs.search import OF_ALL, RECIPE
 from udml_core.work.jobs.advising import judged_in_race, race_words_of
 
 from .opinions import stored_opinion
-from .race_judgments import show_judgments_of
+from .race_judgments import recipe_of, show_judgments_of
 from .run_hash import RUN_HASH
 from .run_status import escaped
 
@@ -40,12 +39,31 @@ def raced_verdicts(run: Run, recipe: str | None) -> Verdicts | None:
     return None if judged is None else Verdicts(*judged[0].verdicts(judged[1]))
 
 
+@dataclass(frozen=True)
+class RacedFigures:
+    """The differences behind a race's verdicts on a run's embedding.
+
+    Attributes:
+        judges: The judges by name, with what each counts.
+        measured: First result and whole group, with intervals for all the race's candidates.
+    """
+
+    judges: str
+    measured: tuple[Measured, Measured]
+
+
 @st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
-def raced_figures(run: Run) -> tuple[Measured, Measured] | None:
-    """Return the differences behind a race's verdicts on a run's embedding, with intervals for all its candidates."""
+def raced_figures(run: Run) -> RacedFigures | None:
+    """Return the differences behind a race's verdicts on a run's embedding; None without a race."""
     judged = judged_in_race(run, "")
     of = None if judged is None else judged[1].against_start
-    return None if judged is None or of is None else (of.first.among(judged[0].count), of.groups.among(judged[0].count))
+    if judged is None or of is None:
+        return None
+    race, total = judged[0], sum(judged[0].weights.get(judge, 0.0) for judge in of.judges)
+    names = sorted(of.judges, key=lambda judge: -race.weights.get(judge, 0.0))
+    said = [f"{judge_words(name)} ({100 * race.weights[name] / total:.0f} %)" if name in race.weights and total
+            else judge_words(name) for name in names]
+    return RacedFigures(" and ".join(said), (of.first.among(race.count), of.groups.among(race.count)))
 
 
 def run_verdicts(run: Run) -> Verdicts | None:
@@ -81,7 +99,7 @@ def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> None:
         line, more = frame_verdict(run, frame)
         if line:
             st.caption(f":material/balance: Over all images: {escaped(line)}", help=escaped(more) or None)
-            recipe = _recipe_of(run, frame)
+            recipe = recipe_of(run, frame)
             if recipe is not None:
                 show_judgments_of(run, recipe)
             return
@@ -97,7 +115,7 @@ def frame_verdict(run: Run, frame: str) -> tuple[str, str]:
     Returns:
         Empty texts if it was not judged.
     """
-    recipe = _recipe_of(run, frame)
+    recipe = recipe_of(run, frame)
     if recipe is None:
         return "", ""
     if line := _race_words(run, recipe, is_brief=True):
@@ -112,16 +130,6 @@ def frame_verdict(run: Run, frame: str) -> tuple[str, str]:
     opinions = stored_opinion(run)
     return (f"This run against the frozen features, judged without labels: {said_words(*opinions.verdicts('final'))}."
             if opinions is not None else ""), ""
-
-
-def _recipe_of(run: Run, frame: str) -> str | None:
-    """Return the recipe of an embedding, empty for the run's own; None for another embedding."""
-    if frame.startswith(RECIPE):
-        return frame.removeprefix(RECIPE).removeprefix(OF_ALL)
-    if not frame.startswith(REFINED):
-        return "" if frame == "final" else None
-    spec = find_analysis(run, frame).spec()
-    return str(spec.recipe) if spec.frames == ("final",) else None
 
 
 @st.cache_data(ttl="10s", max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)

@@ -8,13 +8,13 @@ from typing import get_args
 
 from udml_core.base.errors import listed
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.judgments import JudgmentLog
+from udml_core.data.given.judgments import JudgmentLog, judged_keys
 from udml_core.numerics.judgments import Share
 from udml_core.numerics.second_opinion import Verdict
 from udml_core.runs import Run
-from udml_core.runs.search.differing import Comparison, Results, comparison_key, side_name
+from udml_core.runs.search.differing import SEPARATOR, Comparison, Results, comparison_key, side_name
 from udml_core.runs.search.judging import Judging
-from udml_core.runs.search.judging_words import WHAT, finding_words
+from udml_core.runs.search.judging_words import WHAT, capitalized, finding_words, score_words, waiting_words
 from udml_core.runs.search.names import FROZEN
 from udml_core.runs.search.query import Gallery
 
@@ -35,6 +35,25 @@ def judged_comparisons(first: Run, second: Run, dataset: Dataset) -> Iterator[tu
         names = [side_name(run.id, frame) for run, frame in zip((first, second), pair, strict=True)]
         if JudgmentLog(dataset, comparison_key(names, gallery, results)).read():
             yield (pair[0], pair[1]), gallery, results
+
+
+def judged_with(run_id: str, dataset: Dataset) -> list[tuple[Names, Gallery, Results]]:
+    """List the comparisons in which someone judged an embedding of a run.
+
+    Args:
+        run_id: Id of the run.
+        dataset: The data set of its images.
+
+    Returns:
+        The names of both embeddings, RUN:FRAME, the gallery and what was judged; the first results first.
+    """
+    found = []
+    for results, gallery, key in product(get_args(Results), get_args(Gallery), judged_keys(dataset)):
+        names = key.split()[:2]
+        if run_id in {name.partition(SEPARATOR)[0] for name in names} and (
+                key == comparison_key(names, gallery, results)):
+            found.append(((names[0], names[1]), gallery, results))
+    return found
 
 
 def judged_galleries(dataset: Dataset, names: Names, results: Results) -> list[Gallery]:
@@ -74,12 +93,17 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
     judging = Judging(comparison)
     share, people = judging.shared_share(), judging.people()
     if not share.count:
-        return ""
-    whose = "Your judgments" if people == [judging.judge] else f"Blind judgments by {listed(people)}"
+        waiting = judging.elsewhere()
+        return f"{WHAT[comparison.results].capitalize()}, {names[1]} against {names[0]}: your judgments wait under " \
+               f"Judge. {waiting_words(waiting, judging.meaning)}" if waiting else ""
+    is_own = people == [judging.judge]
+    whose = "Your judgments" if is_own else f"Blind judgments by {listed(people)}"
     verdict, of = judged_verdict(share), WHAT[comparison.results]
     if verdict == "cannot tell" and share.count < len(comparison.differing):
-        return f"{whose} of {of} do not decide yet ({share.count} so far): continue under Judge."
-    result = f"{whose} of {of} ({share.count}): {finding_words(share, comparison, names)}."
+        return (f"{whose} of {of}, {names[1]} against {names[0]}, do not decide yet ({share.count} so far): continue "
+                "under Judge.")
+    score = f"{score_words(judging, judging.judge, names)}" if is_own else str(share.count)
+    result = f"{whose} of {of}: {score}. {capitalized(finding_words(share, comparison, names))}."
     if verdict == "cannot tell":
         return f"{result} Both are equally good."
     if said in (None, "cannot tell"):

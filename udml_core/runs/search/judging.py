@@ -11,20 +11,25 @@ interval holds at every stop for the share that these people would find in all d
 some of them have judged have other values, which would mix two shares in one sequence; they count in the results of
 their judges alone. Who takes part is a part of the question: leaving out people after seeing their answers would bias
 the result, so that everyone in the log counts.
+
+Answers count under the words for the same that were in force, because other words ask another question. Under new words
+the order starts again, until the user says that the words mean the same.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from udml_core.data.given.judgments import ME, Judgment, JudgmentLog, Shown, judge_name
+from udml_core.data.given.judged_pairs import chosen_meaning
+from udml_core.data.given.judgments import ME, Equal, Judgment, JudgmentLog, Shown, judge_name
 from udml_core.numerics.judgments import Share, judgments_left, share_of
 from udml_core.runs.search.differing import Comparison
 
-Choice = Literal["left", "right", "equal"]
+Choice = Literal["left", "right", "both right", "both wrong", "unsure", "equal"]
 EQUAL = 0.5
 MOST_LEFT = 200
 """Largest number of further judgments that is forecast."""
@@ -55,6 +60,7 @@ class Judging:
     Attributes:
         comparison: The comparison.
         judge: Name of the person.
+        meaning: What counts as the same, in the user's words; answers under other words are set apart.
     """
 
     def __init__(self, comparison: Comparison, judge: str = ME) -> None:
@@ -68,10 +74,28 @@ class Judging:
             UserError: The name is too long.
         """
         self.comparison, self.judge = comparison, judge_name(judge)
+        self.meaning = chosen_meaning(comparison.dataset)
         self._log = JudgmentLog(comparison.dataset, comparison.key)
+        self._read()
+
+    def _read(self) -> None:
         self._answers: dict[str, dict[int, Judgment]] = {}
+        self._elsewhere: list[Judgment] = []
         for judgment in self._log.read():
             self._keep(judgment)
+
+    def elsewhere(self) -> dict[str, int]:
+        """Count the judgments that do not count under the current words, by the words under which they were given."""
+        return dict(Counter(judgment.meaning for judgment in self._elsewhere))
+
+    def keep_elsewhere(self) -> None:
+        """Let all judgments of the data set count under the current words, which mean the same.
+
+        Raises:
+            UserError: The log cannot be written.
+        """
+        self._log.keep(self.meaning)
+        self._read()
 
     def question(self) -> Question | None:
         """Return the first query that the person has not judged; None if all are judged."""
@@ -100,10 +124,15 @@ class Judging:
         """
         if question != self.question():
             return False
-        better = {"left": question.left, "right": question.right, "equal": None}[choice]
-        judgment = Judgment(self.judge, self.comparison.dataset.names[question.query],
-                            self._options(question.position), None if better is None else self.comparison.shown(better))
-        self.add(judgment)
+        query, options = self.comparison.dataset.names[question.query], self._options(question.position)
+        better: Shown | None = None
+        equal: Equal | Literal[""] = ""
+        match choice:
+            case "left" | "right":
+                better = self.comparison.shown(question.left if choice == "left" else question.right)
+            case "both right" | "both wrong" | "unsure":
+                equal = choice
+        self.add(Judgment(self.judge, query, options, better, equal, self.meaning))
         return True
 
     def add(self, judgment: Judgment) -> bool:
@@ -126,7 +155,7 @@ class Judging:
         if not answers:
             return None
         position = next(reversed(answers))
-        self._log.revert(self.judge, answers[position].query)
+        self._log.revert(self.judge, answers[position].query, self.meaning)
         del answers[position]
         return self.question_at(position)
 
@@ -153,6 +182,12 @@ class Judging:
     def values(self, judge: str) -> list[float]:
         """Return a judge's judgments that count, in order: 1 where B is better, 0 where A is, 0.5 for equal."""
         return [self.value(judge, position) for position in range(self.count(judge))]
+
+    def score(self, judge: str) -> Counter[str]:
+        """Count a judge's judgments that count: A, B, or why neither is better; `equal` if no reason is known."""
+        answers = self._answers.get(judge, {})
+        return Counter(answers[position].equal or "equal" if value == EQUAL else "AB"[value > EQUAL]
+                       for position, value in enumerate(self.values(judge)))
 
     def value(self, judge: str, position: int) -> float:
         """Return a judge's judgment of the query at a position."""
@@ -186,7 +221,11 @@ class Judging:
         return None if needed is None else max(1, known + needed - len(values))
 
     def _keep(self, judgment: Judgment) -> None:
-        if (position := self._position(judgment)) is not None:
+        if (position := self._position(judgment)) is None:
+            return
+        if judgment.meaning != self.meaning:
+            self._elsewhere.append(judgment)
+        else:
             answers = self._answers.setdefault(judgment.judge, {})
             answers.pop(position, None)
             answers[position] = judgment

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
-from udml_core.base.errors import counted
+from udml_core.base.errors import counted, listed
 from udml_core.numerics.judgments import Share
 from udml_core.runs.search.differing import Comparison, Results
-from udml_core.runs.search.judging import EQUAL, FEW, MOST_LEFT, Judging
+from udml_core.runs.search.judging import FEW, MOST_LEFT, Judging
 
 SCALE = (10, 20, 30, 50, 100, 150, 200)
 """The forecasts of further judgments."""
@@ -19,6 +20,8 @@ WHAT: dict[Results, str] = {"first": "first results", "ten": "the first ten resu
 DIFFERS: dict[Results, tuple[str, str]] = {
     "first": ("differs", "differ"), "ten": ("differs in its first ten results", "differ in their first ten results")}
 """What a query, and several, do."""
+EQUAL_WORDS = {"both right": "both right", "both wrong": "both wrong", "unsure": "not sure"}
+"""Why neither is better, in a count."""
 BETTER: dict[Results, str] = {"first": "finds the better image", "ten": "finds the better ten results"}
 
 
@@ -51,11 +54,18 @@ def result_words(share: Share, comparison: Comparison, names: tuple[str, str] = 
 
 
 def finding_words(share: Share, comparison: Comparison, names: tuple[str, str] = ("A", "B")) -> str:
-    """Say the same of at least one judgment, without the number of judgments."""
-    better = BETTER[comparison.results]
-    said = better if share.is_decided else f"may {better.replace('finds', 'find')}"
-    return (f"{names[int(leads(share))]} {said} in {interval_words(share)} % of the differing "
-            f"queries, an equal one counted as half (differing: {percent_words(comparison.share)} % of all)")
+    """Say the same of at least one judgment, without the number of judgments; undecided words name no winner."""
+    name, of_all = names[int(leads(share))], f"(differing: {percent_words(comparison.share)} % of all)"
+    if not share.is_decided:
+        return (f"either may be better: {name} in {interval_words(share)} % of the differing queries, an equal one "
+                f"counted as half {of_all}")
+    return (f"{name} {BETTER[comparison.results]} in {interval_words(share)} % of the differing queries, an equal one "
+            f"counted as half {of_all}")
+
+
+def capitalized(words: str) -> str:
+    """Return words at the beginning of a sentence."""
+    return f"{words[:1].upper()}{words[1:]}"
 
 
 def leads(share: Share) -> bool:
@@ -81,19 +91,52 @@ def percent_words(share: float) -> str:
     return f"{percent:.0f}" if 1 <= percent <= 99 or percent in (0, 100) else f"{percent:.1f}"
 
 
+def score_words(judging: Judging, judge: str, names: tuple[str, str] = ("A", "B")) -> str:
+    """Return a judge's plain score, such as "8 of 10 for B, 1 for A, 1 equal (both right 1)".
+
+    Args:
+        judging: A session of the comparison.
+        judge: The judge.
+        names: The names of A and B.
+    """
+    score = judging.score(judge)
+    equal, total = score.total() - score["A"] - score["B"], score.total()
+    (most, leader), (least, other) = sorted(zip((score["A"], score["B"]), names, strict=True),
+                                            key=lambda side: -side[0])
+    return ", ".join([f"{most} of {total} for {leader}", *([f"{least} for {other}"] if least else []),
+                      *([equal_words(score)] if equal else [])])
+
+
+def equal_words(score: Mapping[str, int]) -> str:
+    """Return how many judgments find neither better, and why, such as "3 equal (both right 2, not sure 1)"."""
+    why = [f"{words} {score[reason]}" for reason, words in EQUAL_WORDS.items() if score.get(reason)]
+    count = sum(number for side, number in score.items() if side not in ("A", "B"))
+    return f"{count} equal{f' ({listed_words})' if (listed_words := ', '.join(why)) else ''}"
+
+
 def count_words(judging: Judging, is_blind: bool = False) -> str:
-    """Count the answers, such as "A 4, B 2, 6 equal"; blind, without saying which answers fell together.
+    """Count the answers, such as "4 of 12 for A, 2 for B, 6 equal"; blind, without saying which fell together.
 
     Args:
         judging: The person's session.
         is_blind: Whether the embeddings are hidden.
     """
-    values = judging.values(judging.judge)
-    equal = sum(value == EQUAL for value in values)
     if is_blind:
-        return f"{len(values)} judged, {equal} of them equal"
-    second = sum(value > EQUAL for value in values)
-    return f"A {len(values) - equal - second}, B {second}, {equal} equal"
+        score = judging.score(judging.judge)
+        return f"{score.total()} judged, {equal_words(score).replace(' equal', ' of them equal', 1)}"
+    return score_words(judging, judging.judge)
+
+
+def waiting_words(waiting: Mapping[str, int], meaning: str) -> str:
+    """Say how many judgments wait because they were given under other words for the same.
+
+    Args:
+        waiting: The number of judgments by the words under which they were given.
+        meaning: The current words.
+    """
+    given = listed([f"{counted(count, 'judgment')} {f'for {words}' if words else 'without words'}"
+                    for words, count in waiting.items()])
+    return f"Not counted under {f'the words {meaning}' if meaning else 'no words for the same'}: {given}."
 
 
 def advice_words(judging: Judging, is_blind: bool = False) -> str:
@@ -105,9 +148,13 @@ def advice_words(judging: Judging, is_blind: bool = False) -> str:
     """
     share, total = judging.share(judging.judge), len(judging.comparison.differing)
     if share.count == total:
-        return f"All {total:,} differing queries are judged{'' if share.is_decided else ': both are equally good'}."
+        score = "" if is_blind else f" {score_words(judging, judging.judge)}."
+        return (f"All {total:,} differing queries are judged{'' if share.is_decided else ': both are equally good'}."
+                f"{score}")
     if share.is_decided:
-        return "Decided: the range excludes 50 %, so you can stop here."
+        if is_blind:
+            return "Decided: the range excludes 50 %, so you can stop here."
+        return f"Decided: {score_words(judging, judging.judge)}. The range excludes 50 %, so you can stop here."
     if not share.count:
         return "Not decided yet: nothing is judged."
     said = f"Not decided yet: {count_words(judging, is_blind)}."

@@ -50,7 +50,9 @@ class Imported:
 
 
 def write_table(judging: Judging) -> bytes:
-    """Write all judgments as CSV: the judge, the query, both images by name, and which is better: A, B or equal.
+    """Write all judgments as CSV: the judge, the query, both images by name, and which is better.
+
+    That is A, B, both right, both wrong, unsure, or equal where no reason is stored.
 
     Rows of images are the names that only A or only B finds, each row as a JSON list.
     """
@@ -61,7 +63,7 @@ def write_table(judging: Judging) -> bytes:
     for judgment in _all(judging):
         position = comparison.positions[judgment.query]
         images = [comparison.shown(images) for images in comparison.options(position)]
-        better = "equal" if judgment.better is None else "AB"[images.index(judgment.better)]
+        better = (judgment.equal or "equal") if judgment.better is None else "AB"[images.index(judgment.better)]
         cells = [image if isinstance(image, str) else json.dumps(image, ensure_ascii=False) for image in images]
         writer.writerow([judgment.judge, position + 1, judgment.query, *cells, better])
     return table.getvalue().encode()
@@ -77,7 +79,7 @@ def describe(judging: Judging) -> dict[str, Any]:
     """Return the comparison and the results as JSON fields."""
     comparison, shared = judging.comparison, judging.shared_share()
     return {"a": comparison.names[0], "b": comparison.names[1], "gallery": comparison.gallery,
-            "results": comparison.results, "dataset": comparison.dataset.name,
+            "results": comparison.results, "meaning": judging.meaning, "dataset": comparison.dataset.name,
             "fingerprint": comparison.dataset.fingerprint,
             "images": comparison.images, "queries": comparison.queries, "differing": len(comparison.differing),
             "people": {judge: _fields(judging.share(judge)) for judge in judging.people()},

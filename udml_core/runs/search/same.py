@@ -168,6 +168,20 @@ class SamePairs:
     def estimate(self) -> Estimate:
         return estimate(self.plan, self.answers, self.target)
 
+    @property
+    def left(self) -> int | None:
+        """About how many more judgments give a threshold; None if it cannot be foreseen.
+
+        It is foreseen at whole tens of answers, and between them each answer counts down by one.
+        """
+        given = [(self.given[pair].time, place) for place, pair in enumerate(map(tuple, self.plan.pairs.tolist()))
+                 if self.answers[place] > SKIPPED]
+        known = len(given) // ENOUGH * ENOUGH
+        answers = self.answers.copy()
+        answers[[place for _, place in sorted(given)[known:]]] = OPEN
+        needed = estimate(self.plan, answers, self.target).needed
+        return None if needed is None else max(1, needed + known - len(given))
+
     @cached_property
     def threshold(self) -> Threshold | None:
         """The end of "the same"; None if the judgments do not tell it yet."""
@@ -199,7 +213,8 @@ class SamePairs:
         if known.judged >= ENOUGH and nearest < self.target and known.needed is None:
             return (f"A precision of {target} is not reached so far: even of the nearest pairs about "
                     f"{percent(nearest)} show the same thing. Choose a lower precision, or judge more pairs. {judged}")
-        more = f": about {counted(known.needed, 'more judgment')}" if known.needed is not None else (
+        left = self.left
+        more = f": about {counted(left, 'more judgment')}" if left is not None else (
             f"; after {ENOUGH} judgments, an estimate follows" if known.judged < ENOUGH else "")
         if self.next() is None:
             more = ", and no pair is left to judge"
@@ -211,10 +226,10 @@ class SamePairs:
 
     @property
     def population(self) -> str:
-        """What the pairs stand for, in words."""
-        image = f"one of {QUERIES:,} random images" if self.images > QUERIES else "an image"
-        return (f"The {int(self.plan.sizes.sum()):,} pairs of {image} and one of its "
-                f"{min(NEIGHBORS, self.images - 1)} nearest images in this embedding, each once")
+        """What the pairs stand for, in a sentence."""
+        image = f"{QUERIES:,} random images" if self.images > QUERIES else f"all {self.images:,} images"
+        return (f"The estimate is about {int(self.plan.sizes.sum()):,} pairs: each of {image} with its "
+                f"{min(NEIGHBORS, self.images - 1)} nearest images, no pair twice.")
 
     def next(self) -> tuple[int, int] | None:
         """Return the pair to judge next; None if all are judged."""

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from udml_core.base.errors import UserError
 from udml_core.base.files import read_regular, replace_text
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
-from udml_core.exploration.race import FROZEN, Outcome, Race
+from udml_core.exploration.race import FROZEN, Outcome, Race, Serves
 from udml_core.exploration.race_advice import tell_advice
 from udml_core.exploration.race_elsewhere import Elsewhere, find_elsewhere
 from udml_core.exploration.race_words import brief_words, searched_words
@@ -269,6 +270,27 @@ def suggested_by_race(dataset: Dataset, root: Path) -> Suggestion | None:
                 method = "" if best is None else best.setup.method
                 return Suggestion(analysis, method, tell_advice(race, elsewhere=elsewhere).headline)
     return None
+
+
+Raced = tuple[Race, Elsewhere | None, Analysis]
+"""A race, what another race says of its best search, and its analysis."""
+
+
+def races_from(run: Run) -> list[Raced]:
+    """List the newest finished race from a run's features for each measure that a race can serve, as Data shows it.
+
+    Returns:
+        Each race that judged a candidate, what another race says of its best search, and its analysis; the race for
+        first results comes first.
+    """
+    newest: dict[Serves, Raced] = {}
+    for analysis in list_analyses(run, Advice):
+        with suppress(UserError):  # its file is damaged
+            race = finished_race(analysis) if analysis.is_done() or analysis.has_earlier() else None
+            if race is not None and race.is_judged and race.serves not in newest:
+                other = elsewhere_of(analysis)
+                newest[race.serves] = race, None if other is None else other[0], analysis
+    return [newest[serves] for serves in get_args(Serves) if serves in newest]
 
 
 def race_words_of(run: Run, recipe: str | None = None, is_brief: bool = False) -> str:

@@ -68,6 +68,12 @@ def planned(run: Run) -> tuple[AnalysisSpec, ...]:
     return umap, plan_analysis(Grid, source=umap.id, frame=umap.frames[-1]), *_opinions(run), plan_analysis(TSNE)
 
 
+def left_to_compute(run: Run) -> list[AnalysisSpec]:
+    """List what still follows a run without a further request, in its order; nothing unless it is wanted."""
+    requests = planned(run) if wants(run, "maps") else ()
+    return [spec for spec in requests if not analysis_at(run, spec).folder.exists()]
+
+
 def _opinions(run: Run) -> tuple[AnalysisSpec, ...]:
     """Return the requests for second opinions that a run can have; frozen features are not compared with themselves."""
     requests = (OF_REFINEMENTS,) if run.spec().method == FROZEN else (OF_RUN, OF_REFINEMENTS)

@@ -1,0 +1,53 @@
+"""What the races from a run's features found, and what the user's own judgments say, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from udml_core.exploration.race import Race
+from udml_core.exploration.race_advice import tell_advice
+from udml_core.exploration.race_figures import MEASURES, both_words, chain_words, setup_words
+from udml_core.runs import Run
+from udml_core.work.jobs.advising import Raced
+
+from ..shell.race_judgments import run_judgments
+from ..shell.run_status import escaped
+from ..shell.views import view_link
+
+
+def show_races(run: Run, races: Sequence[Raced]) -> None:
+    """Show the advice of each race from a run's features, as Data shows it."""
+    for race, elsewhere, analysis in races:
+        headline, *more = (escaped(said) for said in tell_advice(race, elsewhere=elsewhere).sentences)
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"race-{analysis.id}"):
+            measure = MEASURES[race.serves].capitalize()
+            st.markdown(f":material/trophy: {measure}: **{headline}** {more[0] if more else ''}", width="stretch")
+            view_link("data", label="Details", icon=":material/arrow_forward:", query_params={
+                "dataset": run.spec().dataset, "view": "advice", "budget": f"{race.budget:g}",
+                "serves": race.serves}, help="The race on the page Data: all candidates, with their figures.")
+
+
+def show_figures(races: Sequence[Raced]) -> None:
+    """Show the figures behind the advice of each race in a closed part."""
+    if races:
+        with st.expander("Figures of these races"):
+            st.markdown("\n".join(f"- {MEASURES[race.serves].capitalize()}. {escaped(_figures(race))}"
+                                  for race, *_ in races))
+
+
+def _figures(race: Race) -> str:
+    """Return both verdicts on the advice with their figures, or on the largest gain, which may be chance."""
+    outcome = race.best or race.judged[0]
+    assert outcome.against_start is not None, "the candidate was judged"
+    largest = "" if race.best else "The largest gain: "
+    words = setup_words(race, outcome.setup) if largest else chain_words(race, outcome.setup)
+    return f"{largest}{words}, compared with the frozen features: " \
+           f"{both_words(outcome.against_start, race.serves, race.count)}."
+
+
+def show_own(run: Run) -> None:
+    """Show what the user's blind judgments of the run's embeddings say."""
+    for said in run_judgments(run):
+        st.markdown(f":material/thumbs_up_down: {said}")
