@@ -35,7 +35,7 @@ const MOST_LISTED = 8;
 const FREED = ".st-key-compare-part, .st-key-judge-results, [class*=st-key-view-of-], [data-testid=stCheckbox]";
 // A start is seen at once: the page says so before the server answers, until the steps of the run or an error arrive.
 const START = ".st-key-lab-start button[kind=primary]";
-const ANSWERED = ".lab-steps:not(.ahead), .st-key-lab-start [data-testid=stAlert], .st-key-lab-right [data-testid=stProgress]";
+const ANSWERED = ".lab-steps:not(.ahead), .st-key-lab-start [data-testid=stAlert], .st-key-lab-watch";
 const LONGEST_START_MS = 30000;
 const markStart = () => {
   const began = performance.now(), label = document.body.classList;

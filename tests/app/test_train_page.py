@@ -745,7 +745,7 @@ def test_a_run_that_trains_is_shown_again_on_its_own_data_set_only(submitted: li
     (44.0, None, 45.1, "own below")])
 def test_the_bar_of_a_result_below_a_baseline_has_another_color(
         after: float, frozen: float | None, pca: float | None, kind: str) -> None:
-    bars = bars_of("RPML", "MAP@R", Standing(None, after, frozen, pca))
+    bars = bars_of("RPML", "MAP@R", Standing(None, after, frozen, pca), "raw pixels")
     assert f'<div class="lab-bar {kind}"><span>RPML</span><b>{after:.1f} %</b>' in bars
 
 

@@ -20,7 +20,6 @@ from udml_core.work import jobs
 
 from ..draw.figures import histogram
 from ..draw.gallery import Mark, Tile, gallery, tile_of
-from ..maps.content import Layout
 from ..maps.excluding import NONE
 from ..maps.scatter import draw_map
 from ..shell.views import view_link
@@ -32,12 +31,14 @@ from .start_map import (
     clusters_before,
     first_map,
     forget_map,
+    framed,
     half_words,
     map_name,
+    raw_words,
     settled_map,
     shows_clusters,
-    view_bounds,
 )
+from .status_strip import strip_place
 
 SHOWN = 8
 THUMBNAILS = 48
@@ -68,7 +69,7 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
         reason: Why this α was chosen; empty if nothing speaks for it.
     """
     with center:
-        place = st.container()  # before cached loads, as in a run that trains: the map of both stays, its points travel
+        strip, place = strip_place(), st.container()  # before cached loads, as in a run that trains: the map of both stays, its points travel
         if not _may_compute(spec, dataset):
             show_thumbnails(dataset, spec)
             return
@@ -81,6 +82,9 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
             forget_map(spec, dataset)
         shown = drawn.result()
         result = clusters_before(shown, spec)
+        with strip:
+            st.caption(f"**Before training:** {len(shown.images):,} images{half_words(spec)}, laid out by "
+                       f"{raw_words(spec)}")
         _show_map(place, shown, result, spec, dataset)
     if result is not None:
         with right, st.container(key="train-meaning"):
@@ -101,14 +105,11 @@ def _show_map(place: DeltaGenerator, shown: Drawn, result: Preview | None, spec:
     is_clusters = result is not None and shows_clusters(spec, dataset)
     color = (cluster_color(spec, shown.of_images(result.assignment)) if result is not None and is_clusters
              else class_color(dataset, shown.images))
-    name, bounds = view_bounds(map_name(spec), shown.positions)
     with place:
-        draw_map(dataset, Layout(shown.images, shown.positions, name, bounds), color,
+        draw_map(dataset, framed(map_name(spec), shown.images, shown.positions), color,
                  f"Before training, {len(shown.images):,} images", "lab-map", hidden=NONE, height=HEIGHT,
-                 legend_below=True, tiles="all")
+                 legend_below=True, tiles="all", fills=True)
     with st.container(horizontal=True, vertical_alignment="center", key="lab-under-map"):
-        st.caption(f"**Before training:** {len(shown.images):,} images{half_words(spec)}, laid out by "
-                   f"{'their pixels' if spec.backbone == 'pixels' else 'the features of the backbone'}.")
         choose_colors(spec, dataset)
     if result is not None and len(result.example):
         _show_cluster(result.example, dataset)
