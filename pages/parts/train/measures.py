@@ -62,7 +62,7 @@ def show_measures(run: Run, status: Status, leave: Callable[[], None], epoch: in
 
 
 def _show_progress(run: Run, status: Status) -> None:
-    """Show the steps of a start, and the ways on once the images can be searched; the line above the map has the rest."""
+    """Show the steps of a start, and the ways on once the images can be searched."""
     if is_starting(run, status):
         show_steps(run, status)
     if status.can_search:  # the measures follow
@@ -78,8 +78,9 @@ def _show_result(run: Run) -> None:
         still = still_words(evaluation)
         if still:
             st.markdown(f"**{still}**")
-        st.markdown(sentence.replace("frozen features", raw_words(run.spec())), help=_beside_example(run, final) or None)
-        show_bars(method_title(run), evaluation, raw_words(run.spec()))
+        raw = raw_words(run.spec())
+        st.markdown(sentence.replace("frozen features", raw), help=_beside_example(run, final) or None)
+        show_bars(method_title(run), evaluation, run.spec(), raw)
         if still:
             _offer_another(run)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future, wait
 
+import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -69,7 +70,8 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
         reason: Why this α was chosen; empty if nothing speaks for it.
     """
     with center:
-        strip, place = strip_place(), st.container()  # before cached loads, as in a run that trains: the map of both stays, its points travel
+        # Before cached loads, as in a run that trains: the map of both stays, its points travel.
+        strip, place = strip_place(), st.container()
         if not _may_compute(spec, dataset):
             show_thumbnails(dataset, spec)
             return
@@ -89,6 +91,7 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
     if result is not None:
         with right, st.container(key="train-meaning"):
             _show_meaning(result, spec, dataset, reason)
+            _count_clusters(shown.of_images(result.assignment), float(spec.fields["epsilon"]))
 
 
 def show_before(place: DeltaGenerator, spec: Spec, dataset: Dataset) -> None:
@@ -135,7 +138,7 @@ def show_some(dataset: Dataset, images: Integers, label: str) -> None:
 
 
 def _show_meaning(result: Preview, spec: Spec, dataset: Dataset, reason: str) -> None:
-    """Show the angles of sample triplets against α, the reason for this α, and how many clusters there are at ε."""
+    """Show the angles of sample triplets against α, and the reason for this α."""
     alpha, epsilon = float(spec.fields["alpha"]), spec.fields["epsilon"]
     if result.shape is None:
         st.info(f"At ε = {epsilon:g} there are no triplets, so this run would stop. "
@@ -149,10 +152,14 @@ def _show_meaning(result: Preview, spec: Spec, dataset: Dataset, reason: str) ->
             st.caption(reason)
         elif result.violations(alpha) < FEW:
             _advise_on_alpha(alpha, spec.method, dataset)
-    statistics = result.clusters
-    largest = int(statistics.sizes.max())
-    st.markdown(f"**{counted(statistics.count - statistics.singletons, 'cluster')}** at ε = {epsilon:g}, and "
-                f"{counted(statistics.singletons, 'image')} alone; {largest:,} images in the largest",
+
+
+def _count_clusters(assignment: Integers, epsilon: float) -> None:
+    """Count the clusters of the images on the map (s,), −1 for an image alone, as the map's legend does."""
+    sizes = np.bincount(assignment[assignment >= 0])
+    largest = f"; {sizes.max():,} images in the largest" if len(sizes) else ""
+    st.markdown(f"Of the {len(assignment):,} images on the map: **{counted(int((sizes > 0).sum()), 'cluster')}** at "
+                f"ε = {epsilon:g}, {counted(int((assignment < 0).sum()), 'image')} alone{largest}",
                 help="ε decides which images share a cluster. A triplet is an "
                      "anchor, a positive of the same cluster and a negative of another cluster; training corrects "
                      "triplets beyond α.")

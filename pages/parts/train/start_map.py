@@ -138,7 +138,7 @@ def _first_map(fingerprint: str, encoder_key: str, split: str, seed: int, k: int
 
 
 def framed(name: str, images: Integers, positions: Array) -> Layout:
-    """Return the layout (s, 2) of images in a view that rests from epoch to epoch; the few points beyond it lie at its edge.
+    """Return the layout of images in a view that rests from epoch to epoch; few points lie at its edge, not beyond.
 
     Args:
         name: The name of the map.
