@@ -156,13 +156,18 @@ def _show_meaning(result: Preview, spec: Spec, dataset: Dataset, reason: str) ->
 
 def _count_clusters(assignment: Integers, epsilon: float) -> None:
     """Count the clusters of the images on the map (s,), −1 for an image alone, as the map's legend does."""
-    sizes = np.bincount(assignment[assignment >= 0])
-    largest = f"; {sizes.max():,} images in the largest" if len(sizes) else ""
-    st.markdown(f"Of the {len(assignment):,} images on the map: **{counted(int((sizes > 0).sum()), 'cluster')}** at "
-                f"ε = {epsilon:g}, {counted(int((assignment < 0).sum()), 'image')} alone{largest}",
+    clusters, alone, largest = cluster_counts(assignment)
+    st.markdown(f"Of the {len(assignment):,} images on the map: **{counted(clusters, 'cluster')}** at ε = {epsilon:g}, "
+                f"{counted(alone, 'image')} alone; {largest:,} images in the largest cluster",
                 help="ε decides which images share a cluster. A triplet is an "
                      "anchor, a positive of the same cluster and a negative of another cluster; training corrects "
                      "triplets beyond α.")
+
+
+def cluster_counts(assignment: Integers) -> tuple[int, int, int]:
+    """Return the number of clusters, of images alone, and of images in the largest cluster."""
+    sizes = np.bincount(assignment[assignment >= 0], minlength=1)
+    return int((sizes > 0).sum()), int((assignment < 0).sum()), int(sizes.max())
 
 
 def _show_cluster(example: Integers, dataset: Dataset) -> None:
