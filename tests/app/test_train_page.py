@@ -13,7 +13,8 @@ import streamlit as st
 from pydantic import Field
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.train.method_cards import LINES, MARKS, card_groups, lacking, line_of
+from pages.parts.shell.method_lines import LINES, line_of
+from pages.parts.train.method_cards import MARKS, card_groups, lacking
 from pages.parts.train.method_choice import choose_method, lacks_labels
 from pages.parts.train.preview import cluster_counts
 from pages.parts.train.result_bars import bars_of, protocol_of
