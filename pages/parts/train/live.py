@@ -23,9 +23,10 @@ from ..shell.run_picker import choose_run
 from ..shell.user_errors import show_user_errors
 from .flip import epoch_key, flip, last_epoch, leave_flip
 from .measures import show_measures
-from .preview import HEIGHT, show_before, small_tile
+from .preview import HEIGHT, show_before
 from .start_map import choose_colors, framed, map_name, raw_words
 from .status_strip import show_status, strip_place
+from .tiles import small_tile
 from .watched import Watched, color_of, first_frame, live_map, untrained, watch_images
 
 PARAMETER = "live"

@@ -20,10 +20,11 @@ from udml_core.runs import Spec, runs_folder
 from udml_core.work import jobs
 
 from ..draw.figures import histogram
-from ..draw.gallery import Mark, Tile, gallery, tile_of
+from ..draw.gallery import gallery
 from ..maps.excluding import NONE
 from ..maps.scatter import draw_map
 from ..shell.views import view_link
+from .found_before import show_found
 from .start_map import (
     Drawn,
     choose_colors,
@@ -40,6 +41,7 @@ from .start_map import (
     shows_clusters,
 )
 from .status_strip import strip_place
+from .tiles import NO_NAME, small_tile
 
 SHOWN = 8
 THUMBNAILS = 48
@@ -47,8 +49,6 @@ HEIGHT = "max(420px, calc(100vh - 432px))"
 """Height of the map in the middle of the page, before and during training."""
 GALLERY_HEIGHT = 470
 """Pixels of the images in place of the map."""
-SHORT, NO_NAME = 2, "\u00a0"
-"""Letters of a class name that a small tile shows, and what it shows in place of a longer name."""
 LONGEST_WAIT = 10.0
 """Seconds that missing features of the sample may take to be computed without a click."""
 FEW = 0.01
@@ -88,7 +88,10 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
             st.caption(f"**Before training:** {len(shown.images):,} images{half_words(spec)}, laid out by "
                        f"{raw_words(spec)}")
         _show_map(place, shown, result, spec, dataset)
-    if result is not None:
+    if result is None:
+        with right:
+            show_found(dataset, shown, raw_words(spec))
+    else:
         with right, st.container(key="train-meaning"):
             _show_meaning(result, spec, dataset, reason)
             _count_clusters(shown.of_images(result.assignment), float(spec.fields["epsilon"]))
@@ -116,13 +119,6 @@ def _show_map(place: DeltaGenerator, shown: Drawn, result: Preview | None, spec:
         choose_colors(spec, dataset)
     if result is not None and len(result.example):
         _show_cluster(result.example, dataset)
-
-
-def small_tile(dataset: Dataset, index: int, mark: Mark = "") -> Tile:
-    """Return a tile without a long name below it, which a small tile would cut."""
-    names = dataset.class_names if dataset.labels is not None else ("",)
-    is_short = dataset.labels is not None and max(map(len, names)) <= SHORT
-    return tile_of(dataset, int(index), mark, "" if is_short else NO_NAME)
 
 
 def show_thumbnails(dataset: Dataset, spec: Spec) -> None:

@@ -41,11 +41,13 @@ class Drawn:
     Attributes:
         images: Data set indices (s,), ascending; the images whose embedding a run stores after every epoch.
         positions: Principal plane of their frozen features, (s, 2), at unit mean square radius.
+        rows: Their frozen features at unit length, (s, d).
         sample: A sample of the training half that contains the images; None for methods without clusters.
     """
 
     images: Integers
     positions: Array
+    rows: Array
     sample: Sample | None
 
     def of_images(self, values: Array) -> Array:
@@ -123,11 +125,12 @@ def _first_map(fingerprint: str, encoder_key: str, split: str, seed: int, k: int
             halves = _spec.halves(_dataset)
             images = fixed_sample(halves.train if k else halves.test, JUDGED)
             if not k:
-                drawn.set_result(Drawn(images, next_frame(unit_features(features, images), None), None))
+                rows = unit_features(features, images)
+                drawn.set_result(Drawn(images, next_frame(rows, None), rows, None))
                 return
             sample = draw_sample(features, halves.train, k)
             shown = sample.rows[np.isin(sample.indices, images)]
-            drawn.set_result(Drawn(images, next_frame(shown, None), sample))
+            drawn.set_result(Drawn(images, next_frame(shown, None), shown, sample))
         except Exception as error:  # the page shows it
             drawn.set_exception(error)
 
