@@ -14,16 +14,15 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import image_seconds
 from udml_core.data.features import features_path
 from udml_core.exploration.preview import SAMPLE, Preview
-from udml_core.exploration.triplets import angle_histogram
 from udml_core.methods import find_method
 from udml_core.runs import Spec, runs_folder
 from udml_core.work import jobs
 
-from ..draw.figures import histogram
 from ..draw.gallery import gallery
 from ..maps.excluding import NONE
 from ..maps.scatter import draw_map
 from ..shell.views import view_link
+from .angles import show_angles
 from .found_before import show_found
 from .start_map import (
     Drawn,
@@ -140,10 +139,7 @@ def _show_meaning(result: Preview, spec: Spec, dataset: Dataset, reason: str) ->
         st.info(f"At ε = {epsilon:g} there are no triplets, so this run would stop. "
                 + ("Raise ε." if result.clusters.count == 1 else "Lower ε."), icon=":material/warning:")
     else:
-        edges, counts = angle_histogram(result.shape)
-        share = 100 * result.violations(alpha)
-        histogram(edges.tolist(), counts.tolist(), f"{share:.1f} % of triplets exceed α = {alpha:g}°", "train-angles",
-                  alpha)
+        show_angles(result, alpha)
         if reason:
             st.caption(reason)
         elif result.violations(alpha) < FEW:
