@@ -175,8 +175,8 @@ def test_the_picture_of_the_angles_follows_the_slider_while_it_is_dragged(page: 
 @pytest.mark.parametrize("page", [{"viewport": {"width": 1024, "height": 768}}, {"viewport": NARROW}], indirect=True,
                          ids=["1024", "390"])
 def test_score_and_cancel_are_in_view_while_a_run_trains(app: App, page: Page) -> None:
-    start(page, 1001 if page.viewport_size == NARROW else 1002)
-    run = newest(app)
+    start(page, 998 if page.viewport_size == NARROW else 999)
+    run = watched_run(app, 998 if page.viewport_size == NARROW else 999)
     score = page.get_by_text("Whole group found", exact=True).first
     expect(score).to_be_in_viewport(ratio=1, timeout=60_000)
     expect(page.locator(".stage").first).to_be_in_viewport()
@@ -188,7 +188,6 @@ def test_score_and_cancel_are_in_view_while_a_run_trains(app: App, page: Page) -
         assert stage is not None
         assert right is not None
         assert right["x"] > stage["x"] + stage["width"], "the measures stand beside the map"
-    cancel = page.get_by_role("button", name="Cancel")
-    cancel.click()
-    until(run, "stopped")
+    page.get_by_role("button", name="Cancel").click()
+    assert until(run, "stopped", "done") == "stopped"
     settle(page)
