@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import plotly.graph_objects as go
+import streamlit as st
 
 from udml_core.methods import METHODS
 from udml_core.numerics.measures import LOWER, NEITHER, Measure, measure_of
@@ -31,10 +32,10 @@ MOST_ROWS, TOP = 12, 8
 WIDE_SPAN = 10.0
 """Points from which on an axis needs no words on where it begins."""
 Kind = TypeVar("Kind")
-OTHER_ROWS = {"Frozen features": "the backbone alone, nothing trained",
-              "Whitening": "weakens the directions in which most images differ",
-              "NPSoftmax": "each image is a class of its own",
-              "Distilled refinement": "trains on a search refined by slow steps"}
+OTHER_ROWS = {"Frozen features": "The backbone alone, nothing trained",
+              "Whitening": "Counts all directions equally",
+              "NPSoftmax": "Each image is a class of its own",
+              "Distilled refinement": "Trains on a search refined by slow steps"}
 """Plain words for rows that no method's title names."""
 LEGEND = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
 
@@ -92,10 +93,12 @@ def chart_by_row(table: Table, measure: str, key: str) -> None:
                          legend=LEGEND | {"yref": "container", "yanchor": "top"})
     figure.update_yaxes(automargin=True, tickvals=list(places.values()), ticktext=list(labels.values()),
                         tickfont={"size": 12}, range=[length, 0], zeroline=False)
-    figure.update_xaxes(title={"text": f"{shown.title}{span_words(known, fence, shown)}", "standoff": 4}, side="top")
+    figure.update_xaxes(title={"text": shown.title, "standoff": 4}, side="top")
     best = max(((row[measure][0], name) for name, row in table.rows.items() if measure in row), default=(0.0, "none"))
     draw(figure, key, f"{shown.name} of {len(names)} rows, mean and standard deviation. The highest "
          f"trained row is {best[1]} with {best[0]:.4g}. The table below lists all values.")
+    if words := span_words(known, fence, shown):
+        st.caption(words)
 
 
 def row_places(labels: Mapping[str, str]) -> tuple[dict[str, float], float]:
@@ -124,7 +127,7 @@ def span_words(known: Sequence[float], fence: float | None, measure: Measure) ->
     inside = [value for value in known if fence is None or (value <= fence if lower else value >= fence)]
     if not measure.is_percent or not inside or (span := max(inside) - min(inside)) > WIDE_SPAN:
         return ""
-    return f" · the axis does not begin at 0: first and last row differ by {span:.1f} points"
+    return f"The axis does not begin at 0: the rows on it differ by {span:.1f} points at most."
 
 
 def label_of(name: str, is_plain: bool = True) -> str:
