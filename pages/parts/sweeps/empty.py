@@ -72,7 +72,8 @@ def _draw_record() -> None:
         ends.append(f"{name} {points[0][1]:.1f} at {points[0][0]:g}° to {points[-1][1]:.1f} at {points[-1][0]:g}°")
     figure.add_hline(0, line={"color": BEFORE, "dash": "dash"})
     title = "A recorded sweep on unseen classes: RPML needs an angle α of 35° or more, except on digits"
-    titled(figure, title, 430, hovermode="x unified", legend={"orientation": "h", "y": -0.3})
+    st.markdown(f"**{title}**")  # a chart's own title would be cut on a phone
+    titled(figure, "", 430, hovermode="x unified", legend={"orientation": "h", "y": -0.3})
     figure.update_xaxes(title="largest angle α, °")
     figure.update_yaxes(title="MAP@R against PCA, points")
     draw(figure, "sweeps-record", f"{title}. Difference in MAP@R: {'; '.join(ends)}.")
