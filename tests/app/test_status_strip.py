@@ -65,5 +65,14 @@ def test_the_map_flips_between_raw_pixels_start_and_result(run: Run) -> None:
     assert "after epoch 1, 1,000 images" in drawn(test)
 
 
+def test_a_stopped_run_flips_to_its_last_epoch(run: Run) -> None:
+    run.write_status(Status(state="stopped", message="Stopped.", epoch=2, epochs=3))
+    test = opened("train", live=run.id, **LINK)
+    assert not test.exception
+    control = next(control for control in test.segmented_control if control.label == "Map")
+    assert control.options == ["Raw pixels", "Start", "After epoch 3"]
+    assert "Stopped" in texts(test)
+
+
 def drawn(test: object) -> str:
     return str([element.proto for element in test.get("bidi_component")])  # type: ignore[attr-defined]
