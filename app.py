@@ -18,6 +18,7 @@ wait_for_step()  # before the imports below, so that they never happen in two th
 
 from pages.parts.draw.keys import listen_to_keys
 from pages.parts.shell.address import drop_foreign_parameters
+from pages.parts.shell.missing import MISSING, missing_pages
 from pages.parts.shell.run_picker import begin_page, begin_sidebar, end_page
 from pages.parts.shell.views import FORMER, PAGES, former_pages, view_in_address
 from udml_core.base.malloc import keep_freed_memory
@@ -43,10 +44,12 @@ PAGES_SHOWN = [st.Page(f"pages/{name}.py", title=card.title, icon=f":material/{c
                        default=name == "home", url_path="start" if name == "home" else None)
                for name, card in PAGES.items()]
 begin_sidebar()
-page = st.navigation([*PAGES_SHOWN, *former_pages()], expanded=True)
+HIDDEN = [*former_pages()]
+wrong = missing_pages({known.url_path for known in (*PAGES_SHOWN, *HIDDEN)})
+page = st.navigation([*PAGES_SHOWN, *HIDDEN, *wrong], expanded=True)
 if page.url_path in FORMER:
     page.run()  # which opens the new address
-view = view_in_address(page.url_path or "home")
+view = MISSING if page in wrong else view_in_address(page.url_path or "home")
 drop_foreign_parameters(view)
 listen_to_keys()
 begin_page()

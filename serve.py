@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import streamlit as st
 from starlette.datastructures import Headers, MutableHeaders
@@ -70,6 +71,19 @@ def preloads(static: Path) -> str:
                    if name not in page)
 
 
+def flat_address(path: str, base: str) -> str:
+    """Return the relative address that an address below a page leads to; empty for the address of a page.
+
+    There Streamlit's page would find none of its scripts and stay white; the flat address shows that there is no page.
+
+    Args:
+        path: The path of a visit.
+        base: The path below which the server answers.
+    """
+    parts = [part for part in path.removeprefix(f"/{base.strip('/')}").split("/") if part]
+    return "../" * (len(parts) - 1) + quote("-".join(parts), safe="") if len(parts) > 1 else ""
+
+
 class SecurityHeaders:
     """Add `HEADERS` to every answer."""
 
@@ -119,6 +133,9 @@ class EarlyStyle:
                 if not message.get("more_body"):
                     content = self._styled if body == self._page else body
                     headers = MutableHeaders(scope=start)
+                    way_up = flat_address(scope["path"], st.get_option("server.baseUrlPath") or "")
+                    if body == self._page and way_up:
+                        start["status"], content, headers["location"] = 307, b"", way_up
                     headers["content-length"] = str(len(content))
                     del headers["etag"], headers["last-modified"]
                     await send(start)

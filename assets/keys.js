@@ -12,21 +12,30 @@ const differ = (before, after, names) => [before, after].every((url) => names.ev
   && names.some((name) => before.searchParams.get(name) !== after.searchParams.get(name));
 const isSameView = (before, after) => viewOf(before) === viewOf(after) && !OF_DATA.some(
   (names) => differ(before, after, names));
+// What a click opens within a view is a step too: a lesson, the current image, a query. What a page writes by itself is not.
+const STEPS = { "/learn": "lesson", "/explore": "picked", "/search": "add" };
+const isStep = (before, after, own) => {
+  const name = Object.entries(STEPS).find(([path]) => before.pathname === after.pathname && after.pathname.endsWith(path))?.[1];
+  if (!name || own.acted <= own.opened || before.searchParams.get(name) === after.searchParams.get(name)) return false;
+  return after.searchParams.has(name) || (name === "lesson" && !after.search);
+};
 if (!window.udmlHistory) {
   const push = history.pushState.bind(history);
-  const own = { url: location.href, search: location.search, time: -FOREIGN_MS };
+  const own = { url: location.href, search: location.search, time: -FOREIGN_MS, acted: 0, opened: performance.now() };
   window.udmlHistory = own;
+  for (const act of ["pointerdown", "keydown"]) document.addEventListener(act, () => { own.acted = performance.now(); }, true);
+  window.addEventListener("popstate", () => { own.opened = performance.now(); });
   history.pushState = (state, title, url) => {
     const target = new URL(url ?? location.href, location.href);
     const isRecent = performance.now() - own.time < FOREIGN_MS;
-    if (isSameView(new URL(location.href), target)) {
+    if (isSameView(new URL(location.href), target) && !isStep(new URL(location.href), target, own)) {
       if (!isRecent) own.url = location.href;
       Object.assign(own, { search: target.search, time: performance.now() });
       history.replaceState(state, title, url);
       return;
     }
     if (isRecent && own.search === target.search) history.replaceState(state, title, own.url);
-    own.time = -FOREIGN_MS;
+    Object.assign(own, { time: -FOREIGN_MS, opened: performance.now() });
     push(state, title, url);
   };
 }
@@ -36,7 +45,7 @@ const FREED = ".st-key-compare-part, .st-key-judge-results, [class*=st-key-view-
 const WORDS = ".st-key-labels-typed, [class*=st-key-same-meaning]";
 // A start is seen at once: the page says so before the server answers, until the steps of the run or an error arrive.
 const START = ".st-key-lab-start button[kind=primary]";
-const ANSWERED = ".lab-steps:not(.ahead), .st-key-lab-start [data-testid=stAlert], .st-key-lab-right [data-testid=stProgress]";
+const ANSWERED = ".lab-steps:not(.ahead), .st-key-lab-start [data-testid=stAlert], .st-key-lab-watch";
 const LONGEST_START_MS = 30000;
 const markStart = () => {
   const began = performance.now(), label = document.body.classList;

@@ -1,11 +1,14 @@
 // The layer above a map's points, on a 2-D canvas: images, seams, marks, the point under the pointer, and the lasso.
 const TILE = 44;
+const APART_TILES = 52; // pixels between the middles of two images of a map, so that the points between them are seen
+const CLEAR = 40; // pixels from a mark within which no image lies
 const FRAMED = 24; // pixels from which an image of a grid shows its color as a frame; smaller ones have a strip below
 const LINE = 16;
 const RING = 12; // half the side of a mark
 const ASIDE = 14; // pixels from a point to its word
 const MOST_STEPS = 6; // lines above and below a point where its word may be
 const MOST_IMAGES_PER_CELL = 6;
+const THIN = 10; // radius below which a ring is one of many
 
 const boxAround = (x, y) => ({ left: x - RING, right: x + RING, top: y - RING, bottom: y + RING });
 const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
@@ -26,9 +29,10 @@ class Overlay {
     pen.fillRect(0, 0, 1, 1);
     if (this.chart.header.grid) this.drawGrid(pen, width, height);
     else if (this.tiles.side()) this.tiles.draw(pen, width, height, this.tiles.side());
-    else if (this.chart.images && this.chart.header.sheets && this.chart.travel >= 1) this.drawImages(pen, width, height);
-    this.taken = []; // the boxes of marks and words, which another word must not cover
+    this.taken = []; // the boxes of images, marks and words, which a word must not cover
     const marks = this.chart.header.marks ?? [];
+    const isPlain = !this.chart.header.grid && !this.tiles.side();
+    if (isPlain && this.chart.images && this.chart.header.sheets) this.drawImages(pen, width, height, marks);
     for (const mark of marks) this.drawMark(pen, mark);
     for (const { row, word } of marks) this.drawWord(pen, word, ...this.chart.screenPosition(row));
     for (const guest of this.chart.header.placed ?? []) this.drawGuest(pen, guest);
@@ -36,35 +40,58 @@ class Overlay {
     if (this.chart.path) this.drawPath(pen);
   }
 
-  // One image for each cell of the screen, if cells hold few points; of many points, images that do not overlap.
-  drawImages(pen, width, height) {
+  // Images that lie apart on the screen, also from the marks. They are chosen where the points will rest, and drawn on
+  // their way there.
+  drawImages(pen, width, height, marks) {
+    for (const row of this.chosenImages(width, height, marks)) {
+      const [x, y] = this.chart.screenPosition(row);
+      pen.globalAlpha = this.chart.grayed(row) ? 0.25 : 1;
+      this.drawImage(pen, this.chart.idOf(row), x, y, TILE - 8, this.chart.tint(row));
+      const half = TILE / 2 - 4;
+      this.taken.push({ left: x - half, right: x + half, top: y - half, bottom: y + half });
+    }
+    pen.globalAlpha = 1;
+  }
+
+  chosenImages(width, height, marks) {
+    const { to, camera, header, revision } = this.chart;
+    const state = [width, height, camera.x, camera.y, camera.zoom, header.tiles, revision, ...marks.map(({ row }) => row)].join(" ");
+    if (this.chosenOf === to && this.chosenState === state) return this.chosen;
+    const before = this.chosenOf?.length === to.length ? this.chosen : [];
+    Object.assign(this, { chosenOf: to, chosenState: state, chosen: this.chooseImages(width, height, marks, new Set(before)) });
+    return this.chosen;
+  }
+
+  // One image for each cell of the screen, if cells hold few points; an image that is drawn stays drawn where it can.
+  chooseImages(width, height, marks, before) {
     const [x0, y0] = this.chart.toMap(0, height);
     const [x1, y1] = this.chart.toMap(width, 0);
     const spans = [...this.chart.within(x0, y0, x1, y1)];
     const total = spans.reduce((sum, rows) => sum + rows.length, 0);
     const across = Math.ceil(width / TILE);
     const isCrowded = total > MOST_IMAGES_PER_CELL * across * Math.ceil(height / TILE);
-    if (isCrowded && !this.chart.header.tiles) return;
+    if (isCrowded && !this.chart.header.tiles) return [];
+    const spot = (row) => this.chart.toScreen(this.chart.to[2 * row], this.chart.to[2 * row + 1]);
     const best = new Map();
     for (const rows of spans) {
       for (const row of rows) {
-        const [sx, sy] = this.chart.screenPosition(row);
+        const [sx, sy] = spot(row);
         if (sx < 0 || sy < 0 || sx > width || sy > height) continue;
         const cell = Math.floor(sy / TILE) * across + Math.floor(sx / TILE);
-        const rank = this.chart.grayed(row) ? 1e9 + row : row;
+        const rank = (this.chart.grayed(row) ? 2e9 : before.has(row) ? 0 : 1e9) + row;
         if (!best.has(cell) || rank < best.get(cell)) best.set(cell, rank);
       }
     }
-    const drawn = [];
-    for (const rank of best.values()) {
+    const taken = marks.map(({ row }) => [...spot(row), CLEAR]);
+    const chosen = [];
+    for (const rank of [...best.values()].sort((a, b) => a - b)) {
       const row = rank % 1e9;
-      const [sx, sy] = this.chart.screenPosition(row);
-      if (isCrowded && drawn.some(([x, y]) => Math.abs(x - sx) < TILE - 4 && Math.abs(y - sy) < TILE - 4)) continue;
-      drawn.push([sx, sy]);
-      pen.globalAlpha = this.chart.grayed(row) ? 0.25 : 1;
-      this.drawImage(pen, this.chart.idOf(row), sx, sy, TILE - 8, this.chart.tint(row));
+      const [sx, sy] = spot(row);
+      if (taken.some(([x, y, apart]) => Math.abs(x - sx) < apart && Math.abs(y - sy) < apart)) continue;
+      taken.push([sx, sy, APART_TILES]);
+      chosen.push(row);
     }
-    pen.globalAlpha = 1;
+    return chosen;
   }
 
   // A grid of images: an image lies at (column, −row); the brighter a seam, the farther apart its two images.
@@ -169,12 +196,12 @@ class Overlay {
   drawMark(pen, { row, lines, color, radius = 11 }) { // a ring; filled if it has a color of its own
     const [x, y] = this.chart.screenPosition(row);
     pen.strokeStyle = color || this.chart.text;
-    pen.lineWidth = 2;
+    pen.lineWidth = radius < THIN ? 1 : 1.25;
     for (const other of lines ?? []) {
       const [ox, oy] = this.chart.screenPosition(other);
       pen.beginPath(); pen.moveTo(x, y); pen.lineTo(ox, oy); pen.stroke();
     }
-    pen.lineWidth = color ? 2 : 3;
+    pen.lineWidth = radius < THIN ? 1.25 : color ? 2 : 2.5;
     pen.beginPath(); pen.arc(x, y, radius, 0, 2 * Math.PI);
     if (color) {
       pen.globalAlpha = 0.35;

@@ -2,7 +2,7 @@
 // Positions are fetched once; an update draws only the parts of the header that changed.
 // header: {label, height, group, count, positions, steps: {low, width}, bounds, fitKey, ids, color: {label, kind,
 //          values, names | low, high, unit}, classes, classNames, names, sheets, neighbors, width (k), segments,
-//          selection: {mask, revision}, marks, placed, linked, below, tiles, plain, camera, cameraKey,
+//          selection: {mask, revision}, marks, placed, linked, below, tiles, plain, fills, camera, cameraKey,
 //          grid: {right, down, columns, rows, low, high}}
 // answers: state "selection" {mask, revision}; trigger "picked" row; trigger "searched" row (right-click, long press or
 //          Q: the image becomes the query)
@@ -12,6 +12,7 @@ const NONE = -1;
 const FINEST = 100; // closest zoom of positions in steps: one step is then about one pixel
 const MOST_FOLLOWED = 100000; // coordinates of points that travel when some images leave the map
 const TOOLBAR = 40; // pixels of the line of tools above the points
+const MOST_STRETCH = 1.6; // of the wider side of a map that fills its frame
 
 const ICONS = {
   pan: '<path d="M12 3v18M3 12h18M12 3l-3 3M12 3l3 3M12 21l-3-3M12 21l3-3M3 12l3-3M3 12l3 3M21 12l-3-3M21 12l-3 3"/>',
@@ -128,8 +129,11 @@ class Chart {
     return places;
   }
 
-  move(positions, fresh, refit, earlier) {
+  move(flat, fresh, refit, earlier) {
     const first = !this.camera;
+    this.flat = flat;
+    this.stretch = this.stretchOf();
+    const positions = this.stretched(flat);
     this.from = this.begin(positions, fresh, earlier);
     this.to = positions;
     this.index = null;
@@ -145,6 +149,33 @@ class Chart {
     }
     this.travel = (fresh && !this.stays) || calm() ? 1 : 0;
     this.started = performance.now();
+  }
+
+  // How much wider than high the frame is than the layout; 1 for a map that keeps its shape.
+  stretchOf() {
+    if (!this.header.fills) return 1;
+    const [left, bottom, right, top] = this.header.bounds ?? this.boundsOf(this.flat);
+    const { width, height } = this.free();
+    const ratio = (width * Math.max(top - bottom, 1e-6)) / (height * Math.max(right - left, 1e-6));
+    return Math.max(1 / MOST_STRETCH, Math.min(MOST_STRETCH, ratio));
+  }
+
+  stretched(flat) {
+    return this.stretch === 1 ? flat : flat.map((value, at) => (at % 2 ? value : value * this.stretch));
+  }
+
+  // Another frame has another shape.
+  reshape() {
+    if (!this.header?.fills || !this.flat || Math.abs(this.stretchOf() / this.stretch - 1) < 0.02) return;
+    this.stretch = this.stretchOf();
+    this.to = this.stretched(this.flat);
+    this.from = this.to;
+    this.travel = 1;
+    this.index = null;
+    this.measure();
+    this.points.upload("from", this.from);
+    this.points.upload("to", this.to);
+    this.points.join(this.segments, this.from, this.to);
   }
 
   current() {
@@ -202,24 +233,32 @@ class Chart {
 
   // Camera: center in the layout's units, zoom in pixels per unit
 
-  measure() {
+  measure() { this.bounds = this.boundsOf(this.to); }
+
+  boundsOf(points) {
     const box = [Infinity, Infinity, -Infinity, -Infinity];
-    for (let at = 0; at < this.to.length; at += 2) {
-      const x = this.to[at]; const y = this.to[at + 1];
+    for (let at = 0; at < points.length; at += 2) {
+      const x = points[at]; const y = points[at + 1];
       if (x < box[0]) box[0] = x; if (y < box[1]) box[1] = y;
       if (x > box[2]) box[2] = x; if (y > box[3]) box[3] = y;
     }
-    this.bounds = Number.isFinite(box[0]) ? box : [0, 0, 1, 1];
+    return Number.isFinite(box[0]) ? box : [0, 0, 1, 1];
   }
 
   fit() {
-    const [left, bottom, right, top] = this.header.bounds ?? this.bounds; // bounds of all layouts of the map
-    const width = Math.max(right - left, 1e-6); const height = Math.max(top - bottom, 1e-6);
-    const room = this.room();
-    const below = this.header.plain ? 0 : Math.min(TOOLBAR, room.height / 4); // points do not lie below the tools
-    this.fitted = 0.92 * Math.min(room.width / width, (room.height - below) / height);
-    this.camera = { x: (left + right) / 2, y: (bottom + top + below / this.fitted) / 2, zoom: this.fitted };
+    let [left, bottom, right, top] = this.header.bounds ?? this.bounds; // bounds of all layouts of the map
+    if (this.header.bounds) [left, right] = [left * this.stretch, right * this.stretch];
+    const free = this.free();
+    this.fitted = 0.92 * Math.min(free.width / Math.max(right - left, 1e-6), free.height / Math.max(top - bottom, 1e-6));
+    this.camera = { x: (left + right) / 2, y: (bottom + top + free.below / this.fitted) / 2, zoom: this.fitted };
     this.cameraIsFitted = true;
+  }
+
+  // The part of the frame that the points may fill: they do not lie below the tools.
+  free() {
+    const room = this.room();
+    const below = this.header.plain ? 0 : Math.min(TOOLBAR, room.height / 4);
+    return { width: room.width, height: room.height - below, below };
   }
 
   room() {
@@ -537,6 +576,7 @@ class Chart {
     this.resized = new ResizeObserver(() => {
       this.legend.fit();
       if (!this.camera) return;
+      this.reshape();
       if (this.cameraIsFitted) this.fit();
       this.ask();
     });

@@ -7,6 +7,8 @@ const BEAT = 900;
 const TRACK_STEPS = 240; // of a logarithmic track
 const PLAY_STEPS = 20;
 const DIGITS = 3;
+// Whether Python still draws the page: what stands beside the map must follow before the next step.
+const isDrawing = () => document.querySelector("[data-testid=stApp]")?.dataset.testScriptState === "running";
 
 class Live {
   constructor(root) {
@@ -109,7 +111,7 @@ class Live {
     const { low, high, step } = this.header;
     if (this.value >= high) this.set(low);
     this.timer = setInterval(() => {
-      if (this.asking || !this.root.isConnected) return;
+      if (this.asking || isDrawing() || !this.root.isConnected) return;
       if (this.value >= high) this.play(false);
       else this.set(Math.min(high, this.next(step)));
     }, BEAT);

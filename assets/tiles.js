@@ -1,7 +1,7 @@
 // Images of a small map in place of points, where they do not overlap; dots elsewhere. Gray images are drawn as ink in the
 // point's color, others in a frame.
 const COVERED = 0.42; // share of the map that tiles cover if all of them fit
-const LEGIBLE = 30; // pixels; of many images some become dots rather than smaller or overlapping tiles
+const LEGIBLE = 26; // pixels; of many images some become dots rather than smaller or overlapping tiles
 const SPARSE = 12; // times the map's area that tiles of LEGIBLE pixels would cover at most; of more images all are points
 const MOST_TILE = 56;
 const APART = 0.92; // of a tile's side, by which two tiles are apart

@@ -20,9 +20,9 @@ const LESSON = {
     { name: "alpha", kind: "slider", label: "Angle α: the largest angle that is allowed at N", low: 15, high: 45, step: 1, start: 28, unit: "°" },
   ],
   hidden: [
-    { name: "anchor", start: [-0.9, -0.3], low: [-3, -2], high: [3, 2] },
-    { name: "positive", start: [0.6, -0.3], low: [-3, -2], high: [3, 2] },
-    { name: "negative", start: [0.1, 0.75], low: [-3, -2], high: [3, 2] },
+    { name: "anchor", start: [-0.4, 0], low: [-3, -2], high: [3, 2] },
+    { name: "positive", start: [1.1, 0], low: [-3, -2], high: [3, 2] },
+    { name: "negative", start: [0.6, 1.05], low: [-3, -2], high: [3, 2] },
   ],
   rate: 0.03, // step size of gradient descent
   // Loss and gradients of three points: Σ [δ²(a,p) − δ²(a,n) + τ]₊ or Σ [δ²(a,p) − 4tan²α δ²(n,m)]₊ with m = (a+p)/2.

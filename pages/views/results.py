@@ -8,7 +8,7 @@ import streamlit as st
 
 from pages.parts.draw.downloads import Download, share
 from pages.parts.draw.figures import curve, curve_names
-from pages.parts.results.charts import chart_by_row, chart_by_width, has_widths
+from pages.parts.results.charts import MOST_ROWS, chart_by_row, chart_by_width, has_widths, top_rows
 from pages.parts.results.headline import headline
 from pages.parts.results.table import show_provenance, table_frame
 from pages.parts.shell.address import choose_in_box
@@ -47,13 +47,20 @@ def show_chart(table: Table, measure: str, key: str) -> None:
     """Show one data set's rows as a chart."""
     if has_widths(table):
         chart_by_width(table, measure, f"{key}-width")
-    else:
-        chart_by_row(table, measure, f"{key}-dots")
+        return
+    top = top_rows(table, measure)
+    chart_by_row(top, measure, f"{key}-dots")
+    if top is not table:
+        with st.expander(f"All {len(table.ranked(measure))} rows as a chart", icon=":material/unfold_more:"):
+            chart_by_row(table, measure, f"{key}-all-dots")
 
 
 def show_numbers(table: Table, key: str) -> None:
     """Show one data set's rows as a table and as curves over the epochs."""
-    st.dataframe(table_frame(table), width="stretch", height="content")
+    frame = table_frame(table)
+    with st.expander(f"All {len(frame)} rows as numbers", icon=":material/table_rows:") if len(frame) > MOST_ROWS \
+            else st.container():
+        st.dataframe(frame, width="stretch", height="content")
     if table.printed:
         mark = "" if table.comparable else ("**\\* Not comparable with the measurements here**: fewer images or a "
                                             "smaller budget. ")

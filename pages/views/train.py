@@ -21,10 +21,13 @@ from pages.parts.train.preview import show_preview, show_some
 from pages.parts.train.settings import (
     choose_settings,
     explain_settings,
+    is_changed,
     keep_choices,
     offered_example,
     reason_of_alpha,
     restore_choices,
+    times_back,
+    wanted_settings,
 )
 from pages.parts.train.several import show_several
 from pages.parts.train.slider_words import effect_of
@@ -88,7 +91,8 @@ def choose_supervision(method: type[Method], dataset: Dataset, first: Mapping[st
 def form_key(method: type[Method], settings: jobs.Settings) -> str:
     """Return the prefix of the keys of the hyper-parameters' widgets: other settings make other widgets."""
     key = f"train-{method.card.name}"
-    return key if settings.source == "default" else f"{key}-{settings.source}-{jobs.write_fields(settings.fields)}"
+    begun = "" if settings.source == "default" else f"-{settings.source}-{jobs.write_fields(settings.fields)}"
+    return f"{key}{begun}{f'-{times_back()}' if times_back() else ''}"
 
 
 def main_form(method: type[Method], settings: jobs.Settings) -> dict[str, Any]:
@@ -139,8 +143,8 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
     suggested = jobs.first_method(dataset, runs_folder(), jobs.winning_example(dataset, runs_folder()))
     method = choose_method(suggested, dataset)
     example = offered_example(dataset, method.card.name)
-    wanted = choose_settings(example)
-    top, start, details = st.container(), st.container(key="lab-start"), st.container()
+    wanted = wanted_settings(example)
+    box, top, start, details = st.container(), st.container(), st.container(key="lab-start"), st.container()
     with details, st.expander("About these values", icon=":material/info:"):
         settings = explain_settings(wanted, method, dataset, example)
         more = st.container()
@@ -157,11 +161,15 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
                 show_steps_ahead()
                 explain(method, dataset)
     if pairs is None:
+        with box:
+            choose_settings(wanted, example, settings, is_changed(fields))
         if watched is None:
             show_images(dataset, center, "The map follows once the method has what it learns from.")
         return
     with details, st.expander("Backbone, split, seed and device", icon=":material/tune:"):
         values = option_form(RunRequest, options_for(dataset), first=settings.options, in_row=1)
+    with box:
+        choose_settings(wanted, example, settings, is_changed(fields))
     with start:
         show_drawer_button(dataset, method)
     is_planned = False

@@ -147,3 +147,47 @@ def test_on_a_phone_the_choices_lie_in_a_drawer_and_the_picture_comes_first(app:
     assert until(watched_run(app, 7), "done", "failed") == "done"
     expect(page.get_by_role("img", name=re.compile(r"^after training, 1,000 images"))).to_be_visible()
     expect(page.get_by_text("Whole group found · MAP@R")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_the_picture_of_the_angles_follows_the_slider_while_it_is_dragged(page: Page) -> None:
+    page.goto(LINK.format(8))
+    settle(page)
+    angles = page.locator(".angles")
+    expect(angles).to_have_attribute("data-drawn", "15")
+    value = page.locator('[class*="-alpha"] [data-testid="stSliderThumbValue"]').first.bounding_box()
+    assert value is not None
+    x, y = value["x"] + value["width"] / 2, value["y"] + value["height"] + 9
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 60, y, steps=4)
+    expect(angles).not_to_have_attribute("data-drawn", "15")
+    assert "alpha%3A15" in page.url or "alpha:15" in page.url, "Python has not heard of it yet"
+    dragged = str(angles.get_attribute("data-drawn"))
+    expect(angles).to_contain_text(f"exceed α = {dragged}°")
+    page.mouse.up()
+    page.wait_for_url(re.compile(f"alpha(%3A|:){dragged}"))
+    settle(page)
+    expect(angles).to_have_attribute("data-drawn", dragged)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [{"viewport": {"width": 1024, "height": 768}}, {"viewport": NARROW}], indirect=True,
+                         ids=["1024", "390"])
+def test_score_and_cancel_are_in_view_while_a_run_trains(app: App, page: Page) -> None:
+    start(page, 998 if page.viewport_size == NARROW else 999)
+    run = watched_run(app, 998 if page.viewport_size == NARROW else 999)
+    score = page.get_by_text("Whole group found", exact=True).first
+    expect(score).to_be_in_viewport(ratio=1, timeout=60_000)
+    expect(page.locator(".stage").first).to_be_in_viewport()
+    page.get_by_role("group", name=NOW).scroll_into_view_if_needed()
+    if page.viewport_size == NARROW:
+        expect(score).to_be_in_viewport(ratio=1)
+    else:
+        stage, right = page.locator(".stage").first.bounding_box(), page.locator(".st-key-lab-right").bounding_box()
+        assert stage is not None
+        assert right is not None
+        assert right["x"] > stage["x"] + stage["width"], "the measures stand beside the map"
+    page.get_by_role("button", name="Cancel").click()
+    assert until(run, "stopped", "done") == "stopped"
+    settle(page)

@@ -18,6 +18,11 @@ def test_a_reader_walks_from_the_path_through_a_lesson_to_the_page_on_clusters(p
     page.goto("/learn")
     page.get_by_role("link", name=re.compile("ε merges and shatters")).last.click()
     page.wait_for_url("**/learn?lesson=epsilon")
+    page.go_back()
+    page.wait_for_url(re.compile(r"/learn$"))
+    expect(page.get_by_role("heading", name="Learn", exact=True)).to_be_visible()
+    page.go_forward()
+    page.wait_for_url("**/learn?lesson=epsilon")
     page.get_by_label("Fewer, larger clusters").check()
     expect(page.locator(".because.right")).to_be_visible()
     page.get_by_role("slider").focus()
@@ -58,3 +63,18 @@ def test_a_presentation_hides_the_sidebar_and_the_next_lesson_is_presented_too(p
     expect(page.locator(".st-key-lesson-epsilon")).to_have_count(0)
     page.keyboard.press("Escape")
     expect(page.get_by_test_id("stSidebar")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_a_wrong_address_shows_its_own_page_and_stays_in_the_history(page: Page) -> None:
+    page.goto("/nonsense<b>?x=1")
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_text("/nonsense<b>")).to_be_visible()
+    settle(page)
+    page.get_by_test_id("stMain").get_by_role("link", name=re.compile("^Learn")).click()
+    page.wait_for_url(re.compile("/learn$"))
+    expect(page.get_by_role("heading", name="Learn", exact=True)).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
+    settle(page)

@@ -125,6 +125,21 @@ def test_the_html_page_has_the_style_from_the_start(path: str) -> None:
     assert "etag" not in headers
 
 
+@pytest.mark.parametrize(("path", "base", "leads_to"), [
+    ("/explore", "", ""), ("/", "", ""), ("/explore/deep", "", "../explore-deep"), ("/a/b/c", "", "../../a-b-c"),
+    ("//other.host/x", "", "../other.host-x"), ("/a/..%2f", "", "../a-..%252f"), ("/app/explore", "app", ""),
+    ("/app/explore/deep", "/app/", "../explore-deep")])
+def test_an_address_below_a_page_leads_to_a_flat_one(path: str, base: str, leads_to: str) -> None:
+    assert serve.flat_address(path, base) == leads_to
+
+
+def test_an_address_below_a_page_does_not_stay_white() -> None:
+    headers, body = ask("/explore/deep", accept="text/html")
+    assert headers["location"] == "../explore-deep"
+    assert (body, headers["content-length"]) == (b"", "0")
+    assert "location" not in ask("/explore", accept="text/html")[0]
+
+
 def test_the_html_page_names_the_server() -> None:
     """Otherwise Streamlit looks for it below the page's address first: two requests fail at each visit."""
     head = ask("/explore", accept="text/html")[1].decode().split("</head>")[0]

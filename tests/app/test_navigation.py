@@ -17,7 +17,8 @@ from streamlit.navigation.page import Page
 from streamlit.proto.RootContainer_pb2 import RootContainer
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.shell.views import PAGES, PARAMETER, VIEWS, former_address, views_of
+from pages.parts.shell import missing
+from pages.parts.shell.views import FORMER, PAGES, PARAMETER, VIEWS, former_address, views_of
 from tests.app.opening import ROOT, opened
 from tests.running import worked
 from udml_core.runs import Run
@@ -109,6 +110,21 @@ def test_former_addresses_are_those_of_version_0_3(calls: list[Sequence[Page]]) 
     assert hidden == {"train", "sweeps", "map", "grid", "clusters", "neighborhoods", "triplets", "instances",
                       "affinity", "pairs", "retrieval", "refine", "labels", "compare", "benchmark", "lesson_epsilon",
                       "home"}
+
+
+def test_a_wrong_address_gets_a_page_of_its_own_and_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    state: dict[str, Any] = {}
+    wanted = {"name": "learn"}
+    monkeypatch.setattr(st, "session_state", state)
+    monkeypatch.setattr(missing, "get_script_run_ctx", lambda: SimpleNamespace(
+        pages_manager=SimpleNamespace(intended_page_name=wanted["name"])))
+    known = {*PAGES, *FORMER}
+    assert missing.missing_pages(known) == []
+    for name in ("deep/er", "nonsense", "nonsense", ""):  # later runs of the script know the page by a hash only
+        wanted["name"] = name
+        found = missing.missing_pages(known)
+    assert state[missing.SEEN] == ["nonsense"]
+    assert len(found) == 1
 
 
 def test_the_search_lists_every_page_and_view_and_opens_it(monkeypatch: pytest.MonkeyPatch) -> None:

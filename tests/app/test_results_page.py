@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import replace
 
@@ -97,6 +98,45 @@ def test_a_long_name_is_shown_whole_in_lines_that_leave_room_for_the_points() ->
     assert len(lines) == 3
     assert max(map(len, lines)) <= charts.LONGEST_LINE
     assert charts.wrapped("a <b> & c") == "a &lt;b&gt; &amp; c"
+
+
+def test_rows_have_room_for_all_lines_of_their_labels() -> None:
+    table = records.read(FINDINGS["birds100-heads"]).tables[0]
+    labels = {name: charts.label_of(name) for name in table.ranked("map@r")}
+    places, length = charts.row_places(labels)
+    halves = {name: charts.LINE * (1 + label.count("<br>")) / 2 for name, label in labels.items()}
+    ends = [(places[name] - halves[name], places[name] + halves[name]) for name in labels]
+    assert all(below > above for (_, above), (below, _) in itertools.pairwise(ends)), "labels never overlap"
+    assert ends[0][0] >= 0
+    assert ends[-1][1] <= length
+
+
+def test_a_long_chart_shows_its_best_rows_and_the_best_without_training() -> None:
+    table = records.read(FINDINGS["birds100-heads"]).tables[0]
+    top = charts.top_rows(table, "map@r")
+    assert top.ranked("map@r") == table.ranked("map@r")[:charts.TOP]
+    worse = replace(table, rows={name: row for name, row in table.rows.items() if name.startswith("PSLR")}
+                    | {f"A {number}": {"map@r": (90.0 + number, 0.0)} for number in range(9)})
+    assert top.references
+    shown = charts.top_rows(worse, "map@r")
+    best = next(name for name in worse.ranked("map@r") if name in worse.references)
+    assert list(shown.references) == [best], "the level to beat stays in sight"
+    series = records.read(FINDINGS["digits-low-dimension"]).tables[0]
+    assert charts.top_rows(series, "map@r") is series, "a series of values is shown whole"
+
+
+def test_rows_say_in_plain_words_what_their_method_does() -> None:
+    assert charts.plain_words("ISIF, one-sided") == "Two views together, other images apart"
+    assert charts.plain_words("Start of RPML; RPML, α = 15°") == ""
+    assert charts.plain_words("L_z + L_r") == ""
+    assert "Keeps the directions" in charts.label_of("PCA (centered), 128 dimensions")
+
+
+def test_an_axis_that_does_not_begin_at_0_says_how_much_it_shows() -> None:
+    map_at_r = MEASURES["map@r"]
+    assert "differ by 2.0 points" in charts.span_words([32.5, 34.5, 20.0], 30.0, map_at_r)
+    assert charts.span_words([20.0, 34.5], None, map_at_r) == ""
+    assert charts.span_words([], None, map_at_r) == ""
 
 
 def test_the_headline_names_the_top_of_the_chart_beside_what_was_not_trained() -> None:

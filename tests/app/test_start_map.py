@@ -9,6 +9,9 @@ import pytest
 import streamlit as st
 
 from pages.parts.train import start_map
+from pages.parts.train.angles import shares_beyond
+from pages.parts.train.found_before import found_rows
+from pages.parts.train.start_map import Drawn, framed
 from pages.parts.train.watched import color_of, first_frame, watch_images
 from tests.running import worked
 from udml_core.data import catalog
@@ -68,3 +71,34 @@ def test_the_map_shows_the_half_whose_embedding_a_run_shows(method: str, half: s
     assert start_map.half_words(spec) == f" of the {half} half"
     assert (shown.sample is None) == (half == "test")
     assert np.sqrt((shown.positions ** 2).sum(axis=1).mean()) == pytest.approx(1, abs=1e-3), "at the scale of epochs"
+
+
+def test_what_the_search_finds_before_training_are_the_nearest_of_each_query() -> None:
+    rows = np.repeat(np.eye(5, dtype=np.float32), 5, axis=0)  # five groups of five equal images
+    images = 100 + np.arange(25)
+    found = found_rows(Drawn(images, np.zeros((25, 2)), rows, None))
+    assert [query for query, _ in found] == [100, 106, 112, 118, 124], "spread over the images"
+    for query, near in found:
+        group = (query - 100) // 5
+        assert sorted([query, *near]) == [100 + 5 * group + number for number in range(5)]
+
+
+def test_few_points_beyond_the_view_lie_at_its_edge() -> None:
+    positions = np.random.default_rng(0).uniform(-1, 1, (1000, 2))
+    positions[3] = (9, -9)
+    layout = framed("map", np.arange(1000), positions)
+    assert layout.bounds == (-1.25, -1.25, 1.25, 1.25)
+    assert layout.positions[3].tolist() == [1.25, -1.25]
+    assert np.array_equal(layout.positions[4:], positions[4:])
+
+
+def test_the_shares_beyond_alpha_fall_from_all_to_none() -> None:
+    dataset, spec = catalog.load("digits"), planned("rpml")
+    before = start_map.first_map(spec, dataset).result(60)
+    clusters = start_map.clusters_before(before, spec)
+    assert clusters is not None
+    shares = shares_beyond(clusters)
+    assert len(shares) == 91
+    assert shares[15] == 100 * clusters.violations(15)
+    assert shares == sorted(shares, reverse=True)
+    assert (shares[0], shares[90]) == (100, 0)

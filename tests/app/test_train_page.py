@@ -7,14 +7,17 @@ import threading
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import pytest
 import streamlit as st
 from pydantic import Field
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.train.method_cards import LINES, MARKS, card_groups, lacking, line_of
+from pages.parts.shell.method_lines import LINES, line_of
+from pages.parts.train.method_cards import MARKS, card_groups, lacking
 from pages.parts.train.method_choice import choose_method, lacks_labels
-from pages.parts.train.result_bars import bars_of
+from pages.parts.train.preview import cluster_counts
+from pages.parts.train.result_bars import bars_of, protocol_of
 from pages.parts.train.settings import reason_of_alpha
 from pages.parts.train.slider_words import effect_of
 from pages.parts.train.start_map import FIELDS as COVERED
@@ -745,7 +748,7 @@ def test_a_run_that_trains_is_shown_again_on_its_own_data_set_only(submitted: li
     (44.0, None, 45.1, "own below")])
 def test_the_bar_of_a_result_below_a_baseline_has_another_color(
         after: float, frozen: float | None, pca: float | None, kind: str) -> None:
-    bars = bars_of("RPML", "MAP@R", Standing(None, after, frozen, pca))
+    bars = bars_of("RPML", "MAP@R", Standing(None, after, frozen, pca), "raw pixels")
     assert f'<div class="lab-bar {kind}"><span>RPML</span><b>{after:.1f} %</b>' in bars
 
 
@@ -754,3 +757,45 @@ def test_values_that_do_not_fit_leave_the_images_in_the_middle() -> None:
                   backbone="pixels")
     assert "These values do not fit" in texts(test)
     assert "Images of the data set" in str([element.proto for element in test.get("bidi_component")])
+
+
+@pytest.mark.usefixtures("examples")
+def test_changed_values_say_so_and_one_click_goes_back_to_the_example() -> None:
+    test = opened("train", dataset="digits", method="rpml")
+    assert "As in the example" in test.selectbox(key="preset").options
+    alpha_of(test).set_value(53.0).run()
+    test.selectbox(key="first-split-seen").select("all").run()
+    box = test.selectbox(key="preset")
+    assert "Changed" in box.options
+    assert "As in the example" not in box.options
+    back = test.button(key="train-back")
+    assert back.label == "Back to the example's values"
+    back.click().run()
+    assert not test.exception
+    assert alpha_of(test).value == 15
+    assert test.selectbox(key="first-split-seen").value == "seen"
+    assert "As in the example" in test.selectbox(key="preset").options
+    assert not [button for button in test.button if button.key == "train-back"]
+
+
+def alpha_of(test: AppTest) -> Any:
+    return next(slider for slider in test.slider if slider.label.startswith("Largest angle"))
+
+
+def test_the_preview_counts_the_images_that_the_map_shows() -> None:
+    test = opened("train", dataset="digits", method="rpml", backbone="pixels", split="seen", preset="default",
+                  fields="dimension:4")
+    said = next(element.value for element in test.markdown if "images on the map" in element.value)
+    assert said.startswith("Of the 1,000 images on the map: **")
+    counts = np.array([3, -1, 3, 5, -1, -1])
+    assert cluster_counts(counts) == (2, 3, 2)
+    assert cluster_counts(np.array([-1])) == (0, 1, 0)
+
+
+def test_a_result_names_its_images_and_its_numbers() -> None:
+    seen = jobs.plan(RunRequest.make({"dataset": "digits", "method": "pca", "backbone": "pixels", "split": "seen",
+                                      "fields": {"dimension": 4}}), catalog.load("digits"))
+    assert protocol_of({"final": {"images": 898}}, seen) == (
+        "898 test images of the classes that it trained on, by 4 numbers each")
+    unseen = seen.model_copy(update={"split": "zero-shot", "fields": {}})
+    assert protocol_of({}, unseen) == "Test images of classes that it never trained on"

@@ -59,9 +59,12 @@ def test_an_epoch_is_read_once_and_a_late_visit_passes_epochs_over() -> None:
     assert read[60:] == [1]
 
 
-def test_the_view_holds_all_points_in_steps_of_a_quarter() -> None:
+def test_the_view_holds_nearly_all_points_in_steps_of_a_quarter() -> None:
     assert view_of(np.array([[0.0, 1.0], [-1.3, 0.2]])) == (1.5, 1.25)
     assert view_of(np.zeros((3, 2))) == (0.25, 0.25)
+    frame = np.random.default_rng(0).uniform(-1, 1, (1000, 2))
+    frame[7] = (9, -9)
+    assert view_of(frame) == (1.25, 1.25), "one point far out does not leave the view empty"
 
 
 def test_the_nearest_rows_leave_out_the_query() -> None:

@@ -14,6 +14,8 @@ MOST_AT_ONCE = 60
 """Frames that one step computes at most; of more new epochs some are passed over, the last never."""
 ROOM = 1.1
 """Least share by which the view is wider than the points, so that few epochs move it."""
+SEEN = 99.0
+"""Percent of the points that the view holds for certain; a few that lie far out would leave most of it empty."""
 
 
 class LiveMap:
@@ -53,7 +55,7 @@ def view_of(frame: Array) -> tuple[float, float]:
 
     They are multiples of a quarter, so that the view rests while points move from epoch to epoch.
     """
-    x, y = np.ceil(4 * ROOM * np.maximum(np.abs(frame).max(axis=0), 0.1)) / 4
+    x, y = np.ceil(4 * ROOM * np.maximum(np.percentile(np.abs(frame), SEEN, axis=0), 0.1)) / 4
     return float(x), float(y)
 
 

@@ -91,6 +91,11 @@ class Table:
         """List the measures of all rows in order of first appearance."""
         return list(dict.fromkeys(name for row in self.rows.values() for name in row))
 
+    @property
+    def is_series(self) -> bool:
+        """Whether most rows are a series of values, such as of α, whose order means something."""
+        return 2 * sum(SERIES.search(name) is not None for name in self.rows) > len(self.rows)
+
     def ranked(self, measure: str, lowest_first: bool = False) -> list[str]:
         """List all rows, the best by a measure first; rows of a series, such as values of α, keep their order.
 
@@ -101,7 +106,7 @@ class Table:
             lowest_first: Whether lower values are better; else the highest value comes first.
         """
         names = list({**self.references, **self.rows, **self.printed})
-        if 2 * sum(SERIES.search(name) is not None for name in self.rows) > len(self.rows):
+        if self.is_series:
             return names
         sign = 1 if lowest_first else -1
         values = {name: row[measure][0] for name, row in {**self.references, **self.rows}.items() if measure in row}

@@ -95,6 +95,7 @@ class Lesson {
     const values = this.lesson.readout(numbers, this.state, this.data);
     this.readout.replaceChildren(...values.map(([label, value]) => element("div", {}, element("dt", {}, label), element("dd", {}, value))));
     this.formula.innerHTML = this.lesson.formula(this.state, numbers, this.data);
+    evenSigns(this.formula);
     this.numbers = numbers;
     this.root.dataset.drawn = (performance.now() - began).toFixed(1);
   }
@@ -290,6 +291,14 @@ class Lesson {
     document.removeEventListener("keydown", this.onKey);
     document.body.classList.remove("udml-present");
     clearTimeout(this.writing);
+  }
+}
+
+// Parentheses around letters have one height; only around a table or a fraction do they grow.
+function evenSigns(formula) {
+  for (const sign of formula.querySelectorAll("mo")) {
+    const isTall = sign.parentElement.querySelector("mtable, mfrac, munder, munderover");
+    if (["(", ")", "|", "‖"].includes(sign.textContent) && !isTall) sign.setAttribute("stretchy", "false");
   }
 }
 

@@ -83,7 +83,7 @@ def current_ring(layout: Layout, image: int | None, most: int | None = None) -> 
 def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: str, *, marks: Sequence[Ring] = (),
              hidden: Array = NONE, segments: Array | None = None, placed: Sequence[Mapping[str, Any]] = (),
              height: int | str = 560, linked: bool = False, images: bool = True, grid: ImageGrid | None = None,
-             legend_below: bool = False, tiles: Tiles = "", plain: bool = False) -> int | None:
+             legend_below: bool = False, tiles: Tiles = "", plain: bool = False, fills: bool = False) -> int | None:
     """Draw a map or an image grid with the data set's selection.
 
     Points selected on it become the selection (see `shell.selection`). A right-click, a long press or the key Q opens
@@ -107,6 +107,7 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
         tiles: "all" draws images in place of points if they fit; "some" draws images above the points wherever they do
             not overlap; otherwise images appear where a user has zoomed in.
         plain: Whether tools and legend are hidden, as on a small map among several.
+        fills: Whether the map is stretched to the shape of its frame, within bounds; its axes carry no units.
 
     Returns:
         The data set index of the image that was clicked just now, or None.
@@ -116,7 +117,7 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
     header = map_header(message, dataset, layout, color, selection(dataset), images) | {
         "label": label, "height": height, "segments": message.once(row_array(segments)),
         "marks": _marks(marks, layout), "placed": list(placed), "linked": linked, "below": legend_below,
-        "tiles": tiles, "plain": plain,
+        "tiles": tiles, "plain": plain, "fills": fills,
         "group": dataset.fingerprint[:8], "camera": _camera(key), "cameraKey": f"camera-{key}",
         "grid": None if grid is None else seams(message, grid)}
     count = len(layout.indices)

@@ -29,7 +29,7 @@ def draw_members(center: Center, hoods: LinearNeighborhoods, second: int) -> int
         link_to_map(center.run, "Compute a map of all images to see this image on it")
         return None
     candidates, members = hoods.neighbors[0], hoods.members[0]
-    marks = [*map(Ring, candidates[~members].tolist()), Ring(second, "second"),
+    marks = [*(Ring(image, radius=5) for image in candidates[~members].tolist()), Ring(second, "second"),
              Ring(center.index, "first", candidates[members])]
     clicked = draw_map(center.dataset, shown.layout, default_color(shown),
                        f"Map of all images, with {center.name} joined to its members", "neighborhood-map", marks=marks,

@@ -11,12 +11,11 @@ from udml_core.runs.tasks import LIVE_STATES
 from udml_core.runs.verdict import standing
 from udml_core.work.sweeps import Combination
 
-from ..maps.content import Layout
 from ..maps.scatter import draw_map
 from ..shell.run_status import state_line
 from ..shell.setting_words import setting_words
 from ..train.live import STEP, next_epoch, plays
-from ..train.start_map import view_bounds
+from ..train.start_map import framed
 from ..train.watched import color_of, live_map, watch_images
 from .words import combination_words
 
@@ -65,10 +64,9 @@ def _draw_run(run: Run, combination: Combination) -> None:
     watched = watch_images(run, compares=True)
     epoch = next_epoch(run, epochs)
     positions = live_map(run.id, "sweep").frame(epoch, epochs, watched.sample)
-    name, bounds = view_bounds(f"live {run.id}", positions)
-    draw_map(watched.dataset, Layout(watched.images, positions, name, bounds), color_of(watched, epoch),
+    draw_map(watched.dataset, framed(f"live {run.id}", watched.images, positions), color_of(watched, epoch),
              f"{words}, epoch {epoch}, {len(watched.images):,} images", f"sweep-map-{run.id}", height=HEIGHT,
-             tiles="all", plain=True)
+             tiles="all", plain=True, fills=True)
     st.caption(measure_line(run, epoch, epoch == epochs[-1] and status.state not in LIVE_STATES))
 
 

@@ -16,15 +16,17 @@ from udml_core.runs.search import epoch_words
 from udml_core.runs.tasks import LIVE_STATES, Status
 
 from ..draw.gallery import gallery, mark_of
-from ..maps.content import Layout
 from ..maps.scatter import Ring, draw_map
 from ..shell.cached import dataset_of, load_split
 from ..shell.focus import choose_image, current_elsewhere
 from ..shell.run_picker import choose_run
 from ..shell.user_errors import show_user_errors
+from .flip import epoch_key, flip, last_epoch, leave_flip
 from .measures import show_measures
-from .preview import HEIGHT, show_before, small_tile
-from .start_map import choose_colors, map_name, view_bounds
+from .preview import HEIGHT, show_before
+from .start_map import choose_colors, framed, map_name, raw_words
+from .status_strip import show_status, strip_place
+from .tiles import small_tile
 from .watched import Watched, color_of, first_frame, live_map, untrained, watch_images
 
 PARAMETER = "live"
@@ -120,19 +122,26 @@ def _follow(run: Run, was_live: bool) -> None:
     center, right = middle_and_right()
     epoch = None
     with center, show_user_errors():
-        epoch = _show_training(run, status)
+        strip = strip_place()
+        epoch = _show_training(run, status, strip)
     with right, show_user_errors():
         show_measures(run, status, leave_run, epoch)
 
 
-def _show_training(run: Run, status: Status) -> int | None:
+def _show_training(run: Run, status: Status, strip: DeltaGenerator) -> int | None:
     """Show the map and the query's neighbors after the last epoch, or after the epoch that the user chose.
+
+    Args:
+        run: The run.
+        status: Its status.
+        strip: The place above the map.
 
     Returns:
         The epoch; None before the first.
     """
     map_place, epochs = st.container(), run.epoch_numbers()
     if not epochs:
+        show_status(strip, run, status, None)
         show_before(map_place, run.spec(), dataset_of(run))
         if status.state in LIVE_STATES:
             plays(run, begin=True)
@@ -140,21 +149,25 @@ def _show_training(run: Run, status: Status) -> int | None:
         return None
     watched = watch_images(run)
     is_moving = status.state in LIVE_STATES or plays(run)
-    epoch = next_epoch(run, epochs) if is_moving else _choose_epoch(run, epochs, status)
+    raw = None if is_moving else flip(strip, watched, epochs, status)
+    with st.container(key="lab-epochs"):
+        under = st.container()
+        epoch = next_epoch(run, epochs) if is_moving else _choose_epoch(run, epochs, status)
+    show_status(strip, run, status, None if raw else epoch)
     query = _query(watched)
-    words = _words(run, epoch, status)
+    words = raw or _words(run, epoch, status)
     with map_place:
-        _draw_epoch(watched, epoch, epochs, query, words)
-    with st.container(horizontal=True, vertical_alignment="center", key="lab-under-map"):
+        _draw_epoch(watched, epoch, epochs, query, words, bool(raw))
+    with under, st.container(horizontal=True, vertical_alignment="center", key="lab-under-map"):
         if is_moving:
             st.caption(f"**{words[0].upper()}{words[1:]}:** {len(watched.images):,} images{_half(watched)}. Choose an "
                        "image to make it the query.")
         choose_colors(run.spec(), watched.dataset)
     frozen = untrained(watched)
     before = _nearest(watched, watched.sample(epochs[0]) if frozen is None else frozen, query)
-    of_start = _words(run, epochs[0], status) if frozen is None else "in the frozen features"
+    of_start = _words(run, epochs[0], status) if frozen is None else f"by {raw_words(run.spec())}"
     _show_neighbors(watched, before, query, of_start, "before")
-    if frozen is not None or epoch != epochs[0]:
+    if not raw and (frozen is not None or epoch != epochs[0]):
         now = _nearest(watched, watched.sample(epoch), query)
         _show_neighbors(watched, now, query, words + same_words(before, now), "now")
     return epoch
@@ -171,9 +184,10 @@ def _choose_epoch(run: Run, epochs: list[int], status: Status) -> int:
     """Choose an epoch of a run that has ended; at first the epoch that the run keeps."""
     if len(epochs) < 2:
         return epochs[-1]
-    return int(st.select_slider("Epoch", epochs, run.kept_epoch() if status.state == "done" else epochs[-1],
-                                key=f"lab-epoch-{run.id}", label_visibility="collapsed",
-                                format_func=lambda number: _words(run, number, status)))
+    st.session_state.setdefault(epoch_key(run), last_epoch(run, epochs, status))
+    return int(st.select_slider("Epoch", epochs, key=epoch_key(run), label_visibility="collapsed",
+                                format_func=lambda number: _words(run, number, status),
+                                on_change=leave_flip, args=(run,)))
 
 
 def _words(run: Run, epoch: int, status: Status) -> str:
@@ -182,16 +196,27 @@ def _words(run: Run, epoch: int, status: Status) -> str:
     return f"after epoch {epoch}" if epoch and not is_last else epoch_words(run, epoch)
 
 
-def _draw_epoch(watched: Watched, epoch: int, epochs: list[int], query: int, words: str) -> None:
-    """Draw the map after an epoch, with a ring around the query and lines to its neighbors."""
+def _draw_epoch(watched: Watched, epoch: int, epochs: list[int], query: int, words: str, is_raw: bool) -> None:
+    """Draw the map after an epoch, with a ring around the query and lines to its neighbors.
+
+    Args:
+        watched: The images.
+        epoch: The epoch.
+        epochs: The stored epochs.
+        query: Row of the query.
+        words: Name of the embedding.
+        is_raw: Whether the images lie as before the run, by their features.
+    """
     run, images = watched.run, watched.images
-    before = first_frame(watched)
+    before, frozen = first_frame(watched), untrained(watched)
     positions = live_map(run.id).frame(epoch, epochs, watched.sample, None if before is None else before.positions)
-    name, bounds = view_bounds(map_name(run.spec()), positions)
-    near = images[nearest_rows(watched.sample(epoch), query, NEIGHBORS)]
-    layout = Layout(images, positions, name, bounds)
+    embedding = watched.sample(epoch)
+    if is_raw and before is not None and frozen is not None:
+        positions, embedding = before.positions, frozen
+    near = images[nearest_rows(embedding, query, NEIGHBORS)]
+    layout = framed(map_name(run.spec()), images, positions)
     draw_map(watched.dataset, layout, color_of(watched, epoch), f"{words}, {len(images):,} images", "lab-map",
-             marks=[Ring(int(images[query]), "query", near)], height=HEIGHT, legend_below=True, tiles="all")
+             marks=[Ring(int(images[query]), "query", near)], height=HEIGHT, legend_below=True, tiles="all", fills=True)
 
 
 def _nearest(watched: Watched, embedding: Array, query: int) -> list[int]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
 
 import streamlit as st
 
-from udml_core.base.errors import duration
 from udml_core.numerics.measures import MAIN_MEASURES, curve_of
 from udml_core.runs import Run
 from udml_core.runs.baselines import read_baselines
@@ -21,17 +19,15 @@ from ..draw.palette import percent
 from ..shell.cached import dataset_of
 from ..shell.run_status import (
     ICONS,
-    UNSEEN,
     escaped,
     method_title,
-    progress_of,
     run_title,
     state_line,
-    stop_button,
 )
 from ..shell.user_errors import show_user_errors
 from ..shell.views import view_link
 from .result_bars import show_bars
+from .start_map import raw_words
 from .start_steps import is_starting, show_steps
 
 CURVES = {"sample map@r": "Whole group found, MAP@R", "second opinion": "Whole group by another encoder",
@@ -66,26 +62,11 @@ def show_measures(run: Run, status: Status, leave: Callable[[], None], epoch: in
 
 
 def _show_progress(run: Run, status: Status) -> None:
-    """Show the finished share, a time that was measured, and the button that cancels."""
-    line = progress_line(run, status)
-    starts = is_starting(run, status)
-    if starts:
+    """Show the steps of a start, and the ways on once the images can be searched."""
+    if is_starting(run, status):
         show_steps(run, status)
-    if not starts or status.share:
-        st.progress(progress_of(status) if status.state == "running" else 0.0, line)
-    st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>')
     if status.can_search:  # the measures follow
         _show_ways(run)
-    stop_button(run, "lab", "Cancel", "Finished epochs are kept, and the run can be resumed.")
-
-
-def progress_line(run: Run, status: Status) -> str:
-    """Describe the state in a line, with the time until the results if all of it was measured on this machine."""
-    if status.phase != "training" or status.state != "running":
-        return state_line(run, status)
-    line = f"Epoch {min(status.epoch + 1, status.epochs)} of {status.epochs}"
-    left = jobs.training_left(run.spec(), status)
-    return line if left is None else f"{line}, results in about {duration(left)}"
 
 
 def _show_result(run: Run) -> None:
@@ -97,8 +78,9 @@ def _show_result(run: Run) -> None:
         still = still_words(evaluation)
         if still:
             st.markdown(f"**{still}**")
-        st.markdown(sentence, help=_beside_example(run, final) or None)
-        show_bars(method_title(run), evaluation)
+        raw = raw_words(run.spec())
+        st.markdown(sentence.replace("frozen features", raw), help=_beside_example(run, final) or None)
+        show_bars(method_title(run), evaluation, run.spec(), raw)
         if still:
             _offer_another(run)
     else:
@@ -161,7 +143,7 @@ def _show_curves(run: Run, epoch: int | None) -> None:
     names = [name for name in CURVES if sum(row.get(name) is not None for row in rows) > 1][:MOST_CURVES]
     known = read_baselines(run) or {}
     for name in names:
-        beaten = {words: known[key][name] for key, words in (("frozen", "frozen features"), ("centered pca", "PCA"))
+        beaten = {words: known[key][name] for key, words in (("frozen", raw_words(run.spec())), ("centered pca", "PCA"))
                   if (known.get(key) or {}).get(name) is not None}
         st.markdown(f"**{CURVES[name]}**", help=curve_of(name).help)
         curve(name, {"": rows}, f"lab-{name}", height=HEIGHT, title=CURVES[name], beaten=beaten,

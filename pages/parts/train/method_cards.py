@@ -11,36 +11,12 @@ from udml_core.data.dataset import Dataset
 from udml_core.methods import METHODS, Method
 
 from ..draw.transport import component
+from ..shell.method_lines import line_of
 
 HTML = '<div class="cards" role="radiogroup"></div>\n'
 GROUPS = {"none": "Without labels", "few": "With a few labels", "pairs": "With pairs of images",
           "all": "With the class of every training image"}
 MARKS = {"few": "needs labels", "pairs": "needs pairs", "all": "needs labels"}
-LINES = {
-    "rpml": "Moves dense groups of similar images together", "srpml": "RPML in small batches; trains the network too",
-    "plm": "Follows chains of neighbors to find similar images", "ssdml": "Spreads a few labels to similar images",
-    "lrml": "Pulls classes together, keeps neighbors", "seraph": "Makes each pair clearly similar or different",
-    "isdml": "Like LRML, for sparse regions too", "apllr": "Spreads labels, then adjusts distances to them",
-    "apit": "Least change that agrees with the labels", "triplet": "Same class nearer than another class",
-    "angular": "Triangles of two classes, by their angle", "nml": "Compares images with learned prototypes",
-    "ml": "Weights the features by similar pairs", "kml": "Compares with every training image",
-    "nca": "Neighbors should share the class", "lmnn": "A margin around neighbors of the same class",
-    "pslr": "Two views of an image, and its neighbors", "isif": "Two views together, other images apart",
-    "nce": "Each image is a class of its own", "exemplar": "Many changed copies of single images",
-    "deepcluster": "Sorts images into clusters, trains, repeats", "rotnet": "Guesses by how much an image was turned",
-    "and": "Pairs each image with its nearest image", "mom": "Walks along neighbors to find hard pairs",
-    "stml": "A slow copy of the model teaches it", "uhml": "Small groups inside larger groups",
-    "simclr": "Two views together, the batch apart", "supcon": "Views of a class together, others apart",
-    "barlow": "Two views get the same description", "distill": "Trains on a search refined by slow steps",
-    "whiten": "Weakens what differs between mutual neighbors", "pca": "Keeps the directions of largest difference",
-    "frozen": "Changes nothing: the level to beat",
-}
-"""What each method does, in a few words."""
-
-
-def line_of(method: type[Method]) -> str:
-    """Return what a method does in a few words; the first clause of its summary for a method without a line."""
-    return LINES.get(method.card.name) or method.card.summary.split(",")[0].split(".")[0]
 
 
 def card_groups(suggested: str, reason: Callable[[type[Method]], str]) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future, wait
 
+import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -13,17 +14,16 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import image_seconds
 from udml_core.data.features import features_path
 from udml_core.exploration.preview import SAMPLE, Preview
-from udml_core.exploration.triplets import angle_histogram
 from udml_core.methods import find_method
 from udml_core.runs import Spec, runs_folder
 from udml_core.work import jobs
 
-from ..draw.figures import histogram
-from ..draw.gallery import Mark, Tile, gallery, tile_of
-from ..maps.content import Layout
+from ..draw.gallery import gallery
 from ..maps.excluding import NONE
 from ..maps.scatter import draw_map
 from ..shell.views import view_link
+from .angles import show_angles
+from .found_before import show_found
 from .start_map import (
     Drawn,
     choose_colors,
@@ -32,12 +32,15 @@ from .start_map import (
     clusters_before,
     first_map,
     forget_map,
+    framed,
     half_words,
     map_name,
+    raw_words,
     settled_map,
     shows_clusters,
-    view_bounds,
 )
+from .status_strip import strip_place
+from .tiles import NO_NAME, small_tile
 
 SHOWN = 8
 THUMBNAILS = 48
@@ -45,8 +48,6 @@ HEIGHT = "max(420px, calc(100vh - 432px))"
 """Height of the map in the middle of the page, before and during training."""
 GALLERY_HEIGHT = 470
 """Pixels of the images in place of the map."""
-SHORT, NO_NAME = 2, "\u00a0"
-"""Letters of a class name that a small tile shows, and what it shows in place of a longer name."""
 LONGEST_WAIT = 10.0
 """Seconds that missing features of the sample may take to be computed without a click."""
 FEW = 0.01
@@ -68,7 +69,8 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
         reason: Why this α was chosen; empty if nothing speaks for it.
     """
     with center:
-        place = st.container()  # before cached loads, as in a run that trains: the map of both stays, its points travel
+        # Before cached loads, as in a run that trains: the map of both stays, its points travel.
+        strip, place = strip_place(), st.container()
         if not _may_compute(spec, dataset):
             show_thumbnails(dataset, spec)
             return
@@ -81,10 +83,17 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
             forget_map(spec, dataset)
         shown = drawn.result()
         result = clusters_before(shown, spec)
+        with strip:
+            st.caption(f"**Before training:** {len(shown.images):,} images{half_words(spec)}, laid out by "
+                       f"{raw_words(spec)}")
         _show_map(place, shown, result, spec, dataset)
-    if result is not None:
+    if result is None:
+        with right:
+            show_found(dataset, shown, raw_words(spec))
+    else:
         with right, st.container(key="train-meaning"):
             _show_meaning(result, spec, dataset, reason)
+            _count_clusters(shown.of_images(result.assignment), float(spec.fields["epsilon"]))
 
 
 def show_before(place: DeltaGenerator, spec: Spec, dataset: Dataset) -> None:
@@ -101,24 +110,14 @@ def _show_map(place: DeltaGenerator, shown: Drawn, result: Preview | None, spec:
     is_clusters = result is not None and shows_clusters(spec, dataset)
     color = (cluster_color(spec, shown.of_images(result.assignment)) if result is not None and is_clusters
              else class_color(dataset, shown.images))
-    name, bounds = view_bounds(map_name(spec), shown.positions)
     with place:
-        draw_map(dataset, Layout(shown.images, shown.positions, name, bounds), color,
+        draw_map(dataset, framed(map_name(spec), shown.images, shown.positions), color,
                  f"Before training, {len(shown.images):,} images", "lab-map", hidden=NONE, height=HEIGHT,
-                 legend_below=True, tiles="all")
+                 legend_below=True, tiles="all", fills=True)
     with st.container(horizontal=True, vertical_alignment="center", key="lab-under-map"):
-        st.caption(f"**Before training:** {len(shown.images):,} images{half_words(spec)}, laid out by "
-                   f"{'their pixels' if spec.backbone == 'pixels' else 'the features of the backbone'}.")
         choose_colors(spec, dataset)
     if result is not None and len(result.example):
         _show_cluster(result.example, dataset)
-
-
-def small_tile(dataset: Dataset, index: int, mark: Mark = "") -> Tile:
-    """Return a tile without a long name below it, which a small tile would cut."""
-    names = dataset.class_names if dataset.labels is not None else ("",)
-    is_short = dataset.labels is not None and max(map(len, names)) <= SHORT
-    return tile_of(dataset, int(index), mark, "" if is_short else NO_NAME)
 
 
 def show_thumbnails(dataset: Dataset, spec: Spec) -> None:
@@ -134,27 +133,33 @@ def show_some(dataset: Dataset, images: Integers, label: str) -> None:
 
 
 def _show_meaning(result: Preview, spec: Spec, dataset: Dataset, reason: str) -> None:
-    """Show the angles of sample triplets against α, the reason for this α, and how many clusters there are at ε."""
+    """Show the angles of sample triplets against α, and the reason for this α."""
     alpha, epsilon = float(spec.fields["alpha"]), spec.fields["epsilon"]
     if result.shape is None:
         st.info(f"At ε = {epsilon:g} there are no triplets, so this run would stop. "
                 + ("Raise ε." if result.clusters.count == 1 else "Lower ε."), icon=":material/warning:")
     else:
-        edges, counts = angle_histogram(result.shape)
-        share = 100 * result.violations(alpha)
-        histogram(edges.tolist(), counts.tolist(), f"{share:.1f} % of triplets exceed α = {alpha:g}°", "train-angles",
-                  alpha)
+        show_angles(result, alpha)
         if reason:
             st.caption(reason)
         elif result.violations(alpha) < FEW:
             _advise_on_alpha(alpha, spec.method, dataset)
-    statistics = result.clusters
-    largest = int(statistics.sizes.max())
-    st.markdown(f"**{counted(statistics.count - statistics.singletons, 'cluster')}** at ε = {epsilon:g}, and "
-                f"{counted(statistics.singletons, 'image')} alone; {largest:,} images in the largest",
+
+
+def _count_clusters(assignment: Integers, epsilon: float) -> None:
+    """Count the clusters of the images on the map (s,), −1 for an image alone, as the map's legend does."""
+    clusters, alone, largest = cluster_counts(assignment)
+    st.markdown(f"Of the {len(assignment):,} images on the map: **{counted(clusters, 'cluster')}** at ε = {epsilon:g}, "
+                f"{counted(alone, 'image')} alone; {largest:,} images in the largest cluster",
                 help="ε decides which images share a cluster. A triplet is an "
                      "anchor, a positive of the same cluster and a negative of another cluster; training corrects "
                      "triplets beyond α.")
+
+
+def cluster_counts(assignment: Integers) -> tuple[int, int, int]:
+    """Return the number of clusters, of images alone, and of images in the largest cluster."""
+    sizes = np.bincount(assignment[assignment >= 0], minlength=1)
+    return int((sizes > 0).sum()), int((assignment < 0).sum()), int(sizes.max())
 
 
 def _show_cluster(example: Integers, dataset: Dataset) -> None:

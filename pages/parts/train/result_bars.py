@@ -3,37 +3,55 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping
 
 import streamlit as st
 
 from udml_core.numerics.measures import MAIN_MEASURES
+from udml_core.runs import Spec
 from udml_core.runs.verdict import Evaluation, Standing, standing
 
+TESTED: Mapping[str, str] = {"seen": "of the classes that it trained on", "all": "which it also trained on",
+                             "zero-shot": "of classes that it never trained on"}
+"""The test images of a run, by its split."""
 
-def show_bars(title: str, evaluation: Evaluation) -> None:
+
+def show_bars(title: str, evaluation: Evaluation, spec: Spec, raw: str) -> None:
     """Show each main measure of a run and of what needs no training, as bars of one scale.
 
     Args:
         title: The title of the method.
         evaluation: The run's evaluation.
+        spec: The run's spec.
+        raw: Name of what the images are compared by without training.
     """
     known = [(measure, standing(evaluation, measure.key)) for measure in MAIN_MEASURES]
     measured = [(measure, values) for measure, values in known if values.after is not None]
-    st.html("".join(bars_of(title, measure.plain_title, values) for measure, values in measured))
-    st.caption("Of the test images", help=" ".join(f"{measure.name}: {measure.help}" for measure, _ in measured))
+    st.html("".join(bars_of(title, measure.plain_title, values, raw) for measure, values in measured))
+    st.caption(protocol_of(evaluation, spec),
+               help=" ".join(f"{measure.name}: {measure.help}" for measure, _ in measured))
 
 
-def bars_of(title: str, measure: str, values: Standing) -> str:
+def protocol_of(evaluation: Evaluation, spec: Spec) -> str:
+    """Say on which images a run was measured, and by how many numbers its search compares them."""
+    images = (evaluation.get("final") or {}).get("images")
+    count = "Test images" if images is None else f"{images:,.0f} test images"
+    width = spec.fields.get("dimension")
+    return f"{count} {TESTED[spec.split]}" + (f", by {width} numbers each" if width else "")
+
+
+def bars_of(title: str, measure: str, values: Standing, raw: str) -> str:
     """Return the bars of one measure as HTML; the run's bar comes first, in another color below a baseline.
 
     Args:
         title: The title of the method.
         measure: Name of the measure, which is a percentage.
         values: The run's value and its baselines.
+        raw: Name of what the images are compared by without training.
     """
     baselines = [value for value in (values.frozen, values.pca) if value is not None]
     is_below = values.after is not None and any(values.after < value for value in baselines)
-    rows = [(title, values.after, " own below" if is_below else " own"), ("frozen features", values.frozen, ""),
+    rows = [(title, values.after, " own below" if is_below else " own"), (raw, values.frozen, ""),
             ("PCA, same width", values.pca, "")]
     lines = "".join(
         f'<div class="lab-bar{kind}"><span>{html.escape(name)}</span><b>{value:.1f} %</b>'

@@ -15,6 +15,7 @@ from udml_core.runs import Run, RunRequest, Spec, find_run, form_options, runs_f
 from udml_core.work import jobs
 from udml_core.work.jobs.presets import ImageKind
 
+from ..draw.form import option_key
 from ..shell.address import choice_from_address, write_address
 from ..shell.cached import load_dataset
 from ..shell.run_status import escaped
@@ -23,6 +24,12 @@ from ..shell.views import view_link
 
 SETTINGS = {"example": "As in the example", "default": "Default values", "quick": "Quick, about a minute",
             "best": "Best in the records", "paper": "As printed in the paper"}
+CHANGED = "Changed"
+"""What the box says when the form's values differ from the settings that it began with."""
+BEGUN_WITH = {"example": "the example's values", "default": "the default values", "quick": "the quick values",
+              "best": "the best values in the records", "paper": "the paper's values"}
+BACKS = "train-backs"
+"""Session key of the number of times that the form went back to its settings."""
 WITH_OPTIONS = ("example", "paper")
 """Settings that also replace options of a run."""
 BOX = "preset"
@@ -72,15 +79,59 @@ def begins_with_example(example: Run | None) -> bool:
     return example is not None and not any(name in st.query_params for name in (BOX, *stated))
 
 
-def choose_settings(example: Run | None) -> str:
-    """Choose the settings to begin with; with an example on the same images, the address always names them."""
-    titles = {name: title for name, title in SETTINGS.items() if name != "example" or example is not None}
+def wanted_settings(example: Run | None) -> str:
+    """Return the name of the settings to begin with, which the address decides."""
+    titles = _titles(example)
     wanted = "example" if begins_with_example(example) else choice_from_address(BOX, titles, "default")
-    st.session_state[BOX] = wanted  # the address decides, also after another data set was chosen
-    name = st.selectbox("Settings", list(titles), key=BOX, format_func=titles.__getitem__, on_change=_take_settings,
-                        help="The values to start from. You can change every value below.")
-    write_address(BOX, name, "default" if example is None else "")
-    return name
+    st.session_state[BOX] = wanted  # also after another data set was chosen
+    return wanted
+
+
+def _titles(example: Run | None) -> dict[str, str]:
+    return {name: title for name, title in SETTINGS.items() if name != "example" or example is not None}
+
+
+def is_changed(fields: Mapping[str, Any]) -> bool:
+    """Return whether values differ from the settings that the form begins with.
+
+    Args:
+        fields: The hyper-parameters that differ from these settings; the address holds the options that differ.
+    """
+    return bool(fields) or any(name in st.query_params for name in jobs.OPTIONS)
+
+
+def choose_settings(wanted: str, example: Run | None, settings: jobs.Settings, changed: bool) -> None:
+    """Choose the settings to begin with; with an example on the same images, the address always names them.
+
+    Args:
+        wanted: The name of the settings that the form begins with.
+        example: An example on the same images; None if there is none.
+        settings: The values of these settings.
+        changed: Whether the form's values differ from them, which the box then says.
+    """
+    titles = _titles(example)
+    st.selectbox("Settings", list(titles), key=BOX, on_change=_take_settings,
+                 format_func=lambda name: CHANGED if changed and name == wanted else titles[name],
+                 help="The values to start from. You can change every value below.")
+    write_address(BOX, wanted, "default" if example is None else "")
+    if changed:
+        st.button(f"Back to {BEGUN_WITH[wanted]}", icon=":material/undo:", type="tertiary", key="train-back",
+                  on_click=_go_back, args=(settings,))
+
+
+def _go_back(settings: jobs.Settings) -> None:
+    """Drop the values that differ from the settings."""
+    forget_fields()
+    st.session_state[BACKS] = times_back() + 1
+    for name in [name for name in jobs.OPTIONS if name in st.query_params]:
+        del st.query_params[name]
+        default = RunRequest.model_fields[name].get_default()
+        st.session_state[option_key(name, settings.options)] = settings.options.get(name, default)
+
+
+def times_back() -> int:
+    """Return how often the form went back to its settings: each time it shows new widgets with their values."""
+    return int(st.session_state.get(BACKS, 0))
 
 
 def explain_settings(name: str, method: type[Method], dataset: Dataset, example: Run | None) -> jobs.Settings:

@@ -21,7 +21,7 @@ from udml_core.exploration.quick_map import next_frame
 from udml_core.runs import Spec
 from udml_core.runs.baselines import JUDGED
 
-from ..maps.content import Color
+from ..maps.content import Color, Layout
 from ..shell.warming import SCRIPT_THREAD
 
 FIELDS = ("alpha", "epsilon", "gamma", "n_neighbors")
@@ -41,11 +41,13 @@ class Drawn:
     Attributes:
         images: Data set indices (s,), ascending; the images whose embedding a run stores after every epoch.
         positions: Principal plane of their frozen features, (s, 2), at unit mean square radius.
+        rows: Their frozen features at unit length, (s, d).
         sample: A sample of the training half that contains the images; None for methods without clusters.
     """
 
     images: Integers
     positions: Array
+    rows: Array
     sample: Sample | None
 
     def of_images(self, values: Array) -> Array:
@@ -62,6 +64,11 @@ def has_clusters(spec: Spec) -> bool:
 def half_words(spec: Spec) -> str:
     """Return which half of the split the map shows, after the number of images; nothing where all images train."""
     return "" if spec.split == "all" else f" of the {'training' if has_clusters(spec) else 'test'} half"
+
+
+def raw_words(spec: Spec) -> str:
+    """Return the name of what the images are compared by without training."""
+    return "raw pixels" if spec.backbone == "pixels" else "frozen features"
 
 
 def first_map(spec: Spec, dataset: Dataset) -> Future[Drawn]:
@@ -118,11 +125,12 @@ def _first_map(fingerprint: str, encoder_key: str, split: str, seed: int, k: int
             halves = _spec.halves(_dataset)
             images = fixed_sample(halves.train if k else halves.test, JUDGED)
             if not k:
-                drawn.set_result(Drawn(images, next_frame(unit_features(features, images), None), None))
+                rows = unit_features(features, images)
+                drawn.set_result(Drawn(images, next_frame(rows, None), rows, None))
                 return
             sample = draw_sample(features, halves.train, k)
             shown = sample.rows[np.isin(sample.indices, images)]
-            drawn.set_result(Drawn(images, next_frame(shown, None), sample))
+            drawn.set_result(Drawn(images, next_frame(shown, None), shown, sample))
         except Exception as error:  # the page shows it
             drawn.set_exception(error)
 
@@ -132,10 +140,16 @@ def _first_map(fingerprint: str, encoder_key: str, split: str, seed: int, k: int
     return drawn
 
 
-def view_bounds(name: str, positions: Array) -> tuple[str, tuple[float, float, float, float]]:
-    """Return the name of the view of a layout (s, 2), and its x0, y0, x1, y1; it rests from epoch to epoch."""
+def framed(name: str, images: Integers, positions: Array) -> Layout:
+    """Return the layout of images in a view that rests from epoch to epoch; few points lie at its edge, not beyond.
+
+    Args:
+        name: The name of the map.
+        images: Data set indices (s,).
+        positions: Coordinates (s, 2) around 0.
+    """
     x, y = view_of(positions)
-    return f"{name} {x:g} {y:g}", (-x, -y, x, y)
+    return Layout(images, np.clip(positions, (-x, -y), (x, y)), f"{name} {x:g} {y:g}", (-x, -y, x, y))
 
 
 def map_name(spec: Spec) -> str:

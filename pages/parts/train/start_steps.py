@@ -37,10 +37,14 @@ def step_of(status: Status, is_process: bool, is_measured: bool) -> int:
     return LIBRARIES if is_process else QUEUED
 
 
+def at_step(run: Run, status: Status) -> int:
+    """Return the position of the current step of a run that starts; see `is_starting`."""
+    return step_of(status, (run.folder / "log.txt").exists(), bool(run.epoch_numbers()))
+
+
 def show_steps(run: Run, status: Status) -> None:
     """Show the steps of a start; see `is_starting`."""
-    at = step_of(status, (run.folder / "log.txt").exists(), bool(run.epoch_numbers()))
-    st.html(steps_of(at))
+    st.html(steps_of(at_step(run, status)))
 
 
 def show_steps_ahead() -> None:

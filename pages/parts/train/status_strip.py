@@ -1,0 +1,125 @@
+"""The line above Lab's map: what the map shows, and while a run trains its epoch, score, time left and Cancel."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from udml_core.base.errors import duration
+from udml_core.numerics.measures import curve_of
+from udml_core.runs import Run
+from udml_core.runs.baselines import read_baselines
+from udml_core.runs.tasks import LIVE_STATES, Status
+from udml_core.work import jobs
+
+from ..shell.run_status import UNSEEN, progress_of, state_line, stop_button
+from .start_steps import STEPS, at_step, is_starting
+
+SCORES = ("sample map@r", "second opinion", "loss", "effective rank")
+"""The curves of which the line shows the first that was measured."""
+PLAIN = {"sample map@r": "Whole group found", "second opinion": "Whole group, another encoder", "loss": "Loss",
+         "effective rank": "Directions used"}
+Cell = tuple[str, str, str]
+"""A small heading, a value in large type, and a note behind it."""
+
+
+def strip_place() -> DeltaGenerator:
+    """Return the place above the map; it is as high before, during and after a training, so that the map rests."""
+    return st.container(key="lab-status", horizontal=True, vertical_alignment="center", gap="small")
+
+
+def show_status(place: DeltaGenerator, run: Run, status: Status, epoch: int | None) -> None:
+    """Show how far a run that trains has come, its score at the shown epoch, and the button that cancels.
+
+    Args:
+        place: The place above the map.
+        run: The run.
+        status: Its status.
+        epoch: The epoch that the map shows; None before the first.
+    """
+    is_live = status.state in LIVE_STATES
+    line = progress_line(run, status)
+    heard = f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>' if is_live else ""
+    with place:
+        with st.container(key="lab-watch" if is_live else "lab-ended"):
+            st.html(strip_of(cells_of(run, status, epoch), share_of(status)) + heard)
+        if is_live:
+            with st.container(width="content"):
+                stop_button(run, "lab", "Cancel", "Finished epochs are kept, and the run can be resumed.")
+
+
+def cells_of(run: Run, status: Status, epoch: int | None) -> list[Cell]:
+    """Return what the line says of a run after an epoch.
+
+    Args:
+        run: The run.
+        status: Its status.
+        epoch: The epoch that the map shows; None before the first.
+    """
+    score = score_of(run, epoch)
+    if status.state not in LIVE_STATES:
+        return score
+    if is_starting(run, status):
+        at = at_step(run, status)
+        return [(f"Step {at + 1} of {len(STEPS)}", STEPS[at], "")]
+    if status.state != "running" or status.phase != "training":
+        return [("Now", state_line(run, status).rstrip("."), ""), *score]
+    left = jobs.training_left(run.spec(), status)
+    shown = min(status.epoch + 1, status.epochs) if epoch is None else epoch
+    return [("Epoch", f"{shown} of {status.epochs}", ""), *score,
+            ("Results in", "not measured yet" if left is None else f"about {duration(left)}", "")]
+
+
+def score_of(run: Run, epoch: int | None) -> list[Cell]:
+    """Return the score at an epoch beside PCA's; nothing if the epoch has none.
+
+    Args:
+        run: The run.
+        epoch: The epoch; None before the first.
+    """
+    row = next((row for row in run.metrics()[0] if row["epoch"] == epoch), {})
+    name = next((name for name in SCORES if row.get(name) is not None), None)
+    if name is None:
+        return []
+    beaten = ((read_baselines(run) or {}).get("centered pca") or {}).get(name)
+    note = "" if beaten is None else f"PCA {_text(name, beaten)}"
+    return [(PLAIN[name], _text(name, row[name]), note)]
+
+
+def _text(name: str, value: float) -> str:
+    """Return a value of a curve."""
+    return f"{100 * value:.1f} %" if curve_of(name).is_percent else f"{value:.3g}"
+
+
+def share_of(status: Status) -> float | None:
+    """Return the finished share of a run that trains; None for a run that has ended."""
+    if status.state not in LIVE_STATES:
+        return None
+    return progress_of(status) if status.state == "running" else 0.0
+
+
+def strip_of(cells: Sequence[Cell], share: float | None) -> str:
+    """Return the line as HTML.
+
+    Args:
+        cells: Its parts.
+        share: The finished share, drawn as a bar below them; None without a bar.
+    """
+    parts = "".join(f"<div><small>{html.escape(name)}</small><b>{html.escape(value)}</b>"
+                    f"{f'<i>{html.escape(note)}</i>' if note else ''}</div>" for name, value, note in cells)
+    bar = "" if share is None else (f'<div class="bar" role="progressbar" aria-label="Finished" aria-valuemin="0" '
+                                    f'aria-valuemax="100" aria-valuenow="{100 * share:.0f}">'
+                                    f'<i style="width: {100 * share:.1f}%"></i></div>')
+    return f'<div class="lab-strip"><div class="cells">{parts}</div>{bar}</div>'
+
+
+def progress_line(run: Run, status: Status) -> str:
+    """Describe the state in a line, with the time until the results if all of it was measured on this machine."""
+    if status.phase != "training" or status.state != "running":
+        return state_line(run, status)
+    line = f"Epoch {min(status.epoch + 1, status.epochs)} of {status.epochs}"
+    left = jobs.training_left(run.spec(), status)
+    return line if left is None else f"{line}, results in about {duration(left)}"

@@ -1,0 +1,78 @@
+"""The line above Lab's map: epoch, score, time left and Cancel; after a run the flip of the map."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pages.parts.train.flip import epoch_key, flip_key
+from pages.parts.train.status_strip import cells_of, score_of, share_of, strip_of
+from tests.app.opening import opened, texts
+from tests.running import worked
+from udml_core.runs import Run
+from udml_core.runs.tasks import Status
+
+FIELDS = {"dimension": 16, "epochs": 3}
+LINK = {"dataset": "digits", "method": "rpml", "backbone": "pixels", "split": "seen", "fields": "dimension:16,epochs:3"}
+
+
+@pytest.fixture
+def run(root: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("UDML_RUNS", str(root))
+    return worked(root, fields=FIELDS)
+
+
+def test_the_line_escapes_its_words_and_draws_the_finished_share() -> None:
+    line = strip_of([("Epoch", "3 <of> 12", "")], 0.25)
+    assert "3 &lt;of&gt; 12" in line
+    assert 'aria-valuenow="25"' in line
+    assert "width: 25.0%" in line
+    assert "bar" not in strip_of([], None)
+
+
+def test_a_run_that_trains_says_epoch_score_and_time(run: Run) -> None:
+    status = Status(state="running", phase="training", epoch=1, epochs=3)
+    (epoch, score, left) = cells_of(run, status, 2)
+    assert epoch == ("Epoch", "2 of 3", ""), "the epoch that the map shows"
+    value = next(row["sample map@r"] for row in run.metrics()[0] if row["epoch"] == 2)
+    assert score[:2] == ("Whole group found", f"{100 * value:.1f} %")
+    assert score[2].startswith("PCA ")
+    assert left == ("Results in", "not measured yet", ""), "nothing that was not measured is promised"
+    assert share_of(status) == pytest.approx(1 / 3)
+
+
+def test_without_a_score_the_line_has_none(run: Run) -> None:
+    assert score_of(run, None) == []
+    assert cells_of(run, Status(state="waiting"), None)[0][0].startswith("Step 1 of")
+    assert share_of(run.status()) is None, "no bar after the end"
+
+
+def test_the_map_flips_between_raw_pixels_start_and_result(run: Run) -> None:
+    test = opened("train", live=run.id, **LINK)
+    control = next(control for control in test.segmented_control if control.label == "Map")
+    assert control.options == ["Raw pixels", "Start", "After training"]
+    slider = test.select_slider(key=epoch_key(run))
+    assert (control.value, slider.value) == ("result", 3)
+    control.set_value("start").run()
+    assert test.select_slider(key=epoch_key(run)).value == 0
+    assert "raw pixels, 1,000 images" not in drawn(test)
+    next(control for control in test.segmented_control if control.label == "Map").set_value("raw").run()
+    assert "raw pixels, 1,000 images" in drawn(test)
+    assert "Nearest images by raw pixels" in texts(test)
+    test.select_slider(key=epoch_key(run)).set_value(1).run()
+    assert test.session_state[flip_key(run)] is None
+    assert "after epoch 1, 1,000 images" in drawn(test)
+
+
+def test_a_stopped_run_flips_to_its_last_epoch(run: Run) -> None:
+    run.write_status(Status(state="stopped", message="Stopped.", epoch=2, epochs=3))
+    test = opened("train", live=run.id, **LINK)
+    assert not test.exception
+    control = next(control for control in test.segmented_control if control.label == "Map")
+    assert control.options == ["Raw pixels", "Start", "After epoch 3"]
+    assert "Stopped" in texts(test)
+
+
+def drawn(test: object) -> str:
+    return str([element.proto for element in test.get("bidi_component")])  # type: ignore[attr-defined]
