@@ -35,7 +35,7 @@ from udml_core.runs.tasks import Status
 from udml_core.work.jobs import FIRST_RUN, plan
 from udml_core.work.workers import analyse, train
 
-LARGEST = 20_000_000
+LARGEST = 18_000_000
 """Bytes that all examples together may take."""
 CREATED = 1_795_348_800.0
 """Time of creation in every spec: 22 November 2026, 12:00 UTC."""
@@ -68,7 +68,7 @@ EXAMPLES_TO_MAKE = {
     "20261122-120300-ssdml-digits": Example(RunRequest(
         dataset="digits", method="ssdml", backbone="pixels", split="seen", fields={"dimension": 8})),
     "20261122-120400-nml-digits": Example(RunRequest(
-        dataset="digits", method="nml", split="seen", fields={"dimension": 16, "epochs": 15})),
+        dataset="digits", method="nml", backbone="pixels", split="seen", fields={"dimension": 16, "epochs": 15})),
     "20261122-120500-distill-digits": Example(RunRequest(
         dataset="digits", method="distill", split="seen",
         fields={"dimension": 32, "trains": "head", "epochs": 5, "learning_rate": 0.005})),

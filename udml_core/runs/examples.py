@@ -30,8 +30,9 @@ POINTS = {
     "20261122-120300-ssdml-digits": "10 labels a class spread to similar images: R@1 {initial:recall@1} → "
                                     "{final:recall@1}. A small model from a random start stays below the pixels: "
                                     "{frozen:recall@1}.",
-    "20261122-120400-nml-digits": "Pairs marked as similar or dissimilar: R@1 {frozen:recall@1} → {final:recall@1} and "
-                                  "MAP@R {frozen:map@r} → {final:map@r}, with 16 numbers in place of 1,280.",
+    "20261122-120400-nml-digits": "Pairs marked as similar or dissimilar bring whole classes together: MAP@R "
+                                  "{final:map@r} against {frozen:map@r} of the pixels. R@1 falls: {final:recall@1} "
+                                  "against {frozen:recall@1}.",
     "20261122-120500-distill-digits": "Trained without labels to find what a slow refinement finds: R@1 "
                                       "{frozen:recall@1} → {final:recall@1}, MAP@R {frozen:map@r} → {final:map@r}, "
                                       "with 32 numbers in place of 1,280.",

@@ -21,7 +21,7 @@ from udml_core.exploration.interesting import (
 )
 from udml_core.numerics.explanations import Affinities, Clusters, Explanation, Pairs, Triplets, Uncertainty
 from udml_core.runs import Run
-from udml_core.runs.search import Retrieval
+from udml_core.runs.search import FROZEN, Retrieval
 
 from .address import number_from_address
 from .cached import load_retrieval, load_split
@@ -64,7 +64,8 @@ def interesting_queries(run: Run, label: int = ANY_CLASS) -> Strip:
 
     Images that all records of the run contain come first, if there are any, then images of the fixed sample of the test
     half; every epoch has both. Every class contributes. Gains and losses of hits take turns, the largest first and the
-    more frequent kind before the other, so that the first pictures flatter no training.
+    more frequent kind before the other, so that the first pictures flatter no training. Before them comes the image
+    whose hits change most nearly as those of all test images do on average.
 
     Args:
         run: The run.
@@ -76,10 +77,25 @@ def interesting_queries(run: Run, label: int = ANY_CLASS) -> Strip:
         of_class = [np.intersect1d(half, members) for half in (recorded, retrieval.split.test)]
         if max(map(len, of_class)) > 1:
             return [query for images in of_class for query in _ordered(retrieval, images, MOST // 2, label)]
-    first = _ordered(retrieval, recorded, MOST - MOST_TEST, ANY_CLASS)
+    first = _typical_first(run, _ordered(retrieval, recorded, MOST - MOST_TEST, ANY_CLASS))
     known = {image for image, _ in first}
     sample = _ordered(retrieval, run.sample_indices(), MOST_TEST if first else MOST, ANY_CLASS)
     return first + [(image, badge) for image, badge in sample if image not in known]
+
+
+def _typical_first(run: Run, strip: Strip) -> Strip:
+    """Move the image to the front whose hits change most nearly as those of all test images do on average."""
+    evaluation = run.evaluation() or {}
+    before, after = (evaluation.get(name, {}).get(f"mprec@{HITS}") for name in (FROZEN, "final"))
+    if before is None or after is None or not all(badge for _, badge in strip):
+        return strip
+
+    def distance(query: tuple[int, str]) -> float:
+        had, has = query[1].split(" → ")
+        return float(abs(int(has) - int(had) - HITS * (after - before) / 100))
+
+    first = sorted(strip, key=distance)[:1]
+    return first + [query for query in strip if query not in first]
 
 
 def recorded_images(run: Run) -> Array:
