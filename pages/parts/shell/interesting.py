@@ -65,7 +65,7 @@ def interesting_queries(run: Run, label: int = ANY_CLASS) -> Strip:
     Images that all records of the run contain come first, if there are any, then images of the fixed sample of the test
     half; every epoch has both. Every class contributes. Gains and losses of hits take turns, the largest first and the
     more frequent kind before the other, so that the first pictures flatter no training. Before them comes the image
-    whose hits change most nearly as those of all test images do on average.
+    whose hits change most nearly as in the average test image.
 
     Args:
         run: The run.
@@ -84,7 +84,7 @@ def interesting_queries(run: Run, label: int = ANY_CLASS) -> Strip:
 
 
 def _typical_first(run: Run, strip: Strip) -> Strip:
-    """Move the image to the front whose hits change most nearly as those of all test images do on average."""
+    """Move the image to the front whose hits change most nearly as in the average test image."""
     evaluation = run.evaluation() or {}
     before, after = (evaluation.get(name, {}).get(f"mprec@{HITS}") for name in (FROZEN, "final"))
     if before is None or after is None or not all(badge for _, badge in strip):
