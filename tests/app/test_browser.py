@@ -110,7 +110,7 @@ def test_the_button_on_home_trains_the_default_and_the_run_can_be_searched(app: 
     page.wait_for_url(re.compile(r"add=\d+"))
     after = page.get_by_role("group", name="The 10 nearest images, after training")
     expect(after.get_by_role("button")).to_have_count(10)
-    expect(page.get_by_role("group", name="The 10 nearest images, frozen features").get_by_role("button")
+    expect(page.get_by_role("group", name="The 10 nearest images, raw pixels").get_by_role("button")
            ).to_have_count(10)
     assert "class" in (after.get_by_role("button").first.get_attribute("aria-label") or "")
     settle(page)

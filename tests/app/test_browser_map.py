@@ -76,7 +76,7 @@ def _move_the_cursor(page: Page, run: Run) -> None:
     page.goto(f"/map?run={run.id}&map={epochs_map(run)}&compare=frame&frame=0&picked={run.sample_indices()[5]}")
     drawn_map(page)
     neighbors = "The 10 nearest images"
-    expect(page.get_by_role("group", name=f"{neighbors}, frozen features")).to_be_visible()
+    expect(page.get_by_role("group", name=f"{neighbors}, raw pixels")).to_be_visible()
     expect(page.get_by_role("group", name=f"{neighbors}, before training")).to_be_visible()
     page.get_by_role("slider", name="Epoch", exact=True).focus()
     page.keyboard.press("ArrowRight")

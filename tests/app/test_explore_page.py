@@ -92,7 +92,7 @@ def test_a_run_offers_only_the_panels_that_it_can_fill(rpml: Run, ssdml: Run, nm
     shown = explored(frozen)
     assert panels(shown) == always
     assert any("✓ hit: same class" in element.proto.body for element in shown.get("html"))
-    assert "**Frozen features** · " in texts(shown)
+    assert "**Raw pixels** · " in texts(shown)
     assert panels(explored(rpml)) == ["Neighbors", "Cluster", "Neighborhood", "Triplets"]
     assert panels(explored(ssdml)) == [*always, "Triplets", "Labels"]
     assert panels(explored(nml)) == [*always, "Pairs"]
@@ -142,7 +142,7 @@ def test_neighbors_are_those_of_a_search_in_all_images(rpml: Run) -> None:
     retrieval, stored = Retrieval(rpml), EpochImages(rpml, bench_of(rpml, 0).split.train).indices
     index = int(np.setdiff1d(np.arange(len(retrieval.dataset)), stored)[0])  # other images are searched in every epoch
     shown = texts(explored(rpml, picked=index, map="pca-now"))
-    for which, words in (("frozen", "Frozen features"), ("final", "After training")):
+    for which, words in (("frozen", "Raw pixels"), ("final", "After training")):
         hits = retrieval.search_item(index, 10, which, "all")  # type: ignore[arg-type]
         count = sum(bool(hit.correct) for hit in hits)
         measure = "distance" if hits[0].similarity is None else "cosine similarity"
@@ -163,7 +163,7 @@ def test_the_epoch_cursor_changes_the_neighbors(rpml: Run) -> None:
     assert f"searched in the {len(stored.indices):,} images stored for every epoch" in shown
     features = Retrieval(rpml).frame("frozen").rows[stored.indices]
     ten = stored.indices[np.argsort(features @ features[row], kind="stable")[::-1][1:11]]
-    assert f"**Frozen features** · {(labels[ten] == labels[index]).sum()} of 10 hits" in shown
+    assert f"**Raw pixels** · {(labels[ten] == labels[index]).sum()} of 10 hits" in shown
 
 
 def test_every_epoch_has_images_of_both_halves_with_their_own_embedding(rpml: Run) -> None:
@@ -192,10 +192,10 @@ def test_the_first_layout_has_the_cursor_right_before_the_map(rpml: Run, frozen:
     words = texts(without)
     assert "changed most through training" not in words
     assert "Before training" not in words, "nothing was trained, so there is one list of neighbors"
-    assert "**Frozen features** · " in words
+    assert "**Raw pixels** · " in words
     header = next(html.proto.body for html in without.get("html") if "run-header" in html.proto.body)
     assert "→" not in header
-    assert "<b>frozen features</b>" in header
+    assert "<b>raw pixels</b>" in header
 
 
 def test_cluster_shows_size_and_purity_of_the_images_own_cluster(rpml: Run) -> None:
@@ -348,7 +348,7 @@ def test_a_selection_in_the_link_is_offered_with_its_actions(rpml: Run) -> None:
     assert "selected=" in links["Label"].query_string
     test.button(key="explore-clear").click().run()
     assert "Selection" not in str(panels(test))
-    assert "**Frozen features**" in texts(test)
+    assert "**Raw pixels**" in texts(test)
 
 
 @pytest.mark.slow

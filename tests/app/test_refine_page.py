@@ -418,7 +418,7 @@ def test_retrieval_shows_the_stored_ranking_of_a_test_image(run: Run) -> None:
         result.indices[result.neighbors[40, :10]].tolist()
     test.multiselect(key=f"compare-{run.id}").set_value(["frozen", "final"]).run()
     assert {"refined", "compare"}.isdisjoint(test.query_params)
-    assert "**Frozen features**" in texts(test)
+    assert "**Raw pixels**" in texts(test)
 
 
 def test_an_own_image_is_expanded_and_finds_its_copy(run: Run) -> None:

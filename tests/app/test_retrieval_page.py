@@ -128,7 +128,7 @@ def test_up_to_four_embeddings_stand_side_by_side_and_a_link_keeps_them(run: Run
     test = opened("retrieval", run=run.id, add=str(query), compare="~".join(names))
     assert not test.exception
     retrieval = Retrieval(run)
-    for label, hits in (("frozen features", retrieval.search_item(query, 10, "frozen")),
+    for label, hits in (("raw pixels", retrieval.search_item(query, 10, "frozen")),
                         ("Epoch 1", retrieval.search_item(query, 10, "1")),
                         ("after training", retrieval.search_item(query, 10)),
                         (test.multiselect(key=f"compare-{run.id}").format_func(other.id),
@@ -377,7 +377,7 @@ def test_images_without_classes_can_be_searched_but_have_no_failures(places: Pat
     unlabeled = worked(places / "runs", method="frozen", dataset=str(folder), split="all")
     test = opened("retrieval", run=unlabeled.id, add="3", epochs="1")
     assert not test.exception
-    assert "**Frozen features**" in texts(test)
+    assert "**Raw pixels**" in texts(test)
     assert not [word for word in ("**After training**", "**Before training**", " hits", "R@1") if word in texts(test)]
     assert not [toggle for toggle in test.toggle if toggle.key == "only-failures"], "failures need classes"
     assert "Failures" not in [tab.label for tab in test.tabs]

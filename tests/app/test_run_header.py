@@ -12,7 +12,7 @@ from tests.tiers import fast_first
 @pytest.mark.parametrize(("page", "query", "embedding"), fast_first([
     ("explore", {"frame": "0"}, "before training"), ("explore", {}, "after training"),
     ("triplets", {"epoch": "3"}, "epoch 3"),
-    ("clusters", {}, "frozen features"), ("retrieval", {}, "after training"),
+    ("clusters", {}, "raw pixels"), ("retrieval", {}, "after training"),
     ("neighborhoods", {"embedding": "initial"}, "before training"), ("labels", {}, "after training"),
     ("affinity", {}, "after training"), ("pairs", {}, "after training"), ("refine", {}, "refined")], 4))
 def test_the_header_names_the_embedding_in_view(page: str, query: dict[str, str], embedding: str,

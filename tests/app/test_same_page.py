@@ -139,7 +139,7 @@ def test_results_beyond_the_threshold_are_marked_in_the_embedding_that_it_holds_
     ends = {header["label"]: header["end"] for header in headers(test)}
     hits = Retrieval(run).search_item(42, 30)
     end = sum(map(threshold.holds, hits))
-    assert ends == {"Sample queries": None, "The 30 nearest images, frozen features": None,
+    assert ends == {"Sample queries": None, "The 30 nearest images, raw pixels": None,
                     "The 30 nearest images, after training": end}
     assert f"{end} of 30 count as the same: {threshold.short}." in texts(test)
 

@@ -60,6 +60,7 @@ def test_the_stored_measures_and_pixels_are_the_library_s(points: str) -> None:
 def test_the_numbers_of_an_image_are_the_library_s(open_lesson: Callable[..., Page], points: str, size: int) -> None:
     page = open_lesson("maps")
     space = vectors(PIXELS[points]())
+    one_rank = 2 / (NEIGHBORS * (2 * len(space) - 3 * NEIGHBORS - 1))
     for method, sizes in (("tsne", PERPLEXITIES), ("umap", UMAP_NEIGHBORS)):
         positions = stored_positions(points, f"{method}{sizes[size]}")
         true, on_map = nearest(space, NEIGHBORS)[1], nearest(positions, NEIGHBORS)[1]
@@ -71,7 +72,8 @@ def test_the_numbers_of_an_image_are_the_library_s(open_lesson: Callable[..., Pa
             assert set(numbers["neighbors"]) == set(true[row].tolist())
             assert set(numbers["onMap"]) == set(on_map[row].tolist())
             assert numbers["keptHere"] / NEIGHBORS == pytest.approx(kept[row])
-            assert numbers["trustHere"] == pytest.approx(trust[row], abs=1e-9)
+            # In float32, distances that are equal in truth differ by 1e-9: each side may rank one such pair its way.
+            assert numbers["trustHere"] == pytest.approx(trust[row], abs=1.1 * one_rank)
 
 
 def test_every_image_is_chosen_without_a_mouse(open_lesson: Callable[..., Page]) -> None:

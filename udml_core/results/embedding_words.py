@@ -21,6 +21,7 @@ class EmbeddingWords(NamedTuple):
 
 EMBEDDING_WORDS = {
     "frozen": EmbeddingWords("Frozen features", "frozen features", "Frozen"),
+    "pixels": EmbeddingWords("Raw pixels", "raw pixels", "Pixels"),
     "initial": EmbeddingWords("Before training", "before training", "Start"),
     "final": EmbeddingWords("After training", "after training", "After training"),
     "refined": EmbeddingWords("Refined", "refined", "Refined"),
@@ -28,7 +29,7 @@ EMBEDDING_WORDS = {
     "centered pca": EmbeddingWords("PCA (centered)", "PCA", "PCA"),
     "pca": EmbeddingWords("PCA, same dimension", "PCA of the same dimension", "PCA"),
 }
-"""The words by the name in an evaluation; `refined` stands for all refinements.
+"""The words by the name in an evaluation; `refined` stands for all refinements, `pixels` for features that are pixels.
 
 Versions before 0.3 evaluated "pca", which is not centered.
 """

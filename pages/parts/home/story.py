@@ -13,7 +13,7 @@ from udml_core.results.embedding_words import in_numbers, words_of
 from udml_core.runs import Run
 from udml_core.runs.baselines import baselines_of
 from udml_core.runs.examples import point_of
-from udml_core.runs.search import FROZEN
+from udml_core.runs.search import FROZEN, frozen_name
 
 from ..shell.cached import dataset_of, load_split
 from ..shell.run_status import method_title
@@ -27,8 +27,6 @@ WAYS: dict[type[Explanation], str] = {
 """What training does, by the record that the run keeps of it."""
 BY_INSTANCES = "pulls two random variations of an image together, and pushes all other images away"
 BASELINES = {name: words_of(name).sentence for name in ("frozen", "centered pca")}
-RAW = {"pixels": "raw pixels"}
-"""Raw features by backbone, beside a bar."""
 LABELS = {"none": "no labels", "few": "a few labels", "pairs": "similar and dissimilar pairs",
           "all": "the labels of all training images"}
 """What training receives, by the supervision of the method."""
@@ -97,7 +95,7 @@ def bars_of(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]]) 
         return None
     rows = run.metrics()[0]
     whole = [100 * row["sample map@r"] for row in rows if row.get("sample map@r") is not None]
-    names = {BASELINES["frozen"]: RAW.get(run.spec().backbone, BASELINES["frozen"])}
+    names = {BASELINES["frozen"]: words_of(frozen_name(run.spec())).sentence}
     measures = [{"name": "R@1", "meaning": "nearest image has the same class", "values": recall.tolist(),
                  "rivals": [line["value"] for line in lines]}]
     if len(whole) == len(recall):

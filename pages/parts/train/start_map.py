@@ -18,8 +18,10 @@ from udml_core.data.splits import fixed_sample
 from udml_core.exploration.live import view_of
 from udml_core.exploration.preview import Preview, Sample, draw_sample, preview, unit_features
 from udml_core.exploration.quick_map import next_frame
+from udml_core.results.embedding_words import words_of
 from udml_core.runs import Spec
 from udml_core.runs.baselines import JUDGED
+from udml_core.runs.search import frozen_name
 
 from ..maps.content import Color, Layout
 from ..shell.warming import SCRIPT_THREAD
@@ -68,7 +70,7 @@ def half_words(spec: Spec) -> str:
 
 def raw_words(spec: Spec) -> str:
     """Return the name of what the images are compared by without training."""
-    return "raw pixels" if spec.backbone == "pixels" else "frozen features"
+    return words_of(frozen_name(spec)).sentence
 
 
 def first_map(spec: Spec, dataset: Dataset) -> Future[Drawn]:

@@ -8,7 +8,7 @@ from udml_core.results.embedding_words import words_of
 from udml_core.runs.analyses import REFINED, Scope
 
 if TYPE_CHECKING:
-    from udml_core.runs import Run
+    from udml_core.runs import Run, Spec
 
 Which = Literal["initial", "final"]
 TRAINED: tuple[Which, ...] = ("initial", "final")
@@ -34,7 +34,13 @@ def frame_words(name: str, run: Run | None = None) -> str:
         name = "refined"
     elif run is not None:
         name = FROZEN if run.spec().method == FROZEN else trained_name(run, name)
+        name = frozen_name(run.spec()) if name == FROZEN else name
     return words_of(name).sentence
+
+
+def frozen_name(spec: Spec) -> str:
+    """Return the name under which `words_of` finds the words for a run's frozen features."""
+    return "pixels" if spec.backbone == "pixels" else FROZEN
 
 
 def epoch_words(run: Run, epoch: int) -> str:
