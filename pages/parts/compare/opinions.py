@@ -103,7 +103,7 @@ def judged_pair(run: Run, rival: Run) -> Pair | None:
     race, opinions = raced_together(run, rival), None
     with suppress(UserError):  # the data set or an embedding is missing
         opinions = _against(run, rival)
-    name = escaped(run_title(run))
+    name = escaped(_briefly(run_title(run), run))
     size = "" if opinions is None else size_words(opinions, name)
     if race is None:
         return None if opinions is None else Pair(opinions.verdicts("final"), size, f"{_judges_of(opinions)}.")
@@ -122,6 +122,11 @@ def judged_pair(run: Run, rival: Run) -> Pair | None:
     return Pair(Verdicts(*(each.said_among(race.count) for each in measured)), size, f"{judges}.{among}")
 
 
+def _briefly(name: str, run: Run) -> str:
+    """Return a run's name without the data set, which compared runs share."""
+    return name.removesuffix(f" on {run.spec().dataset_title.split(',')[0]}")
+
+
 def _judges_of(opinions: Opinions) -> str:
     return f"Judged without labels by {listed([judge_words(judge) for judge in opinions.judges])}"
 
@@ -137,12 +142,13 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
     # The frozen features come last: what is learned is compared with them, as everywhere.
     two = dict(sorted(named.items(), key=lambda of: of[1][0].spec().method == FROZEN)) if is_pair(named) else {}
     pair = judged_pair(*(run for run, in two.values())) if two else None
+    brief = [_briefly(name, run) for name, (run,) in two.items()]
     if pair is not None:
-        st.markdown(f":material/balance: {pair.words(*two)}")
+        st.markdown(f":material/balance: {pair.words(*brief)}")
     elif len(named) == 2:
         _offer_pair([run for runs in named.values() for run in runs])
     if two:
-        show_own_judgments([runs[0] for runs in two.values()][::-1], list(two)[::-1],
+        show_own_judgments([runs[0] for runs in two.values()][::-1], brief[::-1],
                            None if pair is None else pair.verdicts)
     if verdicts:
         words = frozen_words(verdicts)
