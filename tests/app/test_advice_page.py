@@ -563,6 +563,20 @@ def test_a_race_without_a_winner_tells_of_the_other_aim_and_leads_to_it(frozen: 
     assert "See first results" not in [element.label for element in test.button]
 
 
+def test_a_race_without_a_winner_starts_the_race_for_the_other_aim(frozen: Run, launched: list[Any]) -> None:
+    spec = plan_analysis(Advice, budget=5.0, serves="first")
+    race = Race(serves="first", budget=5, start=Setup(backbone="pixels"), run=frozen.id,
+                outcomes=tuple(outcomes(frozen)[:3]))
+    create_analysis(frozen, spec, state="done", result={"race": np.array(race.model_dump_json())})
+    test = opened("data", **LINK | {"serves": "first", "budget": "5"})
+    button(test, "Find the best search for whole groups").click().run()
+    assert not test.exception
+    (started,) = launched
+    kind = started.spec().build_kind()
+    assert (kind.serves, kind.budget) == ("groups", 5.0)
+    assert test.query_params["serves"] in ("groups", ["groups"])
+
+
 def test_runs_tells_of_both_races_and_links_to_each(frozen: Run) -> None:
     finished(frozen, outcomes(frozen))
     first = SPEC.build_kind().model_copy(update={"serves": "first"})

@@ -30,7 +30,14 @@ from udml_core.exploration.race import (
 from udml_core.exploration.race_advice import advice_words, figure_line, star_words, tell_advice
 from udml_core.exploration.race_clock import RaceClock, RaceProgress
 from udml_core.exploration.race_elsewhere import find_elsewhere
-from udml_core.exploration.race_figures import COUNTED, changed_words, figure_words, interval_words, setup_words
+from udml_core.exploration.race_figures import (
+    COUNTED,
+    balance_words,
+    changed_words,
+    figure_words,
+    interval_words,
+    setup_words,
+)
 from udml_core.exploration.race_gaps import gap_words
 from udml_core.exploration.race_words import (
     brief_words,
@@ -483,6 +490,24 @@ def test_a_race_for_groups_says_of_100_images_how_many_get_a_better_group_with_a
     assert tell_advice(first).headline == "Nothing beats the frozen features: search with these."
     few = of.model_copy(update={"whole": Count(changed=0.02)})
     assert changed_words(few, "groups") == "It changes the group of results of 2 % of images"
+
+
+def test_a_reader_who_adds_a_gain_finds_the_similarity_after_it() -> None:
+    of = Measured(verdict="better", difference=0.0276, low=0.02, high=0.04, before=0.3527, after=0.3803)
+    assert interval_words(of) == "similarity 0.353 → 0.381: +0.028, 0.020 to 0.040"
+
+
+@pytest.mark.parametrize(("difference", "better", "said"), [
+    (0.02, 0.6, ""), (0.02, 0.5, ", but the gains are larger than the losses"),
+    (0.001, 0.3, ", but the gains are larger than the losses"), (0.001, 0.5, ""),
+    (0.001, 0.7, ", but the losses are larger than the gains"),
+    (-0.02, 0.5, ", but the losses are larger than the gains"), (-0.02, 0.3, "")])
+def test_a_count_that_does_not_show_the_verdict_says_why(difference: float, better: float, said: str) -> None:
+    verdict = "better" if difference > 0.01 else "worse" if difference < -0.01 else "cannot tell"
+    measured = Measured(verdict=verdict, difference=difference, low=difference - 0.005, high=difference + 0.005)
+    count = Count(changed=0.98, better=better, worse=0.98 - better, low=better - 0.06, high=better + 0.06)
+    assert balance_words(measured, count) == said
+    assert balance_words(measured, count.model_copy(update={"low": None})) == ""
 
 
 def test_a_chart_says_why_its_star_is_not_the_largest_gain() -> None:

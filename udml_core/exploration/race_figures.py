@@ -60,7 +60,8 @@ def _counted(comparison: Comparison, serves: Serves, candidates: int) -> Count |
 def measured_words(measured: Measured, name: str, count: Count | None = None) -> str:
     """Return the verdict on one measure with its difference and interval, and of 100 images how many gain and lose."""
     counts = short_count(count)
-    figures = f"{counts}; {gain_words(measured)}" if counts else interval_words(measured)
+    figures = (f"{counts}{balance_words(measured, count)}; {gain_words(measured)}" if counts
+               else interval_words(measured))
     return f"{verdict_words(measured, name)} ({figures})"
 
 
@@ -71,12 +72,31 @@ def short_count(count: Count | None) -> str:
     return f"of 100 images {_of_100(count.better)} better, {_of_100(count.worse)} worse"
 
 
-def count_cell(count: Count | None) -> str:
+def balance_words(measured: Measured, count: Count | None) -> str:
+    """Say why the mean difference has another verdict than the count of images, such as 51 better and 46 worse.
+
+    Args:
+        measured: The mean difference.
+        count: The count; both have intervals that hold for the same number of candidates.
+    """
+    if count is None or count.better is None or count.worse is None or count.low is None or count.high is None:
+        return ""
+    half = (count.better + count.worse) / 2
+    counted = "better" if count.low > half else "worse" if count.high < half else "cannot tell"
+    order = ("worse", "cannot tell", "better")
+    if counted == measured.said:
+        return ""
+    larger, smaller = ("gains", "losses") if order.index(measured.said) > order.index(counted) else ("losses", "gains")
+    return f", but the {larger} are larger than the {smaller}"
+
+
+def count_cell(measured: Measured, count: Count | None) -> str:
     """Return of how many of 100 images the results get better, with its interval, and worse, for a table."""
     if count is None or count.better is None or count.worse is None:
         return "unknown"
     interval = better_interval(count)
-    return f"{_of_100(count.better)}{interval and f' ({interval})'} better, {_of_100(count.worse)} worse"
+    return (f"{_of_100(count.better)}{interval and f' ({interval})'} better, {_of_100(count.worse)} worse"
+            f"{balance_words(measured, count)}")
 
 
 def better_interval(count: Count | None) -> str:
@@ -110,10 +130,14 @@ def gain_words(measured: Measured) -> str:
 
 
 def similarity_words(measured: Measured, between: str) -> str:
-    """Return the similarities of both searches with words between them; empty if they are not known."""
+    """Return the similarities of both searches with words between them; empty if they are not known.
+
+    The second is the sum of the first and the difference as they are shown, so that a reader who adds finds it.
+    """
     if measured.before is None or measured.after is None:
         return ""
-    return f"{figure_words(measured.before)}{between}{figure_words(measured.after)}"
+    after = round(measured.before, 3) + round(measured.difference, 3)
+    return f"{figure_words(measured.before)}{between}{figure_words(after)}"
 
 
 def figure_words(value: float, sign: str = "-") -> str:

@@ -7,6 +7,7 @@ from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race import FROZEN, Comparison, Outcome, Race, Serves
 from udml_core.exploration.race_figures import (
     MEASURES,
+    balance_words,
     both_words,
     chain_words,
     changed_words,
@@ -56,7 +57,9 @@ def brief_words(race: Race, outcome: Outcome) -> str:
 def changed_sentence(of: Comparison, serves: Serves, candidates: int) -> str:
     """Return how many results differ, and that a small gain needs a look; empty where that is not known."""
     small = ": a small change, so confirm it by eye" if _is_small(of, serves, candidates) else ""
-    return sentence(f"{changed_words(of, serves)}{small}")
+    count = of.count(serves)
+    balance = balance_words(of.served(serves).among(candidates), None if count is None else count.among(candidates))
+    return sentence(f"{changed_words(of, serves)}{balance}{small}")
 
 
 def _is_small(of: Comparison, serves: Serves, candidates: int) -> bool:

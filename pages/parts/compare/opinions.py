@@ -111,7 +111,9 @@ def judged_pair(run: Run, rival: Run) -> Pair | None:
         of = race.trained[rival.id if race.run == run.id else run.id]
         measured = (of.first.reversed, of.groups.reversed) if race.run == run.id else (of.first, of.groups)
         if race.run == rival.id and (changed := changed_words(of)):  # as Data says it
-            size = f"{name} instead of the frozen features: {changed[:1].lower()}{changed[1:]}."
+            groups = changed_words(of, "groups")
+            size = (f"{name} instead of the frozen features: {changed[:1].lower()}{changed[1:]}."
+                    + (f" {groups}." if groups else ""))
         judges = f"Judged without labels by {escaped(race_judges_words(race))}"
     elif opinions is None:
         return None

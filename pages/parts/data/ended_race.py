@@ -28,7 +28,13 @@ from udml_core.runs import runs_folder
 from udml_core.runs.analyses import Analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.work import jobs
-from udml_core.work.jobs.advising import elsewhere_of, finished_race, other_finished_races, restart_advice
+from udml_core.work.jobs.advising import (
+    elsewhere_of,
+    finished_race,
+    other_finished_races,
+    restart_advice,
+    start_advice,
+)
 
 from ..shell.race_judgments import outcome_judgments
 from ..shell.run_status import ICONS, escaped
@@ -206,13 +212,18 @@ def _show_again(dataset: Dataset, encoder: EncoderSpec, race: Race, analysis: An
 
 
 def _show_other_aim(dataset: Dataset, encoder: EncoderSpec, race: Race, analysis: Analysis) -> None:
-    """Show the button that leads to the race for the other aim: the finished one if there is one."""
+    """Show the button that leads to the finished race for the other aim, or starts it."""
     aim = OTHER[race.serves]
-    found = (kind.budget for spec in other_finished_races(dataset, encoder, analysis.spec(), runs_folder())
-             if isinstance(kind := spec.build_kind(), Advice) and kind.serves == aim)
-    if st.button(f"See {MEASURES[aim]}", icon=":material/swap_horiz:", key="advice-other-aim"):
-        st.query_params.update(budget=f"{next(found, race.budget):g}", serves=aim)
-        st.rerun()
+    found = next((kind.budget for spec in other_finished_races(dataset, encoder, analysis.spec(), runs_folder())
+                  if isinstance(kind := spec.build_kind(), Advice) and kind.serves == aim), None)
+    label = f"See {MEASURES[aim]}" if found else f"Find the best search for {MEASURES[aim]}"
+    if st.button(label, icon=":material/swap_horiz:", key="advice-other-aim",
+                 help=None if found else f"A race of {minutes_words(race.budget)}, which keeps this one."):
+        with show_user_errors():
+            if found is None:
+                start_advice(dataset, encoder, plan_analysis(Advice, budget=race.budget, serves=aim), runs_folder())
+            st.query_params.update(budget=f"{found or race.budget:g}", serves=aim)
+            st.rerun()
 
 
 def _start_again(dataset: Dataset, encoder: EncoderSpec, race: Race, minutes: str) -> None:

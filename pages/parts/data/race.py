@@ -178,7 +178,8 @@ def race_table(race: Race) -> pd.DataFrame:
                 gain = outcome.against_start.served(name).among(race.count)
                 title = MEASURES[name].capitalize()
                 row |= {f"{title}: verdict": SAID[gain.said],
-                        f"{title}: of 100 images": count_cell(None if count is None else count.among(race.count)),
+                        f"{title}: of 100 images": count_cell(
+                            gain, None if count is None else count.among(race.count)),
                         f"{title}: gain in mean similarity, 95 % interval": gain_words(gain)}
             rows[chain_words(race, outcome.setup)] = row | {
                 "Kept for the next steps": "yes" if outcome.kept else "no", "Time": duration(outcome.seconds)}

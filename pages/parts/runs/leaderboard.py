@@ -15,6 +15,7 @@ from udml_core.runs import Run
 from udml_core.runs.opinions import QUESTION_WORDS, has_labels
 from udml_core.runs.search import FROZEN
 from udml_core.runs.verdict import best_runs, standing
+from udml_core.work.jobs.advising import is_trial
 
 from ..draw.palette import change_mark
 from ..shell.address import choose_in_box, write_address
@@ -102,7 +103,7 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
         columns |= {BEST: ["★" if run.id in best else "" for run in runs],
                     BAR: baseline_bars(list(zip(*over.values(), strict=True)))}
         columns |= {OVER[name]: differences for name, differences in over.items()}
-    columns |= {STATE: [STATE_MARKS.get(run.status().state, "") for run in runs],
+    columns |= {STATE: [_state_mark(run) for run in runs],
                 **_opinions(runs, is_frozen, IN_TABLE if labeled else SAID),
                 "Labels": [SUPERVISION.get(run.spec().method, "") for run in runs]}
     if heading:
@@ -110,6 +111,12 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
     columns["Tags"] = [list(written.tags) for written in notes]
     return pd.DataFrame({name: values for name, values in columns.items() if name == "Run" or any(
         value not in (None, "", []) for value in values)})
+
+
+def _state_mark(run: Run) -> str:
+    """Return the mark of an unfinished run; a race that has no more time stops its trainings."""
+    state = run.status().state
+    return "■ out of time" if state == "stopped" and is_trial(run) else STATE_MARKS.get(state, "")
 
 
 def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool], said: Mapping[str, str]) -> dict[str, list[str]]:

@@ -160,13 +160,13 @@ def advice_words(judging: Judging, is_blind: bool = False) -> str:
     said = f"Not decided yet: {count_words(judging, is_blind)}."
     if share.count < FEW:
         return f"{said} After {FEW} judgments, an estimate says how many more are needed."
-    needed = judging.left()
+    needed, basis = judging.left(), f"as the first {share.count // FEW * FEW} suggest"
     if needed is None:
         further = total - share.count
         more = (f"More than {MOST_LEFT} further judgments are needed" if further > MOST_LEFT else
                 "The queries that are left would not decide it")
-        return f"{said} {more}, if the trend goes on."
-    return f"{said} About {rounded(needed)} more judgments, if the trend goes on."
+        return f"{said} {more}, {basis}."
+    return f"{said} About {rounded(needed)} more judgments, {basis}."
 
 
 def rounded(count: int) -> int:
