@@ -8,7 +8,7 @@ from pages.parts.refine.cards import begin_with, choose_recipe
 from pages.parts.refine.live import load_live
 from pages.parts.refine.query import choose_query, current_query, explain_rank, show_query
 from pages.parts.refine.recipe_effect import show_measures, show_protocol, warn_of_fall
-from pages.parts.refine.verdict import show_choice
+from pages.parts.refine.verdict import GRAPH_MEASURES, show_choice
 from pages.parts.shell.analyses import load_result, request_analysis, show_analysis_progress
 from pages.parts.shell.confirming import link_to_judging
 from pages.parts.shell.pools import images_of
@@ -62,7 +62,8 @@ def show_exact(run: Run, analysis_id: str) -> None:
     """Show the exact measures of a finished refinement."""
     result = load_result(run, analysis_id)
     assert isinstance(result, Refined)
-    figures = ", ".join(filter(None, (_change_words(name, *values) for name, values in result.measures.items())))
+    figures = ", ".join(filter(None, (_change_words(name, *values) for name, values in result.measures.items()
+                                      if name not in GRAPH_MEASURES)))
     applied = f"Applied to all {len(result.indices):,} {images_of(run, 'test')}{f': {figures}' if figures else ''}."
     before, after = (round(value, 1) for value in result.measures.get("recall@1", (0.0, 0.0)))
     if after < before:

@@ -556,7 +556,7 @@ def test_a_race_without_a_winner_tells_of_the_other_aim_and_leads_to_it(frozen: 
     finished(frozen, rows)
     test = opened("data", **LINK | {"serves": "first", "budget": "5"})
     words = texts(test).replace("\\", "")
-    assert "For whole groups, 1 of 3 candidates is clearly better, most of all whitening." in words
+    assert "For whole groups, a race of its own advises whitening" in words
     button(test, "See whole groups").click().run()
     assert not test.exception
     assert verdict(test)[0] == ":green[:material/trophy:] Best search: whitening", "the finished race of 2 minutes"
@@ -569,6 +569,7 @@ def test_a_race_without_a_winner_starts_the_race_for_the_other_aim(frozen: Run, 
                 outcomes=tuple(outcomes(frozen)[:3]))
     create_analysis(frozen, spec, state="done", result={"race": np.array(race.model_dump_json())})
     test = opened("data", **LINK | {"serves": "first", "budget": "5"})
+    assert "For whole groups, 1 of 3 candidates is clearly better, most of all whitening." in texts(test)
     button(test, "Find the best search for whole groups").click().run()
     assert not test.exception
     (started,) = launched
@@ -613,5 +614,6 @@ def test_refine_compares_a_recipe_with_the_advice_of_its_race(frozen: Run) -> No
     finished(frozen, [outcomes(frozen)[1], little])
     test = opened("refine", run=frozen.id, recipe="average:k=9")
     assert "gains clearly less than the advised recipe (whitening): in whole groups, +0.001 against" in texts(test)
-    assert next(metric.delta for metric in test.metric if metric.label == "Whole group").startswith("+0.001, advised +")
+    beside = next(metric.delta for metric in test.metric if metric.label == "Whole group")
+    assert beside.startswith("+0.001 · advised +")
     assert "gains clearly less" not in texts(opened("refine", run=frozen.id, recipe="whiten"))

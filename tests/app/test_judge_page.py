@@ -116,7 +116,7 @@ def test_rows_of_ten_are_judged_by_a_link_apart_from_first_results(run: Run) -> 
     assert "among the first ten; only what differs is shown." in texts(test)
     keys = {test.button(key=f"judge-{choice}-0-ten").label: test.button(key=f"judge-{choice}-0-ten").proto.shortcut
             for choice in ("left", "both-right", "both-wrong", "unsure", "right")}
-    assert keys == {"Left": "left", "Both right": "down", "Both wrong": "up", "Not sure": "n",
+    assert keys == {"Left": "left", "Equal, both good": "down", "Equal, both bad": "up", "Not sure": "n",
                     "Right": "right"}, "the keys of first results"
     shown = next(of.proto.body for of in test.get("html") if "judge-sets" in of.proto.body)
     assert ".png" not in shown

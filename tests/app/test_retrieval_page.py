@@ -282,8 +282,8 @@ def test_switches_refine_the_current_query_beside_the_other_embeddings(run: Run)
     assert not [label for header in headers(test) if "Refined" in (label := header["label"])]
     test.toggle(key="search-average").set_value(True).run()
     assert not test.exception
-    assert test.query_params["recipe"] in ("average", ["average"])
-    hits = retrieval.search_item(query, 10, "recipe:all:average")
+    assert test.query_params["recipe"] in ("average:alpha=3", ["average:alpha=3"])
+    hits = retrieval.search_item(query, 10, "recipe:all:average:alpha=3")
     assert refined_tiles(test) == [hit.index for hit in hits]
     shown = texts(test)
     assert shown.count("hits among all 1,797 images") == 3, "the recipe refines what is searched"
@@ -292,7 +292,7 @@ def test_switches_refine_the_current_query_beside_the_other_embeddings(run: Run)
     test.toggle(key="search-diffuse").set_value(True).run()
     test.toggle(key="search-rerank").set_value(True).run()
     assert test.toggle(key="search-diffuse").value is False, "one re-ranking at a time"
-    assert test.query_params["recipe"] in ("average+rerank", ["average+rerank"])
+    assert test.query_params["recipe"] in ("average:alpha=3+rerank", ["average:alpha=3+rerank"])
     tune = next(link for link in test.get("page_link") if link.label == "Tune")
     assert f"query={query}" in tune.proto.query_string
     for name in ("average", "rerank"):

@@ -513,7 +513,7 @@ def test_a_count_that_does_not_show_the_verdict_says_why(difference: float, bett
 def test_a_chart_says_why_its_star_is_not_the_largest_gain() -> None:
     whiten, *_ = BY_SIMPLICITY
     race, _ = settled({whiten: 0.018, TRAINED: 0.02}, error=0.002)
-    assert star_words(race) == "simpler, no clear difference to the best"
+    assert star_words(race) == "advised: simpler, no clear difference to the largest gain"
     assert star_words(race_of(judged("A", 0.02, 0.001))) == "", "it is the largest gain"
     assert star_words(race_of(judged("A", 0.02, 0.001), judged("B", 0.03, 0.02))) == "more to the right: may be chance"
     dear = comparison("better", "worse", 0.05)

@@ -14,9 +14,12 @@ from udml_core.base.files import replace_array
 from udml_core.data.catalog import load
 from udml_core.data.encoders import choose_spec
 from udml_core.data.features import features_path
+from udml_core.exploration.race import Race, Setup
 from udml_core.numerics.second_opinion import Opinion
 from udml_core.results.records import FOLDER
 from udml_core.runs import RunRequest, create_run
+from udml_core.runs.analyses import create_analysis, plan_analysis
+from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.opinion import Opinions
 from udml_core.runs.opinions import OF_REFINEMENTS
 from udml_core.runs.recipe_choice import (
@@ -102,6 +105,9 @@ def test_judges_are_found_where_their_features_are_stored(tmp_path: Path, monkey
         replace_array(path, np.zeros((len(dataset), 4), np.float32))
         assert set(judge_paths(run, dataset)) == {"pixels": set(), "squeezenet": {"squeezenet"}}[name]
     assert judge_weights(run, {"squeezenet": 0}) == {"squeezenet": 1.0}
+    race = Race(serves="first", budget=2, start=Setup(backbone="pixels"), run=run.id, weights={"squeezenet": 0.9})
+    create_analysis(run, plan_analysis(Advice), state="done", result={"race": np.array(race.model_dump_json())})
+    assert judge_weights(run, {"squeezenet": 0}) == {"squeezenet": 0.9}
     keep_opinion(run, BETTER, WORSE)
     assert judge_weights(run, {"squeezenet": 0}) == {"squeezenet": 0.5}
     assert judge_weights(run, {"squeezenet": 0, "other": 0}) == {"squeezenet": 1.0, "other": 1.0}

@@ -154,6 +154,15 @@ def _next_words(race: Race) -> str:
     return f"To decide it, judge the largest gain yourself: {setup_words(race, race.judged[0].setup)}{again}."
 
 
+def own_race_words(race: Race) -> str:
+    """Return what a race for another aim advises, for the page of a race without a winner; empty without an advice."""
+    if race.best is None or race.best.against_start is None:
+        return ""
+    said = changed_words(race.best.against_start, race.serves)
+    return (f"For {MEASURES[race.serves]}, a race of its own advises {setup_words(race, race.best.setup)}"
+            f"{f': {said[0].lower()}{said[1:]}' if said else ''}.")
+
+
 def otherwise_words(race: Race) -> str:
     """Return that candidates of a race without a winner are better in the measure that it does not serve, or nothing.
 
@@ -199,7 +208,8 @@ def _simplest_words(race: Race) -> str:
     if duel is None or largest is None:
         return ""
     less = (other for other in race.duels if other.largest == largest.setup and not other.is_level(race.serves))
-    return " ".join(f"{chain_words(race, other.simpler)} is simpler still, but gains clearly less." for other in less)
+    return " ".join(f"{chain_words(race, other.simpler)} is simpler still, but gains clearly less than "
+                    f"{setup_words(race, largest.setup)}." for other in less)
 
 
 def star_words(race: Race) -> str:
@@ -208,7 +218,7 @@ def star_words(race: Race) -> str:
     if best is None or rightmost is None or best == rightmost:
         return ""
     if race.duel is not None:
-        return "simpler, no clear difference to the best"
+        return "advised: simpler, no clear difference to the largest gain"
     if race.verdict(rightmost) == "better":
         return f"more to the right: loses in {MEASURES[OTHER[race.serves]]}"
     return "more to the right: may be chance"

@@ -13,6 +13,7 @@ from udml_core.exploration.race_figures import (
     changed_words,
     measured_words,
     setup_words,
+    short_count,
     verdict_words,
 )
 
@@ -46,11 +47,12 @@ def is_small(race: Race) -> bool:
 
 
 def brief_words(race: Race, outcome: Outcome) -> str:
-    """Return the verdicts of a race on a judged candidate in a line, without figures."""
+    """Return the verdicts of a race on a judged candidate in a line, with the counts of images alone as figures."""
     of = outcome.against_start
     assert of is not None, "the candidate was judged"
-    said = ", ".join(verdict_words(measured.among(race.count), name) for measured, name in (
-        (of.first, MEASURES["first"]), (of.groups, MEASURES["groups"])))
+    counts = {serves: short_count(of.count(serves)) for serves in MEASURES}
+    said = ", ".join(f"{verdict_words(of.served(serves).among(race.count), name)}"
+                     f"{f' ({counts[serves]})' if counts[serves] else ''}" for serves, name in MEASURES.items())
     return f"{chain_words(race, outcome.setup)}, against the frozen features, judged without labels: {said}."
 
 

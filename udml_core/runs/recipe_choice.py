@@ -11,7 +11,8 @@ from udml_core.base.errors import UserError, listed
 from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race_figures import recipe_words, said_words
 from udml_core.numerics.refinement.recipe import Recipe
-from udml_core.runs.analyses import AnalysisSpec, plan_analysis
+from udml_core.runs.analyses import AnalysisSpec, list_analyses, plan_analysis
+from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.opinion import JUDGES, RECIPES, Opinions, SecondOpinion
 from udml_core.runs.opinions import OF_REFINEMENTS, OF_RUN, judge_words, opinion_of
 
@@ -128,9 +129,12 @@ def judge_paths(run: Run, dataset: Dataset) -> dict[str, Path]:
 
 
 def judge_weights(run: Run, names: Mapping[str, object]) -> dict[str, float]:
-    """Return what each judge counts, from a second opinion of the run; equal weights if there is none with all."""
+    """Return what each judge counts, from a second opinion or a race of the run; equal weights if none has all."""
     for request in (OF_REFINEMENTS, OF_RUN):
         opinions = opinion_of(run, request)
         if opinions is not None and set(names) <= set(opinions.weights):
             return {name: opinions.weights[name] for name in names}
+    for analysis in list_analyses(run, Advice):
+        if analysis.is_done() and set(names) <= set(weights := analysis.result_of(Advice).weights):
+            return {name: weights[name] for name in names}
     return dict.fromkeys(names, 1.0)

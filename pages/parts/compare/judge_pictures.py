@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Sequence
 
 import streamlit as st
@@ -23,8 +24,10 @@ OF_BOTH: dict[Choice, str] = {"both right": "both are right", "both wrong": "bot
 SAVED: dict[str, dict[Choice, str]] = {
     "first": {"left": "the left image shows the same kind", "right": "the right image shows the same kind", **OF_BOTH},
     "ten": {"left": "the left images are better", "right": "the right images are better", **OF_BOTH}}
-SET_ROWS, MOST_BESIDE = 3, 2
-"""Most rows of the images on one side, and the most images that stand in one column."""
+OF_SETS: dict[Choice, str] = {"both right": "Equal, both good", "both wrong": "Equal, both bad"}
+"""What the buttons say where sets are compared, of which neither is simply right."""
+MOST_STACKED = 2
+"""Most images of one side that stand in one column."""
 
 
 def show_pictures(judging: Judging, question: Question) -> None:
@@ -45,7 +48,7 @@ def show_pictures(judging: Judging, question: Question) -> None:
 def _show_sets(dataset: Dataset, question: Question, shared: int) -> None:
     """Show the query between both sets; the results that both embeddings find are left out, because they are equal."""
     count = max(len(question.left), len(question.right))
-    columns = -(-count // SET_ROWS) if count > MOST_BESIDE else 1
+    columns = math.ceil(math.sqrt(count)) if count > MOST_STACKED else 1
     size = f"--columns:{columns};--rows:{-(-count // columns)}"
     left, right = (f'<div><div class="judge-name">{name}</div><div class="judge-set">'
                    f'{"".join(_image_html(dataset, image, f"{name}, image {at}") for at, image in enumerate(side, 1))}'

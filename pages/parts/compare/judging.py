@@ -32,7 +32,7 @@ from ..shell.pools import among
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import UNSEEN, escaped
 from ..shell.user_errors import fragment, show_user_errors
-from .judge_pictures import KEYS, LEGEND, SAVED, show_pictures
+from .judge_pictures import KEYS, LEGEND, OF_SETS, SAVED, show_pictures
 from .judged import range_bar, show_files, show_judged, unbroken
 from .sides import Contest, choose_contest
 
@@ -124,7 +124,8 @@ def _show_question(judging: Judging, question: Question) -> None:
     with st.container(key="judge-buttons"):
         for column, (choice, label, key) in zip(st.columns([1.3, 1, 1, 1, 1.3], gap="small"), KEYS, strict=True):
             # A key of its own for each query: a second press must not answer a query that is not shown yet.
-            column.button(label, key=f"judge-{choice.replace(' ', '-')}-{question.position}{SUFFIX[results]}",
+            said = OF_SETS.get(choice, label) if results == "ten" else label
+            column.button(said, key=f"judge-{choice.replace(' ', '-')}-{question.position}{SUFFIX[results]}",
                           shortcut=key, width="stretch", on_click=_answer, args=(judging, question, choice),
                           type="primary" if choice in ("left", "right") else "secondary")
 

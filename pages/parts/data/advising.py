@@ -11,7 +11,7 @@ from udml_core.base.errors import counted, duration
 from udml_core.data.dataset import WAITING, Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.race import Serves
-from udml_core.exploration.race_advice import advice_words
+from udml_core.exploration.race_advice import advice_words, tell_advice
 from udml_core.exploration.race_clock import ALMOST
 from udml_core.exploration.race_figures import MEASURES
 from udml_core.exploration.race_gaps import minutes_words
@@ -22,6 +22,7 @@ from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import (
     find_advice,
+    finished_race,
     newest_advice,
     other_finished_races,
     other_live_races,
@@ -149,7 +150,9 @@ def _await_features(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, 
             st.error(f"The features are {status.state}. {status.message}", icon=":material/error:")
         return
     left = f", about {duration(status.seconds_left)} left" if status.seconds_left else ""
-    line = f"Preparing the race: {status.phase or WAITING}{left}"
+    # Phases that count images say so; the others have names that only a training needs.
+    phase = status.phase if any(map(str.isdigit, status.phase or "")) else "what the network sees in each image"
+    line = f"Preparing the race: {phase if status.state == 'running' else WAITING}{left}"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.progress(min(ALMOST, status.share), escaped(f"{line}. The race follows, even if you leave the page."))
         if st.button("Cancel", icon=":material/stop:", key="advice-cancel-features", type="tertiary"):
@@ -179,7 +182,9 @@ def _show_live(analysis: Analysis, key: str) -> None:
             st.rerun(scope="app")
     _say(f"{counted(len(race.judged), 'candidate')} judged. {advice_words(race, is_done=False)}")
     if analysis.has_earlier():
-        st.caption("The race that finished before stays until this race has finished.")
+        earlier = tell_advice(finished_race(analysis))
+        st.markdown(f":material/history: The race that finished before stays until this race has finished: "
+                    f"**{escaped(earlier.headline)}** {escaped(' '.join(earlier.shown[:1]))}")
     if race.outcomes:
         show_race(race, f"race-{key}")
     else:

@@ -11,7 +11,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.plain_names import plain_line
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_advice import Advised, figure_line, tell_advice
+from udml_core.exploration.race_advice import Advised, figure_line, otherwise_words, own_race_words, tell_advice
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import (
     COUNTED,
@@ -30,8 +30,10 @@ from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import (
     elsewhere_of,
+    find_advice,
     finished_race,
     other_finished_races,
+    race_of,
     restart_advice,
     start_advice,
 )
@@ -67,7 +69,8 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
         _show_stopped(analysis)
     other = elsewhere_of(analysis) if is_done else None
     with st.container(border=True, key="advice-verdict"):
-        advised = _show_words(race, is_done, None if other is None else other[0])
+        advised = _show_words(race, is_done, None if other is None else other[0],
+                              _race_for_other_aim(dataset, encoder, race, analysis))
         if awaited is not None:
             show_awaited(awaited)
         else:
@@ -82,7 +85,8 @@ def _show_stopped(analysis: Analysis) -> None:
     state, again = analysis.status(), analysis.has_earlier()
     words = {"stopped": "was stopped", "interrupted": "was interrupted"}.get(state.state, f"has {state.state}")
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.warning(f"{ICONS[state.state]} The {'new ' * again}race {words}; its finished candidates stay. "
+        kept = "; its finished candidates stay" if race_of(analysis).judged else " before it judged a candidate"
+        st.warning(f"{ICONS[state.state]} The {'new ' * again}race {words}{kept}. "
                    f"{escaped(state.message) if state.state == 'failed' else ''}"
                    f"{'Below is the race that finished before.' * again}")
         if st.button("Continue", icon=":material/replay:", key="advice-continue"):
@@ -96,10 +100,11 @@ def _show_stopped(analysis: Analysis) -> None:
                 st.rerun()
 
 
-def _show_words(race: Race, is_done: bool, elsewhere: Elsewhere | None) -> Advised:
+def _show_words(race: Race, is_done: bool, elsewhere: Elsewhere | None, for_other_aim: Race | None) -> Advised:
     """Show the advice, what its names mean, and what it means for a reader; return all of its sentences.
 
-    The sign is a green trophy only if a candidate surely wins and changes enough.
+    The sign is a green trophy only if a candidate surely wins and changes enough. A race for the other aim knows more
+    of it than this race.
     """
     advised, wins = tell_advice(race, is_done, elsewhere), elsewhere is not None and elsewhere.wins(race)
     is_sure = wins or (race.best is not None and not is_small(race))
@@ -109,8 +114,9 @@ def _show_words(race: Race, is_done: bool, elsewhere: Elsewhere | None) -> Advis
     if named is not None:
         scope = scope_words(named.setup)
         st.caption(escaped(" · ".join([plain_line(race, named.setup), f"{scope[:1].upper()}{scope[1:]}."])))
+    told = own_race_words(for_other_aim) if for_other_aim is not None else ""
     for sentence in advised.shown:
-        st.markdown(escaped(sentence))
+        st.markdown(escaped(told if told and sentence == otherwise_words(race) else sentence))
     if line := figure_line(race, elsewhere):
         st.caption(escaped(line), help=COUNTED[race.serves])
     return advised
@@ -211,11 +217,20 @@ def _show_again(dataset: Dataset, encoder: EncoderSpec, race: Race, analysis: An
                 _start_again(dataset, encoder, race, minutes)
 
 
+def _race_for_other_aim(dataset: Dataset, encoder: EncoderSpec, race: Race, analysis: Analysis) -> Race | None:
+    """Return the finished race that serves what a race does not serve; None without one."""
+    for spec in other_finished_races(dataset, encoder, analysis.spec(), runs_folder()):
+        if isinstance(kind := spec.build_kind(), Advice) and kind.serves == OTHER[race.serves]:
+            found = find_advice(dataset, encoder, spec, runs_folder()).analysis
+            return None if found is None else finished_race(found)
+    return None
+
+
 def _show_other_aim(dataset: Dataset, encoder: EncoderSpec, race: Race, analysis: Analysis) -> None:
     """Show the button that leads to the finished race for the other aim, or starts it."""
     aim = OTHER[race.serves]
-    found = next((kind.budget for spec in other_finished_races(dataset, encoder, analysis.spec(), runs_folder())
-                  if isinstance(kind := spec.build_kind(), Advice) and kind.serves == aim), None)
+    other = _race_for_other_aim(dataset, encoder, race, analysis)
+    found = None if other is None else other.budget
     label = f"See {MEASURES[aim]}" if found else f"Find the best search for {MEASURES[aim]}"
     if st.button(label, icon=":material/swap_horiz:", key="advice-other-aim",
                  help=None if found else f"A race of {minutes_words(race.budget)}, which keeps this one."):

@@ -170,7 +170,7 @@ def _use_judged(dataset: Dataset, judged: PairSet) -> None:
 def progress(run: Run, labeled: PairSet) -> None:
     """Show the number of labeled pairs of each kind, and how many a training can use if it cannot use all."""
     inside = labeled.within(load_split(run).train)
-    counts = {"Similar pairs": int(labeled.same.sum()), "Different pairs": int((~labeled.same).sum())}
+    counts = {"Same": int(labeled.same.sum()), "Different": int((~labeled.same).sum())}
     if len(inside) < len(labeled):
         counts["Both in the training half"] = len(inside)
     with st.container(horizontal=True):

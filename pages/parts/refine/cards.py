@@ -11,6 +11,7 @@ import streamlit as st
 
 from udml_core.base.declaration import Described, describe
 from udml_core.base.errors import UserError
+from udml_core.exploration.race import AVERAGES
 from udml_core.numerics.refinement import STEPS, Recipe, Step, make_step
 from udml_core.runs import Run
 from udml_core.runs.recipe_choice import MILDEST, recipe_choice
@@ -141,7 +142,12 @@ def switch_step(name: str) -> None:
         st.session_state[memory] = current
         write_recipe(Recipe(tuple(step for step in recipe.steps if step.name != name)))
     else:
-        write_recipe(with_step(recipe, st.session_state.get(memory) or make_step(name, {})))
+        write_recipe(with_step(recipe, st.session_state.get(memory) or first_step(name)))
+
+
+def first_step(name: str) -> Step:
+    """Return a step as it is switched on first: with the values that races try, so that their verdict is known."""
+    return next((step for step in Recipe.parse(AVERAGES[1]).steps if step.name == name), make_step(name, {}))
 
 
 def with_step(recipe: Recipe, step: Step) -> Recipe:

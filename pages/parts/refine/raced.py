@@ -55,18 +55,23 @@ def raced_recipe(run: Run, recipe: str) -> Raced | None:
 
 def show_raced_metrics(raced: Raced) -> None:
     """Show the verdicts of a race and its figures beside the measures; the figure of the advice follows."""
-    gains = _gains(raced.outcome)
     best = raced.race.best if raced.is_beside_advice else None
-    beside = [f", advised {figure_words(gain.difference, '+')}" for gain in _gains(best)] if best else ["", ""]
-    for question, verdict, text, gain, other in zip(QUESTION_WORDS, raced.verdicts, HELP, gains, beside, strict=True):
-        st.metric(question, SAID[verdict], f"{figure_words(gain.difference, '+')}{other}", delta_color="off",
+    for serves, question, verdict, text in zip(MEASURES, QUESTION_WORDS, raced.verdicts, HELP, strict=True):
+        advised = f" · advised {_figure(best, serves)}" if best else ""
+        st.metric(question, SAID[verdict], f"{_figure(raced.outcome, serves)}{advised}", delta_color="off",
                   delta_arrow="off", width="content",
-                  help=f"{text} Below: the change of the mean similarity of a query and its results.")
+                  help=f"{text} Below: of how many of 100 images the results get better and worse, or, where images "
+                       "were not counted, the change of the mean similarity of a query and its results.")
 
 
-def _gains(outcome: Outcome) -> tuple[Measured, Measured]:
-    assert outcome.against_start is not None, "the candidate was judged"
-    return outcome.against_start.first, outcome.against_start.groups
+def _figure(outcome: Outcome, serves: Serves) -> str:
+    """Return of how many of 100 images the results get better and worse, else the gain in mean similarity."""
+    of = outcome.against_start
+    assert of is not None, "the candidate was judged"
+    count = of.count(serves)
+    if count is None or count.better is None or count.worse is None:
+        return f"{figure_words(of.served(serves).difference, '+')}"
+    return f"+{100 * count.better:.0f} −{100 * count.worse:.0f} of 100"
 
 
 def less_words(raced: Raced) -> str:

@@ -108,6 +108,8 @@ def show_protocol(live: Live, refined: RefinedGallery) -> None:
     measures = refining.measure(refined, live.labels)
     st.caption(" ".join(f"**{of.name}**: {of.help}" for of in SHOWN if of.key not in GRAPH_MEASURES
                         and (live.labels is not None or of not in MAIN_MEASURES)))
+    if live.labels is None:
+        return
     st.caption("The graph of all neighbors, which does not follow the quality of a search and so decides nothing: "
                + " ".join(f"**{of.name}** {of.text(measures[of.key][0])} → {of.text(measures[of.key][1])}. {of.help}"
                           for of in SHOWN if of.key in GRAPH_MEASURES and of.key in measures))

@@ -225,7 +225,8 @@ def _less_than_advised(live: Live, refined: RefinedGallery, opinions: Opinions) 
     race = judged[0]
     place = 1 if race.serves == "groups" else 0
     own, best = (of.measured(recipe)[place] for of, recipe in ((opinions, name), (other, advised)))
-    return compared_words(own, best, recipe_words(Recipe.parse(advised)), race.serves)
+    said = compared_words(own, best, recipe_words(Recipe.parse(advised)), race.serves)
+    return said and f"{said[:-1]}, both as judged here; the race judged more queries."
 
 
 @st.cache_resource(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)

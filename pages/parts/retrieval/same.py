@@ -182,6 +182,8 @@ def _show_chart(judged: SamePairs) -> None:
     titled(figure, f'Share of "the same" {there} each value', 300,
            legend={"orientation": "h", "y": -0.3})
     figure.update_xaxes(title=AXES.get(judged.measure, "score after refinement"))
+    if judged.measure == COSINE:
+        figure.update_xaxes(range=[float(shown(plan.distances).min(initial=1.0)) - 0.02, 1.02])
     figure.update_yaxes(title="share, %", range=[-8, 124], tickvals=[0, 50, 100])  # room for the annotation
     curve = (f"from {share[0]:.0f} % ({low[0]:.0f} to {high[0]:.0f} %) of the nearest pairs to {share[-1]:.0f} % "
              f"({low[-1]:.0f} to {high[-1]:.0f} %) of all") if known.judged >= ENOUGH else (

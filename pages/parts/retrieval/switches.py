@@ -11,13 +11,13 @@ import streamlit as st
 
 from udml_core.base.errors import UserError
 from udml_core.exploration.race_figures import recipe_words
-from udml_core.numerics.refinement import STEPS, Recipe, make_step
+from udml_core.numerics.refinement import STEPS, Recipe
 from udml_core.runs.analyses import REFINED as REFINED_NAME
 from udml_core.runs.analyses import find_analysis
 from udml_core.runs.search import OF_ALL, RECIPE, Gallery, Retrieval
 
 from ..draw.palette import REFINED
-from ..refine.cards import PARAMETER, note_in_use, with_step
+from ..refine.cards import PARAMETER, first_step, note_in_use, with_step
 from ..shell.address import write_address
 from ..shell.views import view_link
 from .embeddings import Column, hide_embedding
@@ -115,5 +115,5 @@ def _switch(name: str, recipe: Recipe, retrieval: Retrieval, stored: str) -> Non
     if any(step.name == name for step in recipe.steps):
         changed = Recipe(tuple(step for step in recipe.steps if step.name != name))
     else:
-        changed = with_step(recipe, make_step(name, {}))
+        changed = with_step(recipe, first_step(name))
     write_address(PARAMETER, str(changed))

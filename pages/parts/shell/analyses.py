@@ -148,7 +148,7 @@ def _offer_wanted_maps(run: Run) -> None:
     """Offer the maps that are wanted but not computed, for example since the machine was switched off."""
     with st.container(horizontal=True, vertical_alignment="center"):
         left = listed([short_title(spec) for spec in jobs.left_to_compute(run)])
-        st.caption(f"Not computed yet: {left or 'nothing more'}. The work was interrupted.", width="content")
+        st.caption(f"Not computed yet: {left or 'nothing more'}.", width="content")
         if st.button("Compute them", icon=":material/replay:", key=f"maps-{run.id}", type="tertiary"):
             jobs.start_maps(run.folder.parent)
             st.rerun()

@@ -98,8 +98,13 @@ def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> None:
     for run, frame in reversed(list(frames)):
         line, more = frame_verdict(run, frame)
         if line:
-            st.caption(f":material/balance: Over all images: {escaped(line)}", help=escaped(more) or None)
-            recipe = recipe_of(run, frame)
+            words, recipe = f"Over all images: {escaped(line)}", recipe_of(run, frame)
+            if recipe and "worse " in line:
+                best = advised_search(run)
+                better = f" The race advises {escaped(best[0][:1].lower() + best[0][1:])}." if best else ""
+                st.markdown(f":orange[:material/warning:] {words}{better}", help=escaped(more) or None)
+            else:
+                st.caption(f":material/balance: {words}", help=escaped(more) or None)
             if recipe is not None:
                 show_judgments_of(run, recipe)
             return
