@@ -57,6 +57,11 @@ const markStart = () => {
   };
   setTimeout(look, 50);
 };
+// On a phone the menu lies over the page, so a page that is chosen closes it.
+const PHONE = 768;
+const closeMenu = () => setTimeout(() => {
+  if (innerWidth < PHONE) document.querySelector("[data-testid=stSidebarCollapseButton] button")?.click();
+}, 100);
 // On a phone the choices of Lab lie in a drawer; a click on the picture, the start or another page closes it.
 const KEEPS_DRAWER = ".st-key-lab [data-testid=stColumn]:not(:has(.st-key-lab-rest)):not(.st-key-lab-rest *), [data-baseweb], [role=listbox], [role=dialog]";
 const isDrawerOpen = (target) => {
@@ -83,6 +88,7 @@ class Keys {
     // A click on a part, view or switch leaves the focus free, so that keys act on images in place of the control.
     this.onClick = (event) => {
       if (event.target.closest?.(START)) markStart();
+      if (event.target.closest?.("[data-testid=stSidebarNavLink]")) closeMenu();
       document.body.classList.toggle("udml-drawer", isDrawerOpen(event.target));
       if (event.detail && event.target.closest?.(FREED)) setTimeout(() => document.activeElement?.blur());
     };

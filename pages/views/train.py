@@ -16,7 +16,13 @@ from pages.parts.shell.user_errors import show_user_errors
 from pages.parts.shell.views import view_link
 from pages.parts.train.data_choice import choose_dataset, options_for
 from pages.parts.train.live import middle_and_right, show_run, watched_run
-from pages.parts.train.method_choice import choose_method, explain, explain_missing_labels, lacks_labels
+from pages.parts.train.method_choice import (
+    choose_method,
+    explain,
+    explain_missing_labels,
+    lacks_labels,
+    suggested_method,
+)
 from pages.parts.train.preview import show_preview, show_some
 from pages.parts.train.settings import (
     choose_settings,
@@ -36,7 +42,7 @@ from pages.parts.train.starting import show_cautions, show_drawer_button, show_m
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.methods import Method
-from udml_core.runs import Run, RunRequest, Spec, form_options, runs_folder
+from udml_core.runs import Run, RunRequest, Spec, form_options
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
 
@@ -140,7 +146,7 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
         watched: The run that the page shows in place of the preview; None without a run.
     """
     # The suggestion depends on the images alone: the page that writes its values to the address suggests the same.
-    suggested = jobs.first_method(dataset, runs_folder(), jobs.winning_example(dataset, runs_folder()))
+    suggested = suggested_method(dataset)
     method = choose_method(suggested, dataset)
     example = offered_example(dataset, method.card.name)
     wanted = wanted_settings(example)

@@ -31,6 +31,20 @@ def box_of(page: Page, selector: str) -> FloatRect:
     return box
 
 
+@pytest.mark.parametrize(("page", "stays"), [({"viewport": WIDE}, True), ({"viewport": NARROW}, False)],
+                         indirect=["page"], ids=["1400", "390"])
+def test_the_menu_closes_over_the_page_that_it_opened_on_a_phone(page: Page, stays: bool, finished: Run) -> None:
+    page.goto(f"/runs?run={finished.id}")
+    settle(page)
+    menu = page.get_by_test_id("stSidebar")
+    if not stays:
+        page.get_by_test_id("stExpandSidebarButton").click()
+    menu.get_by_role("link", name="Data").click()
+    page.wait_for_url("**/data*")
+    settle(page)
+    assert stays == (box_of(page, "[data-testid=stSidebar]")["width"] > 100)
+
+
 @pytest.mark.parametrize("page", [{"viewport": WIDE}, {"viewport": NARROW}], indirect=True, ids=["1400", "390"])
 def test_progress_appears_over_the_corner_and_the_picture_stays(page: Page, watched: Run) -> None:
     page.goto(f"/explore?run={watched.id}")

@@ -14,6 +14,7 @@ from udml_core.exploration.race_figures import (
     both_words,
     chain_words,
     changed_words,
+    counted_among,
     interval_words,
     measured_words,
     setup_words,
@@ -187,7 +188,7 @@ def _largest_words(race: Race) -> str:
     among = f" among {count} candidates" if count > 1 else ""
     other = OTHER[race.serves]
     beside = measured_words(first.against_start.served(other).among(count), MEASURES[other],
-                            first.against_start.count(other))
+                            counted_among(first.against_start, other, count))
     return " ".join(filter(None, (
         f"The largest gain, of {setup_words(race, first.setup)}, may be chance{among} "
         f"({interval_words(gain.among(count))}).", f"Beside that: {beside}.",

@@ -44,7 +44,7 @@ def both_words(comparison: Comparison, serves: Serves, candidates: int = 1) -> s
         candidates: Number of candidates for which the intervals hold at once.
     """
     served, other = comparison.served(serves).among(candidates), comparison.other(serves).among(candidates)
-    words = ", ".join(measured_words(measured, MEASURES[name], _counted(comparison, name, candidates))
+    words = ", ".join(measured_words(measured, MEASURES[name], counted_among(comparison, name, candidates))
                       for measured, name in ((served, serves), (other, OTHER[serves])))
     if (served.said, other.said) != ("better", "worse"):
         return words
@@ -52,7 +52,8 @@ def both_words(comparison: Comparison, serves: Serves, candidates: int = 1) -> s
     return f"{words}, which lose {amount} than {MEASURES[serves]} gain"
 
 
-def _counted(comparison: Comparison, serves: Serves, candidates: int) -> Count | None:
+def counted_among(comparison: Comparison, serves: Serves, candidates: int) -> Count | None:
+    """Return of how many images the results get better, with an interval that holds for several candidates at once."""
     count = comparison.count(serves)
     return None if count is None else count.among(candidates)
 

@@ -11,6 +11,7 @@ from udml_core.exploration.race_figures import (
     both_words,
     chain_words,
     changed_words,
+    counted_among,
     measured_words,
     setup_words,
     short_count,
@@ -59,8 +60,7 @@ def brief_words(race: Race, outcome: Outcome) -> str:
 def changed_sentence(of: Comparison, serves: Serves, candidates: int) -> str:
     """Return how many results differ, and that a small gain needs a look; empty where that is not known."""
     small = ": a small change, so confirm it by eye" if _is_small(of, serves, candidates) else ""
-    count = of.count(serves)
-    balance = balance_words(of.served(serves).among(candidates), None if count is None else count.among(candidates))
+    balance = balance_words(of.served(serves).among(candidates), counted_among(of, serves, candidates))
     return sentence(f"{changed_words(of, serves)}{balance}{small}")
 
 

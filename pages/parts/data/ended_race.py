@@ -18,6 +18,7 @@ from udml_core.exploration.race_figures import (
     MEASURES,
     OTHER,
     chain_words,
+    counted_among,
     measured_words,
     scope_words,
     setup_words,
@@ -200,7 +201,7 @@ def _gain_words(race: Race, outcome: Outcome) -> str:
     """Return the verdict on a candidate and its figures in the served measure."""
     of = outcome.against_start
     return measured_words(race.gain(outcome).among(race.count), MEASURES[race.serves],
-                          None if of is None else of.count(race.serves))
+                          None if of is None else counted_among(of, race.serves, race.count))
 
 
 def _show_again(dataset: Dataset, encoder: EncoderSpec, race: Race, analysis: Analysis) -> None:

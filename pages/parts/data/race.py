@@ -19,6 +19,7 @@ from udml_core.exploration.race_figures import (
     SAID,
     chain_words,
     count_cell,
+    counted_among,
     figure_words,
     gain_words,
     scope_words,
@@ -174,12 +175,11 @@ def race_table(race: Race) -> pd.DataFrame:
         if outcome.against_start is not None:
             row = {"New in it": phrases[outcome.setup]}
             for name in (race.serves, OTHER[race.serves]):
-                count = outcome.against_start.count(name)
                 gain = outcome.against_start.served(name).among(race.count)
                 title = MEASURES[name].capitalize()
                 row |= {f"{title}: verdict": SAID[gain.said],
                         f"{title}: of 100 images": count_cell(
-                            gain, None if count is None else count.among(race.count)),
+                            gain, counted_among(outcome.against_start, name, race.count)),
                         f"{title}: gain in mean similarity, 95 % interval": gain_words(gain)}
             rows[chain_words(race, outcome.setup)] = row | {
                 "Kept for the next steps": "yes" if outcome.kept else "no", "Time": duration(outcome.seconds)}

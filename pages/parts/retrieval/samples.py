@@ -145,7 +145,7 @@ def show_steps(retrieval: Retrieval, query: PageQuery, strip: Strip) -> None:
         badges = [badge for _, badge in strip]
         if any(badges):
             st.caption("Badge: class of the nearest image." if badges[0].startswith("→") else
-                       f"Badge: hits of 10, {frame_words(retrieval.before)} → after training.", width="content")
+                       f"Badge: hits of 10, {frame_words(retrieval.before, retrieval.run)} → after training.", width="content")
 
 
 def _show(images: list[int], position: int) -> None:

@@ -64,8 +64,8 @@ def interesting_queries(run: Run, label: int = ANY_CLASS) -> Strip:
 
     Images that all records of the run contain come first, if there are any, then images of the fixed sample of the test
     half; every epoch has both. Every class contributes. Gains and losses of hits take turns, the largest first and the
-    more frequent kind before the other, so that the first pictures flatter no training. Before them comes the image
-    whose hits change most nearly as in the average test image.
+    more frequent kind before the other, so that the first pictures flatter no training. Before both parts comes the
+    image whose hits change most nearly as in the average test image.
 
     Args:
         run: The run.
@@ -79,7 +79,7 @@ def interesting_queries(run: Run, label: int = ANY_CLASS) -> Strip:
             return [query for images in of_class for query in _ordered(retrieval, images, MOST // 2, label)]
     first = _typical_first(run, _ordered(retrieval, recorded, MOST - MOST_TEST, ANY_CLASS))
     known = {image for image, _ in first}
-    sample = _ordered(retrieval, run.sample_indices(), MOST_TEST if first else MOST, ANY_CLASS)
+    sample = _typical_first(run, _ordered(retrieval, run.sample_indices(), MOST_TEST if first else MOST, ANY_CLASS))
     return first + [(image, badge) for image, badge in sample if image not in known]
 
 

@@ -72,6 +72,11 @@ def explain(method: type[Method], dataset: Dataset) -> None:
             "dataset": dataset.name, "view": "advice"})
 
 
+def suggested_method(dataset: Dataset) -> str:
+    """Return the method that Lab suggests for a data set."""
+    return jobs.first_method(dataset, runs_folder(), jobs.winning_example(dataset, runs_folder()))
+
+
 def explain_missing_labels(method: type[Method], dataset: Dataset) -> None:
     """Say what to do if a method needs labels that the data set does not have."""
     title, few = escaped(dataset.title), method.card.supervision == "few"
@@ -81,7 +86,7 @@ def explain_missing_labels(method: type[Method], dataset: Dataset) -> None:
             f"{method.card.title} learns from the class of every training image, and {title} {without}. Import the "
             "images with one subfolder for each class, or assign labels to a few images and choose a method that needs "
             "a few labels.", icon=":material/lightbulb:")
-    other = find_method(jobs.first_method(dataset, runs_folder()))
+    other = find_method(suggested_method(dataset))
     with st.container(horizontal=True, gap="small"):
         view_link("labels", label="Assign labels", icon=":material/new_label:", width="content")
         view_link("train", label=f"Use {other.card.title}, which needs no labels", width="content",

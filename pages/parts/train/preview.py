@@ -15,8 +15,7 @@ from udml_core.data.encoders import image_seconds
 from udml_core.data.features import features_path
 from udml_core.exploration.preview import SAMPLE, Preview
 from udml_core.methods import find_method
-from udml_core.runs import Spec, runs_folder
-from udml_core.work import jobs
+from udml_core.runs import Spec
 
 from ..draw.gallery import gallery
 from ..maps.excluding import NONE
@@ -24,6 +23,7 @@ from ..maps.scatter import draw_map
 from ..shell.views import view_link
 from .angles import show_angles
 from .found_before import show_found
+from .method_choice import suggested_method
 from .start_map import (
     Drawn,
     choose_colors,
@@ -182,10 +182,11 @@ def _advise_on_alpha(alpha: float, method: str, dataset: Dataset) -> None:
         method: Name of the method.
         dataset: The data set.
     """
-    other = find_method(jobs.first_method(dataset, runs_folder()))
+    other = find_method(suggested_method(dataset))
     with st.container(border=True, key="train-alpha"):
-        st.caption(f"Hardly any triplet exceeds α = {alpha:g}°, so the run ends like PCA. A smaller α {LOST} in the "
-                   "record.", help="Measured on classes of birds and clothes that no run had trained on.")
+        st.caption(f"Hardly any triplet exceeds α = {alpha:g}°, so the run ends like PCA. A smaller α {LOST} on "
+                   "new classes of birds and clothes; with as few numbers as in the example on digits, it gains.",
+                   help="See the record “Where RPML's bound acts” on the page Results.")
         with st.container(horizontal=True, gap="small"):
             if other.card.name != method:
                 view_link("train", label="Use the suggested method", icon=":material/swap_horiz:", width="content",

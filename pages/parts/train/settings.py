@@ -110,13 +110,14 @@ def choose_settings(wanted: str, example: Run | None, settings: jobs.Settings, c
         changed: Whether the form's values differ from them, which the box then says.
     """
     titles = _titles(example)
-    st.selectbox("Settings", list(titles), key=BOX, on_change=_take_settings,
-                 format_func=lambda name: CHANGED if changed and name == wanted else titles[name],
-                 help="The values to start from. You can change every value below.")
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall"):
+        st.selectbox("Settings", list(titles), key=BOX, on_change=_take_settings,
+                     format_func=lambda name: CHANGED if changed and name == wanted else titles[name],
+                     help="The values to start from. You can change every value below.")
+        # Always there, so that the sliders below stay under the pointer when a value changes.
+        st.button(":material/undo:", key="train-back", on_click=_go_back, args=(settings,), disabled=not changed,
+                  help=f"Back to {BEGUN_WITH[wanted]}.")
     write_address(BOX, wanted, "default" if example is None else "")
-    if changed:
-        st.button(f"Back to {BEGUN_WITH[wanted]}", icon=":material/undo:", type="tertiary", key="train-back",
-                  on_click=_go_back, args=(settings,))
 
 
 def _go_back(settings: jobs.Settings) -> None:
