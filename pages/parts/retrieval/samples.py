@@ -144,8 +144,9 @@ def show_steps(retrieval: Retrieval, query: PageQuery, strip: Strip) -> None:
                            "image stands this class.")
         badges = [badge for _, badge in strip]
         if any(badges):
+            before = frame_words(retrieval.before, retrieval.run)
             st.caption("Badge: class of the nearest image." if badges[0].startswith("→") else
-                       f"Badge: hits of 10, {frame_words(retrieval.before, retrieval.run)} → after training.", width="content")
+                       f"Badge: hits of 10, {before} → after training.", width="content")
 
 
 def _show(images: list[int], position: int) -> None:
