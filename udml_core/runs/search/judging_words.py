@@ -165,7 +165,7 @@ def advice_words(judging: Judging, is_blind: bool = False) -> str:
         further = total - share.count
         more = (f"More than {MOST_LEFT} further judgments are needed" if further > MOST_LEFT else
                 "The queries that are left would not decide it")
-        return f"{said} {more}, {basis}."
+        return f"{said} {more}, {basis}: the two are nearly level."
     return f"{said} About {rounded(needed)} more judgments, {basis}."
 
 
