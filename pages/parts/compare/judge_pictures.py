@@ -24,6 +24,7 @@ OF_BOTH: dict[Choice, str] = {"both right": "both are right", "both wrong": "bot
 SAVED: dict[str, dict[Choice, str]] = {
     "first": {"left": "the left image shows the same kind", "right": "the right image shows the same kind", **OF_BOTH},
     "ten": {"left": "the left images are better", "right": "the right images are better", **OF_BOTH}}
+LEGEND_OF_SETS = LEGEND.replace("both right", "equal and good").replace("both wrong", "equal and bad")
 OF_SETS: dict[Choice, str] = {"both right": "Equal, both good", "both wrong": "Equal, both bad"}
 """What the buttons say where sets are compared, of which neither is simply right."""
 MOST_STACKED = 2

@@ -32,7 +32,7 @@ from ..shell.pools import among
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import UNSEEN, escaped
 from ..shell.user_errors import fragment, show_user_errors
-from .judge_pictures import KEYS, LEGEND, OF_SETS, SAVED, show_pictures
+from .judge_pictures import KEYS, LEGEND, LEGEND_OF_SETS, OF_SETS, SAVED, show_pictures
 from .judged import range_bar, show_files, show_judged, unbroken
 from .sides import Contest, choose_contest
 
@@ -114,7 +114,7 @@ def _explain(contest: Contest, comparison: Comparison) -> str:
     retrieval = contest.sides[0].retrieval
     pool = among(comparison.images, retrieval.split, len(comparison.dataset))
     return (f"**A** {first} · **B** {second}. {differing_words(comparison)}; neighbors are searched {pool}. "
-            f"{EXPLAINED[comparison.results]} Both right, both wrong and not sure count as half for each.")
+            f"{EXPLAINED[comparison.results]} Answers that find neither better count as half for each.")
 
 
 def _show_question(judging: Judging, question: Question) -> None:
@@ -160,7 +160,7 @@ def _show_progress(judging: Judging) -> None:
                       type="primary" if share.is_decided else "secondary",
                       help="Shows the result, and which image came from which embedding. You can judge more queries "
                            "afterward: their sides are random, too.")
-            st.caption(message or LEGEND)
+            st.caption(message or (LEGEND_OF_SETS if comparison.results == "ten" else LEGEND))
         if share.is_decided:
             range_bar(share, is_blind=True)
         (st.success if share.is_decided else st.markdown)(unbroken(f"**{advice}**{result}"))

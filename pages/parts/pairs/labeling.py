@@ -42,8 +42,9 @@ ENOUGH = 1_000
 NML with its default fields on half of Digits, three seeds, half of the pairs the same: MAP@R of the other half is 41.8
 from 10 pairs, 46.3 from 100, 52.7 from 300, 63.4 from 1,000 and 71.3 from 10,000; that of the raw pixels is 55.0.
 """
-ENOUGH_WORDS = ("{pairs} may be too few: in a trial on digits, NML found whole groups worse than without training from "
-                "300 pairs, and better from 1,000. Compare the run with the frozen features before you search with it.")
+ENOUGH_WORDS = ("{pairs} may be too few. In a trial on digits, NML (a method that learns from such pairs) found whole "
+                "groups worse than without training with 300 pairs, and better with 1,000. Compare the run with the "
+                "frozen features before you search with it.")
 WHICH = {
     True: "Pairs that this run can hardly decide: in turn a pair that it takes for similar, and a pair that it takes "
           "for dissimilar, both near its border b. Their squared distances are nearest to b − m and to b + m.",
