@@ -498,10 +498,11 @@ def test_a_reader_who_adds_a_gain_finds_the_similarity_after_it() -> None:
 
 
 @pytest.mark.parametrize(("difference", "better", "said"), [
-    (0.02, 0.6, ""), (0.02, 0.5, ", but the gains are larger than the losses"),
-    (0.001, 0.3, ", but the gains are larger than the losses"), (0.001, 0.5, ""),
-    (0.001, 0.7, ", but the losses are larger than the gains"),
-    (-0.02, 0.5, ", but the losses are larger than the gains"), (-0.02, 0.3, "")])
+    (0.02, 0.6, ""), (0.02, 0.5, ", and the gains are larger than the losses"),
+    (0.02, 0.3, ", but the gains are larger than the losses"),
+    (0.001, 0.3, ", but the gains are larger than the losses"), (0.001, 0.5, ""), (0.001, 0.7, ""),
+    (-0.001, 0.3, ""), (-0.001, 0.7, ", but the losses are larger than the gains"),
+    (-0.02, 0.5, ", and the losses are larger than the gains"), (-0.02, 0.3, "")])
 def test_a_count_that_does_not_show_the_verdict_says_why(difference: float, better: float, said: str) -> None:
     verdict = "better" if difference > 0.01 else "worse" if difference < -0.01 else "cannot tell"
     measured = Measured(verdict=verdict, difference=difference, low=difference - 0.005, high=difference + 0.005)

@@ -65,3 +65,15 @@ def test_words_say_that_judgments_under_other_words_wait() -> None:
     assert judgments_words(comparison, ("X", "Y")) == (
         "The first ten results, Y against X: your judgments wait under Judge. Not counted under the words one species: "
         "1 judgment without words.")
+
+
+def test_words_say_when_further_judgments_would_hardly_decide() -> None:
+    comparison, names = rows_of("level words"), ("X", "Y")
+    judging = Judging(comparison)
+    while judging.count("me") < 10:
+        question = judging.question()
+        assert question is not None
+        judging.answer(question, "equal")
+    assert judgments_words(comparison, names) == (
+        "Your judgments of the first ten results, Y against X, do not decide (10 so far), and it would take very many "
+        "more: the two are nearly level.")

@@ -29,7 +29,7 @@ COUNTED: Mapping[Serves, str] = {
              "image, as they see it.",
     "groups": "The judges look at the results of each image in both searches. The better group is nearer to the image "
               "on average, as they see it. A group counts as nearly the same if fewer than one in ten of its images "
-              "is another. By classes fewer groups are better: groups with as many images of a class are equal."}
+              "is another."}
 """How images are counted, for each measure."""
 ROUNDING = 1e-9
 """Ends of intervals are rounded outward, unless they are whole numbers up to this."""
@@ -74,7 +74,7 @@ def short_count(count: Count | None) -> str:
 
 
 def balance_words(measured: Measured, count: Count | None) -> str:
-    """Say why the mean difference has another verdict than the count of images, such as 51 better and 46 worse.
+    """Say what the mean difference adds to a count of images that does not show it, such as 51 better and 46 worse.
 
     Args:
         measured: The mean difference.
@@ -83,12 +83,12 @@ def balance_words(measured: Measured, count: Count | None) -> str:
     if count is None or count.better is None or count.worse is None or count.low is None or count.high is None:
         return ""
     half = (count.better + count.worse) / 2
-    counted = "better" if count.low > half else "worse" if count.high < half else "cannot tell"
-    order = ("worse", "cannot tell", "better")
-    if counted == measured.said:
+    counted = 1 if count.low > half else -1 if count.high < half else 0
+    gain = 1 if measured.difference > 0 else -1
+    if counted == gain or (counted == 0 and measured.said == "cannot tell"):
         return ""
-    larger, smaller = ("gains", "losses") if order.index(measured.said) > order.index(counted) else ("losses", "gains")
-    return f", but the {larger} are larger than the {smaller}"
+    larger, smaller = ("gains", "losses") if gain > 0 else ("losses", "gains")
+    return f", {'but' if counted else 'and'} the {larger} are larger than the {smaller}"
 
 
 def count_cell(measured: Measured, count: Count | None) -> str:

@@ -19,7 +19,7 @@ from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
 from udml_core.runs.opinions import OF_RUN, QUESTION_WORDS, judge_words, obstacle, run_against_run, size_words
 from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES
-from udml_core.work.jobs.advising import raced_together
+from udml_core.work.jobs.advising import is_trial, raced_together
 
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
@@ -106,7 +106,10 @@ def judged_pair(run: Run, rival: Run) -> Pair | None:
     name = escaped(_briefly(run_title(run), run))
     size = "" if opinions is None else size_words(opinions, name)
     if race is None:
-        return None if opinions is None else Pair(opinions.verdicts("final"), size, f"{_judges_of(opinions)}.")
+        if opinions is None:
+            return None
+        tried = " No race judged this training, so a race's advice stays." if is_trial(run) or is_trial(rival) else ""
+        return Pair(opinions.verdicts("final"), f"{size}{tried}", f"{_judges_of(opinions)}.")
     if race.run in (run.id, rival.id):
         of = race.trained[rival.id if race.run == run.id else run.id]
         measured = (of.first.reversed, of.groups.reversed) if race.run == run.id else (of.first, of.groups)

@@ -49,6 +49,9 @@ from .using import BUDGETS, show_awaited, show_race_button, use_button
 ICON = ":material/trophy:"
 KEPT = "Computed features and trained heads are used again, so more candidates fit into the same time."
 USE = "Search with it. A refinement of all images is computed first, in seconds."
+BY_CLASSES = ("The judges see what looks similar, not classes. By classes, fewer groups are better, because groups with as "
+              "many images of a class are equal.")
+"""What limits a count of groups; see docs/judging.md."""
 JUDGING = ("You see a query and where the two searches differ, without their names: the first result, or the first ten "
            "results if the race served whole groups.")
 
@@ -119,7 +122,8 @@ def _show_words(race: Race, is_done: bool, elsewhere: Elsewhere | None, for_othe
     for sentence in advised.shown:
         st.markdown(escaped(told if told and sentence == otherwise_words(race) else sentence))
     if line := figure_line(race, elsewhere):
-        st.caption(escaped(line), help=COUNTED[race.serves])
+        limit = f" {BY_CLASSES}" if race.serves == "groups" else ""
+        st.caption(escaped(f"{line}{limit}"), help=COUNTED[race.serves])
     return advised
 
 

@@ -13,7 +13,7 @@ from udml_core.numerics.judgments import Share
 from udml_core.numerics.second_opinion import Verdict
 from udml_core.runs import Run
 from udml_core.runs.search.differing import SEPARATOR, Comparison, Results, comparison_key, side_name
-from udml_core.runs.search.judging import Judging
+from udml_core.runs.search.judging import FEW, Judging
 from udml_core.runs.search.judging_words import WHAT, capitalized, finding_words, score_words, waiting_words
 from udml_core.runs.search.names import FROZEN
 from udml_core.runs.search.query import Gallery
@@ -100,6 +100,9 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
     whose = "Your judgments" if is_own else f"Blind judgments by {listed(people)}"
     verdict, of = judged_verdict(share), WHAT[comparison.results]
     if verdict == "cannot tell" and share.count < len(comparison.differing):
+        if is_own and share.count >= FEW and judging.left() is None:
+            return (f"{whose} of {of}, {names[1]} against {names[0]}, do not decide ({share.count} so far), and it "
+                    "would take very many more: the two are nearly level.")
         return (f"{whose} of {of}, {names[1]} against {names[0]}, do not decide yet ({share.count} so far): continue "
                 "under Judge.")
     score = f"{score_words(judging, judging.judge, names)}" if is_own else str(share.count)
