@@ -49,8 +49,8 @@ from .using import BUDGETS, show_awaited, show_race_button, use_button
 ICON = ":material/trophy:"
 KEPT = "Computed features and trained heads are used again, so more candidates fit into the same time."
 USE = "Search with it. A refinement of all images is computed first, in seconds."
-BY_CLASSES = ("The judges see what looks similar, not classes. By classes, fewer groups are better, because groups with "
-              "as many images of a class are equal.")
+BY_CLASSES = ("The judges see what looks similar, not classes. By classes, fewer groups are better, because groups "
+              "with as many images of a class are equal.")
 """What limits a count of groups; see docs/judging.md."""
 JUDGING = ("You see a query and where the two searches differ, without their names: the first result, or the first ten "
            "results if the race served whole groups.")
