@@ -13,6 +13,7 @@ from pages.parts.compare.seed_means import measure_table
 from pages.parts.runs.assigned import assigned_words
 from pages.parts.runs.leaderboard import BAR, STATE, leaderboard
 from pages.parts.runs.opinion import verdict_icon
+from pages.parts.shell.race_verdict import frame_verdict
 from tests.app.opening import opened, texts
 from tests.running import worked
 from tests.runs.test_opinions import BETTER, UNCLEAR, WORSE, keep_opinion
@@ -21,6 +22,7 @@ from udml_core.exploration.assigned import AssignedMeasures, Measured
 from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import create_analysis
 from udml_core.runs.analyses.kinds.opinion import Verdicts
+from udml_core.runs.notes import Notes
 from udml_core.runs.opinions import OF_RUN, QUESTION_WORDS
 from udml_core.runs.search import Retrieval
 from udml_core.runs.search.differing import Side, compare
@@ -149,6 +151,14 @@ def test_an_unfinished_second_opinion_says_why_and_can_be_tried_again(
 def test_an_example_offers_no_second_opinion() -> None:
     test = opened("runs", run="20261122-120000-rpml-digits")
     assert not [button for button in test.button if (button.key or "").startswith("opinion-")]
+
+
+def test_a_training_that_its_race_gave_up_leaves_the_advice_as_it_is(root: Path) -> None:
+    run = without_labels(worked(root))
+    keep_opinion(run, BETTER, BETTER)
+    assert frame_verdict(run, "final")[0].endswith("better first results, better whole groups.")
+    run.write_notes(Notes.make(tags=("candidate",)))
+    assert frame_verdict(run, "final")[0].endswith("groups. No race judged this training, so a race's advice stays.")
 
 
 def test_runs_without_labels_are_compared_by_second_opinions(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,13 +19,13 @@ from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
 from udml_core.runs.opinions import OF_RUN, QUESTION_WORDS, judge_words, obstacle, run_against_run, size_words
 from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES
-from udml_core.work.jobs.advising import is_trial, raced_together
+from udml_core.work.jobs.advising import raced_together
 
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
 from ..shell.cached import dataset_of
 from ..shell.opinions import stored_opinion, verdict_cells
-from ..shell.race_verdict import race_verdict, raced_figures, run_verdicts
+from ..shell.race_verdict import not_raced, race_verdict, raced_figures, run_verdicts
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped, run_title
 from .colors import swatch
@@ -108,8 +108,7 @@ def judged_pair(run: Run, rival: Run) -> Pair | None:
     if race is None:
         if opinions is None:
             return None
-        tried = " No race judged this training, so a race's advice stays." if is_trial(run) or is_trial(rival) else ""
-        return Pair(opinions.verdicts("final"), f"{size}{tried}", f"{_judges_of(opinions)}.")
+        return Pair(opinions.verdicts("final"), f"{size}{not_raced(run, rival)}", f"{_judges_of(opinions)}.")
     if race.run in (run.id, rival.id):
         of = race.trained[rival.id if race.run == run.id else run.id]
         measured = (of.first.reversed, of.groups.reversed) if race.run == run.id else (of.first, of.groups)

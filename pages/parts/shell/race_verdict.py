@@ -14,7 +14,7 @@ from udml_core.runs import Run
 from udml_core.runs.analyses.kinds.opinion import Verdicts
 from udml_core.runs.opinions import OF_REFINEMENTS, judge_words
 from udml_core.runs.recipe_choice import plainly
-from udml_core.work.jobs.advising import judged_in_race, race_words_of
+from udml_core.work.jobs.advising import is_trial, judged_in_race, race_words_of
 
 from .opinions import stored_opinion
 from .race_judgments import recipe_of, show_judgments_of
@@ -134,7 +134,13 @@ def frame_verdict(run: Run, frame: str) -> tuple[str, str]:
                 f"{said_words(*verdicts)}." if verdicts else ""), ""
     opinions = stored_opinion(run)
     return (f"This run against the frozen features, judged without labels: {said_words(*opinions.verdicts('final'))}."
-            if opinions is not None else ""), ""
+            f"{not_raced(run)}" if opinions is not None else ""), ""
+
+
+def not_raced(*runs: Run) -> str:
+    """Return, after a verdict, that a race gave up one of these trainings, so that its advice stays; else nothing."""
+    given_up = any(is_trial(run) and judged_in_race(run) is None for run in runs)
+    return " No race judged this training, so a race's advice stays." if given_up else ""
 
 
 @st.cache_data(ttl="10s", max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
