@@ -54,9 +54,8 @@ def show_measures(run: Run, status: Status, leave: Callable[[], None], epoch: in
     else:
         _show_end(run, status)
     if status.state not in LIVE_STATES and st.button(
-            "Change a value and train again", icon=":material/tune:", key="lab-again", width="stretch",
+            "Change a value and train again", icon=":material/tune:", key="lab-again", width="stretch", on_click=leave,
             help="The map shows the images before training again. Your values stay in the form."):
-        leave()
         st.rerun(scope="app")  # the form follows, not this part alone
     _show_curves(run, epoch)
 
