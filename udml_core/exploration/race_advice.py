@@ -53,13 +53,15 @@ def advice_words(race: Race, is_done: bool = True, elsewhere: Elsewhere | None =
     return " ".join(tell_advice(race, is_done, elsewhere).sentences)
 
 
-def tell_advice(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = None) -> Advised:
+def tell_advice(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = None,
+                for_other_aim: Race | None = None) -> Advised:
     """Return the advice, then what it means for a reader, then everything else.
 
     Args:
         race: The race.
         is_done: Whether it is finished.
         elsewhere: What another race of the same images says of its best search; None without such a race.
+        for_other_aim: A finished race that serves what this race does not serve, of which it knows more.
     """
     if elsewhere is not None and elsewhere.wins(race):
         assert elsewhere.best.against_start is not None, "the best search was judged"
@@ -67,7 +69,7 @@ def tell_advice(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = 
                         [_meaning_words(elsewhere.best.against_start, race.serves, elsewhere.race.count)],
                         [f"Compared with the frozen features: {elsewhere.figures(race)}.",
                          f"This race alone has no clear winner. {_largest_words(race)}".rstrip(), gap_words(race)])
-    own = _tell_own(race, is_done)
+    own = _tell_own(race, is_done, for_other_aim)
     return own if elsewhere is None else _advised(own.headline, own.shown, [*own.details, elsewhere.words(race)])
 
 
@@ -76,8 +78,8 @@ def _advised(headline: str, shown: list[str] | tuple[str, ...], details: list[st
     return Advised(headline, tuple(filter(None, shown)), tuple(filter(None, details)))
 
 
-def _tell_own(race: Race, is_done: bool) -> Advised:
-    """Return the advice of a race without a look at others."""
+def _tell_own(race: Race, is_done: bool, for_other_aim: Race | None) -> Advised:
+    """Return the advice of a race without a look at others that serve the same aim."""
     if race.reason:
         return Advised(race.reason)
     gaps = (gap_words(race) or _complete_words(race)) if is_done else ""
@@ -86,7 +88,7 @@ def _tell_own(race: Race, is_done: bool) -> Advised:
         return Advised("No candidate was judged in this time.", (gaps or "Allow more minutes.",)) if is_done else (
             Advised("No candidate is judged yet."))
     if best is None:
-        return _tell_no_winner(race, gaps) if is_done else _advised(_unclear_words(race), [], [])
+        return _tell_no_winner(race, gaps, for_other_aim) if is_done else _advised(_unclear_words(race), [], [])
     assert best.against_start is not None, "the advice was judged"
     return _advised(f"Best search{'' if is_done else ' so far'}: {setup_words(race, best.setup)}.",
                     [f"{_meaning_words(best.against_start, race.serves, race.count)} {_simpler_words(race)}".rstrip()],
@@ -128,20 +130,22 @@ def _unclear_words(race: Race) -> str:
         "Nothing has beaten the frozen features yet.")
 
 
-def _tell_no_winner(race: Race, gaps: str) -> Advised:
+def _tell_no_winner(race: Race, gaps: str, for_other_aim: Race | None) -> Advised:
     """Return that no gain over the frozen features is certain, what to do next, and the largest gain."""
     first, name = race.judged[0], MEASURES[race.serves]
-    gain, means = race.gain(first), f"Search with {PLAIN[FROZEN]}"
+    gain, means, otherwise = race.gain(first), f"Search with {PLAIN[FROZEN]}", otherwise_words(race)
+    if otherwise and for_other_aim is not None:
+        otherwise = own_race_words(for_other_aim) or otherwise
     if gain.difference <= 0:
         return _advised("Nothing beats the frozen features: search with these.",
-                        [f"{means}: no candidate is better in {name}.", otherwise_words(race)], [gaps])
+                        [f"{means}: no candidate is better in {name}.", otherwise], [gaps])
     if gain.is_certain(race.count):
         return _advised("No clear winner: keep the frozen features.",
                         [f"{means}: what gains in {name} loses more in {MEASURES[OTHER[race.serves]]}. "
-                         f"{_next_words(race)}", otherwise_words(race)], [outcome_words(first, race), gaps])
+                         f"{_next_words(race)}", otherwise], [outcome_words(first, race), gaps])
     return _advised("No clear winner: keep the frozen features.",
                     [f"{means}: in {name}, {_none_of(race.count)} is better beyond chance. {_next_words(race)}",
-                     otherwise_words(race)], [_largest_words(race), gaps])
+                     otherwise], [_largest_words(race), gaps])
 
 
 def _none_of(count: int) -> str:

@@ -31,6 +31,9 @@ COUNTED: Mapping[Serves, str] = {
               "on average, as they see it. A group counts as nearly the same if fewer than one in ten of its images "
               "is another."}
 """How images are counted, for each measure."""
+BY_CLASSES = ("The judges see what looks similar, not classes. By classes, fewer groups are better, because groups "
+              "with as many images of a class are equal.")
+"""What limits a count of groups; see docs/judging.md."""
 ROUNDING = 1e-9
 """Ends of intervals are rounded outward, unless they are whole numbers up to this."""
 

@@ -11,9 +11,10 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.plain_names import plain_line
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_advice import Advised, figure_line, otherwise_words, own_race_words, tell_advice
+from udml_core.exploration.race_advice import Advised, figure_line, tell_advice
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import (
+    BY_CLASSES,
     COUNTED,
     MEASURES,
     OTHER,
@@ -49,9 +50,6 @@ from .using import BUDGETS, show_awaited, show_race_button, use_button
 ICON = ":material/trophy:"
 KEPT = "Computed features and trained heads are used again, so more candidates fit into the same time."
 USE = "Search with it. A refinement of all images is computed first, in seconds."
-BY_CLASSES = ("The judges see what looks similar, not classes. By classes, fewer groups are better, because groups "
-              "with as many images of a class are equal.")
-"""What limits a count of groups; see docs/judging.md."""
 JUDGING = ("You see a query and where the two searches differ, without their names: the first result, or the first ten "
            "results if the race served whole groups.")
 
@@ -73,12 +71,12 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
         _show_stopped(analysis)
     other = elsewhere_of(analysis) if is_done else None
     with st.container(border=True, key="advice-verdict"):
-        advised = _show_words(race, is_done, None if other is None else other[0],
-                              _race_for_other_aim(dataset, encoder, race, analysis))
+        for_other_aim = None if race.best is not None else _race_for_other_aim(dataset, encoder, race, analysis)
+        advised = _show_words(race, is_done, None if other is None else other[0], for_other_aim)
         if awaited is not None:
             show_awaited(awaited)
         else:
-            _show_actions(race, is_done, other, partial(_show_again, dataset, encoder, race, analysis))
+            _show_actions(race, is_done, other, partial(_show_again, dataset, encoder, race, for_other_aim))
         _show_judgments(race)
         _show_details(race, advised)
     show_race(race, f"race-{key}", is_live=False)
@@ -107,10 +105,9 @@ def _show_stopped(analysis: Analysis) -> None:
 def _show_words(race: Race, is_done: bool, elsewhere: Elsewhere | None, for_other_aim: Race | None) -> Advised:
     """Show the advice, what its names mean, and what it means for a reader; return all of its sentences.
 
-    The sign is a green trophy only if a candidate surely wins and changes enough. A race for the other aim knows more
-    of it than this race.
+    The sign is a green trophy only if a candidate surely wins and changes enough.
     """
-    advised, wins = tell_advice(race, is_done, elsewhere), elsewhere is not None and elsewhere.wins(race)
+    advised, wins = tell_advice(race, is_done, elsewhere, for_other_aim), elsewhere is not None and elsewhere.wins(race)
     is_sure = wins or (race.best is not None and not is_small(race))
     sign = f":green[{ICON}]" if is_sure else ":material/balance:" if race.is_judged else ":material/help:"
     st.markdown(f"#### {sign} {escaped(advised.headline.removesuffix('.'))}")
@@ -118,9 +115,8 @@ def _show_words(race: Race, is_done: bool, elsewhere: Elsewhere | None, for_othe
     if named is not None:
         scope = scope_words(named.setup)
         st.caption(escaped(" · ".join([plain_line(race, named.setup), f"{scope[:1].upper()}{scope[1:]}."])))
-    told = own_race_words(for_other_aim) if for_other_aim is not None else ""
     for sentence in advised.shown:
-        st.markdown(escaped(told if told and sentence == otherwise_words(race) else sentence))
+        st.markdown(escaped(sentence))
     if line := figure_line(race, elsewhere):
         limit = f" {BY_CLASSES}" if race.serves == "groups" else ""
         st.caption(escaped(f"{line}{limit}"), help=COUNTED[race.serves])
@@ -208,10 +204,10 @@ def _gain_words(race: Race, outcome: Outcome) -> str:
                           None if of is None else counted_among(of, race.serves, race.count))
 
 
-def _show_again(dataset: Dataset, encoder: EncoderSpec, race: Race, analysis: Analysis) -> None:
+def _show_again(dataset: Dataset, encoder: EncoderSpec, race: Race, for_other_aim: Race | None) -> None:
     """Show what runs the race once more, and where candidates are better for the other aim, what leads to it."""
     if race.best is None and race.better_otherwise:
-        _show_other_aim(dataset, encoder, race, analysis)
+        _show_other_aim(dataset, encoder, race, for_other_aim)
     enough = find_gaps(race).minutes
     with st.popover("Run it again", icon=":material/replay:", key="advice-again"):
         st.caption(KEPT)
@@ -231,11 +227,10 @@ def _race_for_other_aim(dataset: Dataset, encoder: EncoderSpec, race: Race, anal
     return None
 
 
-def _show_other_aim(dataset: Dataset, encoder: EncoderSpec, race: Race, analysis: Analysis) -> None:
+def _show_other_aim(dataset: Dataset, encoder: EncoderSpec, race: Race, for_other_aim: Race | None) -> None:
     """Show the button that leads to the finished race for the other aim, or starts it."""
     aim = OTHER[race.serves]
-    other = _race_for_other_aim(dataset, encoder, race, analysis)
-    found = None if other is None else other.budget
+    found = None if for_other_aim is None else for_other_aim.budget
     label = f"See {MEASURES[aim]}" if found else f"Find the best search for {MEASURES[aim]}"
     if st.button(label, icon=":material/swap_horiz:", key="advice-other-aim",
                  help=None if found else f"A race of {minutes_words(race.budget)}, which keeps this one."):

@@ -70,7 +70,7 @@ def _figure(outcome: Outcome, serves: Serves) -> str:
     assert of is not None, "the candidate was judged"
     count = of.count(serves)
     if count is None or count.better is None or count.worse is None:
-        return f"{figure_words(of.served(serves).difference, '+')}"
+        return figure_words(of.served(serves).difference, "+")
     return f"+{100 * count.better:.0f} −{100 * count.worse:.0f} of 100"
 
 
