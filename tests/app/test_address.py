@@ -91,6 +91,40 @@ def test_a_click_that_comes_before_the_browser_has_the_last_address_is_not_lost(
     assert kind_of(controls) == ("different", "different")
 
 
+def test_a_click_on_another_control_brings_an_older_address_that_takes_nothing_back(controls: AppTest) -> None:
+    controls.segmented_control(key="kind").set_value("same").run()
+    del controls.query_params["kind"]  # as the browser showed it when the user clicked the second control
+    controls.segmented_control(key="serves").set_value("groups").run()
+    assert kind_of(controls) == ("same", "same")
+    assert dict(controls.query_params)["serves"] == "groups"
+
+
+def test_a_button_that_uses_a_choice_keeps_it() -> None:
+    def choose_and_start() -> None:
+        import streamlit as st
+
+        from pages.parts.shell.address import choose_segment, keep_clicks
+        chosen = choose_segment("Kind", "kind", ["both", "same"], "both", key="kind")
+        if st.button("Start", on_click=keep_clicks):
+            st.session_state["started"] = chosen
+
+    test = AppTest.from_function(choose_and_start, default_timeout=60).run()
+    test.segmented_control(key="kind").set_value("same").run()
+    del test.query_params["kind"]
+    test.button[0].click().run()
+    assert test.session_state["started"] == "same"
+
+
+def test_a_choice_that_was_left_with_back_does_not_return_with_a_later_click(
+        controls: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    controls.segmented_control(key="kind").set_value("same").run()
+    monkeypatch.setattr(address, "SETTLES", 0)  # seconds later
+    del controls.query_params["kind"]
+    controls.run()
+    controls.segmented_control(key="serves").set_value("groups").run()
+    assert kind_of(controls) == ("both", None)
+
+
 def test_a_control_follows_back_and_forward(controls: AppTest) -> None:
     controls.segmented_control(key="kind").set_value("same").run()
     del controls.query_params["kind"]

@@ -30,7 +30,7 @@ from udml_core.work.jobs.advising import (
     start_advice,
 )
 
-from ..shell.address import choose_segment
+from ..shell.address import choose_segment, keep_clicks
 from ..shell.empty_state import show_empty
 from ..shell.run_status import UNSEEN, escaped
 from ..shell.user_errors import keep_user_errors, show_user_errors
@@ -103,7 +103,7 @@ def _offer(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, key: str)
     """Show what a race does, and the button that starts it."""
     show_empty(WHAT, "trophy")
     with st.container(horizontal_alignment="center"):
-        clicked = st.button(ACTION, type="primary", icon=ICON, key="advice-start",
+        clicked = st.button(ACTION, type="primary", icon=ICON, key="advice-start", on_click=keep_clicks,
                             help="Runs in the background: you can leave the page or close the browser.")
     with keep_user_errors(key, dataset.fingerprint, clicked):
         if clicked:

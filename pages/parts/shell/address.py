@@ -15,6 +15,7 @@ and written here:
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -25,6 +26,10 @@ from streamlit.errors import StreamlitAPIException
 LONGEST_NUMBER = 10
 VISIT = "visit-"
 """How the session keys begin that are forgotten when another view is opened."""
+SETTLES = 5.0
+"""Seconds after which the browser surely shows a click in its address."""
+CLICKS = "address-clicks"
+"""Session key of the page's clicks: parameter -> (value, value that is left out, time)."""
 IMAGE = "app-image"
 """Session key of the image that the user made the current image on any page."""
 OF_IMAGE: Mapping[str, str] = {"retrieval": "add", "refine": "query", "compare": "query"} | dict.fromkeys(
@@ -66,8 +71,21 @@ def choose_segment(label: str, parameter: str, choices: Iterable[Choice], defaul
 
 def _write_click(key: str, parameter: str, left_out: str) -> None:
     """Write a click into the address before the page is drawn, so that a click that follows finds it there."""
-    write_address(parameter, st.session_state[key], left_out)
-    note_address(parameter)
+    st.session_state.setdefault(CLICKS, {})[parameter] = (st.session_state[key], left_out, time.monotonic())
+    keep_clicks()
+
+
+def keep_clicks() -> None:
+    """Write the last clicks into the address again.
+
+    A click carries the address as the browser showed it, which may be older than the click before. Buttons that use
+    what was just chosen call this when they are clicked.
+    """
+    now = time.monotonic()
+    for parameter, (value, left_out, clicked) in st.session_state.get(CLICKS, {}).items():
+        if now - clicked < SETTLES:
+            write_address(parameter, value, left_out)
+            note_address(parameter)
 
 
 def choose_in_box(label: str, parameter: str, choices: Iterable[Choice], default: Choice, **options: Any) -> Choice:
@@ -149,6 +167,7 @@ def drop_foreign_parameters(page: str) -> None:
     """
     if st.session_state.get("page") != page:
         st.session_state["page"] = page
+        st.session_state.pop(CLICKS, None)
         for key in [key for key in st.session_state if str(key).startswith(VISIT)]:
             del st.session_state[key]
         with suppress(StreamlitAPIException):  # A parameter that is bound to a widget belongs to this page.
