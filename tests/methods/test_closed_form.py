@@ -10,6 +10,7 @@ import torch
 from sklearn.decomposition import PCA as REFERENCE
 from sklearn.decomposition import TruncatedSVD
 
+from udml_core.base import arrays
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
@@ -148,8 +149,10 @@ def test_the_gain_over_the_start_on_fashion_mnist_reaches_the_measured_gain(meth
 
 @pytest.mark.parametrize("shape", [(30, 50), (50, 30), (12, 40)])
 @pytest.mark.parametrize("centered", [False, True])
-def test_principal_directions_of_few_wide_points_equal_the_singular_vectors(shape: tuple[int, int],
-                                                                            centered: bool) -> None:
+@pytest.mark.parametrize("block", [130, 8_000_000])
+def test_principal_directions_of_few_wide_points_equal_the_singular_vectors(
+        shape: tuple[int, int], centered: bool, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "BLOCK_ENTRIES", block)
     rows = torch.randn(shape, generator=torch.Generator().manual_seed(4))
     offset, count = rows.mean(0) if centered else None, 10
     directions = principal_directions(rows, count, offset)
@@ -160,7 +163,10 @@ def test_principal_directions_of_few_wide_points_equal_the_singular_vectors(shap
     assert (directions.sum(0) >= 0).all()
 
 
-def test_more_directions_than_centered_points_span_are_still_orthonormal() -> None:
+@pytest.mark.parametrize("block", [50, 8_000_000])
+def test_more_directions_than_centered_points_span_are_still_orthonormal(
+        block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "BLOCK_ENTRIES", block)
     rows = torch.randn((9, 40), generator=torch.Generator().manual_seed(4))
     directions = principal_directions(rows, 9, rows.mean(0))  # centered, nine points span eight directions
     np.testing.assert_allclose((directions.T @ directions).numpy(), np.eye(9), atol=1e-5)

@@ -17,9 +17,11 @@ from sklearn.datasets import load_digits
 from sklearn.manifold import trustworthiness as sklearn_trustworthiness
 from sklearn.metrics import normalized_mutual_info_score
 
+from udml_core.base import arrays
 from udml_core.base.arrays import Array
 from udml_core.numerics.evaluation import (
     average_precisions,
+    cluster_measures,
     distortion,
     effective_rank,
     evaluate,
@@ -43,6 +45,7 @@ from udml_core.numerics.evaluation import (
     summary,
     trustworthiness,
 )
+from udml_core.numerics.evaluation.structure import same_distances
 
 Case = tuple[Array, Array]
 
@@ -186,6 +189,42 @@ def test_the_order_of_distances_with_errors_is_mended(error: float) -> None:
     mended = ranking._put_in_order(distances, np.arange(200), np.take_along_axis(squared, found, axis=1), found, 20,
                                    2 * error)
     np.testing.assert_array_equal(mended, exact)
+
+
+def test_wide_points_are_compared_in_blocks_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    points, labels = generic(30, 40)
+    points = points.astype(np.float64) + 1e4  # which costs digits unless the points are centered
+    points[7] = points[3]
+    narrow = (rankings_of(points, 12), recall_at_k(points, labels), map_at_r(points, labels),
+              distortion(points[::-1], points, 5), effective_rank(points))
+    monkeypatch.setattr(ranking, "WIDE", 8)
+    monkeypatch.setattr(arrays, "BLOCK_ENTRIES", 7 * len(points))
+    wide = (rankings_of(points, 12), recall_at_k(points, labels), map_at_r(points, labels),
+            distortion(points[::-1], points, 5), effective_rank(points))
+    np.testing.assert_array_equal(wide[0], narrow[0])
+    assert wide[1:3] == narrow[1:3]
+    np.testing.assert_array_equal(wide[3], narrow[3])
+    assert wide[4] == pytest.approx(narrow[4], rel=1e-7)
+
+
+def rankings_of(points: Array, k: int) -> Array:
+    """Return the k nearest other points (n, k) of each point."""
+    return np.concatenate([neighbors for _, neighbors in rankings(points, k)])
+
+
+def test_fewer_points_than_dimensions_are_clustered_by_their_distances(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(2)
+    true = np.repeat(np.arange(4), 15)
+    points = 5 * random.normal(size=(4, 300))[true] + random.normal(size=(60, 300)) + 100
+    turned = same_distances(points)
+    assert turned.shape == (60, 60)
+    expected = np.linalg.norm(points[:, None] - points, axis=2)
+    np.testing.assert_allclose(np.linalg.norm(turned[:, None] - turned, axis=2), expected, atol=1e-4)
+    seen = []
+    monkeypatch.setattr(cluster_measures, "WIDE", 200)
+    monkeypatch.setattr(cluster_measures, "same_distances", lambda rows: seen.append(rows) or same_distances(rows))
+    assert nmi(kmeans_clusters(points, 4), true) == pytest.approx(1)
+    assert len(seen) == 1
 
 
 def test_asked_queries_search_all_images_and_have_a_margin() -> None:

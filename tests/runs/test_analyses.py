@@ -215,6 +215,21 @@ def test_a_grid_is_snapped_from_a_map(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("in_this_process")
+def test_equal_embeddings_have_one_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = worked(tmp_path / "runs", method="frozen")
+    counts = []
+    original = PCA.layouts
+    monkeypatch.setattr(PCA, "layouts", lambda kind, vectors, report: (
+        counts.append(len(vectors)) or original(kind, vectors, report)))
+    projection = jobs.analyse(run, AnalysisSpec(kind="pca", scope="test", frames=("initial", "final"))).projection()
+    assert counts == [1]
+    for values in (projection.positions, projection.neighbors, projection.trustworthiness, projection.continuity):
+        assert values.shape[:2] == (2, len(projection.indices))
+        np.testing.assert_array_equal(*values)
+    assert projection.trustworthiness.mean() > 0.5
+
+
+@pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize("source_request", [
     pytest.param(AnalysisSpec(kind="pca"), id="pca"),
     pytest.param(AnalysisSpec(kind="tsne", scope="test"), id="tsne", marks=pytest.mark.slow),

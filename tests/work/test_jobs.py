@@ -156,7 +156,7 @@ def test_the_estimate_counts_features_only_if_they_are_not_cached() -> None:
 def test_a_run_beyond_the_memory_is_refused_with_what_to_change(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = choose_spec("pixels", 112, False, size=112)  # 37,632 values an image
     needed = expected_memory(Frozen(), wide, 2951, 2951)
-    assert 3e9 < needed < 7e9, "measured: 6.1 GB on 5,902 birds"
+    assert 2e9 < needed < 5e9, "measured: 3.5 GB on 5,902 birds, a part of which the process has freed"
     assert expected_memory(Frozen(), wide, 2951, 20_000) > 3 * needed, "every test image is compared"
     assert expected_memory(RPML(dimension=64), wide, 2951, 2951) < needed
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=5e8))

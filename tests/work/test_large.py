@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import resource
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,8 @@ from pages.parts.maps.content import Color, Layout, map_header
 from pages.parts.shell.selection import Selection
 from tests.app.opening import opened, texts
 from tests.cli.test_cli import answer, call
+from tests.running import spec, write_digits
+from udml_core.base import arrays
 from udml_core.base.errors import UserError
 from udml_core.base.paths import ASSETS
 from udml_core.data import catalog, dataset
@@ -239,7 +244,7 @@ def test_points_are_placed_among_their_neighbors_in_the_sample() -> None:
 def test_a_plane_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     points = np.random.default_rng(0).normal(size=(50, 6)) * np.arange(1, 7) + 100
     whole = pca.pca_layout(points)
-    monkeypatch.setattr(pca, "BLOCK", 7)
+    monkeypatch.setattr(arrays, "BLOCK_ENTRIES", 42)
     np.testing.assert_allclose(pca.pca_layout(points), whole, atol=1e-9)
 
 
@@ -334,3 +339,19 @@ def test_qdrant_finds_the_neighbors(run: Run, tmp_path: Path, monkeypatch: pytes
     rows = np.flatnonzero(is_test)
     assert [hit.id for hit in names["filtered"]] == rows[nearest(embeddings[rows], 10, embeddings[:1])[1][0]].tolist()
     assert names["filtered"][0].payload["label"] in run.dataset().class_names
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory differ")
+def test_wide_features_need_no_square_matrix_of_their_width(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """12,544 pixels an image have a map in 2 GB; their covariance and its eigenvectors alone have more."""
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    folder = write_digits(tmp_path / "digits", 300)
+    request = spec(method="frozen", dataset=str(folder), backbone="pixels", size=112)
+    run = create_run(request, tmp_path / "runs")
+    limit = 2_000_000_000
+    subprocess.run([sys.executable, "-m", "udml_core", "work", str(run.folder)], check=True, timeout=300,
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)))
+    assert run.status().state == "done"
+    assert run.evaluation()["final"]["recall@1"] > 50
+    assert {analysis.spec().kind for analysis in list_analyses(run) if analysis.is_done()} == {"pca", "graph"}

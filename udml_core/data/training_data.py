@@ -134,7 +134,7 @@ def training_data(features: Array, labels: Integers | None, train: Integers, sup
     """
     declared = {"all": labels, "few": few}.get(supervision)
     declared_labels = None if declared is None else torch.from_numpy(np.array(declared[train], dtype=np.int64))
-    rows = torch.from_numpy(np.array(features[train], dtype=np.float32))
+    rows = torch.from_numpy(np.asarray(features[train], dtype=np.float32))  # already a copy
     return TrainingData(rows, None if pixels is None else _SelectedRows(pixels, train), views, declared_labels,
                         pairs if supervision == "pairs" else None,
                         None if sources is None else _SelectedRows(sources, train), activations)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from udml_core.base.arrays import blocks
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
 from udml_core.data.training_data import TrainingData
@@ -148,26 +150,50 @@ def principal_directions(rows: Tensor, count: int, offset: Tensor | None = None)
         UserError: The rows span fewer directions.
     """
     check_directions(count, *rows.shape)
-    wide = (rows if offset is None else rows - offset).double()
-    if len(wide) >= wide.shape[1]:
-        vectors = torch.linalg.eigh(wide.mT @ wide).eigenvectors.flip(1)[:, :count]
-    else:  # the smaller product saves memory that grows with the square of the width
-        vectors = _unit_columns(wide.mT @ torch.linalg.eigh(wide @ wide.mT).eigenvectors.flip(1)[:, :count])
-    sign = torch.where(vectors.sum(0) < 0, -1.0, 1.0)
-    return (vectors * sign).float().contiguous()
+    images, width = rows.shape
+    origin = torch.zeros(width, dtype=rows.dtype, device=rows.device) if offset is None else offset
+    if images >= width:
+        centered = ((rows[some] - origin).double() for some in blocks(images, width))
+        vectors = torch.linalg.eigh(_total(block.mT @ block for block in centered)).eigenvectors.flip(1)[:, :count]
+        return (vectors * torch.where(vectors.sum(0) < 0, -1.0, 1.0)).float().contiguous()
+    # The smaller product saves memory that grows with the square of the width.
+    slices = list(blocks(width, images))
+    centered = ((rows[:, some] - origin[some]).double() for some in slices)
+    turned = torch.linalg.eigh(_total(block @ block.mT for block in centered)).eigenvectors.flip(1)[:, :count]
+    columns = torch.empty((width, count), device=rows.device)
+    squares, sums = (torch.zeros(count, dtype=torch.float64, device=rows.device) for _ in range(2))
+    for some in slices:
+        block = (rows[:, some] - origin[some]).double().mT @ turned
+        columns[some], squares, sums = block.float(), squares + block.square().sum(0), sums + block.sum(0)
+    return _unit_columns(columns, squares.sqrt(), sums)
 
 
-def _unit_columns(columns: Tensor) -> Tensor:
-    """Return orthogonal columns (d, l) at unit length; columns of length 0 become orthogonal to all others."""
-    lengths = columns.norm(dim=0)
+def _total(parts: Iterator[Tensor]) -> Tensor:
+    """Add tensors of one shape, one at a time."""
+    return reduce(Tensor.add_, parts)
+
+
+def _unit_columns(columns: Tensor, lengths: Tensor, sums: Tensor) -> Tensor:
+    """Scale orthogonal columns to unit length, with a positive sum each; the columns are overwritten.
+
+    Args:
+        columns: Columns (d, l) float32; a column of length 0 becomes orthogonal to all others.
+        lengths: Lengths (l,) of the columns.
+        sums: Sums (l,) of the columns.
+    """
     is_known = lengths > NO_LENGTH * lengths.max()
-    columns[:, is_known] /= lengths[is_known]
-    if not is_known.all():
-        known, missing = columns[:, is_known], int((~is_known).sum())
-        drawn = torch.randn(len(columns), missing, dtype=columns.dtype, generator=torch.Generator().manual_seed(0))
+    columns *= torch.where(is_known, torch.where(sums < 0, -1.0, 1.0) / lengths.clamp_min(1e-300), 0.0).float()
+    missing = int((~is_known).sum())
+    if missing:
+        drawn = torch.randn(len(columns), missing, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+        drawn = drawn.to(columns.device)
+        slices = list(blocks(*columns.shape))
         for _ in range(2):  # once leaves rounding errors
-            drawn = torch.linalg.qr(drawn - known @ (known.mT @ drawn)).Q
-        columns[:, ~is_known] = drawn.to(columns.device)
+            shares = _total(columns[some].double().mT @ drawn[some] for some in slices)
+            for some in slices:
+                drawn[some] -= columns[some].double() @ shares
+            drawn = torch.linalg.qr(drawn).Q
+        columns[:, ~is_known] = (drawn * torch.where(drawn.sum(0) < 0, -1.0, 1.0)).float()
     return columns
 
 

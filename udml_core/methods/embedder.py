@@ -15,14 +15,13 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, blocks
 from udml_core.base.errors import UserError
 from udml_core.base.files import check_regular, replace_bytes
 from udml_core.data.encoders import Encoder, EncoderSpec
 from udml_core.numerics.losses.kernels import KernelName, kernel_of
 
 Representation = Literal["instance", "latent"]
-FEATURE_CHUNK = 16_384
 
 
 def unit(rows: Tensor) -> Tensor:
@@ -198,12 +197,15 @@ class Embedder(nn.Module):
     def apply_head(self, features: Array) -> Array:
         """Return the embeddings (n, l) float32 of this embedder's own features (n, d)."""
         device = next(self.encoder.buffers()).device
-        parts = []
+        embeddings = np.empty((0, 0), np.float32)
         with torch.inference_mode():
-            for start in range(0, len(features), FEATURE_CHUNK):
-                rows = torch.from_numpy(np.array(features[start : start + FEATURE_CHUNK], dtype=np.float32))
-                parts.append(self.head(rows.to(device)).cpu().numpy())
-        return np.concatenate(parts)
+            for some in blocks(len(features), features.shape[1]):
+                rows = torch.from_numpy(np.array(features[some], dtype=np.float32))
+                part = self.head(rows.to(device)).cpu().numpy()
+                if not some.start:
+                    embeddings = np.empty((len(features), part.shape[1]), np.float32)
+                embeddings[some] = part
+        return embeddings
 
     def save(self, path: Path, whole: bool = False) -> None:
         """Write a safetensors file.

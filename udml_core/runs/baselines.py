@@ -61,8 +61,8 @@ def baseline_embeddings(features: Array, train: Array, judged: Array, width: int
         unit_length: Whether the run's embeddings have unit length; PCA's then have, too, so that both are compared by
             the same distance.
     """
-    rows = unit(torch.from_numpy(np.array(features[train], dtype=np.float32)))
-    images = torch.from_numpy(np.array(features[judged], dtype=np.float32))
+    rows = unit(torch.from_numpy(np.asarray(features[train], dtype=np.float32)))
+    images = torch.from_numpy(np.asarray(features[judged], dtype=np.float32))
     mean = rows.mean(0)
     weight = principal_directions(rows, min(width, *rows.shape), mean)
     return {name: head(images).numpy()

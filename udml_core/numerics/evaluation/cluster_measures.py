@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import WIDE, Array
+from udml_core.numerics.evaluation.structure import same_distances
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -24,7 +25,8 @@ def kmeans_clusters(embeddings: Array, count: int) -> Array:
     """
     from sklearn.cluster import KMeans
 
-    points = np.ascontiguousarray(embeddings, dtype=np.float32)
+    is_wide = embeddings.shape[1] >= WIDE and embeddings.shape[1] > len(embeddings)
+    points = same_distances(embeddings) if is_wide else np.ascontiguousarray(embeddings, dtype=np.float32)
     return KMeans(count, random_state=KMEANS_SEED, n_init=KMEANS_RESTARTS).fit_predict(points)
 
 

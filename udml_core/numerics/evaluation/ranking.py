@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udml_core.base.arrays import Array, Integers
+from udml_core.base.arrays import WIDE, Array, Integers, blocks
 from udml_core.numerics.neighbors.centers import nearest_centers
 
 CHUNK_ENTRIES = 1_500_000
@@ -42,19 +42,40 @@ class Distances:
     """
 
     def __init__(self, embeddings: Array) -> None:
-        points = torch.as_tensor(np.asarray(embeddings, dtype=np.float64))
+        self._points = np.asarray(embeddings)
+        self.is_wide = self._points.shape[1] >= WIDE
         # A common offset would cost digits without changing distances, and so would a mean that one far point moves.
-        self.points = points - points[:: -(-len(points) // CENTERED_ON)].median(0).values
-        self._norms = self.points.square().sum(1)
-        self._scales = self._norms.clamp_min(1e-300)
+        some = torch.from_numpy(np.array(self._points[:: -(-len(self._points) // CENTERED_ON)]))
+        self._center = some.median(0).values.double().numpy()
+        if not self.is_wide:
+            self._points, self._center = self._points.astype(np.float64) - self._center, np.zeros(len(self._center))
+        self.norms = torch.zeros(len(self._points), dtype=torch.float64)
+        for columns in self._columns():
+            self.norms += self._block(slice(None), columns).square().sum(1)
+        self._scales = self.norms.clamp_min(1e-300)
+
+    def narrow_points(self) -> Array:
+        """Return the centered points (n, d) float32."""
+        return np.ascontiguousarray(self._points - self._center, dtype=np.float32)
+
+    def _columns(self) -> Iterator[slice]:
+        return blocks(self._points.shape[1], len(self._points)) if self.is_wide else iter([slice(None)])
+
+    def _block(self, rows: Integers | slice, columns: slice) -> Tensor:
+        """Return some rows and columns of the centered points in float64."""
+        some = self._points[rows, columns]
+        return torch.from_numpy(some.astype(np.float64) - self._center[columns] if self.is_wide else some)
 
     def keys(self, rows: Tensor) -> Tensor:
         """Return the keys (q, n) int64 from points (q,) to all points.
 
         They are distinct and ascend with the distance; the own key is largest.
         """
-        indices = torch.arange(len(self.points))
-        squared = torch.addmm(self._norms[rows, None] + self._norms, self.points[rows], self.points.T, alpha=-2)
+        indices = torch.arange(len(self._points))
+        squared = self.norms[rows, None] + self.norms
+        for columns in self._columns():
+            points = self._block(slice(None), columns)
+            squared.addmm_(points[rows], points.T, alpha=-2)
         keys = self._keys(squared, self._scales[rows, None], indices)
         keys[torch.arange(len(rows)), rows] = torch.iinfo(torch.int64).max
         return keys
@@ -66,12 +87,12 @@ class Distances:
     def keys_of(self, rows: Integers, others: Integers) -> Integers:
         """Return the keys (p,) of pairs of points."""
         keys = np.empty(len(rows), np.int64)
-        step = max(1, CHUNK_ENTRIES // self.points.shape[1])
+        step = max(1, CHUNK_ENTRIES // self._points.shape[1])
         for start in range(0, len(rows), step):
-            first, second = (torch.from_numpy(of[start : start + step]) for of in (rows, others))
-            products = (self.points[first] * self.points[second]).sum(1)
-            squared = self._norms[first] + self._norms[second] - 2 * products
-            keys[start : start + step] = self._keys(squared, self._scales[first], second).numpy()
+            first, second = rows[start : start + step], others[start : start + step]
+            products = (self._block(first, slice(None)) * self._block(second, slice(None))).sum(1)
+            squared = self.norms[first] + self.norms[second] - 2 * products
+            keys[start : start + step] = self._keys(squared, self._scales[first], torch.from_numpy(second)).numpy()
         return keys
 
     def _keys(self, squared: Tensor, scales: Tensor, others: Tensor) -> Tensor:
@@ -80,7 +101,7 @@ class Distances:
         A step of log(1 + d² / scale) is a step of d² that grows with d² + scale.
         """
         steps = squared.clamp_min_(0).div_(scales).log1p_().div_(QUANTUM).round_()
-        return steps.to(torch.int64).mul_(len(self.points)).add_(others)
+        return steps.to(torch.int64).mul_(len(self._points)).add_(others)
 
 
 def rankings(embeddings: Array, k: int, asked: Integers | None = None) -> Iterator[tuple[Array, Array]]:
@@ -96,7 +117,7 @@ def rankings(embeddings: Array, k: int, asked: Integers | None = None) -> Iterat
     """
     rows = np.arange(len(embeddings)) if asked is None else np.asarray(asked)
     distances = Distances(embeddings)
-    if len(embeddings) >= MANY and k + SPARE <= len(embeddings) * FEW:
+    if len(embeddings) >= MANY and not distances.is_wide and k + SPARE <= len(embeddings) * FEW:
         yield from _checked_rankings(distances, k, rows)
         return
     for chunk in row_chunks(len(rows), len(embeddings)):
@@ -106,12 +127,10 @@ def rankings(embeddings: Array, k: int, asked: Integers | None = None) -> Iterat
 
 def _checked_rankings(distances: Distances, k: int, rows: Integers) -> Iterator[tuple[Array, Array]]:
     """Yield rankings from distances in float32, of which the close ones are computed again."""
-    points = distances.points.numpy()
-    small = np.ascontiguousarray(points, dtype=np.float32)
-    largest = float(np.square(points).sum(axis=1).max())
+    small, largest = distances.narrow_points(), float(distances.norms.max())
     # Rounding errors of sums of d products grow with √d: Higham, Mary, SIAM J. Sci. Comput. 41(5), 2019.
-    error = LAMBDA * (2 * np.sqrt(points.shape[1]) + 4) * np.finfo(np.float32).eps / 2 * largest
-    width = min(k + 1 + SPARE, len(points))
+    error = LAMBDA * (2 * np.sqrt(small.shape[1]) + 4) * np.finfo(np.float32).eps / 2 * largest
+    width = min(k + 1 + SPARE, len(small))
     step = min(QUERIES, -(-len(rows) // REPORTS))
     for start in range(0, len(rows), step):
         queries = rows[start : start + step]

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, smaller_product
 from udml_core.numerics.evaluation.ranking import Distances, row_chunks
 
 DISTORTION_NEIGHBORS = 12
@@ -87,13 +87,18 @@ def effective_rank(embeddings: Array) -> float:
     1 is a line; d means equal variance in all directions. p are the singular values of the centered embedding (n, d),
     divided by their sum.
     """
-    points = np.asarray(embeddings, dtype=np.float64)
-    centered = points - points.mean(axis=0)
-    # Both products have the same positive eigenvalues; the smaller one saves minutes for few points of many dimensions.
-    products = centered @ centered.T if len(centered) < centered.shape[1] else centered.T @ centered
+    points = np.asarray(embeddings)
+    products = smaller_product(points, points.mean(axis=0, dtype=np.float64))
     values = np.sqrt(np.maximum(np.linalg.eigvalsh(products), 0.0))
     total = values.sum()
     if total == 0:
         return 1.0
     shares = values[values > total * 1e-12] / total
     return float(np.exp(-(shares * np.log(shares)).sum()))
+
+
+def same_distances(points: Array) -> Array:
+    """Return points (n, n) with the distances of fewer points than dimensions (n, d)."""
+    values, vectors = np.linalg.eigh(smaller_product(points, points.mean(axis=0, dtype=np.float64)))
+    turned: Array = (vectors * np.sqrt(np.maximum(values, 0.0))).astype(np.float32)
+    return turned

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, blocks, smaller_product
 from udml_core.numerics.projection.align import procrustes
 
-BLOCK = 100_000
-"""Points that are in memory at once as float64."""
+NO_LENGTH = 1e-6
+"""Share of the longer axis below which an axis carries rounding errors alone."""
 
 
 @dataclass(frozen=True)
@@ -31,20 +30,29 @@ class Plane:
         """Return the principal plane of points (n, d)."""
         mean = np.asarray(points).mean(axis=0, dtype=np.float64)
         axes = np.zeros((points.shape[1], 2))  # a second axis of zeros if the points have one dimension only
-        scatter = sum(centered.T @ centered for centered in (block - mean for block in _blocks(points)))
-        principal = np.linalg.eigh(scatter).eigenvectors[:, ::-1][:, :2]
+        products = smaller_product(points, mean)
+        principal = _of_wide(points, mean, products) if len(points) < points.shape[1] else (
+            np.linalg.eigh(products).eigenvectors[:, ::-1][:, :2])
         largest = np.abs(principal).argmax(axis=0)
         axes[:, : principal.shape[1]] = principal * np.sign(principal[largest, np.arange(principal.shape[1])])
         return Plane(mean, axes)
 
     def __call__(self, points: Array) -> Array:
-        return np.concatenate([(block - self.mean) @ self.axes for block in _blocks(points)])
+        parts = [(points[rows] - self.mean) @ self.axes for rows in blocks(*points.shape)]
+        return np.concatenate([np.zeros((0, 2)), *parts])
 
 
-def _blocks(points: Array) -> Iterator[Array]:
-    """Yield points (n, d) in blocks of float64; no points are one block."""
-    for start in range(0, max(1, len(points)), BLOCK):
-        yield np.asarray(points[start : start + BLOCK], dtype=np.float64)
+def _of_wide(points: Array, mean: Array, products: Array) -> Array:
+    """Return the two principal axes (d, 2) of points (n, d), n < d, from the products (n, n) of centered points."""
+    from scipy.linalg import eigh
+
+    count, width = points.shape
+    axes = np.zeros((width, 2))
+    vectors = eigh(products, subset_by_index=(count - min(2, count), count - 1))[1]
+    for columns in blocks(width, count):
+        axes[columns, : vectors.shape[1]] = (points[:, columns] - mean[columns]).T @ vectors[:, ::-1]
+    lengths = np.linalg.norm(axes, axis=0)
+    return axes / np.where(lengths > NO_LENGTH * lengths.max(), lengths, np.inf)
 
 
 def pca_layout(points: Array, before: Array | None = None) -> Array:

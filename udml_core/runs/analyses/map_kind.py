@@ -80,7 +80,7 @@ class Map(AnalysisKind):
         from udml_core.numerics.neighbors import nearest
 
         indices = material.indices(self.scope)
-        vectors = [material.vectors(frame, indices) for frame in self.frames]
+        vectors, of_frames = _distinct([material.vectors(frame, indices) for frame in self.frames])
         is_large = len(indices) > LARGE
 
         def report_layout(share: float) -> None:
@@ -105,8 +105,24 @@ class Map(AnalysisKind):
         # All neighbors of a large map would take long; pages search for the neighbors of one image instead.
         neighbors = [np.zeros((len(points), 0)) if is_large else nearest(points, min(NEIGHBORS, len(indices) - 1))[1]
                      for points in vectors]
-        return {"indices": indices, "positions": np.stack(layouts).astype(np.float32),
-                "neighbors": np.stack(neighbors).astype(np.int32), "trustworthiness": trust, "continuity": continuity}
+        return {"indices": indices, "positions": np.stack(layouts).astype(np.float32)[of_frames],
+                "neighbors": np.stack(neighbors).astype(np.int32)[of_frames], "trustworthiness": trust[of_frames],
+                "continuity": continuity[of_frames]}
+
+
+def _distinct(vectors: list[Array]) -> tuple[list[Array], list[int]]:
+    """Return the embeddings that differ, and for each given one its place among them.
+
+    A run without training has one embedding before and after it, and so one layout.
+    """
+    distinct: list[Array] = []
+    places = []
+    for points in vectors:
+        equal = (place for place, other in enumerate(distinct) if np.array_equal(points, other))
+        places.append(next(equal, len(distinct)))
+        if places[-1] == len(distinct):
+            distinct.append(points)
+    return distinct, places
 
 
 def lay_out_in_turn(vectors: list[Array], lay_out: Callable[[Array, Array | None, ShareReport], Array],

@@ -140,7 +140,8 @@ class Frame:
         if (rows < 0).any():
             raise UserError(f"The frame {self.name} does not have the embedding of all {len(indices)} images. Choose "
                             "the same scope as the frame's.")
-        return np.asarray(self.rows[rows])
+        is_whole = np.array_equal(rows, np.arange(len(self.rows)))
+        return np.asarray(self.rows if is_whole else self.rows[rows])  # all rows stay on the disk
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udml_core.base.arrays import LARGE, Integers
+from udml_core.base.arrays import LARGE, WIDE, Integers
 from udml_core.data.augmentation import CROPS, Augmentation
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec, activation_bytes, feature_width, image_seconds, late_share
@@ -100,10 +100,12 @@ def expected_memory(method: Method, encoder: EncoderSpec, train: int, test: int)
     own = min(int(getattr(method, "dimension", width)), width)
     late = late_share(encoder) if method.trained_part == "last" and encoder.trainable else 1.0
     gradients = 120 * 600 * late * encoder.size**2 if method.trains_encoder else 0
-    principal = train * width * 12 + 8 * min(train, width)**2  # the features in float32 and float64, and their products
-    # Start, end, PCA and the features are compared in float32, two of them at a time in float64.
-    evaluation = min(test, LARGE) * (4 * (width + 3 * own) + 8 * (width + own))
-    return 600e6 + max(method.expected_bytes(train, width) + gradients, principal, evaluation)
+    # Unit features, the directions and their squares; wider features than images are projected by smaller products.
+    principal = train * width * 8 + 4 * width * min(own, train) + 24 * min(train, width)**2
+    # One embedding at a time beside the frozen features; in float64 unless it is wide.
+    evaluation = min(test, LARGE) * (4 * width + (8 if own >= WIDE else 20) * own)
+    stored = 8 * (train + test) * own  # the embeddings and their index
+    return 600e6 + max(method.expected_bytes(train, width) + gradients, principal, evaluation, stored)
 
 
 def training_left(spec: Spec, status: Status) -> float | None:

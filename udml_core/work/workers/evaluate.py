@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import Literal
 
 import numpy as np
 import torch
@@ -51,31 +54,34 @@ def evaluate_run(run: Run, loaded: Loaded, report: Report, exact: bool = False) 
         loaded = _thinned(loaded)
     dataset, test = loaded.dataset, loaded.split.test
     labels, voters = known_labels(loaded)
-    classes = None if dataset.evaluation_classes is None else dataset.evaluation_classes[test]
-    queries = official_queries(loaded)
-    candidates = _candidates(run, loaded, test)
-    of_train = _candidates(run, loaded, voters) if loaded.split.name == "seen" and len(voters) else {}
-    space = candidates["frozen"]
+    candidates = _candidates(run, loaded)
+    space = candidates["frozen"](test)
     asked = None if exact or len(test) <= ASKED_ALL else np.flatnonzero(np.isin(test, fixed_sample(test, ASKED)))
     if asked is not None:
         log.info("the evaluation asks %d of %d test images; udml evaluate %s --exact asks all", len(asked), len(test),
                  run.id)
-    result = {}
-    for number, (name, embeddings) in enumerate(candidates.items()):
+    result = dict[str, dict[str, float]]()
+    of_frozen = dict[str, float]()
+    for number, (name, embed_images) in enumerate(candidates.items()):  # one embedding at a time needs memory
         def report_candidate(share: float, done: int = number) -> None:
             report((done + share) / len(candidates), "evaluation")
 
-        result[name] = evaluate(embeddings, None if labels is None else labels[test], space, report_candidate,
-                                classes=classes, queries=queries, asked=asked)
-        if labels is not None and name in of_train:
+        voting = voters if labels is not None and loaded.split.name == "seen" else voters[:0]
+        embeddings, of_voters = np.split(embed_images(np.concatenate([test, voting])), [len(test)])
+        row = of_frozen if (is_frozen := np.array_equal(embeddings, space)) else {}
+        row = dict(row) or evaluate(
+            embeddings, None if labels is None else labels[test], space, report_candidate,
+            classes=None if dataset.evaluation_classes is None else dataset.evaluation_classes[test],
+            queries=official_queries(loaded), asked=asked)
+        of_frozen = dict(row) if is_frozen else of_frozen
+        if labels is not None and len(voting):
             queried = slice(None) if asked is None else asked
-            seen = (of_train[name], labels[voters], embeddings[queried], labels[test][queried])
-            result[name] |= {f"knn@{KNN}": 100 * knn_accuracy(*seen, k=KNN),
-                             "linear probe": 100 * linear_accuracy(*seen)}
+            seen = (of_voters, labels[voting], embeddings[queried], labels[test][queried])
+            row |= {f"knn@{KNN}": 100 * knn_accuracy(*seen, k=KNN), "linear probe": 100 * linear_accuracy(*seen)}
         if name in ("initial", "final"):
-            result[name]["neighbors kept from frozen"] = 100 * _kept_neighbors(space, embeddings)
-        measures = headline_measures(result[name])
-        log.info("%s: %s", name, ", ".join(f"{key} {value:.2f}" for key, value in measures.items()))
+            row["neighbors kept from frozen"] = 100 * (1.0 if is_frozen else _kept_neighbors(space, embeddings))
+        result[name] = row
+        log.info("%s: %s", name, ", ".join(f"{key} {value:.2f}" for key, value in headline_measures(row).items()))
     run.write_evaluation(result)
     return result
 
@@ -121,34 +127,41 @@ def official_queries(loaded: Loaded) -> Booleans | None:
     return queries if queries.any() and not queries.all() else None
 
 
-def _candidates(run: Run, loaded: Loaded, indices: Array) -> dict[str, Array]:
-    """Return the embeddings to compare, (b, l) each."""
-    features, final = loaded.features[indices], np.asarray(run.embeddings("final")[indices])
-    candidates = {"initial": np.asarray(run.embeddings("initial")[indices]),
-                  "frozen": Embedder(loaded.encoder).embed_features(features),
-                  "centered pca": _centered_pca(loaded, final.shape[1], features, run.is_normalized("final")),
-                  "final": final}
-    extra = run.spec().build_method().extra_candidates(Embedder.load(run.embedder_path), torch.from_numpy(final))
-    return candidates | {name: embeddings.numpy() for name, embeddings in extra.items()}
+def _candidates(run: Run, loaded: Loaded) -> dict[str, Callable[[Integers], Array]]:
+    """Return the embeddings to compare, by name, as functions from indices (b,) of images to embeddings (b, l)."""
+    final = run.embeddings("final")
+    extra, embedder = run.spec().build_method().extra_candidates, Embedder.load(run.embedder_path)
+
+    def further(name: str, indices: Integers) -> Array:
+        embeddings: Array = extra(embedder, torch.from_numpy(np.asarray(final[indices])))[name].numpy()
+        return embeddings
+
+    def stored(which: Literal["initial", "final"], indices: Integers) -> Array:
+        return np.asarray(run.embeddings(which)[indices])
+
+    candidates: dict[str, Callable[[Integers], Array]] = {
+        "initial": partial(stored, "initial"),
+        "frozen": lambda indices: Embedder(loaded.encoder).embed_features(loaded.features[indices]),
+        "centered pca": lambda indices: _centered_pca(loaded, final.shape[1], run.is_normalized("final")
+                                                      ).embed_features(loaded.features[indices]),
+        "final": partial(stored, "final")}
+    names = extra(embedder, torch.from_numpy(np.array(final[:1])))
+    return candidates | {name: partial(further, name) for name in names}
 
 
-def _centered_pca(loaded: Loaded, width: int, features: Array, unit_length: bool) -> Array:
-    """Project on the principal components of the training half's centered unit features.
+def _centered_pca(loaded: Loaded, width: int, unit_length: bool) -> Embedder:
+    """Return the projection on the principal components of the training half's centered unit features.
 
     Args:
         loaded: The input of the run.
         width: Dimension of the final embedding; PCA has the largest possible one if this is too large.
-        features: Frozen features (b, d) to project.
         unit_length: Whether the projections are scaled to unit length, as the final embedding is or is not.
-
-    Returns:
-        Projections (b, l).
     """
     data = training_data(loaded.features, None, loaded.split.train, "none")
     most = min(width, *data.features.shape)
     setting = Setting(0, next(loaded.encoder.buffers()).device, loaded.encoder)
     (epoch,) = PCA(dimension=most, unit_length=unit_length).fit(data, setting)
-    return epoch.embedder.embed_features(features)
+    return epoch.embedder
 
 
 def _kept_neighbors(space: Array, embeddings: Array) -> float:

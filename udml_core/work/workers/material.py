@@ -149,7 +149,8 @@ def embed(embedder: Embedder, loaded: Loaded, indices: Array,
         quick: Whether stored activations of frozen early blocks may be used, which are rounded to float16.
     """
     if not embedder.trained:
-        return embedder.embed_features(loaded.features[indices])
+        is_whole = np.array_equal(indices, np.arange(len(loaded.features)))
+        return embedder.embed_features(loaded.features if is_whole else loaded.features[indices])  # read in blocks
     inputs, module = (loaded.whole[:, 0], _FromActivations(embedder)) if quick and loaded.whole is not None else (
         pixels_of(loaded.dataset, loaded.encoder), embedder)
     parts = []

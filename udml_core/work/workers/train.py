@@ -318,6 +318,8 @@ class _Work:
         self.run.write_embeddings("initial", embed(initial, loaded, everything, lambda s: report(s / 2, "embedding")))
         final = embed(embedder.eval(), loaded, everything, lambda s: report(0.5 + s / 2, "embedding"))
         self.run.write_embeddings("final", final)
+        del final  # the index copies it
+        final = self.run.embeddings("final")
         if loaded.dataset.is_large:
             _build_gallery(final, self.run.gallery_path, report)
         else:
