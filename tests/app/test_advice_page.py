@@ -22,6 +22,7 @@ from tests.app.opening import opened, switched, texts
 from tests.app.test_opinions_pages import without_labels
 from tests.exploration.test_race import comparison, measured
 from tests.running import worked, write_digits
+from tests.runs.test_opinions import keep_opinion
 from udml_core.data import catalog
 from udml_core.exploration.plain_names import PLAIN
 from udml_core.exploration.race import Comparison, Count, Duel, Measured, Outcome, Race, Setup
@@ -31,12 +32,14 @@ from udml_core.runs.analyses import Analysis, create_analysis, list_analyses, pl
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.opinion import Opinions
 from udml_core.runs.analyses.kinds.refine import Refinement
+from udml_core.runs.opinions import opinion_of
 from udml_core.runs.search import Retrieval
 from udml_core.runs.search.differing import Side, compare
 from udml_core.runs.search.judging import Judging
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs import first_method
 from udml_core.work.jobs.advising import race_of, race_words_of, wanted_advice
+from udml_core.work.jobs.verdicts import said_lines, said_of_run
 from udml_core.work.workers import analyse as worker
 
 SPEC = plan_analysis(Advice, budget=2.0, serves="groups")
@@ -617,3 +620,34 @@ def test_refine_compares_a_recipe_with_the_advice_of_its_race(frozen: Run) -> No
     beside = next(metric.delta for metric in test.metric if metric.label == "Whole group")
     assert beside.startswith("+0.001 · advised +")
     assert "gains clearly less" not in texts(opened("refine", run=frozen.id, recipe="whiten"))
+
+
+def test_a_run_that_its_race_did_not_judge_is_as_strictly_judged_on_every_page(frozen: Run) -> None:
+    trained = without_labels(worked(runs_folder(), method="pca", split="all", fields={"dimension": 4}))
+    without_labels(frozen)
+    luckily, surely = Interval(0.5, 0.507, 0.003), Interval(0.5, 0.53, 0.003)
+    keep_opinion(trained, luckily, surely)
+    alone = said_of_run(trained, opinion_of(trained))
+    assert alone is not None
+    assert (alone.verdicts, alone.note) == (("better", "better"), ""), "without a race its own interval counts"
+    level = comparison("cannot tell", "cannot tell")
+    rows = [Outcome(name=f"{k}", setup=Setup(backbone="pixels", recipe=f"average:k={k}"), against_best=level,
+                    against_start=level, run=frozen.id) for k in range(2, 12)]
+    rows.append(Outcome(name="PCA", setup=Setup(backbone="pixels", method="pca", recipe="whiten"), against_best=level,
+                        against_start=level, run=trained.id))
+    finished(frozen, rows)
+    st.cache_data.clear()
+    table = leaderboard([trained, frozen])
+    assert table[["First result", "Whole group"]].to_numpy().tolist() == [
+        ["no clear difference", "better"], ["reference", "reference"]]
+    note = ("No race judged this training alone, only as part of a search: pca, then whitening, so the race's advice "
+            "stays. As in the race, a gain counts only if it is certain among 12 candidates.")
+    pages = {"runs": texts(opened("runs", run=trained.id)), "search": frame_verdict(trained, "final")[0],
+             "compare": texts(opened("compare", runs=f"{trained.id}.{frozen.id}", part="Settings"))}
+    for page, words in pages.items():
+        assert note in words.replace("\\", ""), page
+        assert "better first results" not in words, page
+        assert "First result: better" not in words, page
+    assert "First result: no clear difference. Whole group: better." in pages["runs"]
+    assert "compared pca, then whitening" not in pages["runs"], "the button opens the embedding alone"
+    assert said_lines(trained)[0].startswith("First result: no clear difference. Whole group: better.")

@@ -11,10 +11,12 @@ from udml_core.exploration.race import Measured, Outcome
 from udml_core.exploration.race_figures import recipe_words, said_words
 from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
+from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import Verdicts
-from udml_core.runs.opinions import OF_REFINEMENTS, judge_words
+from udml_core.runs.opinions import OF_REFINEMENTS, OF_RUN, judge_words
 from udml_core.runs.recipe_choice import plainly
-from udml_core.work.jobs.advising import is_trial, judged_in_race, race_words_of
+from udml_core.work.jobs.advising import judged_in_race, race_words_of
+from udml_core.work.jobs.verdicts import Said, said_of_run
 
 from .opinions import stored_opinion
 from .race_judgments import recipe_of, show_judgments_of
@@ -67,12 +69,20 @@ def raced_figures(run: Run) -> RacedFigures | None:
 
 
 def run_verdicts(run: Run) -> Verdicts | None:
-    """Return the verdicts without labels on a run's embedding; None if nothing judged it.
+    """Return the verdicts without labels on a run's embedding; None if nothing judged it. See `said_of`."""
+    said = said_of(run)
+    return None if said is None else said.verdicts
 
-    A race decides before a second opinion: it counts a gain only if it is certain among all its candidates.
-    """
-    raced, opinions = raced_verdicts(run, ""), stored_opinion(run)
-    return raced if raced is not None or opinions is None else opinions.verdicts("final")
+
+def said_of(run: Run) -> Said | None:
+    """Return what judges say of a run's own embedding, as every page shows it; None if nothing judged it."""
+    analysis = analysis_at(run, OF_RUN)
+    return _said_of(run, analysis.stored_status().ticket if analysis.is_done() else 0.0)
+
+
+@st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
+def _said_of(run: Run, ticket: float) -> Said | None:  # noqa: ARG001 (the ticket changes with the second opinion)
+    return said_of_run(run, stored_opinion(run))
 
 
 @st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
@@ -132,15 +142,9 @@ def frame_verdict(run: Run, frame: str) -> tuple[str, str]:
         words = recipe_words(Recipe.parse(recipe), is_sentence=True)
         return (f"{words}, against the embedding without it, judged without labels: "
                 f"{said_words(*verdicts)}." if verdicts else ""), ""
-    opinions = stored_opinion(run)
-    return (f"This run against the frozen features, judged without labels: {said_words(*opinions.verdicts('final'))}."
-            f"{not_raced(run)}" if opinions is not None else ""), ""
-
-
-def not_raced(*runs: Run) -> str:
-    """Return, after a verdict, that a race gave up one of these trainings, so that its advice stays; else nothing."""
-    given_up = any(is_trial(run) and judged_in_race(run) is None for run in runs)
-    return " No race judged this training, so a race's advice stays." if given_up else ""
+    said = said_of(run)
+    return (f"This run against the frozen features, judged without labels: {said_words(*said.verdicts)}. "
+            f"{said.note}".rstrip() if said is not None else ""), ""
 
 
 @st.cache_data(ttl="10s", max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
