@@ -491,12 +491,36 @@ def test_the_table_of_runs_names_the_advised_search_and_leads_to_it(frozen: Run)
     row = leaderboard([frozen]).iloc[0]
     assert row["Advised search"] == "Whitening"
     assert "Whole group" not in row, "the frozen features are not compared with themselves"
-    assert "Search as advised" not in texts(opened("runs", run=frozen.id))
-    worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)
+    assert not opened("runs", run=frozen.id).exception
+
+
+def test_a_search_that_a_race_advises_is_a_row_of_runs_with_its_verdict_date_and_button(
+        frozen: Run, launched: list[Any]) -> None:
+    assert "Searches that a race advises" not in texts(opened("runs", run=frozen.id))
+    finished(frozen, outcomes(frozen))
+    st.cache_data.clear()
     test = opened("runs", run=frozen.id)
-    link = next(link.proto for link in test.get("page_link") if link.proto.label == "Search as advised: whitening")
-    assert f"run={frozen.id}" in link.query_string
-    assert "refined=refine-" in link.query_string
+    row = next(element.value for element in test.markdown if "**Whitening** on Digits" in element.value)
+    assert ": no clear difference in first results, better whole groups" in row
+    assert "by a race for whole groups that ended" in row
+    assert [button.label for button in test.button if (button.key or "").startswith("runs-advised-")] == [
+        "Search with it", "Judge it"]
+    test.button(key="runs-advised-use-0").click().run()
+    assert test.query_params["view"] in ("advice", ["advice"]), "Data shows how the search is prepared"
+    assert [task.spec().recipe for task in launched] == ["whiten"]
+
+
+def test_the_line_of_a_run_names_what_its_button_opens(frozen: Run, launched: list[Any]) -> None:
+    trained = without_labels(worked(runs_folder(), method="pca", split="all", fields={"dimension": 4}))
+    better = comparison("cannot tell", "better")
+    finished(frozen, [Outcome(name="PCA", setup=Setup(backbone="pixels", method="pca", recipe="whiten"),
+                              against_best=better, against_start=better, run=trained.id)])
+    test = opened("runs", run=trained.id)
+    shown = texts(test).replace("\\", "")
+    assert "A race judged this training with further steps. Pca, then whitening, against the frozen features" in shown
+    assert "This run has no labels and no second opinion yet." in shown, "the run alone"
+    test.button(key=f"with-steps-use-{trained.id}").click().run()
+    assert [task.spec().recipe for task in launched] == ["whiten"]
 
 
 def test_two_runs_of_one_race_are_compared_as_the_race_judged_them(

@@ -31,6 +31,7 @@ from ..shell.opinions import stored_opinion
 from ..shell.race_verdict import race_verdict, said_of
 from ..shell.run_status import escaped
 from ..shell.user_errors import show_user_errors
+from .advised import show_with_steps
 from .races import show_own, show_races
 
 BETTER, WORSE = ":green[:material/trending_up:]", ":red[:material/trending_down:]"
@@ -59,6 +60,7 @@ def show_opinion(run: Run) -> None:
         st.caption(f"No verdict without labels: {escaped(reason)}")
     else:
         _show_missing(run, is_raced=bool(own))
+    show_with_steps(run)
 
 
 def verdict_icon(verdicts: Verdicts) -> str:

@@ -24,14 +24,15 @@ from .run_hash import RUN_HASH
 from .run_status import escaped
 
 
-def race_verdict(run: Run, recipe: str | None = None) -> str:
+def race_verdict(run: Run, recipe: str | None = None, is_brief: bool = False) -> str:
     """Return a race's sentence on a run's search in Markdown; empty if no race judged it.
 
     Args:
         run: The run.
         recipe: The refinement of its embedding, empty for the embedding itself; None for the best of its searches.
+        is_brief: Whether the verdicts alone are stated, with the counts of images as figures.
     """
-    return escaped(_race_words(run, recipe))
+    return escaped(_race_words(run, recipe, is_brief))
 
 
 @st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
