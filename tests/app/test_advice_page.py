@@ -675,3 +675,17 @@ def test_a_run_that_its_race_did_not_judge_is_as_strictly_judged_on_every_page(f
     assert "First result: no clear difference. Whole group: better." in pages["runs"]
     assert "compared pca, then whitening" not in pages["runs"], "the button opens the embedding alone"
     assert said_lines(trained)[0].startswith("First result: no clear difference. Whole group: better.")
+
+
+def test_search_offers_the_advised_search_until_it_is_in_view(frozen: Run) -> None:
+    finished(frozen, outcomes(frozen))
+    st.cache_data.clear()
+    test = opened("retrieval", run=frozen.id, add="3")
+    assert "What a race advises: whitening." in button(test, "Use the advised search").help
+    button(test, "Use the advised search").click().run()
+    assert not test.exception
+    assert test.toggle(key="search-whiten").value
+    assert "Use the advised search" not in [button.label for button in test.button]
+    assert "Whitening, against the frozen features, judged without labels" in texts(test)
+    test.toggle(key="search-diffuse").set_value(True).run()
+    assert "Use the advised search" in [button.label for button in test.button], "a visible way back"

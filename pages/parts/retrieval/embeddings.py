@@ -77,6 +77,14 @@ def hide_embedding(retrieval: Retrieval, name: str) -> None:
     _write_chosen(retrieval, names)
 
 
+def show_embedding(retrieval: Retrieval, name: str) -> None:
+    """Show an embedding beside those that are shown; called before the page runs again."""
+    key = _key(retrieval)
+    names = [*st.session_state.get(key, default_names(retrieval))][:MOST - 1] + [name]
+    st.session_state[key] = list(dict.fromkeys(names))
+    _write_chosen(retrieval, st.session_state[key])
+
+
 def default_names(retrieval: Retrieval) -> list[str]:
     """Return the embeddings without and after training; only one if training changed nothing."""
     return [retrieval.before, "final"] if retrieval.is_changed else ["final"]
