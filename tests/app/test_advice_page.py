@@ -689,3 +689,20 @@ def test_search_offers_the_advised_search_until_it_is_in_view(frozen: Run) -> No
     assert "Whitening, against the frozen features, judged without labels" in texts(test)
     test.toggle(key="search-diffuse").set_value(True).run()
     assert "Use the advised search" in [button.label for button in test.button], "a visible way back"
+
+
+def test_compare_says_of_two_embeddings_of_a_run_what_the_race_said(frozen: Run) -> None:
+    finished(frozen, outcomes(frozen))
+    refined = {recipe: worker.keep(frozen, plan_analysis(Refinement, recipe=recipe), lambda _share, _step: None).id
+               for recipe in ("whiten", "average:k=4")}
+
+    def shown(recipe: str) -> str:
+        test = opened("compare", part="Where they differ", runs=frozen.id, a=f"{frozen.id}:final",
+                      b=f"{frozen.id}:{refined[recipe]}")
+        assert not test.exception
+        return texts(test).replace("\\", "")
+
+    st.cache_data.clear()
+    assert ("Over all images: Whitening, against the frozen features, judged without labels: no clear difference in "
+            "first results, better whole groups.") in shown("whiten")
+    assert "No race judged averaging with 4 neighbors, and it has no second opinion yet." in shown("average:k=4")

@@ -100,11 +100,14 @@ def advised_search(run: Run) -> tuple[str, Outcome, Verdicts] | None:
     return recipe_words(best.setup.parsed, is_sentence=True), best, Verdicts(*judged[0].verdicts(best))
 
 
-def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> None:
+def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> bool:
     """Show in a line what judges said of one of several embeddings, the last that was judged.
 
     Args:
         frames: Runs and their embeddings by name.
+
+    Returns:
+        Whether one was judged.
     """
     for run, frame in reversed(list(frames)):
         line, more = frame_verdict(run, frame)
@@ -118,7 +121,8 @@ def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> None:
                 st.caption(f":material/balance: {words}", help=escaped(more) or None)
             if recipe is not None:
                 show_judgments_of(run, recipe)
-            return
+            return True
+    return False
 
 
 def frame_verdict(run: Run, frame: str) -> tuple[str, str]:

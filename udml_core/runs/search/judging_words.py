@@ -162,10 +162,10 @@ def advice_words(judging: Judging, is_blind: bool = False) -> str:
         return f"{said} After {FEW} judgments, an estimate says how many more are needed."
     needed, basis = judging.left(), f"as the first {share.count // FEW * FEW} suggest"
     if needed is None:
-        further = total - share.count
-        more = (f"More than {MOST_LEFT} further judgments are needed" if further > MOST_LEFT else
-                "The queries that are left would not decide it")
-        return f"{said} {more}, {basis}: the two are nearly level."
+        more = (f"more than {MOST_LEFT} further judgments" if total - share.count > MOST_LEFT else
+                "more queries than are left")
+        return (f"{said} You can stop: {basis}, the two are nearly level, and it would take {more} to tell them apart. "
+                "Keep the search that you have.")
     return f"{said} About {rounded(needed)} more judgments, {basis}."
 
 
