@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.compare.opinions import judged_pair
 from pages.parts.data import computed
-from pages.parts.data.race import race_table, result_of
+from pages.parts.data.race import kept_words, race_table, result_of
 from pages.parts.data.using import judge_link, search_link
 from pages.parts.refine.raced import compared_words
 from pages.parts.runs.leaderboard import leaderboard
@@ -706,3 +706,21 @@ def test_compare_says_of_two_embeddings_of_a_run_what_the_race_said(frozen: Run)
     assert ("Over all images: Whitening, against the frozen features, judged without labels: no clear difference in "
             "first results, better whole groups.") in shown("whiten")
     assert "No race judged averaging with 4 neighbors, and it has no second opinion yet." in shown("average:k=4")
+
+
+def test_the_caption_of_the_chart_and_the_table_mean_the_same_by_kept(frozen: Run) -> None:
+    race = finished(frozen, outcomes(frozen)).result_of(Advice)
+    assert race_table(race)["Kept for the next steps"].tolist().count("yes") == sum(row.kept for row in race.judged) > 0
+    assert kept_words(race).startswith("Candidates that are kept for the next steps, as the table says, look better in")
+    none = race.model_copy(update={"outcomes": tuple(
+        row.model_copy(update={"kept": False}) for row in race.outcomes)})
+    assert set(race_table(none)["Kept for the next steps"]) == {"no"}
+    assert kept_words(none).endswith("so each builds on the frozen features.")
+
+
+def test_a_whole_group_has_both_sizes_where_its_verdict_stands(frozen: Run) -> None:
+    race = Race(serves="groups", budget=2, start=Setup(backbone="pixels"), run=frozen.id, group=25,
+                outcomes=tuple(outcomes(frozen)))
+    create_analysis(frozen, SPEC, state="done", result={"race": np.array(race.model_dump_json())})
+    assert ("A whole group is the first 25 results for the judges, as many as a typical group has, and the first 10 "
+            "where you judge by eye.") in texts(opened("data", **LINK))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from udml_core.base.errors import UserError, listed
-from udml_core.exploration.race_figures import SAID, changed_words
+from udml_core.exploration.race_figures import SAID, changed_words, group_size_words
 from udml_core.exploration.race_words import race_judges_words
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
@@ -195,8 +195,8 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
             st.html(opinions_html(named, positions))
             st.caption("Difference to the frozen features: how similar a query and the images found look to a judge, "
                        "from −1 to 1, with its interval (95 %; of a race, for all its candidates at once). First "
-                       "result: the nearest image; whole group: as many as a typical group has. Without a race, judges "
-                       "with three quarters of all weight must agree. No labels are used.")
+                       f"result: the nearest image. {_group_words(named)} Without a race, judges with three quarters "
+                       "of all weight must agree. No labels are used.")
     for name, runs in named.items():
         if pair is None and (words := race_verdict(runs[0], "")):
             st.caption(f"**{escaped(name)}** {words}")
@@ -204,6 +204,12 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
     if unknown and pair is None:
         st.info(f"Without a verdict: {', '.join(map(escaped, unknown))}. These runs have neither labels nor a second "
                 "opinion. Open the run on the page **Runs** to compute it.", icon=":material/lightbulb:")
+
+
+def _group_words(named: Mapping[str, Sequence[Run]]) -> str:
+    """Say how many results a whole group has."""
+    known = (opinions.group for runs in named.values() for run in runs if (opinions := stored_opinion(run)))
+    return group_size_words(next(known, 0)) or "Whole group: as many images as a typical group has."
 
 
 def _offer_pair(runs: Sequence[Run]) -> None:

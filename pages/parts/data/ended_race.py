@@ -20,6 +20,7 @@ from udml_core.exploration.race_figures import (
     OTHER,
     chain_words,
     counted_among,
+    group_size_words,
     measured_words,
     scope_words,
     setup_words,
@@ -118,7 +119,7 @@ def _show_words(race: Race, is_done: bool, elsewhere: Elsewhere | None, for_othe
     for sentence in advised.shown:
         st.markdown(escaped(sentence))
     if line := figure_line(race, elsewhere):
-        limit = f" {BY_CLASSES}" if race.serves == "groups" else ""
+        limit = f" {group_size_words(race.group)} {BY_CLASSES}" if race.serves == "groups" else ""
         st.caption(escaped(f"{line}{limit}"), help=COUNTED[race.serves])
     return advised
 

@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from udml_core.base.errors import duration
+from udml_core.exploration.race_figures import group_size_words
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
@@ -101,7 +102,7 @@ def show_judges(opinions: Opinions, candidates: int = 1) -> None:
         f" The verdict counts a difference only if it is certain among {candidates} candidates, those of a race and "
         "this run: for that each interval is wider than in the table.")
     st.caption(f"{READING}{wider} Weight: share of a query's neighbors that the judge keeps when it sees another view of the "
-               f"query. First result: the nearest image. Whole group: the {opinions.group} nearest images.")
+               f"query. First result: the nearest image. {group_size_words(opinions.group)}")
 
 
 def judge_table(opinions: Opinions) -> pd.DataFrame:

@@ -166,7 +166,8 @@ class Advice(AnalysisKind):
                 material.append(outcome.model_dump(mode="json"))
         embeddings.deadline = math.inf  # what was judged is stored, and ranked again in seconds
         progress.announce("the best candidates against each other", None, 0.0)
-        return settle(race.model_copy(update={"outcomes": tuple(outcomes), "weights": jury.weights}), track)
+        return settle(race.model_copy(update={"outcomes": tuple(outcomes), "weights": jury.weights,
+                                              "group": jury.depth}), track)
 
     def _rivals(self, race: Race, jury: Jury) -> list[str]:
         """Return the other backbones to try; a usual backbone only if a judge is left that took no part."""
