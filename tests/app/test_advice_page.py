@@ -15,7 +15,7 @@ from pages.parts.compare.opinions import judged_pair
 from pages.parts.data import computed
 from pages.parts.data.race import kept_words, race_table, result_of
 from pages.parts.data.using import judge_link, search_link
-from pages.parts.refine.raced import compared_words
+from pages.parts.refine.raced import Raced, compared_words, less_words
 from pages.parts.runs.leaderboard import leaderboard
 from pages.parts.shell.race_verdict import advised_search, frame_verdict, raced_verdicts
 from tests.app.opening import opened, switched, texts
@@ -26,6 +26,7 @@ from tests.runs.test_opinions import keep_opinion
 from udml_core.data import catalog
 from udml_core.exploration.plain_names import PLAIN
 from udml_core.exploration.race import Comparison, Count, Duel, Measured, Outcome, Race, Setup
+from udml_core.exploration.race_advice import tell_advice
 from udml_core.numerics.second_opinion import Interval, Opinion
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.analyses import Analysis, create_analysis, list_analyses, plan_analysis
@@ -724,3 +725,26 @@ def test_a_whole_group_has_both_sizes_where_its_verdict_stands(frozen: Run) -> N
     create_analysis(frozen, SPEC, state="done", result={"race": np.array(race.model_dump_json())})
     assert ("A whole group is the first 25 results for the judges, as many as a typical group has, and the first 10 "
             "where you judge by eye.") in texts(opened("data", **LINK))
+
+
+def test_refine_and_data_say_the_same_of_a_simpler_search_that_a_direct_comparison_rejects(frozen: Run) -> None:
+    level = measured("cannot tell")
+
+    def judged(recipe: str, gain: float) -> Outcome:
+        of = Comparison(first=level, judges=("judge",), groups=Measured(
+            verdict="better", difference=gain, low=gain - 0.02, high=gain + 0.02))
+        return Outcome(name=recipe, setup=Setup(backbone="pixels", recipe=recipe), against_best=of, against_start=of,
+                       run=frozen.id)
+
+    simple, best, largest = judged("whiten", 0.04), judged("average:k=4", 0.05), judged("whiten+average:k=4", 0.06)
+    duels = (Duel(simpler=simple.setup, largest=largest.setup, comparison=Comparison(
+        first=level, groups=measured("better"), judges=("judge",))), Duel(
+            simpler=best.setup, largest=largest.setup, comparison=Comparison(first=level, groups=level, judges=())))
+    race = Race(serves="groups", budget=2, start=Setup(backbone="pixels"), run=frozen.id,
+                outcomes=(simple, best, largest), duels=duels)
+    assert race.best == best
+    less = less_words(Raced(race, simple))
+    assert less.endswith("+0.040 against +0.050, and in a direct comparison clearly less than the largest gain of the "
+                         "race (whitening, then averaging with 4 neighbors).")
+    assert "Whitening is simpler still, but gains clearly less than" in " ".join(tell_advice(race).details)
+    assert less_words(Raced(race.model_copy(update={"duels": duels[1:]}), simple)).endswith("may be chance.")
