@@ -44,6 +44,8 @@ ENCODERS = tuple(judge for judge in JUDGES if judge not in WEAK)
 """The backbones that a race tries."""
 MOST_OF_TIME = 0.6
 """Share of the remaining time after which views are given up, so that other candidates are tried too."""
+SLOWER = 1.25
+"""A training is given up early only if it would take so many times the time that is left: a forecast is rough."""
 WAITING_WORDS = f"{WAITING}{DETAIL}another run trains, and this time does not count"
 LEAST = 20
 """Smallest number of images in a race."""
@@ -306,10 +308,16 @@ def _telling(material: Material, words: str, clock: RaceClock, deadline: float =
         deadline: The time at which it raises `OutOfTimeError`, as `clock` counts.
         count: Number of images, of which the progress is counted; 0 to keep the detail of the computation.
     """
-    telling, report = copy(material), material.report
+    from udml_core.exploration.race_clock import Forecast
+
+    telling, report, forecast = copy(material), material.report, Forecast(clock)
 
     def tell(share: float, step: str) -> None:
         clock.wait(step_name(step) == WAITING)
+        left = forecast(share) if step_name(step) == TRAINING else None
+        if left is not None and left > SLOWER * (deadline - clock()):
+            raise OutOfTimeError("The training does not fit into the time that is left. Allow more minutes; finished "
+                                 "epochs are kept.", share, left)
         if clock() > deadline:
             raise OutOfTimeError("The time of the race is up. Allow more minutes; finished parts are kept.",
                                  share if step_name(step) == TRAINING or step.startswith("features") else 0.0)
