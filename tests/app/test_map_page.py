@@ -288,7 +288,8 @@ def test_curves_are_drawn_when_their_part_is_opened(run: Run) -> None:
     assert test.get("plotly_chart")
 
 
-def test_interrupted_maps_are_resumed_without_a_click_and_shown_as_queued(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_maps_are_resumed_without_a_click_and_shown_as_queued(
+        run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Path] = []
     monkeypatch.setattr("udml_core.work.jobs.start_maps", started.append)
     follow_ups.want(run, "maps")

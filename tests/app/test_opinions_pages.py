@@ -81,7 +81,8 @@ def test_frozen_features_are_the_start_where_another_run_is_judged(root: Path) -
     frozen, trained = worked(root, method="frozen"), worked(root)
     assert FIRST not in leaderboard([frozen, trained]), "nothing is said of either"
     keep_opinion(trained, BETTER, WORSE)
-    assert leaderboard([frozen, trained])[[FIRST, GROUP]].to_numpy().tolist() == [["reference"] * 2, ["better", "worse"]]
+    assert leaderboard([frozen, trained])[[FIRST, GROUP]].to_numpy().tolist() == [
+        ["reference", "reference"], ["better", "worse"]]
 
 
 def test_the_overview_of_frozen_features_speaks_of_no_training_and_of_images_without_halves(root: Path) -> None:

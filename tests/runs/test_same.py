@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
-import math
 import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors

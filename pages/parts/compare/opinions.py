@@ -16,7 +16,15 @@ from udml_core.exploration.race_words import race_judges_words
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
-from udml_core.runs.opinions import ABOUT_AS_MANY, OF_RUN, QUESTION_WORDS, judge_words, obstacle, run_against_run, size_words
+from udml_core.runs.opinions import (
+    ABOUT_AS_MANY,
+    OF_RUN,
+    QUESTION_WORDS,
+    judge_words,
+    obstacle,
+    run_against_run,
+    size_words,
+)
 from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.advising import raced_together

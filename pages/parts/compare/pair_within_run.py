@@ -59,7 +59,8 @@ def _show_verdicts(contest: Contest) -> None:
     """Show what a race, or else a second opinion, said of each embedding, or where the second opinion is computed."""
     compared = [(side.retrieval.run, side.frame) for side in contest.sides
                 if side_words(side.retrieval.run, side.frame) != FROZEN_WORDS]
-    if any([show_frames_verdict([side]) for side in compared]):
+    shown = [show_frames_verdict([side]) for side in compared]  # each embedding has a line of its own
+    if any(shown):
         return
     for run, frame in compared:
         if recipe := recipe_of(run, frame):

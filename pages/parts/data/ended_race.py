@@ -167,7 +167,6 @@ def _show_actions(race: Race, is_done: bool, other: tuple[Elsewhere, Analysis] |
                 open_view("retrieval", query_params={"run": race.run})
             use_button("Judge the largest gain yourself", ":material/thumbs_up_down:", race, race.judged[0], "compare",
                        f"{setup_words(race, race.judged[0].setup)}: {JUDGING[0].lower()}{JUDGING[1:]}")
-        _show_others(race)
         if other is not None and not wins_elsewhere:
             _use_elsewhere(other[0], race)
         if other is not None:
@@ -175,6 +174,7 @@ def _show_actions(race: Race, is_done: bool, other: tuple[Elsewhere, Analysis] |
             show_race_button(f"Show the {when} race", other[1].spec(), "advice-other-race")
         if is_done:
             again()
+    _show_others(race)
 
 
 def _use_elsewhere(elsewhere: Elsewhere, race: Race) -> None:
@@ -184,11 +184,14 @@ def _use_elsewhere(elsewhere: Elsewhere, race: Race) -> None:
 
 
 def _show_others(race: Race) -> None:
-    """Show the other candidates in a list with their figures, each with a button that searches with it."""
+    """Show the other candidates in a list with their figures, each with a button that searches with it.
+
+    The list opens below the actions, so that the verdict stays in view.
+    """
     others = [outcome for outcome in race.judged if outcome != race.best]
     if not others:
         return
-    with st.popover("Use another candidate", icon=":material/list:"):
+    with st.expander("Use another candidate", icon=":material/list:"):
         st.caption(f"The largest gain in {MEASURES[race.serves]} first; the intervals hold for all candidates at once.")
         for number, outcome in enumerate(others):
             with st.container(horizontal=True, vertical_alignment="center", key=f"advice-other-{number}"):

@@ -178,17 +178,17 @@ def race_table(race: Race) -> pd.DataFrame:
     Returns:
         A row for each candidate, by its name; of each measure the verdict, the count, and the gain with its interval.
     """
-    rows, phrases = {}, new_words(race)
+    rows = {}
     for outcome in race.outcomes:
         if outcome.against_start is not None:
-            row = {"New in it": phrases[outcome.setup]}
+            row = dict[str, str]()
             for name in (race.serves, OTHER[race.serves]):
                 gain = outcome.against_start.served(name).among(race.count)
                 title = MEASURES[name].capitalize()
                 row |= {f"{title}: verdict": SAID[gain.said],
                         f"{title}: of 100 images": count_cell(
                             gain, counted_among(outcome.against_start, name, race.count)),
-                        f"{title}: gain in mean similarity, 95 % interval": gain_words(gain)}
+                        f"{title}: gain, 95 % interval": gain_words(gain)}
             rows[chain_words(race, outcome.setup)] = row | {
                 "Kept for the next steps": "yes" if outcome.kept else "no", "Time": duration(outcome.seconds)}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("Candidate")

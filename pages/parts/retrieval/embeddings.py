@@ -80,8 +80,8 @@ def hide_embedding(retrieval: Retrieval, name: str) -> None:
 def show_embedding(retrieval: Retrieval, name: str) -> None:
     """Show an embedding beside those that are shown; called before the page runs again."""
     key = _key(retrieval)
-    names = [*st.session_state.get(key, default_names(retrieval))][:MOST - 1] + [name]
-    st.session_state[key] = list(dict.fromkeys(names))
+    shown = list(st.session_state.get(key, default_names(retrieval)))
+    st.session_state[key] = list(dict.fromkeys([*shown[:MOST - 1], name]))
     _write_chosen(retrieval, st.session_state[key])
 
 

@@ -130,11 +130,10 @@ def _offer_advised(retrieval: Retrieval, recipe: Recipe, stored: str) -> None:
     if is_at_once(retrieval.run, wanted) and wanted != recipe:
         st.button("Use the advised search", key="search-advised", icon=":material/trophy:", on_click=_use,
                   args=(wanted, retrieval, stored), help=f"What a race advises: {recipe_words(wanted)}.")
-    elif left_out := st.session_state.get(LEFT_OUT):
-        if not stored:
-            st.caption(":material/info: The views are left out, because they take minutes.", width="content")
-            st.button("Back to the search before", key="search-back", icon=":material/undo:", on_click=_go_back,
-                      args=(retrieval, left_out))
+    elif (left_out := st.session_state.get(LEFT_OUT)) and not stored:
+        st.caption(":material/info: The views are left out, because they take minutes.", width="content")
+        st.button("Back to the search before", key="search-back", icon=":material/undo:", on_click=_go_back,
+                  args=(retrieval, left_out))
 
 
 def _use(recipe: Recipe, retrieval: Retrieval, stored: str) -> None:

@@ -101,8 +101,8 @@ def show_judges(opinions: Opinions, candidates: int = 1) -> None:
     wider = "" if candidates <= 1 else (
         f" The verdict counts a difference only if it is certain among {candidates} candidates, those of a race and "
         "this run: for that each interval is wider than in the table.")
-    st.caption(f"{READING}{wider} Weight: share of a query's neighbors that the judge keeps when it sees another view of the "
-               f"query. First result: the nearest image. {group_size_words(opinions.group)}")
+    st.caption(f"{READING}{wider} Weight: share of a query's neighbors that the judge keeps when it sees another view "
+               f"of the query. First result: the nearest image. {group_size_words(opinions.group)}")
 
 
 def judge_table(opinions: Opinions) -> pd.DataFrame:

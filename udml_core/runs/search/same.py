@@ -203,8 +203,8 @@ class SamePairs:
         if self.threshold is not None:
             return f"{self.threshold.words} {judged}"
         if not self.judged:
-            return (f"No pair is judged yet. After {ENOUGH} judgments an estimate with its interval follows; a threshold "
-                    f"with a precision of {target} takes about {known.needed}.")
+            return (f"No pair is judged yet. After {ENOUGH} judgments an estimate with its interval follows; a "
+                    f"threshold with a precision of {target} takes about {known.needed}.")
         if known.is_unreachable:
             return (f"No threshold has a precision of {target}: even of the nearest pairs at most "
                     f"{percent(known.reachable)} show the same thing. Choose a lower precision. "
@@ -230,7 +230,8 @@ class SamePairs:
         value, low, high = map(float, known.precision[:, safest])
         place = place_words(self.measure, float(known.edges[safest]))
         # In simulations, four times the judgments leave 0.26 to 0.40 of the width.
-        return (f"So far, {percent(value)} of the results {place} show the same thing ({interval((value, low, high))}). "
+        bounds = interval((value, low, high))
+        return (f"So far, {percent(value)} of the results {place} show the same thing ({bounds}). "
                 f"With {4 * known.judged} judgments this interval is about half as wide, or narrower. ")
 
     @property

@@ -152,7 +152,8 @@ class Advice(AnalysisKind):
             telling = _telling(material, f"judge looks at the images: {race.titles[name]}", clock,
                                count=indices[-1] + 1)
             views, features = material.judge_views(name, indices[seen]), telling.judge_features(name)[indices]
-            material.report(0.0, f"judge compares the images: {race.titles[name]}")
+            material.report(0.0, "a judge compares the photographs' pixels, all at once" if name in WEAK else
+                            f"judge compares the images: {race.titles[name]}")
             judges[name] = Judge.of(features, None if views is None else (seen, views))
         jury = Jury(judges, evenly_spaced(len(indices), QUERIES))
         jury.check_differs(material.vectors("final", indices), unknown_judges(judges, material.backbone))
