@@ -748,3 +748,17 @@ def test_refine_and_data_say_the_same_of_a_simpler_search_that_a_direct_comparis
                          "race (whitening, then averaging with 4 neighbors).")
     assert "Whitening is simpler still, but gains clearly less than" in " ".join(tell_advice(race).details)
     assert less_words(Raced(race.model_copy(update={"duels": duels[1:]}), simple)).endswith("may be chance.")
+
+
+def test_a_race_without_a_winner_asks_for_no_judgments_once_they_say_that_they_can_stop(
+        frozen: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    finished(frozen, [row for row in outcomes(frozen) if row.name == "Averaging"] + [Outcome(
+        name="Whitening", setup=Setup(backbone="pixels", recipe="whiten"), run=frozen.id,
+        against_best=comparison("cannot tell", "cannot tell"), against_start=Comparison(
+            first=measured("cannot tell"), judges=("judge",), groups=Measured(
+                verdict="cannot tell", difference=0.01, low=-0.01, high=0.03)))])
+    assert "To decide it, judge the largest gain yourself: whitening" in texts(opened("data", **LINK))
+    monkeypatch.setattr("pages.parts.data.ended_race.outcome_judgments", lambda *_: "You can stop: keep X.")
+    shown = texts(opened("data", **LINK))
+    assert "You can stop: keep X." in shown
+    assert "To decide it" not in shown
