@@ -154,7 +154,7 @@ def opinion_words(opinions: Opinions, compared: str = "final", reference: str = 
         opinions: The second opinion.
         compared: The frame or recipe.
         reference: The embedding that it is compared with, in words.
-        verdicts: Stricter verdicts than those of the second opinion alone; None for its own.
+        verdicts: Stricter verdicts than the second opinion's own; None for its own.
     """
     verdicts = verdicts or opinions.verdicts(compared)
     said = ". ".join(f"{question}: {SAID[verdict]}" for question, verdict in zip(QUESTION_WORDS, verdicts, strict=True))
@@ -223,7 +223,7 @@ def opinion_lines(run: Run, verdicts: Verdicts | None = None, note: str = "") ->
 
     Args:
         run: The run.
-        verdicts: Stricter verdicts than those of the second opinion alone; None for its own.
+        verdicts: Stricter verdicts than the second opinion's own; None for its own.
         note: Sentences that follow the verdicts.
 
     Returns:

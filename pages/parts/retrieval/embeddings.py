@@ -78,7 +78,7 @@ def hide_embedding(retrieval: Retrieval, name: str) -> None:
 
 
 def show_embedding(retrieval: Retrieval, name: str) -> None:
-    """Show an embedding beside those that are shown; called before the page runs again."""
+    """Show a further embedding side by side; called before the page runs again."""
     key = _key(retrieval)
     shown = list(st.session_state.get(key, default_names(retrieval)))
     st.session_state[key] = list(dict.fromkeys([*shown[:MOST - 1], name]))

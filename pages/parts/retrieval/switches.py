@@ -102,7 +102,7 @@ def show_switches(retrieval: Retrieval, query: int | None, columns: Sequence[Col
 
 
 def _has_views(retrieval: Retrieval, recipe: Recipe) -> bool:
-    """Return whether views can be switched at once: the recipe's, or those that races try."""
+    """Return whether views can be switched at once: the recipe's views, or the views that races try."""
     views = recipe.find("views") or _step("views")
     return retrieval.spec.encoder.reads_images and is_at_once(retrieval.run, Recipe((views,)))
 

@@ -99,7 +99,7 @@ def show_judges(opinions: Opinions, candidates: int = 1) -> None:
     st.dataframe(judge_table(opinions), hide_index=True, width="content",
                  alt="Difference in mean cosine of each judge, with its 95 % interval and weight.")
     wider = "" if candidates <= 1 else (
-        f" The verdict counts a difference only if it is certain among {candidates} candidates, those of a race and "
+        f" The verdict counts a difference only if it is certain among {candidates} candidates, a race's and "
         "this run: for that each interval is wider than in the table.")
     st.caption(f"{READING}{wider} Weight: share of a query's neighbors that the judge keeps when it sees another view "
                f"of the query. First result: the nearest image. {group_size_words(opinions.group)}")

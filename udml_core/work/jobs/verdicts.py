@@ -73,7 +73,7 @@ def measured_among(opinions: Opinions, candidates: int) -> tuple[Measured, Measu
 
 
 def candidates_beside(run: Run) -> int:
-    """Return among how many candidates a gain of a run must be certain: those of the largest race, and the run.
+    """Return among how many candidates a gain of a run must be certain: the largest race's, and the run.
 
     Returns:
         1 without a race of the same images.
