@@ -216,6 +216,8 @@ class SamePairs:
         left = self.left
         more = f": about {counted(left, 'more judgment')}" if left is not None else (
             f"; after {ENOUGH} judgments, an estimate follows" if known.judged < ENOUGH else "")
+        if left is not None and known.judged < ENOUGH:
+            more += f"; after {ENOUGH} in all, an estimate with its interval follows"
         if self.next() is None:
             more = ", and no pair is left to judge"
         return f"{self._so_far}Cannot tell yet for a precision of {target}{more}. {judged}"
