@@ -10,6 +10,9 @@ const DIGITS = 3;
 // Whether Python still draws the page: what stands beside the map must follow before the next step.
 const isDrawing = () => document.querySelector("[data-testid=stApp]")?.dataset.testScriptState === "running";
 
+/** Return a number with at most three decimals, or three digits if it is small, as a reader can take it in. */
+const readable = (value) => Number(Math.abs(value) >= 1 ? value.toFixed(3) : value.toPrecision(3));
+
 class Live {
   constructor(root) {
     this.root = root;
@@ -71,7 +74,7 @@ class Live {
 
   show() {
     this.range.value = this.toTrack(this.value);
-    if (this.root.getRootNode().activeElement !== this.number) this.number.value = this.value;
+    if (this.root.getRootNode().activeElement !== this.number) this.number.value = readable(this.value);
     const word = this.header.words?.[Math.round((this.value - this.header.low) / this.header.step)];
     this.word.textContent = word ?? "";
     this.range.setAttribute("aria-valuetext", word ?? `${this.value}${this.header.unit}`);
@@ -81,7 +84,7 @@ class Live {
     const { low, high } = this.header;
     if (!Number.isFinite(value)) return;
     this.value = Math.max(low, Math.min(high, value));
-    this.number.value = this.value;
+    this.number.value = readable(this.value);
     this.show();
     this.wanted = true;
     if (!this.asking) this.ask();

@@ -10,6 +10,7 @@ from pages.parts.curves.precision import precision_of
 from pages.parts.curves.run_curves import show_curves
 from pages.parts.curves.similarities import explore_similarities
 from pages.parts.draw.sections import Section, show_sections
+from pages.parts.runs.advised import show_advised
 from pages.parts.runs.details import show_actions, show_files, show_header, show_overview, show_settings
 from pages.parts.runs.leaderboard import choose_dataset, choose_runs, choose_tags
 from pages.parts.runs.queue import follow_queue, live_states, show_waiting_analyses
@@ -121,6 +122,8 @@ def show_runs(runs: list[Run]) -> None:
         toggle_examples()
     st.space("small")  # the table's tools appear above it
     chosen_runs = choose_runs(listed) if listed else []
+    with show_user_errors():
+        show_advised(listed)
     tags = sorted({tag for run in runs for tag in run.notes().tags})
     if len(chosen_runs) == 1:
         show_run(chosen_runs[0], tags)

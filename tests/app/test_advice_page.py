@@ -13,30 +13,34 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.compare.opinions import judged_pair
 from pages.parts.data import computed
-from pages.parts.data.race import race_table, result_of
+from pages.parts.data.race import kept_words, race_table, result_of
 from pages.parts.data.using import judge_link, search_link
-from pages.parts.refine.raced import compared_words
+from pages.parts.refine.raced import Raced, compared_words, less_words
 from pages.parts.runs.leaderboard import leaderboard
 from pages.parts.shell.race_verdict import advised_search, frame_verdict, raced_verdicts
 from tests.app.opening import opened, switched, texts
 from tests.app.test_opinions_pages import without_labels
 from tests.exploration.test_race import comparison, measured
 from tests.running import worked, write_digits
+from tests.runs.test_opinions import keep_opinion
 from udml_core.data import catalog
 from udml_core.exploration.plain_names import PLAIN
 from udml_core.exploration.race import Comparison, Count, Duel, Measured, Outcome, Race, Setup
+from udml_core.exploration.race_advice import tell_advice
 from udml_core.numerics.second_opinion import Interval, Opinion
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.analyses import Analysis, create_analysis, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.opinion import Opinions
 from udml_core.runs.analyses.kinds.refine import Refinement
+from udml_core.runs.opinions import opinion_of
 from udml_core.runs.search import Retrieval
 from udml_core.runs.search.differing import Side, compare
 from udml_core.runs.search.judging import Judging
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs import first_method
 from udml_core.work.jobs.advising import race_of, race_words_of, wanted_advice
+from udml_core.work.jobs.verdicts import said_lines, said_of_run
 from udml_core.work.workers import analyse as worker
 
 SPEC = plan_analysis(Advice, budget=2.0, serves="groups")
@@ -243,7 +247,7 @@ def test_the_table_and_the_results_of_a_race_name_verdicts(frozen: Run) -> None:
         "Test-time views", "Whitening", "Whitening, then averaging with 10 neighbors", "Whitening, then diffusion"]
     assert frame["Whole groups: verdict"].tolist() == ["worse", "better", "no clear difference", "better"]
     assert frame["Whole groups: of 100 images"].tolist() == ["unknown"] * 4, "a race of an earlier version"
-    assert frame["New in it"].tolist() == [PLAIN["views"], PLAIN["whiten"], PLAIN["average"], PLAIN["diffuse"]]
+    assert "New in it" not in frame, "the chart and the sentences say it, and the table fits"
     told = rows[1].model_copy(update={"against_start": comparison("cannot tell", "better").model_copy(update={
         "whole": Count(changed=0.9, better=0.6, worse=0.3, low=0.55, high=0.65)})})
     frame = race_table(race.model_copy(update={"outcomes": (told,)}))
@@ -488,12 +492,36 @@ def test_the_table_of_runs_names_the_advised_search_and_leads_to_it(frozen: Run)
     row = leaderboard([frozen]).iloc[0]
     assert row["Advised search"] == "Whitening"
     assert "Whole group" not in row, "the frozen features are not compared with themselves"
-    assert "Search as advised" not in texts(opened("runs", run=frozen.id))
-    worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)
+    assert not opened("runs", run=frozen.id).exception
+
+
+def test_a_search_that_a_race_advises_is_a_row_of_runs_with_its_verdict_date_and_button(
+        frozen: Run, launched: list[Any]) -> None:
+    assert "Searches that a race advises" not in texts(opened("runs", run=frozen.id))
+    finished(frozen, outcomes(frozen))
+    st.cache_data.clear()
     test = opened("runs", run=frozen.id)
-    link = next(link.proto for link in test.get("page_link") if link.proto.label == "Search as advised: whitening")
-    assert f"run={frozen.id}" in link.query_string
-    assert "refined=refine-" in link.query_string
+    row = next(element.value for element in test.markdown if "**Whitening** on Digits" in element.value)
+    assert ": no clear difference in first results, better whole groups" in row
+    assert "by a race for whole groups that ended" in row
+    assert [button.label for button in test.button if (button.key or "").startswith("runs-advised-")] == [
+        "Search with it", "Judge it"]
+    test.button(key="runs-advised-use-0").click().run()
+    assert test.query_params["view"] in ("advice", ["advice"]), "Data shows how the search is prepared"
+    assert [task.spec().recipe for task in launched] == ["whiten"]
+
+
+def test_the_line_of_a_run_names_what_its_button_opens(frozen: Run, launched: list[Any]) -> None:
+    trained = without_labels(worked(runs_folder(), method="pca", split="all", fields={"dimension": 4}))
+    better = comparison("cannot tell", "better")
+    finished(frozen, [Outcome(name="PCA", setup=Setup(backbone="pixels", method="pca", recipe="whiten"),
+                              against_best=better, against_start=better, run=trained.id)])
+    test = opened("runs", run=trained.id)
+    shown = texts(test).replace("\\", "")
+    assert "A race judged this training with further steps. Pca, then whitening, against the frozen features" in shown
+    assert "This run has no labels and no second opinion yet." in shown, "the run alone"
+    test.button(key=f"with-steps-use-{trained.id}").click().run()
+    assert [task.spec().recipe for task in launched] == ["whiten"]
 
 
 def test_two_runs_of_one_race_are_compared_as_the_race_judged_them(
@@ -617,3 +645,121 @@ def test_refine_compares_a_recipe_with_the_advice_of_its_race(frozen: Run) -> No
     beside = next(metric.delta for metric in test.metric if metric.label == "Whole group")
     assert beside.startswith("+0.001 · advised +")
     assert "gains clearly less" not in texts(opened("refine", run=frozen.id, recipe="whiten"))
+
+
+def test_a_run_that_its_race_did_not_judge_is_as_strictly_judged_on_every_page(frozen: Run) -> None:
+    trained = without_labels(worked(runs_folder(), method="pca", split="all", fields={"dimension": 4}))
+    without_labels(frozen)
+    luckily, surely = Interval(0.5, 0.507, 0.003), Interval(0.5, 0.53, 0.003)
+    keep_opinion(trained, luckily, surely)
+    alone = said_of_run(trained, opinion_of(trained))
+    assert alone is not None
+    assert (alone.verdicts, alone.note) == (("better", "better"), ""), "without a race its own interval counts"
+    level = comparison("cannot tell", "cannot tell")
+    rows = [Outcome(name=f"{k}", setup=Setup(backbone="pixels", recipe=f"average:k={k}"), against_best=level,
+                    against_start=level, run=frozen.id) for k in range(2, 12)]
+    rows.append(Outcome(name="PCA", setup=Setup(backbone="pixels", method="pca", recipe="whiten"), against_best=level,
+                        against_start=level, run=trained.id))
+    finished(frozen, rows)
+    st.cache_data.clear()
+    table = leaderboard([trained, frozen])
+    assert table[["First result", "Whole group"]].to_numpy().tolist() == [
+        ["no clear difference", "better"], ["reference", "reference"]]
+    note = ("No race judged this training alone, only as part of a search: pca, then whitening, so the race's advice "
+            "stays. As in the race, a gain counts only if it is certain among 12 candidates.")
+    pages = {"runs": texts(opened("runs", run=trained.id)), "search": frame_verdict(trained, "final")[0],
+             "compare": texts(opened("compare", runs=f"{trained.id}.{frozen.id}", part="Settings"))}
+    for page, words in pages.items():
+        assert note in words.replace("\\", ""), page
+        assert "better first results" not in words, page
+        assert "First result: better" not in words, page
+    assert "First result: no clear difference. Whole group: better." in pages["runs"]
+    assert "compared pca, then whitening" not in pages["runs"], "the button opens the embedding alone"
+    assert said_lines(trained)[0].startswith("First result: no clear difference. Whole group: better.")
+
+
+def test_search_offers_the_advised_search_until_it_is_in_view(frozen: Run) -> None:
+    finished(frozen, outcomes(frozen))
+    st.cache_data.clear()
+    test = opened("retrieval", run=frozen.id, add="3")
+    assert "What a race advises: whitening." in button(test, "Use the advised search").help
+    button(test, "Use the advised search").click().run()
+    assert not test.exception
+    assert test.toggle(key="search-whiten").value
+    assert "Use the advised search" not in [button.label for button in test.button]
+    assert "Whitening, against the frozen features, judged without labels" in texts(test)
+    test.toggle(key="search-diffuse").set_value(True).run()
+    assert "Use the advised search" in [button.label for button in test.button], "a visible way back"
+
+
+def test_compare_says_of_two_embeddings_of_a_run_what_the_race_said(frozen: Run) -> None:
+    finished(frozen, outcomes(frozen))
+    refined = {recipe: worker.keep(frozen, plan_analysis(Refinement, recipe=recipe), lambda _share, _step: None).id
+               for recipe in ("whiten", "average:k=4")}
+
+    def shown(recipe: str) -> str:
+        test = opened("compare", part="Where they differ", runs=frozen.id, a=f"{frozen.id}:final",
+                      b=f"{frozen.id}:{refined[recipe]}")
+        assert not test.exception
+        return texts(test).replace("\\", "")
+
+    st.cache_data.clear()
+    assert ("Over all images: Whitening, against the frozen features, judged without labels: no clear difference in "
+            "first results, better whole groups.") in shown("whiten")
+    assert "No race judged averaging with 4 neighbors, and it has no second opinion yet." in shown("average:k=4")
+
+
+def test_the_caption_of_the_chart_and_the_table_mean_the_same_by_kept(frozen: Run) -> None:
+    race = finished(frozen, outcomes(frozen)).result_of(Advice)
+    assert race_table(race)["Kept for the next steps"].tolist().count("yes") == sum(row.kept for row in race.judged) > 0
+    assert kept_words(race).startswith("Candidates that are kept for the next steps, as the table says, look better in")
+    none = race.model_copy(update={"outcomes": tuple(
+        row.model_copy(update={"kept": False}) for row in race.outcomes)})
+    assert set(race_table(none)["Kept for the next steps"]) == {"no"}
+    assert kept_words(none).endswith("so each builds on the frozen features.")
+
+
+def test_a_whole_group_has_both_sizes_where_its_verdict_stands(frozen: Run) -> None:
+    race = Race(serves="groups", budget=2, start=Setup(backbone="pixels"), run=frozen.id, group=25,
+                outcomes=tuple(outcomes(frozen)))
+    create_analysis(frozen, SPEC, state="done", result={"race": np.array(race.model_dump_json())})
+    assert ("A whole group is the first 25 results for the judges, as many as a typical group has, and the first 10 "
+            "where you judge by eye.") in texts(opened("data", **LINK))
+
+
+def test_refine_and_data_say_the_same_of_a_simpler_search_that_a_direct_comparison_rejects(frozen: Run) -> None:
+    level = measured("cannot tell")
+
+    def judged(recipe: str, gain: float) -> Outcome:
+        of = Comparison(first=level, judges=("judge",), groups=Measured(
+            verdict="better", difference=gain, low=gain - 0.02, high=gain + 0.02))
+        return Outcome(name=recipe, setup=Setup(backbone="pixels", recipe=recipe), against_best=of, against_start=of,
+                       run=frozen.id)
+
+    simple, best, largest = judged("whiten", 0.04), judged("average:k=4", 0.05), judged("whiten+average:k=4", 0.06)
+    duels = (Duel(simpler=simple.setup, largest=largest.setup, comparison=Comparison(
+        first=level, groups=measured("better"), judges=("judge",))), Duel(
+            simpler=best.setup, largest=largest.setup, comparison=Comparison(first=level, groups=level, judges=())))
+    race = Race(serves="groups", budget=2, start=Setup(backbone="pixels"), run=frozen.id,
+                outcomes=(simple, best, largest), duels=duels)
+    assert race.best == best
+    less = less_words(Raced(race, simple))
+    assert less.endswith("+0.040 against +0.050, and in a direct comparison clearly less than the largest gain of the "
+                         "race (whitening, then averaging with 4 neighbors).")
+    assert "Whitening is simpler still, but gains clearly less than" in " ".join(tell_advice(race).details)
+    assert less_words(Raced(race.model_copy(update={"duels": duels[1:]}), simple)).endswith("may be chance.")
+
+
+def test_a_race_without_a_winner_asks_for_no_judgments_once_they_say_that_they_can_stop(
+        frozen: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    finished(frozen, [row for row in outcomes(frozen) if row.name == "Averaging"] + [Outcome(
+        name="Whitening", setup=Setup(backbone="pixels", recipe="whiten"), run=frozen.id,
+        against_best=comparison("cannot tell", "cannot tell"), against_start=Comparison(
+            first=measured("cannot tell"), judges=("judge",), groups=Measured(
+                verdict="cannot tell", difference=0.01, low=-0.01, high=0.03)))])
+    before = texts(opened("data", **LINK)).replace("\\", "")
+    assert "To decide it, judge the largest gain yourself: whitening" in before
+    monkeypatch.setattr("pages.parts.data.ended_race.outcome_judgments", lambda *_: "You can stop: keep X.")
+    shown = texts(opened("data", **LINK)).replace("\\", "")
+    assert "You can stop: keep X." in shown
+    assert "To decide it" not in shown

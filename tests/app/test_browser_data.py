@@ -161,7 +161,7 @@ def test_the_best_search_is_found_in_the_background_and_used(
         expect(page.get_by_role("button", name="Cancel")).to_be_visible()
         page.goto("/learn")  # the race goes on without its page
         page.goto(f"/data?{urlencode({'dataset': str(folder), 'view': 'advice', 'budget': 2, 'serves': 'groups'})}")
-        other = page.get_by_role("button", name="Use another candidate")
+        other = page.get_by_text("Use another candidate")
         expect(other).to_be_visible()  # the race has ended
         said = re.compile("Best search: |Nothing beats the frozen features|No clear winner: ")
         expect(page.get_by_text(said).first).to_be_visible()

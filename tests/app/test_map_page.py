@@ -288,17 +288,21 @@ def test_curves_are_drawn_when_their_part_is_opened(run: Run) -> None:
     assert test.get("plotly_chart")
 
 
-def test_interrupted_maps_are_offered_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_maps_are_resumed_without_a_click_and_shown_as_queued(
+        run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Path] = []
     monkeypatch.setattr("udml_core.work.jobs.start_maps", started.append)
     follow_ups.want(run, "maps")
     test = opened("explore", run=run.id)
-    assert "Not computed yet: " in texts(test)
-    assert "t-SNE" in texts(test).split("Not computed yet: ")[1].split(". ")[0]
-    test.button(key=f"maps-{run.id}").click().run()
+    assert "Queued: " in texts(test)
+    assert "t-SNE" in texts(test).split("Queued: ")[1].split(". ")[0]
     assert started == [run.folder.parent]
+    test.run()
+    assert started == [run.folder.parent], "once a visit"
+    test.button(key=f"maps-{run.id}").click().run()
+    assert started == [run.folder.parent] * 2
     test.button(key=f"no-maps-{run.id}").click().run()
-    assert "Not computed yet" not in texts(test)
+    assert "Queued: " not in texts(test)
     assert not follow_ups.wants(run, "maps")
 
 

@@ -182,7 +182,8 @@ def test_pairs_are_labeled_skipped_and_undone(run: Run, log: PairLog) -> None:
     assert "2 labeled pairs" in texts(test)
     names = " and ".join(unclassed_name(run.dataset(), index) for index in second)
     assert f"Saved: {names} are labeled as different." in texts(test).replace("\\", "")
-    assert "2 pairs may be too few" in texts(test)
+    assert "Training helps from about 1,000 pairs; 2 can be used so far." in texts(test)
+    assert "Train with fewer pairs" in [expander.label for expander in test.expander]
     press(press(test, "Undo"), "Undo")
     assert labeled(log) == []
     assert current_pair(test) == first

@@ -92,16 +92,43 @@ def test_refine_opens_with_the_recipe_that_search_shows(run: Run, refined: str) 
     assert test.toggle(key="refine-on-average").value
 
 
+@pytest.fixture(scope="module")
+def viewed(run: Run) -> str:
+    """The name of a stored refinement with views, whose features are stored."""
+    return keep(run, plan_analysis(kind="refine", recipe="views:zoom=0.55+whiten"), lambda _share, _step: None).id
+
+
 @pytest.mark.usefixtures("own_places")
-def test_search_names_the_views_of_a_stored_recipe(run: Run) -> None:
-    name = keep(run, plan_analysis(kind="refine", recipe="views:zoom=0.55+whiten"), lambda _share, _step: None).id
-    test = opened("retrieval", run=run.id, refined=name, add="3")
+def test_a_switch_keeps_the_views_of_a_stored_recipe_and_off_brings_back_what_was_there(run: Run, viewed: str) -> None:
+    test = opened("retrieval", run=run.id, refined=viewed, add="3")
     assert switches(test) == [True, False, False, False]
+    assert test.toggle(key="search-views").value
+    test.toggle(key="search-average").set_value(True).run()
+    assert "Refined: test-time views, then whitening, then averaging" in headings(test)[-1]
+    test.toggle(key="search-average").set_value(False).run()
+    assert test.query_params["recipe"] in ("views:zoom=0.55+whiten", ["views:zoom=0.55+whiten"])
+    test.toggle(key="search-views").set_value(False).run()
+    assert "**Refined: whitening**" in headings(test)[-1]
+    test.toggle(key="search-views").set_value(True).run()
+    assert test.query_params["recipe"] in ("views:zoom=0.55+whiten", ["views:zoom=0.55+whiten"]), "the same crop"
+    assert not test.exception
+
+
+@pytest.mark.usefixtures("own_places")
+def test_views_that_are_not_stored_are_left_out_with_a_way_back(run: Run, viewed: str,
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pages.parts.retrieval.switches.is_at_once",
+                        lambda _run, recipe: bool(recipe.steps) and recipe.find("views") is None)
+    test = opened("retrieval", run=run.id, refined=viewed, add="3")
+    assert "search-views" not in [toggle.key for toggle in test.toggle]
     (shown,) = [element for element in test.markdown if "blue-badge" in element.value]
-    assert "Test-time views" in shown.value
     assert "In use. A switch beside it turns the views off" in shown.help
     test.toggle(key="search-average").set_value(True).run()
-    assert not [element for element in test.markdown if "blue-badge" in element.value], "a switch leaves them out"
+    assert "The views are left out, because they take minutes." in texts(test)
+    assert "Refined: whitening, then averaging" in headings(test)[-1]
+    test.button(key="search-back").click().run()
+    assert "Refined: test-time views, then whitening" in headings(test)[-1]
+    assert switches(test) == [True, False, False, False]
 
 
 @pytest.mark.browser

@@ -18,11 +18,14 @@ from udml_core.data.dataset import WAITING
 from udml_core.exploration import race as race_module
 from udml_core.exploration.race import Outcome, Race, Setup
 from udml_core.exploration.race_clock import RaceClock
+from udml_core.exploration.race_gaps import find_gaps
+from udml_core.exploration.race_words import outcome_words
 from udml_core.numerics.neighbors import nearest
 from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
 from udml_core.runs.analyses.kinds import advice as kind_module
 from udml_core.runs.analyses.kinds.advice import Advice
+from udml_core.runs.tasks import TRAINING
 from udml_core.work.jobs.advising import race_of, refinement_of
 from udml_core.work.workers import analyse
 from udml_core.work.workers import train as training
@@ -276,6 +279,31 @@ def test_views_that_take_most_of_the_time_are_given_up_so_that_others_are_tried(
     assert (race.outcomes[0].name, race.outcomes[0].state) == ("Test-time views", "given up")
     assert race.outcomes[0].seconds < 40
     assert race.outcomes[1].state == "judged"
+
+
+def test_a_training_whose_first_seconds_show_that_it_does_not_fit_is_given_up_at_once(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    of, clock, pace = material(), [0.0], [0.01]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+
+    def train_slowly(self: Vectors, setup: Setup) -> Vectors:
+        for step in range(101):
+            self.report(min(1.0, pace[0] * step), TRAINING)
+            clock[0] += 1.0
+        return Vectors(self.known, self._judged_by, name="plm")
+
+    monkeypatch.setattr(Vectors, "of", train_slowly)
+    race = raced(of, budget=1.0, encoders=())
+    first = next(outcome for outcome in race.outcomes if outcome.setup.method != "frozen")
+    assert first.state == "given up"
+    assert first.seconds < 10, "not at the end of the budget"
+    assert 95 < first.needs < 110
+    assert "because it would take about" in outcome_words(first, race)
+    assert find_gaps(race).needed > 95, "a longer race has room for it"
+    pace[0] = 0.02  # a training that takes a little longer than is left is not given up by a rough forecast
+    clock[0] = 0.0
+    race = raced(material(), budget=1.0, encoders=())
+    assert next(outcome for outcome in race.outcomes if outcome.setup.method != "frozen").seconds > 40
 
 
 def test_time_spent_waiting_for_the_device_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:

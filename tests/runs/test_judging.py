@@ -380,8 +380,9 @@ def test_the_forecast_is_steady_and_blind_words_do_not_tell_which_answers_fall_t
 
 
 @pytest.mark.parametrize(("total", "said"), [
-    (TOTAL, "The queries that are left would not decide it, as the first 10 suggest: the two are nearly level."),
-    (600, "More than 200 further judgments are needed, as the first 10 suggest: the two are nearly level.")])
+    (TOTAL, "it would take more queries than are left to tell them apart. Keep the search that you have."),
+    (600, "You can stop: as the first 10 suggest, the two are nearly level, and it would take more than 200 further "
+          "judgments to tell them apart. Keep the search that you have.")])
 def test_level_embeddings_need_more_judgments_than_are_forecast_or_left(total: int, said: str) -> None:
     judging = Judging(comparison_of(f"level of {total}", total))
     while judging.count("me") < 10:

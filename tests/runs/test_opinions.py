@@ -28,7 +28,6 @@ from udml_core.runs.opinions import (
     opinion_words,
     run_against_run,
     size_words,
-    verdicts_of,
 )
 from udml_core.runs.recipe_choice import recipe_choice
 from udml_core.work.jobs.follow_ups import planned
@@ -81,10 +80,9 @@ def test_verdicts_agree_with_labels_if_the_signs_are_equal(verdict: Any, differe
 def test_a_run_has_the_verdict_of_its_finished_second_opinion(tmp_path: Path) -> None:
     run = worked(tmp_path)
     assert opinion_of(run) is None
-    assert verdicts_of(run) is None
     assert recipe_choice(run).opinions is None
     keep_opinion(run, BETTER, WORSE)
-    assert verdicts_of(run) == ("better", "worse")
+    assert opinion_of(run).verdicts("final") == ("better", "worse")  # type: ignore[union-attr]
     keep_opinion(run, UNCLEAR, BETTER, OF_REFINEMENTS, "whiten")
     assert recipe_choice(run).recipe == "whiten"
 

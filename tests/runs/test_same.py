@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,6 +68,19 @@ def test_the_population_is_each_image_with_its_50_nearest(run: Run, name: str) -
     assert sum(distance is None for distance in shared) <= 3
     np.testing.assert_allclose([distance or at for distance, at in zip(shared, plan.distances, strict=True)],
                                plan.distances, atol=2e-3)
+
+
+def test_an_estimate_with_its_interval_is_told_from_ten_judgments_on(run: Run) -> None:
+    retrieval = Retrieval(run)
+    assert "So far" not in judge(retrieval, 9, target=0.99).sentence
+    judged = judge(retrieval, 1, target=0.99)
+    assert judged.threshold is None
+    known = judged.estimate
+    at = int(np.argmax(known.precision[1]))
+    value, low, high = known.precision[:, at]
+    assert judged.sentence.startswith(f"So far, {min(99, round(100 * value)) if value < 1 else 100} % of the results ")
+    assert f"show the same thing ({int(100 * low + 1e-9)} to {math.ceil(100 * high - 1e-9)} %)." in judged.sentence
+    assert "With 40 judgments this interval is about half as wide, or narrower." in judged.sentence
 
 
 def test_results_up_to_the_threshold_count_as_the_same(run: Run) -> None:

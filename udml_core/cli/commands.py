@@ -371,7 +371,7 @@ def evaluate(name: RunName, again: Annotated[bool, typer.Option(help="Recompute 
     The columns are the initial, frozen, PCA and final embeddings. `udml opinion RUN` computes the verdict.
     """
     from udml_core.numerics.evaluation import headline_measures
-    from udml_core.runs.opinions import opinion_lines
+    from udml_core.work.jobs.verdicts import said_lines
 
     run = _find_run(name, root)
     status, result = run.status(), run.evaluation()
@@ -388,7 +388,7 @@ def evaluate(name: RunName, again: Annotated[bool, typer.Option(help="Recompute 
     print_answer(result | ({"second opinion": verdicts} if verdicts else {}), as_json, lambda: [
         f"{'':28}" + "".join(f"{candidate:>10}" for candidate in result),
         *(f"{measure:28}" + "".join(f"{_number(row.get(measure)):>10}" for row in result.values())
-          for measure in measures), *opinion_lines(run)])
+          for measure in measures), *said_lines(run)])
 
 
 @app.command()

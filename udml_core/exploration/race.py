@@ -49,11 +49,12 @@ class OutOfTimeError(UserError):
 
     Attributes:
         share: The finished share of the candidate; 0 if it is not known.
+        left: Seconds that it would still take, as its share tells; 0 if they are not known.
     """
 
-    def __init__(self, message: str, share: float = 0.0) -> None:
+    def __init__(self, message: str, share: float = 0.0, left: float = 0.0) -> None:
         super().__init__(message)
-        self.share = share
+        self.share, self.left = share, left
 
 
 class Setup(BaseModel):
@@ -228,6 +229,7 @@ class Outcome(BaseModel):
         against_start: The comparison with the frozen features; None unless judged.
         run: Id of the run whose embedding it searches; empty unless judged.
         seconds: Time that it took, or the expected time if it was not tried.
+        needs: Expected time of a candidate that was given up; 0 where it is not known.
         reason: Why it was not judged.
     """
 
@@ -241,6 +243,7 @@ class Outcome(BaseModel):
     against_start: Comparison | None = None
     run: str = ""
     seconds: float = 0.0
+    needs: float = 0.0
     reason: str = ""
 
 
@@ -277,6 +280,7 @@ class Race(BaseModel):
         outcomes: The candidates in their order.
         duels: The simpler candidates that were compared with the largest certain gain, the simplest first.
         reason: Why nothing could be judged; empty if the race was possible.
+        group: Number of results that the judges see as a whole group; 0 where an earlier version did not store it.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -290,6 +294,7 @@ class Race(BaseModel):
     outcomes: tuple[Outcome, ...] = ()
     duels: tuple[Duel, ...] = ()
     reason: str = ""
+    group: int = 0
 
     def with_lines(self, lines: Iterable[Mapping[str, Any]]) -> Self:
         """Return the race with the outcomes that were stored line by line; of equal searches the last counts."""
@@ -527,8 +532,10 @@ def try_candidate(name: str, start: Setup, best: Setup, setup: Setup, track: Tra
         against_best = track.compare(best, setup)
         against_start = against_best if best == start else track.compare(start, setup)
     except UserError as error:
-        state: State = "given up" if isinstance(error, OutOfTimeError) else "not possible"
-        return Outcome(name=name, setup=setup, state=state, reason=str(error), seconds=track.elapsed() - began)
+        took, is_late = track.elapsed() - began, isinstance(error, OutOfTimeError)
+        needs = took + error.left if isinstance(error, OutOfTimeError) and error.left else 0.0
+        return Outcome(name=name, setup=setup, state="given up" if is_late else "not possible", reason=str(error),
+                       seconds=took, needs=needs)
     return Outcome(name=name, setup=setup, kept=against_best.earns_its_place(serves), against_best=against_best,
                    against_start=against_start, run=track.run_of(setup), seconds=track.elapsed() - began)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from udml_core.exploration.plain_names import PLAIN
 from udml_core.exploration.race import FROZEN, Comparison, Outcome, Race, Serves, refines_at_hand
@@ -34,18 +34,20 @@ class Advised:
 
     Attributes:
         headline: The advice.
-        shown: What it means for a reader, and what to do next.
+        shown: What it means for a reader.
         details: Everything else.
+        next_step: What to do next, unless judgments have done it; empty if there is nothing.
     """
 
     headline: str
     shown: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
+    next_step: str = ""
 
     @property
     def sentences(self) -> list[str]:
         """All of them."""
-        return [self.headline, *self.shown, *self.details]
+        return [self.headline, *self.shown, *filter(None, [self.next_step]), *self.details]
 
 
 def advice_words(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = None) -> str:
@@ -70,12 +72,12 @@ def tell_advice(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = 
                         [f"Compared with the frozen features: {elsewhere.figures(race)}.",
                          f"This race alone has no clear winner. {_largest_words(race)}".rstrip(), gap_words(race)])
     own = _tell_own(race, is_done, for_other_aim)
-    return own if elsewhere is None else _advised(own.headline, own.shown, [*own.details, elsewhere.words(race)])
+    return own if elsewhere is None else replace(own, details=(*own.details, elsewhere.words(race)))
 
 
-def _advised(headline: str, shown: list[str] | tuple[str, ...], details: list[str]) -> Advised:
+def _advised(headline: str, shown: list[str] | tuple[str, ...], details: list[str], next_step: str = "") -> Advised:
     """Return the advice without empty sentences."""
-    return Advised(headline, tuple(filter(None, shown)), tuple(filter(None, details)))
+    return Advised(headline, tuple(filter(None, shown)), tuple(filter(None, details)), next_step)
 
 
 def _tell_own(race: Race, is_done: bool, for_other_aim: Race | None) -> Advised:
@@ -141,11 +143,11 @@ def _tell_no_winner(race: Race, gaps: str, for_other_aim: Race | None) -> Advise
                         [f"{means}: no candidate is better in {name}.", otherwise], [gaps])
     if gain.is_certain(race.count):
         return _advised("No clear winner: keep the frozen features.",
-                        [f"{means}: what gains in {name} loses more in {MEASURES[OTHER[race.serves]]}. "
-                         f"{_next_words(race)}", otherwise], [outcome_words(first, race), gaps])
+                        [f"{means}: what gains in {name} loses more in {MEASURES[OTHER[race.serves]]}.",
+                         otherwise], [outcome_words(first, race), gaps], _next_words(race))
     return _advised("No clear winner: keep the frozen features.",
-                    [f"{means}: in {name}, {_none_of(race.count)} is better beyond chance. {_next_words(race)}",
-                     otherwise], [_largest_words(race), gaps])
+                    [f"{means}: in {name}, {_none_of(race.count)} is better beyond chance.", otherwise],
+                    [_largest_words(race), gaps], _next_words(race))
 
 
 def _none_of(count: int) -> str:

@@ -12,6 +12,8 @@ ALMOST = 0.99
 """Largest share that is shown before the end: a full bar would stand still."""
 TELLING_SHARE = 0.05
 """Smallest share of a step from which its time is estimated."""
+TELLING_SECONDS = 3.0
+"""Shortest time of a training from which the rest is estimated."""
 
 
 class RaceClock:
@@ -39,6 +41,35 @@ class RaceClock:
             self._since = now
         elif not is_waiting and self._since is not None:
             self._waited, self._since = self._waited + now - self._since, None
+
+
+class Forecast:
+    """What is left of a training, from the share that its first seconds finished."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """Start without a share.
+
+        Args:
+            clock: Returns the seconds of the race without waiting.
+        """
+        self._clock = clock
+        self._first: tuple[float, float] | None = None
+
+    def __call__(self, share: float) -> float | None:
+        """Return the expected seconds until the training ends; None until its first seconds tell.
+
+        The time before the first share is left out: it loads data and builds the model.
+
+        Args:
+            share: Finished share of the training, 0 to 1.
+        """
+        now = self._clock()
+        if self._first is None or share < self._first[1]:
+            self._first = now, share
+        began, first = self._first
+        if now - began < TELLING_SECONDS or share - first < TELLING_SHARE:
+            return None
+        return (now - began) * (1 - share) / (share - first)
 
 
 class RaceProgress:

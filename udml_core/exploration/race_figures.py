@@ -31,6 +31,22 @@ COUNTED: Mapping[Serves, str] = {
               "on average, as they see it. A group counts as nearly the same if fewer than one in ten of its images "
               "is another."}
 """How images are counted, for each measure."""
+SHOWN_TO_PEOPLE = 10
+"""Number of results that blind judgments of whole groups show."""
+
+
+def group_size_words(group: int) -> str:
+    """Say how many results a whole group has for the judges and for people; empty if an earlier version judged.
+
+    Args:
+        group: The number for the judges.
+    """
+    if not group:
+        return ""
+    return (f"A whole group is the first {group} results for the judges, as many as a typical group has, and the first "
+            f"{SHOWN_TO_PEOPLE} where you judge by eye.")
+
+
 BY_CLASSES = ("The judges see what looks similar, not classes. By classes, fewer groups are better, because groups "
               "with as many images of a class are equal.")
 """What limits a count of groups; see docs/judging.md."""

@@ -14,7 +14,7 @@ LATE: tuple[State, ...] = ("not tried", "given up")
 """States of candidates for which the time was too short."""
 OTHER_ENCODERS = "other encoders"
 AGAIN = 2.0
-"""A candidate that was given up is expected to need so many times the time that it had."""
+"""A candidate that was given up is expected to need so many times the time that it had, if its share is not known."""
 HOUR = 60
 
 
@@ -92,7 +92,8 @@ def _kind(race: Race, outcome: Outcome) -> str:
 def _needed_seconds(race: Race, late: Sequence[Outcome]) -> float:
     """Return the expected seconds of a race that repeats the judged candidates and tries the late candidates."""
     spent = sum(outcome.seconds for outcome in race.outcomes if outcome.state == "judged")
-    return spent + sum(outcome.seconds * (AGAIN if outcome.state == "given up" else 1.0) for outcome in late)
+    return spent + sum(outcome.needs or outcome.seconds * (AGAIN if outcome.state == "given up" else 1.0)
+                       for outcome in late)
 
 
 def _minutes(race: Race, seconds: float) -> int:

@@ -33,7 +33,8 @@ def outcome_words(outcome: Outcome, race: Race) -> str:
     if outcome.state == "not tried":
         return f"{outcome.name}: not tried, because the time was used up; it takes about {duration(outcome.seconds)}."
     if outcome.state == "given up":
-        return f"{outcome.name}: given up after {duration(outcome.seconds)}, because it took too long."
+        why = f"it would take about {duration(outcome.needs)}" if outcome.needs else "it took too long"
+        return f"{outcome.name}: given up after {duration(outcome.seconds)}, because {why}."
     if outcome.against_start is None or outcome.against_best is None:
         return f"{outcome.name}: not possible. {outcome.reason}"
     said = both_words(outcome.against_start, race.serves, race.count)

@@ -43,6 +43,8 @@ INSTALL = ("No encoder that took no part can judge. Name one with `udml opinion 
            "`pip install timm`.")
 
 HALF = 50
+ABOUT_AS_MANY = ", so about as many are better as worse"
+"""What a count of results says that an interval around one half leaves open."""
 MOST_COMPARED = 5_000
 """Largest number of test images on which two runs are compared while a page waits."""
 Agreement = Literal["agree", "disagree", "undecided"]
@@ -52,12 +54,6 @@ def opinion_of(run: Run, request: AnalysisSpec = OF_RUN) -> Opinions | None:
     """Read a run's finished second opinion; None if there is none."""
     analysis = analysis_at(run, request)
     return analysis.result_of(SecondOpinion) if analysis.is_done() else None
-
-
-def verdicts_of(run: Run) -> Verdicts | None:
-    """Return the verdicts on the embedding that a run keeps; None if it has no second opinion."""
-    opinions = opinion_of(run)
-    return None if opinions is None else opinions.verdicts("final")
 
 
 def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
@@ -141,7 +137,7 @@ def size_words(opinions: Opinions, name: str) -> str:
     if not of.is_known:
         return f"{changes}, too few to say how many are better."
     low, high = math.floor(100 * of.low + 1e-9), math.ceil(100 * of.high - 1e-9)
-    side = ", so about as many are better as worse" if low <= HALF <= high else ""
+    side = ABOUT_AS_MANY if low <= HALF <= high else ""
     return f"{changes}; of 100 that differ, the judges find the first result of {name} better in {low} to {high}{side}."
 
 
@@ -150,15 +146,17 @@ def share_words(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.01 else f"{100 * share:.1f} %"
 
 
-def opinion_words(opinions: Opinions, compared: str = "final", reference: str = "the frozen features") -> str:
+def opinion_words(opinions: Opinions, compared: str = "final", reference: str = "the frozen features",
+                  verdicts: Verdicts | None = None) -> str:
     """State the verdicts on an embedding, who judged, and against what.
 
     Args:
         opinions: The second opinion.
         compared: The frame or recipe.
         reference: The embedding that it is compared with, in words.
+        verdicts: Stricter verdicts than the second opinion's own; None for its own.
     """
-    verdicts = opinions.verdicts(compared)
+    verdicts = verdicts or opinions.verdicts(compared)
     said = ". ".join(f"{question}: {SAID[verdict]}" for question, verdict in zip(QUESTION_WORDS, verdicts, strict=True))
     weights = {judge: opinions.weights[judge] for judge in opinions.judges}
     return f"{said}. Compared with {reference}, without labels, by {judges_words(weights, 'in this run')}."
@@ -220,8 +218,13 @@ def obstacle(run: Run) -> str:
     return ""
 
 
-def opinion_lines(run: Run) -> list[str]:
+def opinion_lines(run: Run, verdicts: Verdicts | None = None, note: str = "") -> list[str]:
     """State a run's second opinion in text: the verdicts, the judges' intervals, and whether labels agree.
+
+    Args:
+        run: The run.
+        verdicts: Stricter verdicts than the second opinion's own; None for its own.
+        note: Sentences that follow the verdicts.
 
     Returns:
         Lines; none if the run has no second opinion.
@@ -229,8 +232,9 @@ def opinion_lines(run: Run) -> list[str]:
     opinions = opinion_of(run)
     if opinions is None:
         return []
-    said = agreement_words(opinions.verdicts("final"), run.evaluation())
-    return [f"{opinion_words(opinions)} {said}".rstrip(), *(
+    verdicts = verdicts or opinions.verdicts("final")
+    said = agreement_words(verdicts, run.evaluation())
+    return [" ".join(filter(None, (opinion_words(opinions, verdicts=verdicts), note, said))), *(
         f"{question}, {judge_words(judge)} (weight {opinions.weights[judge]:.2f}): {of.difference:+.4f}, 95 % interval "
         f"{of.low:+.4f} to {of.high:+.4f}"
         for name, question in zip(QUESTIONS, QUESTION_WORDS, strict=True)

@@ -41,7 +41,8 @@ RESULTS: dict[Results, str] = {"first": "First result", "ten": "First ten"}
 SUFFIX = {"first": "", "ten": "-ten"}
 EXPLAINED: dict[Results, str] = {
     "first": "The two images are the nearest in A and in B, in random order.",
-    "ten": "Left and right stand the images that only A or only B finds among its first ten, in random order."}
+    "ten": "Left and right stand the images that only A or only B finds among its first ten, in random order. "
+           "The encoders that judge look at more, as many as a typical group has."}
 SAME: dict[Results, str] = {"first": "the same nearest image", "ten": "the same ten images"}
 
 

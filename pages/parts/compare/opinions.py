@@ -11,21 +11,30 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from udml_core.base.errors import UserError, listed
-from udml_core.exploration.race_figures import SAID, changed_words
+from udml_core.exploration.race_figures import SAID, changed_words, group_size_words
 from udml_core.exploration.race_words import race_judges_words
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
-from udml_core.runs.opinions import OF_RUN, QUESTION_WORDS, judge_words, obstacle, run_against_run, size_words
+from udml_core.runs.opinions import (
+    ABOUT_AS_MANY,
+    OF_RUN,
+    QUESTION_WORDS,
+    judge_words,
+    obstacle,
+    run_against_run,
+    size_words,
+)
 from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.advising import raced_together
+from udml_core.work.jobs.verdicts import candidates_beside, measured_among, unraced_words, verdicts_among
 
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
 from ..shell.cached import dataset_of
 from ..shell.opinions import stored_opinion, verdict_cells
-from ..shell.race_verdict import not_raced, race_verdict, raced_figures, run_verdicts
+from ..shell.race_verdict import race_verdict, raced_figures, run_verdicts, said_of
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped, run_title
 from .colors import swatch
@@ -106,9 +115,7 @@ def judged_pair(run: Run, rival: Run) -> Pair | None:
     name = escaped(_briefly(run_title(run), run))
     size = "" if opinions is None else size_words(opinions, name)
     if race is None:
-        if opinions is None:
-            return None
-        return Pair(opinions.verdicts("final"), f"{size}{not_raced(run, rival)}", f"{_judges_of(opinions)}.")
+        return _unraced_pair(run, rival, opinions, size)
     if race.run in (run.id, rival.id):
         of = race.trained[rival.id if race.run == run.id else run.id]
         measured = (of.first.reversed, of.groups.reversed) if race.run == run.id else (of.first, of.groups)
@@ -124,6 +131,40 @@ def judged_pair(run: Run, rival: Run) -> Pair | None:
     among = "" if race.count == 1 else (
         f" A difference counts only if it is certain among the {race.count} candidates of their race.")
     return Pair(Verdicts(*(each.said_among(race.count) for each in measured)), size, f"{judges}.{among}")
+
+
+def _unraced_pair(run: Run, rival: Run, opinions: Opinions | None, size: str) -> Pair | None:
+    """Return what judges say of two runs that no race judged together; see `judged_pair`.
+
+    Against the frozen features the verdict is the run's own, as every page says it.
+
+    Args:
+        run: The run.
+        rival: The run that it is compared with.
+        opinions: What judges say of the run against the other one; None without such judges.
+        size: How many first results differ, in Markdown.
+    """
+    own, said = stored_opinion(run), said_of(run) if _is_start_of(rival, run) else None
+    note = escaped(unraced_words(run, rival))
+    if said is not None and own is not None:
+        return Pair(said.verdicts, _sized(size, said.verdicts, note), f"{_judges_of(own)}.")
+    if opinions is None:
+        return None
+    among = verdicts_among(opinions, max(map(candidates_beside, (run, rival))))
+    return Pair(among, _sized(size, among, note), f"{_judges_of(opinions)}.")
+
+
+def _is_start_of(rival: Run, run: Run) -> bool:
+    """Return whether a run is the frozen features that another run's own verdict compares with."""
+    own, other = run.spec(), rival.spec()
+    return other.method == FROZEN and (other.encoder, other.split) == (own.encoder, own.split)
+
+
+def _sized(size: str, verdicts: Verdicts, note: str) -> str:
+    """Return how many results differ after verdicts, and a note; the count must not contradict the verdict."""
+    level = ABOUT_AS_MANY in size and verdicts.first != "cannot tell"
+    larger = "gains are larger than the losses" if verdicts.first == "better" else "losses are larger than the gains"
+    return " ".join(filter(None, (size.replace(ABOUT_AS_MANY, f": the {larger}") if level else size, note)))
 
 
 def _briefly(name: str, run: Run) -> str:
@@ -157,12 +198,13 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
     if verdicts:
         words = frozen_words(verdicts)
         with st.expander("What the judges measured") if pair is not None else st.container():
-            st.markdown(pair.judges if pair is not None else f":material/balance: {words}")
+            note = escaped(unraced_words(*(run for runs in named.values() for run in runs)))
+            st.markdown(pair.judges if pair is not None else f":material/balance: {words} {note}".rstrip())
             st.html(opinions_html(named, positions))
             st.caption("Difference to the frozen features: how similar a query and the images found look to a judge, "
                        "from −1 to 1, with its interval (95 %; of a race, for all its candidates at once). First "
-                       "result: the nearest image; whole group: as many as a typical group has. Without a race, judges "
-                       "with three quarters of all weight must agree. No labels are used.")
+                       f"result: the nearest image. {_group_words(named)} Without a race, judges with three quarters "
+                       "of all weight must agree. No labels are used.")
     for name, runs in named.items():
         if pair is None and (words := race_verdict(runs[0], "")):
             st.caption(f"**{escaped(name)}** {words}")
@@ -170,6 +212,12 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
     if unknown and pair is None:
         st.info(f"Without a verdict: {', '.join(map(escaped, unknown))}. These runs have neither labels nor a second "
                 "opinion. Open the run on the page **Runs** to compute it.", icon=":material/lightbulb:")
+
+
+def _group_words(named: Mapping[str, Sequence[Run]]) -> str:
+    """Say how many results a whole group has."""
+    known = (opinions.group for runs in named.values() for run in runs if (opinions := stored_opinion(run)))
+    return group_size_words(next(known, 0)) or "Whole group: as many images as a typical group has."
 
 
 def _offer_pair(runs: Sequence[Run]) -> None:
@@ -213,13 +261,20 @@ def opinions_html(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
 
 
 def _measured(runs: Sequence[Run], question: str) -> str:
-    """Return the intervals behind a verdict in HTML, a line each: of a race's judges together, and of each judge."""
+    """Return the intervals behind a verdict in HTML, a line each: of all judges together, or of each judge.
+
+    Where a gain must be certain among several candidates, the interval holds for all of them, as the verdict does.
+    """
     lines: list[tuple[str, Measured | Interval]] = []
+    number = list(QUESTIONS).index(question)
     for run in runs:
-        opinions = stored_opinion(run)
+        opinions, count = stored_opinion(run), candidates_beside(run)
         if (raced := raced_figures(run)) is not None:
-            lines.append((raced.judges, raced.measured[list(QUESTIONS).index(question)]))
-        if opinions is not None:
+            lines.append((raced.judges, raced.measured[number]))
+        elif opinions is not None and count > 1:
+            names = listed([judge_words(judge) for judge in opinions.judges])
+            lines.append((f"{names}, among {count} candidates", measured_among(opinions, count)[number]))
+        elif opinions is not None:
             lines += [(judge_words(judge), of) for judge, of in opinions.intervals("final", question).items()]
     return "".join(f"<small>{html.escape(judge)}</small>{signed(of.difference, 3)} ({signed(of.low, 3)} to "
-                       f"{signed(of.high, 3)})" for judge, of in lines)
+                   f"{signed(of.high, 3)})" for judge, of in lines)

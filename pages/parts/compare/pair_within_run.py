@@ -12,6 +12,8 @@ from udml_core.runs.search.judging_words import differing_words
 
 from ..retrieval.embeddings import SEPARATOR as BETWEEN
 from ..shell.address import choose_segment, write_address
+from ..shell.race_judgments import FROZEN_WORDS, recipe_of, side_words
+from ..shell.race_verdict import show_frames_verdict
 from ..shell.run_status import escaped
 from ..shell.views import view_link
 from .choosing import PARAMETER
@@ -37,6 +39,7 @@ def show_differences(runs: Sequence[Run]) -> None:
     """Show queries for which A and B differ; Judge asks them last, so the next judgments stay blind."""
     with st.popover("Embeddings", icon=":material/tune:"):
         contest = choose_contest(runs)
+    _show_verdicts(contest)
     results: Results = choose_segment("What differs", "results", RESULTS, "first", key="pair-results",
                                       label_visibility="collapsed")
     comparison = compare_contest(contest, results)
@@ -50,6 +53,22 @@ def show_differences(runs: Sequence[Run]) -> None:
     elif positions:
         show_tiles(comparison, positions, "Queries that differ", "pair-differences", columns=6)
     _link_to_search(contest)
+
+
+def _show_verdicts(contest: Contest) -> None:
+    """Show what a race, or else a second opinion, said of each embedding, or where the second opinion is computed."""
+    compared = [(side.retrieval.run, side.frame) for side in contest.sides
+                if side_words(side.retrieval.run, side.frame) != FROZEN_WORDS]
+    shown = [show_frames_verdict([side]) for side in compared]  # each embedding has a line of its own
+    if any(shown):
+        return
+    for run, frame in compared:
+        if recipe := recipe_of(run, frame):
+            st.caption(f":material/balance: No race judged {escaped(side_words(run, frame))}, and it has no second "
+                       "opinion yet. The view Refine asks the judges.")
+            view_link("refine", label="Ask the judges", icon=":material/balance:",
+                      query_params={"run": run.id, "recipe": recipe})
+            return
 
 
 def explain_pair(part: str, go_to_differences: str, key: str) -> None:

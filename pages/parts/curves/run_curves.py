@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -70,7 +71,7 @@ def show_curves(runs: Sequence[Run], key: str) -> None:
             with column:
                 _chart(name, curve_title(name, whole), metrics, beaten, f"{key}-{name}")
     if any(name in drawn for name in OPINIONS):
-        st.caption(OPINION_WORDS)
+        st.caption(f"{OPINION_WORDS} {sample_words(runs)}")
     if of_methods and LOSS not in of_one:
         st.caption("The mean loss is not drawn: losses of different methods have different scales. See the table.")
     if of_one:
@@ -81,6 +82,17 @@ def show_curves(runs: Sequence[Run], key: str) -> None:
         st.caption("Frozen features and PCA are not drawn, because these runs differ in data set, split, backbone or "
                    "dimension. Choose one run to see its own.")
     table_behind("The curves as a table", curve_table(metrics, whole))
+
+
+def sample_words(runs: Sequence[Run]) -> str:
+    """Say on how many images the second opinion of each epoch is measured, and that it has no interval."""
+    counts = set[int]()
+    with suppress(UserError):  # the data set of a run of an earlier version is missing
+        counts = {len(run.sample_indices()) for run in runs}
+    few, most = min(counts, default=0), max(counts, default=0)
+    images = "" if not most else f" of {few:,} images" if few == most else f" of {few:,} to {most:,} images"
+    return (f"Measured on a sample{images}, without an interval: a small difference may be chance. The "
+            "verdict, over all of them, says whether it is.")
 
 
 def alone(metrics: Mapping[str, Sequence[Mapping[str, Any]]]) -> set[str]:

@@ -20,6 +20,7 @@ from udml_core.exploration.race_figures import (
     OTHER,
     chain_words,
     counted_among,
+    group_size_words,
     measured_words,
     scope_words,
     setup_words,
@@ -29,6 +30,7 @@ from udml_core.exploration.race_words import caution_words, is_small, judge_line
 from udml_core.runs import runs_folder
 from udml_core.runs.analyses import Analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
+from udml_core.runs.search.judging_words import CAN_STOP
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import (
     elsewhere_of,
@@ -72,12 +74,14 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
     other = elsewhere_of(analysis) if is_done else None
     with st.container(border=True, key="advice-verdict"):
         for_other_aim = None if race.best is not None else _race_for_other_aim(dataset, encoder, race, analysis)
-        advised = _show_words(race, is_done, None if other is None else other[0], for_other_aim)
+        judged = _judgments(race)
+        advised = _show_words(race, is_done, None if other is None else other[0], for_other_aim, judged)
         if awaited is not None:
             show_awaited(awaited)
         else:
             _show_actions(race, is_done, other, partial(_show_again, dataset, encoder, race, for_other_aim))
-        _show_judgments(race)
+        if judged:
+            st.markdown(f":material/thumbs_up_down: {judged}")
         _show_details(race, advised)
     show_race(race, f"race-{key}", is_live=False)
 
@@ -102,8 +106,11 @@ def _show_stopped(analysis: Analysis) -> None:
                 st.rerun()
 
 
-def _show_words(race: Race, is_done: bool, elsewhere: Elsewhere | None, for_other_aim: Race | None) -> Advised:
+def _show_words(race: Race, is_done: bool, elsewhere: Elsewhere | None, for_other_aim: Race | None,
+                judged: str) -> Advised:
     """Show the advice, what its names mean, and what it means for a reader; return all of its sentences.
+
+    The next step, to judge by eye, is left out once the judgments say that they can stop.
 
     The sign is a green trophy only if a candidate surely wins and changes enough.
     """
@@ -115,10 +122,11 @@ def _show_words(race: Race, is_done: bool, elsewhere: Elsewhere | None, for_othe
     if named is not None:
         scope = scope_words(named.setup)
         st.caption(escaped(" · ".join([plain_line(race, named.setup), f"{scope[:1].upper()}{scope[1:]}."])))
-    for sentence in advised.shown:
+    next_step = "" if CAN_STOP in judged else advised.next_step
+    for sentence in filter(None, (*advised.shown, next_step)):
         st.markdown(escaped(sentence))
     if line := figure_line(race, elsewhere):
-        limit = f" {BY_CLASSES}" if race.serves == "groups" else ""
+        limit = f" {group_size_words(race.group)} {BY_CLASSES}" if race.serves == "groups" else ""
         st.caption(escaped(f"{line}{limit}"), help=COUNTED[race.serves])
     return advised
 
@@ -139,14 +147,10 @@ def _show_details(race: Race, advised: Advised) -> None:
             st.caption(f":material/warning: {escaped(caution)}")
 
 
-def _show_judgments(race: Race) -> None:
-    """Say what blind judgments say of the advised search, or of the largest gain, if there are any."""
+def _judgments(race: Race) -> str:
+    """Return what blind judgments say of the advised search, or of the largest gain, in Markdown; empty without any."""
     outcome = race.best or next(iter(race.judged), None)
-    if outcome is None:
-        return
-    said = outcome_judgments(race, outcome, ["ten" if race.serves == "groups" else "first"])
-    if said:
-        st.markdown(f":material/thumbs_up_down: {said}")
+    return "" if outcome is None else outcome_judgments(race, outcome, ["ten" if race.serves == "groups" else "first"])
 
 
 def _show_actions(race: Race, is_done: bool, other: tuple[Elsewhere, Analysis] | None,
@@ -166,7 +170,6 @@ def _show_actions(race: Race, is_done: bool, other: tuple[Elsewhere, Analysis] |
                 open_view("retrieval", query_params={"run": race.run})
             use_button("Judge the largest gain yourself", ":material/thumbs_up_down:", race, race.judged[0], "compare",
                        f"{setup_words(race, race.judged[0].setup)}: {JUDGING[0].lower()}{JUDGING[1:]}")
-        _show_others(race)
         if other is not None and not wins_elsewhere:
             _use_elsewhere(other[0], race)
         if other is not None:
@@ -174,6 +177,7 @@ def _show_actions(race: Race, is_done: bool, other: tuple[Elsewhere, Analysis] |
             show_race_button(f"Show the {when} race", other[1].spec(), "advice-other-race")
         if is_done:
             again()
+    _show_others(race)
 
 
 def _use_elsewhere(elsewhere: Elsewhere, race: Race) -> None:
@@ -183,11 +187,14 @@ def _use_elsewhere(elsewhere: Elsewhere, race: Race) -> None:
 
 
 def _show_others(race: Race) -> None:
-    """Show the other candidates in a list with their figures, each with a button that searches with it."""
+    """Show the other candidates in a list with their figures, each with a button that searches with it.
+
+    The list opens below the actions, so that the verdict stays in view.
+    """
     others = [outcome for outcome in race.judged if outcome != race.best]
     if not others:
         return
-    with st.popover("Use another candidate", icon=":material/list:"):
+    with st.expander("Use another candidate", icon=":material/list:"):
         st.caption(f"The largest gain in {MEASURES[race.serves]} first; the intervals hold for all candidates at once.")
         for number, outcome in enumerate(others):
             with st.container(horizontal=True, vertical_alignment="center", key=f"advice-other-{number}"):

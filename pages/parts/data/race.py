@@ -60,8 +60,7 @@ def show_race(race: Race, key: str, is_live: bool = True) -> None:
         st.caption("Each line is a candidate: right of 0 it finds more similar images than the frozen features, in the "
                    f"eyes of {escaped(race_judges_words(race))}. A mark is the mean over all images, of a similarity "
                    f"from −1 to 1; its bar is the 95 % interval{_among(race.count)}, and a bar that crosses 0 may be "
-                   "chance. The next candidates build on each step that looks better, even if that may be chance; the "
-                   "verdict does not.")
+                   f"chance. {escaped(kept_words(race))}")
     with st.container(gap="xxsmall") if is_live or not judged else st.expander(
             "Each candidate in a sentence", icon=":material/format_list_bulleted:"):
         for outcome in race.outcomes:
@@ -76,6 +75,15 @@ def show_race(race: Race, key: str, is_live: bool = True) -> None:
     if judged:
         with st.expander("Candidates as a table", icon=":material/table:"):
             wrapped_table(race_table(race))
+
+
+def kept_words(race: Race) -> str:
+    """Say on which candidates later candidates build, which the table marks in the same words."""
+    if not any(outcome.kept for outcome in race.judged):
+        return (f"No candidate looked better in {MEASURES[race.serves]} than the search before it, so each builds on "
+                "the frozen features.")
+    return (f"Candidates that are kept for the next steps, as the table says, look better in {MEASURES[race.serves]} "
+            "than the best search before them; that may be chance, so the verdict compares all again.")
 
 
 def _among(count: int) -> str:
@@ -170,17 +178,17 @@ def race_table(race: Race) -> pd.DataFrame:
     Returns:
         A row for each candidate, by its name; of each measure the verdict, the count, and the gain with its interval.
     """
-    rows, phrases = {}, new_words(race)
+    rows = {}
     for outcome in race.outcomes:
         if outcome.against_start is not None:
-            row = {"New in it": phrases[outcome.setup]}
+            row = dict[str, str]()
             for name in (race.serves, OTHER[race.serves]):
                 gain = outcome.against_start.served(name).among(race.count)
                 title = MEASURES[name].capitalize()
                 row |= {f"{title}: verdict": SAID[gain.said],
                         f"{title}: of 100 images": count_cell(
                             gain, counted_among(outcome.against_start, name, race.count)),
-                        f"{title}: gain in mean similarity, 95 % interval": gain_words(gain)}
+                        f"{title}: gain, 95 % interval": gain_words(gain)}
             rows[chain_words(race, outcome.setup)] = row | {
                 "Kept for the next steps": "yes" if outcome.kept else "no", "Time": duration(outcome.seconds)}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("Candidate")

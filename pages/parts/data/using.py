@@ -34,13 +34,28 @@ def show_race_button(label: str, spec: AnalysisSpec, key: str) -> None:
 
 
 def use_button(label: str, icon: str, race: Race, outcome: Outcome, page: str, help_text: str,
-               is_primary: bool = False, key: str = "") -> None:
-    """Show a button that makes a candidate's search usable, and then opens a page with it."""
+               is_primary: bool = False, key: str = "", dataset: str = "") -> None:
+    """Show a button that makes a candidate's search usable, and then opens a page with it.
+
+    Args:
+        label: The button's label.
+        icon: Its icon.
+        race: The race.
+        outcome: A judged candidate.
+        page: The view that opens.
+        help_text: What the button does.
+        is_primary: Whether it is the main action.
+        key: Its key; made of view and label by default.
+        dataset: Name of the data set, for a button on another page than the race: Data then shows the progress.
+    """
     if st.button(label, icon=icon, key=key or f"advice-{page}-{label[:6]}", help=help_text,
                  type="primary" if is_primary else "secondary"):
         with show_user_errors():
             run, refinement = use_outcome(outcome, runs_folder())
             st.session_state[USED] = race.run, run.id, refinement and refinement.id, page, race.serves
+            if dataset:
+                open_view("data", {"dataset": dataset, "view": "advice", "budget": f"{race.budget:g}",
+                                   "serves": race.serves})
             st.rerun()
 
 

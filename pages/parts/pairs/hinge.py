@@ -89,10 +89,10 @@ def hinge_sliders(run: Run, key: str, default: Hinge | None = None) -> Hinge:
                                            step=fine))
     left, right = st.columns(2)
     with left:
-        b = field_slider(bias, f"{key}-bias", default.bias, "d² between similar and dissimilar pairs",
+        b = field_slider(bias, f"{key}-bias", default.bias, "pairs nearer than this count as similar",
                          marks={default.bias: mark})
     with right:
-        m = field_slider(margin, f"{key}-margin", default.margin, "required distance of d² from b",
+        m = field_slider(margin, f"{key}-margin", default.margin, "how far a pair must lie from b to be clear",
                          marks={default.margin: mark})
     return Hinge(b, m)
 

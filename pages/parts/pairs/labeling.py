@@ -6,6 +6,7 @@ Two keys answer, and every answer is saved immediately.
 from __future__ import annotations
 
 import html
+from contextlib import nullcontext
 
 import numpy as np
 import streamlit as st
@@ -26,6 +27,7 @@ from ..draw.sections import slot
 from ..draw.two_images import Answering, answer_buttons, two_images
 from ..shell.address import join_indices, write_address
 from ..shell.cached import dataset_of, load_split
+from ..shell.meaning import choose_words, words_for_same
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import UNSEEN, escaped
 from ..shell.user_errors import fragment, show_user_errors
@@ -37,14 +39,14 @@ from .session import Pair, answer, answer_word, labeling_session, skip, undo
 QUEUE_LENGTH = 200
 """Number of informative pairs that are computed at a time."""
 ENOUGH = 1_000
-"""Number of pairs below which a caution stands beside the training.
+"""Number of pairs from which training is offered without a caution.
 
 NML with its default fields on half of Digits, three seeds, half of the pairs the same: MAP@R of the other half is 41.8
 from 10 pairs, 46.3 from 100, 52.7 from 300, 63.4 from 1,000 and 71.3 from 10,000; that of the raw pixels is 55.0.
 """
-ENOUGH_WORDS = ("{pairs} may be too few. In a trial on digits, NML (a method that learns from such pairs) found whole "
-                "groups worse than without training with 300 pairs, and better with 1,000. Compare the run with the "
-                "frozen features before you search with it.")
+TRIED = ("Measured on digits with NML, a method that learns from such pairs: with 10 to 300 pairs, whole groups are "
+         "found worse than without training; with 1,000 pairs or more, better.")
+"""What was measured of training on few pairs, for readers."""
 WHICH = {
     True: "Pairs that this run can hardly decide: in turn a pair that it takes for similar, and a pair that it takes "
           "for dissimilar, both near its border b. Their squared distances are nearest to b − m and to b + m.",
@@ -61,6 +63,10 @@ def explore_labeling(run: Run) -> None:
     """Show the pair to label, the progress and the labeled pairs."""
     dataset = dataset_of(run)
     pairs = PairLog(dataset).read()
+    if dataset.labels is None:
+        with st.container(width=300):
+            choose_words(dataset, "The same words stand on Search, where whole groups are judged by them. Labels of "
+                                  "pairs stay when the words change.", is_of_pairs=False)
     question_container = slot("pairs-question")
     progress(run, pairs)
     with st.expander("Which pairs are labeled first?", icon=":material/tune:"):
@@ -140,7 +146,7 @@ def _asked(dataset: Dataset) -> str:
     """Return the question of a pair; without classes it has the user's words for the same."""
     if dataset.labels is not None:
         return "Are these two images of the same class?"
-    meaning = chosen_meaning(dataset)
+    meaning = words_for_same(dataset)
     return f"Do these two show the same: {escaped(meaning)}?" if meaning else "Do these two show the same thing?"
 
 
@@ -187,12 +193,15 @@ def link_to_training(run: Run, labeled: PairSet) -> None:
         st.caption(f"Training needs pairs of both kinds{half}.")
         return
     method = find_method(spec.method) if find_method(spec.method).card.supervision == "pairs" else NML
-    view_link("train", label=f"Train {method.card.title} with these pairs",
-                 icon=":material/model_training:",
-                 query_params={"dataset": spec.dataset, "method": method.card.name, "pairs": "given",
-                               "backbone": spec.encoder.backbone, "split": spec.split})
-    if len(inside) < ENOUGH:
-        st.caption(ENOUGH_WORDS.format(pairs=counted(len(inside), "pair")))
+    is_enough = len(inside) >= ENOUGH
+    if not is_enough:
+        st.caption(f"Training helps from about {ENOUGH:,} pairs; {len(inside):,} can be used so far.")
+    with nullcontext() if is_enough else st.expander("Train with fewer pairs", icon=":material/warning:"):
+        if not is_enough:
+            st.caption(f"{TRIED} Compare the run with the frozen features before you search with it.")
+        view_link("train", label=f"Train {method.card.title} with these pairs", icon=":material/model_training:",
+                  query_params={"dataset": spec.dataset, "method": method.card.name, "pairs": "given",
+                                "backbone": spec.encoder.backbone, "split": spec.split})
 
 
 def link_to_continuing(run: Run, dataset: Dataset, labeled: PairSet) -> None:

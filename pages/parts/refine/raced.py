@@ -23,6 +23,10 @@ HELP = ("Is the first result of a query right more often than with the frozen fe
         "part in this search judged it in the race.")
 
 
+CHANCE = ", but the difference may be chance"
+"""What two overlapping intervals leave open."""
+
+
 @dataclass(frozen=True)
 class Raced:
     """A race that judged a recipe.
@@ -83,7 +87,20 @@ def less_words(raced: Raced) -> str:
     if best is None or not raced.is_beside_advice:
         return ""
     own, advised = (race.gain(outcome).among(race.count) for outcome in (raced.outcome, best))
-    return compared_words(own, advised, setup_words(race, best.setup), race.serves)
+    words = compared_words(own, advised, setup_words(race, best.setup), race.serves)
+    return words.replace(CHANCE, _duel_words(raced)) if _duel_words(raced) else words
+
+
+def _duel_words(raced: Raced) -> str:
+    """Return that the race found a recipe clearly worse than its largest gain by a direct comparison; else nothing.
+
+    Data says so of a simpler search that is not advised; a direct comparison tells more than two intervals.
+    """
+    race = raced.race
+    lost = next((duel for duel in race.duels if duel.simpler == raced.outcome.setup and not duel.is_level(race.serves)),
+                None)
+    return "" if lost is None else (f", and in a direct comparison clearly less than the largest gain of the race "
+                                    f"({setup_words(race, lost.largest)})")
 
 
 def compared_words(own: Measured, advised: Measured, name: str, serves: Serves) -> str:
@@ -94,7 +111,7 @@ def compared_words(own: Measured, advised: Measured, name: str, serves: Serves) 
                f"{figure_words(advised.difference, '+')}")
     if own.high < advised.low:
         return f"This recipe gains clearly less than the advised recipe ({name}): {figures}."
-    return f"This recipe gains less than the advised recipe ({name}) {figures}, but the difference may be chance."
+    return f"This recipe gains less than the advised recipe ({name}) {figures}{CHANCE}."
 
 
 def raced_words(raced: Raced, total: int) -> str:

@@ -77,6 +77,14 @@ def hide_embedding(retrieval: Retrieval, name: str) -> None:
     _write_chosen(retrieval, names)
 
 
+def show_embedding(retrieval: Retrieval, name: str) -> None:
+    """Show a further embedding side by side; called before the page runs again."""
+    key = _key(retrieval)
+    shown = list(st.session_state.get(key, default_names(retrieval)))
+    st.session_state[key] = list(dict.fromkeys([*shown[:MOST - 1], name]))
+    _write_chosen(retrieval, st.session_state[key])
+
+
 def default_names(retrieval: Retrieval) -> list[str]:
     """Return the embeddings without and after training; only one if training changed nothing."""
     return [retrieval.before, "final"] if retrieval.is_changed else ["final"]

@@ -149,12 +149,11 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, is_wide: bool, on
     column, hits = ranking.column, ranking.hits
     known = [hit.correct for hit in hits if hit.correct is not None]
     width = in_numbers(column.frame.rows.shape[1] or None)
-    width = width and f" · {width}"
     separator = " · " if is_wide else "  \n"
     score = f"{separator}{sum(known)} of {len(known)} hits {ranking.pool}" if known else ""
     with st.container(key=f"heading-{column.name}"):
         mark = f'<span style="color:{column.color}" aria-hidden="true">■</span>'
-        st.markdown(f"{mark} **{escaped(column.title)}**{score}{width * is_wide}", unsafe_allow_html=True)
+        st.markdown(f"{mark} **{escaped(column.title)}**{score}", unsafe_allow_html=True)
     if ranking.problem:
         st.info(ranking.problem, icon=":material/block:")
     elif not hits:
@@ -168,8 +167,8 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, is_wide: bool, on
         end = "" if ranking.threshold is None else f" {ranking.end} of {len(hits)} count as the same: " \
                                                    f"{ranking.threshold.short}."
         numbers = f"Rank · {ranking.measure}." if has_numbers else "Below each image: its rank."
-        narrow = f" {width.removeprefix(' · ')} for each image." if width and not is_wide else ""
-        st.caption(f"{f'**{effect}.** ' if effect else ''}{numbers}{narrow}{end}")
+        length = f"Each image is compared by {width}, its embedding." if width else None
+        st.caption(f"{f'**{effect}.** ' if effect else ''}{numbers}{end}", help=length)
     # The heading names the images already if they are all images.
     if not known or retrieval.dataset.is_large or not ranking.pool.startswith("among all "):
         st.caption(ranking.searched)
@@ -178,7 +177,8 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, is_wide: bool, on
 def _explain(rankings: Sequence[SearchResult], has_numbers: bool) -> str:
     scales = " Distances of different embeddings have different scales." if len(rankings) > 1 and has_numbers else ""
     measured = " R@1 and MAP@R use the test half alone." if _are_judged(rankings) else ""
-    return f"Click an image to search with it.{scales}{measured}"
+    linked = " Point at an image: the same image in another list gets a dashed frame." if len(rankings) > 1 else ""
+    return f"Click an image to search with it.{linked}{scales}{measured}"
 
 
 def _are_judged(rankings: Sequence[SearchResult]) -> bool:

@@ -11,19 +11,26 @@ import streamlit as st
 
 from udml_core.base.errors import UserError
 from udml_core.exploration.race_figures import recipe_words
-from udml_core.numerics.refinement import STEPS, Recipe
+from udml_core.numerics.refinement import STEPS, Recipe, Step
 from udml_core.runs.analyses import REFINED as REFINED_NAME
 from udml_core.runs.analyses import find_analysis
 from udml_core.runs.search import OF_ALL, RECIPE, Gallery, Retrieval
+from udml_core.runs.search.at_once import is_at_once
 
 from ..draw.palette import REFINED
 from ..refine.cards import PARAMETER, first_step, note_in_use, with_step
-from ..shell.address import write_address
+from ..shell.address import VISIT, write_address
+from ..shell.race_verdict import advised_search
 from ..shell.views import view_link
-from .embeddings import Column, hide_embedding
+from .embeddings import Column, hide_embedding, show_embedding
 
-OFFERED = {"whiten": "Whitening", "average": "Averaging", "rerank": "Re-ranking", "diffuse": "Diffusion"}
+OFFERED = {"views": "Views", "whiten": "Whitening", "average": "Averaging", "rerank": "Re-ranking",
+           "diffuse": "Diffusion"}
 """The steps that have a switch; the view Refine has all steps with their values."""
+TAKEN_OUT = f"{VISIT}search-off-"
+"""Session key, with a step's name, of the step as it was before its switch turned it off."""
+LEFT_OUT = f"{VISIT}search-without"
+"""Session key of the stored refinement that a switch replaced by a recipe without its views."""
 EXPLAINED = ("Improves the embedding after training without labels and without training. "
              + " ".join(f"{title}: {STEPS[name].idea[0].lower()}{STEPS[name].idea[1:]}"
                         for name, title in OFFERED.items()))
@@ -31,12 +38,13 @@ LIVE = "refined-at-once"
 """The name of the refined embedding beside the others."""
 
 
-def recipe_at_once() -> Recipe:
-    """Return the recipe in the address, without the views of images, which take minutes; empty if it is nonsense."""
+def recipe_at_once(retrieval: Retrieval) -> Recipe:
+    """Return the recipe in the address, without views that are not stored, as they take minutes; empty if nonsense."""
     try:
-        return Recipe.parse(st.query_params.get(PARAMETER, "")).without("views")
+        recipe = Recipe.parse(st.query_params.get(PARAMETER, ""))
     except UserError:
         return Recipe()
+    return recipe if is_at_once(retrieval.run, recipe) else recipe.without("views")
 
 
 def shown_refinement(retrieval: Retrieval, columns: Sequence[Column]) -> tuple[str, Recipe]:
@@ -69,35 +77,76 @@ def show_switches(retrieval: Retrieval, query: int | None, columns: Sequence[Col
     Returns:
         The embedding after training with the steps that are on; None if no step is on.
     """
-    at_once = recipe_at_once()
+    at_once = recipe_at_once(retrieval)
     stored, of_stored = ("", Recipe()) if at_once.steps else shown_refinement(retrieval, columns)
     recipe = at_once if at_once.steps else of_stored
     note_in_use(retrieval.run, recipe)
     on = {step.name for step in recipe.steps}
     st.markdown("**Refine**", width="content", help=EXPLAINED)
-    _show_other_steps(recipe)
-    for name, title in OFFERED.items():
+    offered = [name for name in OFFERED if name != "views" or _has_views(retrieval, recipe)]
+    _show_other_steps(recipe, offered)
+    for name in offered:
         key = f"search-{name}"
         st.session_state[key] = name in on
-        st.toggle(title, key=key, on_change=_switch, args=(name, recipe, retrieval, stored))
+        st.toggle(OFFERED[name], key=key, on_change=_switch, args=(name, recipe, retrieval, stored),
+                  help=STEPS[name].idea if name == "views" else None)
     parameters = {"run": retrieval.run.id} | ({PARAMETER: str(recipe)} if recipe.steps else {})
     view_link("refine", label="Tune", icon=":material/auto_fix_high:",
               query_params=parameters | ({} if query is None else {"query": str(query)}),
               help="The view Refine: values of each step, their effect on all queries, and who judges it.")
+    _offer_advised(retrieval, recipe, stored)
     if not at_once.steps:
         return None
     frame = retrieval.frame(f"{RECIPE}{OF_ALL if gallery == 'all' else ''}{recipe}")
     return Column(LIVE, f"Refined: {recipe_words(recipe)}", REFINED, retrieval, frame)
 
 
-def _show_other_steps(recipe: Recipe) -> None:
+def _has_views(retrieval: Retrieval, recipe: Recipe) -> bool:
+    """Return whether views can be switched at once: the recipe's views, or the views that races try."""
+    views = recipe.find("views") or _step("views")
+    return retrieval.spec.encoder.reads_images and is_at_once(retrieval.run, Recipe((views,)))
+
+
+def _step(name: str) -> Step:
+    """Return a step as it is switched on: with the values that it had before, so that off and on changes nothing."""
+    known = st.session_state.get(TAKEN_OUT + name)
+    return first_step(name) if known is None else known
+
+
+def _show_other_steps(recipe: Recipe, offered: Sequence[str]) -> None:
     """Name the steps that are on but have no switch, such as the views of a stored refinement."""
     for step in recipe.steps:
-        if step.name not in OFFERED:
+        if step.name not in offered:
             words = ("In use. A switch beside it turns the views off, because they take minutes to compute."
                      if step.name == "views" else "In use. The view Refine changes this step.")
             st.markdown(f":blue-badge[:material/check: {STEPS[step.name].title}]", width="content",
                         help=f"{words} {STEPS[step.name].idea}")
+
+
+def _offer_advised(retrieval: Retrieval, recipe: Recipe, stored: str) -> None:
+    """Offer the search that a race advises, or the refinement whose views a switch left out, while another is shown."""
+    advised = advised_search(retrieval.run)
+    wanted = Recipe() if advised is None else advised[1].setup.parsed
+    if is_at_once(retrieval.run, wanted) and wanted != recipe:
+        st.button("Use the advised search", key="search-advised", icon=":material/trophy:", on_click=_use,
+                  args=(wanted, retrieval, stored), help=f"What a race advises: {recipe_words(wanted)}.")
+    elif (left_out := st.session_state.get(LEFT_OUT)) and not stored:
+        st.caption(":material/info: The views are left out, because they take minutes.", width="content")
+        st.button("Back to the search before", key="search-back", icon=":material/undo:", on_click=_go_back,
+                  args=(retrieval, left_out))
+
+
+def _use(recipe: Recipe, retrieval: Retrieval, stored: str) -> None:
+    """Search with a recipe in place of the recipe or the stored refinement that is shown."""
+    if stored:
+        hide_embedding(retrieval, stored)
+    write_address(PARAMETER, str(recipe))
+
+
+def _go_back(retrieval: Retrieval, name: str) -> None:
+    """Show a stored refinement again in place of the recipe in the address."""
+    write_address(PARAMETER, "")
+    show_embedding(retrieval, name)
 
 
 def _switch(name: str, recipe: Recipe, retrieval: Retrieval, stored: str) -> None:
@@ -109,11 +158,12 @@ def _switch(name: str, recipe: Recipe, retrieval: Retrieval, stored: str) -> Non
         retrieval: The search of the run.
         stored: The stored refinement that the changed recipe replaces; empty if there is none.
     """
-    if stored:
-        hide_embedding(retrieval, stored)
-        recipe = recipe.without("views")  # these take minutes
-    if any(step.name == name for step in recipe.steps):
+    if on := [step for step in recipe.steps if step.name == name]:
+        st.session_state[TAKEN_OUT + name] = on[0]
         changed = Recipe(tuple(step for step in recipe.steps if step.name != name))
     else:
-        changed = with_step(recipe, first_step(name))
-    write_address(PARAMETER, str(changed))
+        changed = with_step(recipe, _step(name))
+    if changed.find("views") and not is_at_once(retrieval.run, changed):  # these take minutes
+        changed = changed.without("views")
+        st.session_state[LEFT_OUT] = stored
+    _use(changed, retrieval, stored)

@@ -7,10 +7,8 @@ from typing import Any
 
 import streamlit as st
 
-from udml_core.exploration.race_figures import recipe_words
 from udml_core.numerics.measures import measure_of
 from udml_core.runs import Run, runs_folder
-from udml_core.runs.analyses import analysis_at
 from udml_core.runs.command import command_limits, command_of
 from udml_core.runs.examples import point_of
 from udml_core.runs.notes import LONGEST_NAME, LONGEST_NOTE, MOST_TAGS, Notes
@@ -20,15 +18,15 @@ from udml_core.runs.search import FROZEN, TRAINED
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.runs.verdict import standing, verdict
 from udml_core.work import jobs
-from udml_core.work.jobs.advising import races_from, refinement_of
+from udml_core.work.jobs.advising import races_from
 
 from ..draw.tables import RELATIVE, evaluation_table
 from ..shell.cached import dataset_of
 from ..shell.pools import images_of
-from ..shell.race_verdict import advised_search
 from ..shell.run_status import ICONS, escaped, method_title, run_title, since, state_line, title_of
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view, view_link
+from .advised import show_advised_actions
 from .assigned import show_assigned
 from .opinion import BETTER, MIXED, WORSE, show_opinion
 from .races import show_figures
@@ -77,7 +75,7 @@ def show_actions(run: Run) -> None:
             if st.button("Search with this run", icon=":material/image_search:", key=f"search-{run.id}",
                          type="primary"):
                 open_view("retrieval", {"run": run.id})
-            _search_as_advised(run)
+            show_advised_actions(run)
             view_link("explore", label="Explore", icon=":material/explore:", query_params={"run": run.id})
             _compare_with_example(run)
         view_link("train", label="Duplicate with changes", icon=":material/content_copy:",
@@ -91,20 +89,6 @@ def show_actions(run: Run) -> None:
             st.code(run.error() or run.log_tail(), language=None)
     elif status.state in ("stopped", "interrupted"):
         st.warning(state_line(run, status), icon=":material/pause_circle:")
-
-
-def _search_as_advised(run: Run) -> None:
-    """Link to each search that a race advises with this run's embedding, once its refinement is there."""
-    advised = advised_search(run)
-    best = [race.best for race, *_ in races_from(run)] or [advised and advised[1]]
-    ready = {outcome.setup.recipe: outcome for outcome in best
-             if outcome is not None and outcome.run == run.id and outcome.setup.recipe}
-    for outcome in ready.values():
-        refinement = analysis_at(run, refinement_of(outcome))
-        if refinement.is_done():
-            words = recipe_words(outcome.setup.parsed)
-            view_link("retrieval", label=f"Search as advised: {escaped(words)}", icon=":material/trophy:",
-                      query_params={"run": run.id, "refined": refinement.id})
 
 
 def _compare_with_example(run: Run) -> None:

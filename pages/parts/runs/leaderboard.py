@@ -43,8 +43,8 @@ OVER = {measure.name: f"{measure.name} − baseline" for measure in MAIN_MEASURE
 """Column with the difference of a measure to the better baseline."""
 PLAIN = {measure.name: measure.plain for measure in MAIN_MEASURES}
 """The measures in plain words."""
-IN_TABLE = {**SAID, "cannot tell": "unclear"}
-"""The verdicts in a narrow column."""
+NOT_JUDGED, COMPARED_WITH = "not judged", "reference"
+"""Cells of runs without a verdict: nothing judged them yet, or the others are compared with them."""
 HIDDEN = {BEST, ADVISED, *OVER.values(), "Labels", "Tags"}
 """Columns that only the table's own menu shows, as a run's details name what they hold. So the table fits beside the
 sidebar of a small screen."""
@@ -104,7 +104,7 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
                     BAR: baseline_bars(list(zip(*over.values(), strict=True)))}
         columns |= {OVER[name]: differences for name, differences in over.items()}
     columns |= {STATE: [_state_mark(run) for run in runs],
-                **_opinions(runs, is_frozen, IN_TABLE if labeled else SAID),
+                **_opinions(runs, is_frozen),
                 "Labels": [SUPERVISION.get(run.spec().method, "") for run in runs]}
     if heading:
         columns[heading] = groups
@@ -119,17 +119,21 @@ def _state_mark(run: Run) -> str:
     return "■ out of time" if state == "stopped" and is_trial(run) else STATE_MARKS.get(state, "")
 
 
-def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool], said: Mapping[str, str]) -> dict[str, list[str]]:
+def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool]) -> dict[str, list[str]]:
     """Return the columns of the verdict without labels: of a race, else of each run's second opinion.
 
-    The cells of frozen features stay empty, because the others are compared with them. The last column names the
-    refinement that a race advises.
+    A cell without a verdict says why, unless no run has any: the others are compared with the frozen features, or
+    nothing judged the run yet. The last column names the refinement that a race advises.
     """
-    rows = []
+    rows, are_judged = [], False
     for run, frozen in zip(runs, is_frozen, strict=True):
         verdicts, advised = None if frozen else run_verdicts(run), advised_search(run)
-        rows.append((*(map(said.__getitem__, verdicts) if verdicts else ("", "")),
+        are_judged = are_judged or verdicts is not None
+        missing = COMPARED_WITH if frozen else NOT_JUDGED if run.stored_status().state == "done" else ""
+        rows.append((*(map(SAID.__getitem__, verdicts) if verdicts else (missing, missing)),
                      advised[0] if advised else ""))
+    if not are_judged:
+        rows = [("", "", advised) for *_, advised in rows]
     return {heading: [row[place] for row in rows] for place, heading in enumerate((*QUESTION_WORDS, ADVISED))}
 
 
@@ -196,7 +200,7 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
             height=ROW_HEIGHT * (min(len(frame), SHORT_TABLE) + 1) + BAR_HEIGHT,
             selection_default={"selection": {"rows": [ids.index(run_id) for run_id in chosen]}},
             column_config=_columns(frame, shown), column_order=shown,
-            placeholder="–",
+            placeholder="",  # runs without labels have no measures; dashes would look like missing results
             alt="Leaderboard of runs: MAP@R and recall@1 after training, and their differences to the better baseline."
                 if BAR in frame else "Leaderboard of runs: the verdict without labels on each.")
     show_marks(listed, frame.columns)
@@ -222,7 +226,7 @@ def _formatted(frame: pd.DataFrame) -> Any:
     """Format measures and differences as text, in columns that a click on the heading still sorts as numbers."""
     formats: dict[str, Any] = {measure.name: measure.text for measure in MAIN_MEASURES if measure.name in frame}
     formats |= {name: change_mark for name in OVER.values() if name in frame}
-    styled, main = frame.style.format(formats, na_rep="–"), MAIN_MEASURES[0]
+    styled, main = frame.style.format(formats, na_rep=""), MAIN_MEASURES[0]
     if BEST in frame:
         def starred(value: Any) -> str:
             return f"★ {main.text(value)}"
@@ -248,11 +252,10 @@ def _columns(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
     for heading in (name for name in frame.columns if name.split(" · ")[0] in PARTS):
         columns[heading] = column.TextColumn(width=_text_width([heading, *frame[heading]], 230),
                                              help="Only runs of the same group can be compared.")
-    judged = ("against the frozen features, judged without labels by encoders that took no part in the run. Unclear: "
-              "no clear difference.")
-    words = IN_TABLE if BAR in frame else SAID
+    judged = (f"against the frozen features, judged without labels by encoders that took no part in the run; a race "
+              f"decides first. {NOT_JUDGED.capitalize()}: choose the run and press Judge without labels.")
     for heading, subject in zip(QUESTION_WORDS, ("The nearest image", "All images near a query"), strict=True):
-        width = max(7 * max(map(len, words.values())) + 10, 92)
+        width = 7 * max(map(len, SAID.values())) + 10
         columns[heading] = column.TextColumn(width=None if heading == shown[-1] else width, help=f"{subject}, {judged}")
     for name, over in OVER.items():
         more = 7 * (len(name) - len("R@1"))  # a longer name needs wider columns

@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from udml_core.base.errors import duration
+from udml_core.exploration.race_figures import group_size_words
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
@@ -23,13 +24,15 @@ from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import ADVICE, LIVE_STATES
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import races_from
+from udml_core.work.jobs.verdicts import candidates_beside
 
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
 from ..shell.opinions import stored_opinion
-from ..shell.race_verdict import race_verdict, run_verdicts
+from ..shell.race_verdict import race_verdict, said_of
 from ..shell.run_status import escaped
 from ..shell.user_errors import show_user_errors
+from .advised import show_with_steps
 from .races import show_own, show_races
 
 BETTER, WORSE = ":green[:material/trending_up:]", ":red[:material/trending_down:]"
@@ -41,25 +44,24 @@ READING = ("Each judge is an encoder that took no part in this run. It measures 
 
 
 def show_opinion(run: Run) -> None:
-    """Show what encoders that took no part in a finished run say of it, or how to ask them."""
+    """Show what judges without labels say of a finished run's own embedding, or how to ask them."""
     opinions, own = stored_opinion(run), race_verdict(run, "")
-    races = races_from(run) if run.spec().method == FROZEN else []
-    raced = own or race_verdict(run)
-    show_races(run, races)
-    if raced and not races and (own or opinions is None):
-        st.markdown(f":material/balance: {raced}")
+    show_races(run, races_from(run) if run.spec().method == FROZEN else [])
+    if own:
+        st.markdown(f":material/balance: {own}")
     show_own(run)
     if run.spec().method == FROZEN:
         return
     if opinions is not None:
-        _show_verdict(run, opinions, is_raced=bool(own))
+        _show_verdict(run, opinions)
     elif run.is_example:
         if not has_labels(run.evaluation()):
             st.caption("This example has no second opinion. Examples are read-only.")
     elif reason := obstacle(run):
         st.caption(f"No verdict without labels: {escaped(reason)}")
     else:
-        _show_missing(run, is_raced=bool(raced))
+        _show_missing(run, is_raced=bool(own))
+    show_with_steps(run)
 
 
 def verdict_icon(verdicts: Verdicts) -> str:
@@ -70,29 +72,37 @@ def verdict_icon(verdicts: Verdicts) -> str:
     return BETTER if "better" in said else WORSE if "worse" in said else UNCLEAR
 
 
-def _show_verdict(run: Run, opinions: Opinions, is_raced: bool) -> None:
-    """Show the sentence of the second opinion, what labels say of it, and each judge behind a button.
+def _show_verdict(run: Run, opinions: Opinions) -> None:
+    """Show the verdict of the second opinion, what labels say of it, and each judge behind a button.
+
+    Where a race judged the run, its sentence stands in place of the second opinion's.
+    """
+    said = said_of(run)
+    assert said is not None, "the run has a second opinion"
+    verdicts, rest = opinion_words(opinions, verdicts=said.verdicts).split(". Compared", 1)
+    agreed = agreement_words(said.verdicts, run.evaluation())
+    words = agreed if said.is_raced else " ".join(filter(None, (
+        f"{verdict_icon(said.verdicts)} **{verdicts}.** Compared{rest}", escaped(said.note), agreed)))
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(words)
+        with st.popover("Judges", icon=":material/balance:", key=f"opinion-{run.id}", type="tertiary"):
+            show_judges(opinions, 1 if said.is_raced else candidates_beside(run))
+
+
+def show_judges(opinions: Opinions, candidates: int = 1) -> None:
+    """Show each judge's differences with their intervals, and how to read them.
 
     Args:
-        run: The run.
         opinions: The second opinion.
-        is_raced: Whether the sentence of a race stands in place of its own.
+        candidates: Number of candidates among which the verdict must be certain.
     """
-    verdicts, words = run_verdicts(run) or opinions.verdicts("final"), opinion_words(opinions)
-    said, rest = words.split(". Compared", 1)
-    agreed = agreement_words(verdicts, run.evaluation())
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(agreed if is_raced else f"{verdict_icon(verdicts)} **{said}.** Compared{rest} {agreed}".rstrip())
-        with st.popover("Judges", icon=":material/balance:", key=f"opinion-{run.id}", type="tertiary"):
-            show_judges(opinions)
-
-
-def show_judges(opinions: Opinions) -> None:
-    """Show each judge's differences with their intervals, and how to read them."""
     st.dataframe(judge_table(opinions), hide_index=True, width="content",
                  alt="Difference in mean cosine of each judge, with its 95 % interval and weight.")
-    st.caption(f"{READING} Weight: share of a query's neighbors that the judge keeps when it sees another view of the "
-               f"query. First result: the nearest image. Whole group: the {opinions.group} nearest images.")
+    wider = "" if candidates <= 1 else (
+        f" The verdict counts a difference only if it is certain among {candidates} candidates, a race's and "
+        "this run: for that each interval is wider than in the table.")
+    st.caption(f"{READING}{wider} Weight: share of a query's neighbors that the judge keeps when it sees another view "
+               f"of the query. First result: the nearest image. {group_size_words(opinions.group)}")
 
 
 def judge_table(opinions: Opinions) -> pd.DataFrame:

@@ -145,14 +145,30 @@ def _show_live(run: Run, done: frozenset[str]) -> None:
 
 
 def _offer_wanted_maps(run: Run) -> None:
-    """Offer the maps that are wanted but not computed, for example since the machine was switched off."""
+    """Resume the maps that are wanted but not computed, once; offer them again if they do not begin.
+
+    They are interrupted, for example, when the machine is switched off.
+    """
+    key = f"maps-resumed-{run.id}"
+    if not st.session_state.get(key):
+        st.session_state[key] = True
+        jobs.start_maps(run.folder.parent)
     with st.container(horizontal=True, vertical_alignment="center"):
         left = listed([short_title(spec) for spec in jobs.left_to_compute(run)])
-        st.caption(f"Not computed yet: {left or 'nothing more'}.", width="content")
-        if st.button("Compute them", icon=":material/replay:", key=f"maps-{run.id}", type="tertiary"):
+        _await_maps(run, left)
+        if st.button("Start them again", icon=":material/replay:", key=f"maps-{run.id}", type="tertiary"):
             jobs.start_maps(run.folder.parent)
             st.rerun()
         st.button("Not now", key=f"no-maps-{run.id}", type="tertiary", on_click=jobs.withdraw, args=(run, "maps"))
+
+
+@st.fragment(run_every="2s")
+@show_user_errors()
+def _await_maps(run: Run, left: str) -> None:
+    """Name the maps that wait for their start; the page runs again when it comes."""
+    if jobs.are_maps_coming(run) or not jobs.wants(run, "maps"):
+        st.rerun(scope="app")
+    st.caption(f"Queued: {left or 'nothing more'}.", width="content")
 
 
 def _show_progress(analysis: Analysis) -> None:

@@ -11,10 +11,12 @@ from udml_core.exploration.race import Measured, Outcome
 from udml_core.exploration.race_figures import recipe_words, said_words
 from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
+from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import Verdicts
-from udml_core.runs.opinions import OF_REFINEMENTS, judge_words
+from udml_core.runs.opinions import OF_REFINEMENTS, OF_RUN, judge_words
 from udml_core.runs.recipe_choice import plainly
-from udml_core.work.jobs.advising import is_trial, judged_in_race, race_words_of
+from udml_core.work.jobs.advising import judged_in_race, race_words_of
+from udml_core.work.jobs.verdicts import Said, said_of_run
 
 from .opinions import stored_opinion
 from .race_judgments import recipe_of, show_judgments_of
@@ -22,14 +24,15 @@ from .run_hash import RUN_HASH
 from .run_status import escaped
 
 
-def race_verdict(run: Run, recipe: str | None = None) -> str:
+def race_verdict(run: Run, recipe: str | None = None, is_brief: bool = False) -> str:
     """Return a race's sentence on a run's search in Markdown; empty if no race judged it.
 
     Args:
         run: The run.
         recipe: The refinement of its embedding, empty for the embedding itself; None for the best of its searches.
+        is_brief: Whether the verdicts alone are stated, with the counts of images as figures.
     """
-    return escaped(_race_words(run, recipe))
+    return escaped(_race_words(run, recipe, is_brief))
 
 
 @st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
@@ -67,12 +70,20 @@ def raced_figures(run: Run) -> RacedFigures | None:
 
 
 def run_verdicts(run: Run) -> Verdicts | None:
-    """Return the verdicts without labels on a run's embedding; None if nothing judged it.
+    """Return the verdicts without labels on a run's embedding; None if nothing judged it. See `said_of`."""
+    said = said_of(run)
+    return None if said is None else said.verdicts
 
-    A race decides before a second opinion: it counts a gain only if it is certain among all its candidates.
-    """
-    raced, opinions = raced_verdicts(run, ""), stored_opinion(run)
-    return raced if raced is not None or opinions is None else opinions.verdicts("final")
+
+def said_of(run: Run) -> Said | None:
+    """Return what judges say of a run's own embedding, as every page shows it; None if nothing judged it."""
+    analysis = analysis_at(run, OF_RUN)
+    return _said_of(run, analysis.stored_status().ticket if analysis.is_done() else 0.0)
+
+
+@st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
+def _said_of(run: Run, ticket: float) -> Said | None:  # noqa: ARG001 (the ticket changes with the second opinion)
+    return said_of_run(run, stored_opinion(run))
 
 
 @st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
@@ -89,11 +100,14 @@ def advised_search(run: Run) -> tuple[str, Outcome, Verdicts] | None:
     return recipe_words(best.setup.parsed, is_sentence=True), best, Verdicts(*judged[0].verdicts(best))
 
 
-def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> None:
+def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> bool:
     """Show in a line what judges said of one of several embeddings, the last that was judged.
 
     Args:
         frames: Runs and their embeddings by name.
+
+    Returns:
+        Whether one was judged.
     """
     for run, frame in reversed(list(frames)):
         line, more = frame_verdict(run, frame)
@@ -107,7 +121,8 @@ def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> None:
                 st.caption(f":material/balance: {words}", help=escaped(more) or None)
             if recipe is not None:
                 show_judgments_of(run, recipe)
-            return
+            return True
+    return False
 
 
 def frame_verdict(run: Run, frame: str) -> tuple[str, str]:
@@ -132,15 +147,9 @@ def frame_verdict(run: Run, frame: str) -> tuple[str, str]:
         words = recipe_words(Recipe.parse(recipe), is_sentence=True)
         return (f"{words}, against the embedding without it, judged without labels: "
                 f"{said_words(*verdicts)}." if verdicts else ""), ""
-    opinions = stored_opinion(run)
-    return (f"This run against the frozen features, judged without labels: {said_words(*opinions.verdicts('final'))}."
-            f"{not_raced(run)}" if opinions is not None else ""), ""
-
-
-def not_raced(*runs: Run) -> str:
-    """Return, after a verdict, that a race gave up one of these trainings, so that its advice stays; else nothing."""
-    given_up = any(is_trial(run) and judged_in_race(run) is None for run in runs)
-    return " No race judged this training, so a race's advice stays." if given_up else ""
+    said = said_of(run)
+    return (f"This run against the frozen features, judged without labels: {said_words(*said.verdicts)}. "
+            f"{said.note}".rstrip() if said is not None else ""), ""
 
 
 @st.cache_data(ttl="10s", max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)

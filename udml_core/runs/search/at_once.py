@@ -13,13 +13,13 @@ from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.refining.live import MOST_IMAGES, MOST_TRAINING
 from udml_core.exploration.refining.unrefined import rounded_sample
-from udml_core.numerics.refinement.recipe import Recipe
+from udml_core.numerics.refinement.recipe import Recipe, Views
 from udml_core.runs import Run
 from udml_core.runs.analyses import Refined, Scope, plan_analysis
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.search.frame import Frame
 from udml_core.runs.search.names import OF_ALL, RECIPE
-from udml_core.runs.search.refined import RefinedIndex, gallery_words
+from udml_core.runs.search.refined import RefinedIndex, are_views_stored, gallery_words
 
 FEWEST = 3
 """Test images that a refinement needs at least."""
@@ -32,8 +32,8 @@ def refined_frame(name: str, run: Run, dataset: Callable[[], Dataset], start: Ca
     takes seconds at most.
 
     Args:
-        name: `recipe:`, for all images `all:`, and the recipe, without views, whose features the images would be
-            needed for.
+        name: `recipe:`, for all images `all:`, and the recipe; views only if their features are stored, because they
+            take minutes.
         run: The run.
         dataset: Loads its data set.
         start: Opens the embedding after training.
@@ -44,9 +44,9 @@ def refined_frame(name: str, run: Run, dataset: Callable[[], Dataset], start: Ca
     text = name.removeprefix(RECIPE)
     scope: Scope = "all" if text.startswith(OF_ALL) else "test"
     recipe = Recipe.parse(text.removeprefix(OF_ALL))
-    if recipe.find("views") or not recipe.steps:
-        raise UserError(f"A refinement at once needs steps without views; got '{recipe}'. Apply the recipe on the page "
-                        "Refine.")
+    if not is_at_once(run, recipe):
+        raise UserError("A refinement at once needs steps without views, unless the features of the views are stored; "
+                        f"got '{recipe}'. Apply the recipe on the page Refine.")
     split = run.spec().halves(dataset())
     searched = split.test if scope == "test" else np.setdiff1d(np.arange(len(dataset())), split.excluded)
     if len(searched) < FEWEST:
@@ -64,6 +64,12 @@ def refined_frame(name: str, run: Run, dataset: Callable[[], Dataset], start: Ca
     return Frame(run, name, np.zeros((len(images), 0), np.float32), images, part, lambda: index,
                  partial(_has_no_model, name),
                  describe_recipe(recipe, len(images), scope == "all" or run.spec().split == "all"))
+
+
+def is_at_once(run: Run, recipe: Recipe) -> bool:
+    """Return whether the embedding after training can be refined at once: with steps, and views that are stored."""
+    views = recipe.find("views")
+    return bool(recipe.steps) and (not isinstance(views, Views) or are_views_stored(run, views))
 
 
 def describe_recipe(recipe: Recipe, count: int, is_whole: bool = False) -> str:

@@ -14,7 +14,7 @@ from udml_core.numerics.second_opinion import Verdict
 from udml_core.runs import Run
 from udml_core.runs.search.differing import SEPARATOR, Comparison, Results, comparison_key, side_name
 from udml_core.runs.search.judging import FEW, Judging
-from udml_core.runs.search.judging_words import WHAT, capitalized, finding_words, score_words, waiting_words
+from udml_core.runs.search.judging_words import CAN_STOP, WHAT, capitalized, finding_words, score_words, waiting_words
 from udml_core.runs.search.names import FROZEN
 from udml_core.runs.search.query import Gallery
 
@@ -102,7 +102,7 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
     if verdict == "cannot tell" and share.count < len(comparison.differing):
         if is_own and share.count >= FEW and judging.left() is None:
             return (f"{whose} of {of}, {names[1]} against {names[0]}, do not decide ({share.count} so far), and it "
-                    "would take very many more: the two are nearly level.")
+                    f"would take very many more. {CAN_STOP}: the two are nearly level, so keep {names[0]}.")
         return (f"{whose} of {of}, {names[1]} against {names[0]}, do not decide yet ({share.count} so far): continue "
                 "under Judge.")
     score = f"{score_words(judging, judging.judge, names)}" if is_own else str(share.count)

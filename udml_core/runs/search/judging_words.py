@@ -12,6 +12,8 @@ from udml_core.runs.search.judging import FEW, MOST_LEFT, Judging
 
 SCALE = (10, 20, 30, 50, 100, 150, 200)
 """The forecasts of further judgments."""
+CAN_STOP = "You can stop"
+"""How words begin that end the judging of two searches that are nearly level."""
 BLIND = ("one of the two", "one of the two")
 """The names of the embeddings while they are hidden."""
 QUESTIONS: dict[Results, str] = {"first": "Which image shows the same kind of thing as the query?",
@@ -162,10 +164,10 @@ def advice_words(judging: Judging, is_blind: bool = False) -> str:
         return f"{said} After {FEW} judgments, an estimate says how many more are needed."
     needed, basis = judging.left(), f"as the first {share.count // FEW * FEW} suggest"
     if needed is None:
-        further = total - share.count
-        more = (f"More than {MOST_LEFT} further judgments are needed" if further > MOST_LEFT else
-                "The queries that are left would not decide it")
-        return f"{said} {more}, {basis}: the two are nearly level."
+        more = (f"more than {MOST_LEFT} further judgments" if total - share.count > MOST_LEFT else
+                "more queries than are left")
+        return (f"{said} {CAN_STOP}: {basis}, the two are nearly level, and it would take {more} to tell them apart. "
+                "Keep the search that you have.")
     return f"{said} About {rounded(needed)} more judgments, {basis}."
 
 

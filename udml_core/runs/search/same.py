@@ -203,8 +203,8 @@ class SamePairs:
         if self.threshold is not None:
             return f"{self.threshold.words} {judged}"
         if not self.judged:
-            return (f"No pair is judged yet. A threshold with a precision of {target} takes about {known.needed} "
-                    "judgments.")
+            return (f"No pair is judged yet. After {ENOUGH} judgments an estimate with its interval follows; a "
+                    f"threshold with a precision of {target} takes about {known.needed}.")
         if known.is_unreachable:
             return (f"No threshold has a precision of {target}: even of the nearest pairs at most "
                     f"{percent(known.reachable)} show the same thing. Choose a lower precision. "
@@ -216,13 +216,25 @@ class SamePairs:
         left = self.left
         more = f": about {counted(left, 'more judgment')}" if left is not None else (
             f"; after {ENOUGH} judgments, an estimate follows" if known.judged < ENOUGH else "")
+        if left is not None and known.judged < ENOUGH:
+            more += f"; after {ENOUGH} in all, an estimate with its interval follows"
         if self.next() is None:
             more = ", and no pair is left to judge"
+        return f"{self._so_far}Cannot tell yet for a precision of {target}{more}. {judged}"
+
+    @property
+    def _so_far(self) -> str:
+        """The estimate where its lower end is highest, and how its interval narrows; empty for few judgments."""
+        known = self.estimate
+        if known.judged < ENOUGH:
+            return ""
         safest = int(np.argmax(known.precision[1]))
-        least = float(known.precision[1, safest])
-        certain = "" if least < 0.5 else (f" So far, at least {math.floor(100 * least)} % of the results show the same "
-                                          f"thing {place_words(self.measure, float(known.edges[safest]))}.")
-        return f"Cannot tell yet for a precision of {target}{more}.{certain} {judged}"
+        value, low, high = map(float, known.precision[:, safest])
+        place = place_words(self.measure, float(known.edges[safest]))
+        # In simulations, four times the judgments leave 0.26 to 0.40 of the width.
+        bounds = interval((value, low, high))
+        return (f"So far, {percent(value)} of the results {place} show the same thing ({bounds}). "
+                f"With {4 * known.judged} judgments this interval is about half as wide, or narrower. ")
 
     @property
     def population(self) -> str:

@@ -15,11 +15,12 @@ from udml_core.numerics.measures import measure_of
 from udml_core.numerics.same_pairs import NEIGHBORS
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, list_runs
-from udml_core.runs.opinions import has_labels, opinion_lines
+from udml_core.runs.opinions import has_labels
 from udml_core.runs.run_comparison import seed_groups, settings_of, spread
 from udml_core.runs.search import FROZEN, Retrieval
 from udml_core.runs.verdict import verdict
 from udml_core.work.exporting import target
+from udml_core.work.jobs.verdicts import said_lines
 
 PROTOCOLS: dict[SplitName, str] = {
     "zero-shot": "The classes are divided by name: the first half is for training, the second half for testing. No "
@@ -113,7 +114,7 @@ def _figures(run: Run) -> str:
     title = _title_of(run.spec().method)
     is_frozen = run.spec().method == FROZEN
     said = [verdict(title, evaluation, is_frozen).sentence] if has_labels(evaluation) else []
-    sentence = " ".join([*said, *opinion_lines(run)[:1]]) or UNJUDGED
+    sentence = " ".join([*said, *said_lines(run)[:1]]) or UNJUDGED
     table = "\n".join(lines)
     return f"""## Figures
 

@@ -308,7 +308,7 @@ def race_words_of(run: Run, recipe: str | None = None, is_brief: bool = False) -
 
 def judged_in_race(run: Run, recipe: str | None = None) -> tuple[Race, Outcome] | None:
     """Return the newest race that judged a run's search, and what it said; see `race_words_of`."""
-    for race in _races_of(run):
+    for race in races_of(run):
         if recipe is None and race.best is not None and race.best.run == run.id:
             return race, race.best
         found = (outcome for outcome in race.judged
@@ -320,11 +320,11 @@ def judged_in_race(run: Run, recipe: str | None = None) -> tuple[Race, Outcome] 
 
 def raced_together(run: Run, other: Run) -> Race | None:
     """Return the newest race that judged the embeddings of two runs, of which one may be its frozen features."""
-    return next((race for race in _races_of(run) if {run.id, other.id} <= {race.run, *race.trained}), None)
+    return next((race for race in races_of(run) if {run.id, other.id} <= {race.run, *race.trained}), None)
 
 
-def _races_of(run: Run) -> Iterator[Race]:
-    """Yield the races of a run's images that can be read, the newest start first."""
+def races_of(run: Run) -> Iterator[Race]:
+    """Yield the races of a run's images that can be read, finished or not, the newest start first."""
     own = run.spec()
     for start in list_runs(run.root):
         spec = start.spec()

@@ -44,6 +44,8 @@ ENCODERS = tuple(judge for judge in JUDGES if judge not in WEAK)
 """The backbones that a race tries."""
 MOST_OF_TIME = 0.6
 """Share of the remaining time after which views are given up, so that other candidates are tried too."""
+SLOWER = 1.25
+"""A training is given up early only if it would take so many times the time that is left: a forecast is rough."""
 WAITING_WORDS = f"{WAITING}{DETAIL}another run trains, and this time does not count"
 LEAST = 20
 """Smallest number of images in a race."""
@@ -150,7 +152,8 @@ class Advice(AnalysisKind):
             telling = _telling(material, f"judge looks at the images: {race.titles[name]}", clock,
                                count=indices[-1] + 1)
             views, features = material.judge_views(name, indices[seen]), telling.judge_features(name)[indices]
-            material.report(0.0, f"judge compares the images: {race.titles[name]}")
+            material.report(0.0, "a judge compares the photographs' pixels, all at once" if name in WEAK else
+                            f"judge compares the images: {race.titles[name]}")
             judges[name] = Judge.of(features, None if views is None else (seen, views))
         jury = Jury(judges, evenly_spaced(len(indices), QUERIES))
         jury.check_differs(material.vectors("final", indices), unknown_judges(judges, material.backbone))
@@ -166,7 +169,8 @@ class Advice(AnalysisKind):
                 material.append(outcome.model_dump(mode="json"))
         embeddings.deadline = math.inf  # what was judged is stored, and ranked again in seconds
         progress.announce("the best candidates against each other", None, 0.0)
-        return settle(race.model_copy(update={"outcomes": tuple(outcomes), "weights": jury.weights}), track)
+        return settle(race.model_copy(update={"outcomes": tuple(outcomes), "weights": jury.weights,
+                                              "group": jury.depth}), track)
 
     def _rivals(self, race: Race, jury: Jury) -> list[str]:
         """Return the other backbones to try; a usual backbone only if a judge is left that took no part."""
@@ -305,10 +309,16 @@ def _telling(material: Material, words: str, clock: RaceClock, deadline: float =
         deadline: The time at which it raises `OutOfTimeError`, as `clock` counts.
         count: Number of images, of which the progress is counted; 0 to keep the detail of the computation.
     """
-    telling, report = copy(material), material.report
+    from udml_core.exploration.race_clock import Forecast
+
+    telling, report, forecast = copy(material), material.report, Forecast(clock)
 
     def tell(share: float, step: str) -> None:
         clock.wait(step_name(step) == WAITING)
+        left = forecast(share) if step_name(step) == TRAINING else None
+        if left is not None and left > SLOWER * (deadline - clock()):
+            raise OutOfTimeError("The training does not fit into the time that is left. Allow more minutes; finished "
+                                 "epochs are kept.", share, left)
         if clock() > deadline:
             raise OutOfTimeError("The time of the race is up. Allow more minutes; finished parts are kept.",
                                  share if step_name(step) == TRAINING or step.startswith("features") else 0.0)

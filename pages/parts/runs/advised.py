@@ -1,0 +1,76 @@
+"""The searches that races advise, as rows beside the runs, and the search with steps that a race judged of a run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+import streamlit as st
+
+from udml_core.exploration.race import Outcome, Race
+from udml_core.exploration.race_figures import MEASURES, chain_words, recipe_words, said_words
+from udml_core.runs import Run
+from udml_core.runs.analyses import Analysis
+from udml_core.runs.search import FROZEN
+from udml_core.work.jobs.advising import judged_in_race, races_from
+
+from ..data.using import use_button
+from ..shell.race_verdict import race_verdict
+from ..shell.run_status import escaped
+
+SEARCH, JUDGE = ":material/image_search:", ":material/thumbs_up_down:"
+USES = "All images are prepared for this search first, in seconds, on the page Data; then Search opens."
+
+
+def show_advised(runs: Sequence[Run]) -> None:
+    """Show a row for each search that a race of the listed runs advises: name, verdict, date, and what opens it."""
+    rows = list(_advised(runs))
+    if not rows:
+        return
+    st.markdown("**Searches that a race advises**", help="A race on the page Data compares ways to search. These are "
+                                                         "the best of it, with the race's verdict on each.")
+    for number, (start, race, outcome, analysis) in enumerate(rows):
+        first, groups = race.verdicts(outcome)
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"runs-advised-{number}"):
+            finished = time.strftime("%d %b %Y, %H:%M", time.localtime(analysis.stored_status().finished or None))
+            st.markdown(f":material/trophy: **{escaped(chain_words(race, outcome.setup))}** on "
+                        f"{escaped(start.spec().dataset_title)}: {said_words(first, groups)}  \n:small[:gray[Against "
+                        f"the frozen features, by a race for {MEASURES[race.serves]} that ended {finished}]]",
+                        width="stretch")
+            dataset = start.spec().dataset
+            use_button("Search with it", SEARCH, race, outcome, "retrieval", USES, key=f"runs-advised-use-{number}",
+                       dataset=dataset)
+            use_button("Judge it", JUDGE, race, outcome, "compare", "Blind: you see queries with the results of this "
+                       "search and of the frozen features, without their names.",
+                       key=f"runs-advised-judge-{number}", dataset=dataset)
+
+
+def _advised(runs: Sequence[Run]) -> Iterator[tuple[Run, Race, Outcome, Analysis]]:
+    """Yield the best search of each newest race, unless a run is this search itself; equal searches once."""
+    known = set[tuple[str, str]]()
+    for run in runs:
+        for race, _, analysis in races_from(run) if run.spec().method == FROZEN else []:
+            best = race.best
+            if best is not None and best.setup.recipe and (best.run, best.setup.recipe) not in known:
+                known.add((best.run, best.setup.recipe))
+                yield run, race, best, analysis
+
+
+def show_with_steps(run: Run) -> None:
+    """Show what a race says of a trained run with further steps, and the button that searches with exactly these."""
+    judged = judged_in_race(run)
+    if judged is None or not judged[1].setup.recipe or run.spec().method == FROZEN:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"with-steps-{run.id}"):
+        st.markdown(f":material/balance: A race judged this training with further steps. "
+                    f"{race_verdict(run, is_brief=True)}", width="stretch")
+        use_button("Search with these steps", SEARCH, *judged, "retrieval", USES, key=f"with-steps-use-{run.id}",
+                   dataset=run.spec().dataset)
+
+
+def show_advised_actions(run: Run) -> None:
+    """Show a button for each search that a race advises with the embedding of a run of frozen features."""
+    for number, (_, race, outcome, _) in enumerate(_advised([run])):
+        if outcome.run == run.id:
+            use_button(f"Search as advised: {escaped(recipe_words(outcome.setup.parsed))}", ":material/trophy:", race,
+                       outcome, "retrieval", USES, key=f"search-advised-{number}", dataset=run.spec().dataset)

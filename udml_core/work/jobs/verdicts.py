@@ -1,0 +1,98 @@
+"""What judges without labels say of a run's own embedding: one verdict for every page and command.
+
+A race decides before the run's second opinion. Where races judged the same images, but not this embedding, it is one
+more candidate beside theirs: a gain counts only if it is certain among all of them, so that no page contradicts their
+advice by a difference that is likely to be chance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from udml_core.exploration.race import Measured
+from udml_core.exploration.race_figures import setup_words
+from udml_core.runs import Run
+from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
+from udml_core.runs.opinions import opinion_lines, opinion_of
+from udml_core.runs.search import FROZEN
+from udml_core.work.jobs.advising import is_trial, judged_in_race, race_words_of, races_of
+
+
+@dataclass(frozen=True)
+class Said:
+    """What judges say of a run's embedding in comparison with the frozen features.
+
+    Attributes:
+        verdicts: The verdicts.
+        is_raced: Whether a race gave them; else the run's second opinion.
+        note: Sentences on the races that did not judge this embedding; empty without such a race.
+    """
+
+    verdicts: Verdicts
+    is_raced: bool
+    note: str = ""
+
+
+def said_of_run(run: Run, opinions: Opinions | None) -> Said | None:
+    """Return what judges say of a run's own embedding; None if nothing judged it.
+
+    Args:
+        run: The run.
+        opinions: Its finished second opinion against the frozen features; None without one.
+    """
+    judged = judged_in_race(run, "")
+    if judged is not None:
+        return Said(Verdicts(*judged[0].verdicts(judged[1])), is_raced=True)
+    if opinions is None:
+        return None
+    return Said(verdicts_among(opinions, candidates_beside(run)), is_raced=False, note=unraced_words(run))
+
+
+def said_lines(run: Run) -> list[str]:
+    """State in text what judges say of a run's own embedding, for the command line and the model card.
+
+    Returns:
+        The verdicts, then each judge's figures if the run has a second opinion; none if nothing judged it.
+    """
+    said = said_of_run(run, opinion_of(run))
+    lines = opinion_lines(run, None if said is None else said.verdicts, "" if said is None else said.note)
+    return [race_words_of(run, ""), *lines[1:]] if said is not None and said.is_raced else lines
+
+
+def verdicts_among(opinions: Opinions, candidates: int) -> Verdicts:
+    """Return the verdicts of a second opinion on a run, where a gain must be certain among several candidates."""
+    if candidates <= 1:
+        return opinions.verdicts("final")
+    return Verdicts(*(measured.said_among(candidates) for measured in opinions.measured("final")))
+
+
+def measured_among(opinions: Opinions, candidates: int) -> tuple[Measured, Measured]:
+    """Return what a second opinion measured of a run, with intervals that hold for several candidates at once."""
+    first, groups = opinions.measured("final")
+    return first.among(candidates), groups.among(candidates)
+
+
+def candidates_beside(run: Run) -> int:
+    """Return among how many candidates a gain of a run must be certain: the largest race's, and the run.
+
+    Returns:
+        1 without a race of the same images.
+    """
+    return 1 + max((len(race.judged) for race in races_of(run)), default=0)
+
+
+def unraced_words(*runs: Run) -> str:
+    """Return that no race judged the embedding of some of several runs, so that the races' advice stays.
+
+    Returns:
+        Sentences; empty if races judged all of them, or if there is no race.
+    """
+    lacking = next((run for run in runs if run.spec().method != FROZEN and judged_in_race(run, "") is None
+                    and (is_trial(run) or candidates_beside(run) > 1)), None)
+    if lacking is None:
+        return ""
+    refined = judged_in_race(lacking)
+    only = "" if refined is None else f" alone, only as part of a search: {setup_words(refined[0], refined[1].setup)}"
+    count = candidates_beside(lacking)
+    among = f" As in the race, a gain counts only if it is certain among {count} candidates." if count > 1 else ""
+    return f"No race judged this training{only}, so the race's advice stays.{among}"
