@@ -47,6 +47,8 @@ class Setting:
         report: Called with the finished share of the epoch, 0 to 1.
         precision: Precision of an encoder in training.
         compile: Whether an encoder in training is compiled.
+        observe: Called after steps within an epoch with the finished share and a function that returns the current
+            embedder, which costs a copy; further training does not change the embedder.
     """
 
     seed: int
@@ -55,6 +57,7 @@ class Setting:
     report: Callable[[float], None] = field(default=lambda _share: None)
     precision: Precision = "auto"
     compile: bool = False
+    observe: Callable[[float, Callable[[], Embedder]], None] | None = None
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,8 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import Encoder
 from udml_core.data.features import features_of_some, features_path
 from udml_core.data.splits import fixed_sample
-from udml_core.exploration.live import view_of
+from udml_core.exploration.live import live_frame, view_of
 from udml_core.exploration.preview import Preview, Sample, draw_sample, preview, unit_features
-from udml_core.exploration.quick_map import next_frame
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Spec
 from udml_core.runs.baselines import JUDGED
@@ -32,7 +31,7 @@ COLORS = "lab-colors"
 """Key of the choice between clusters and classes, which a start keeps."""
 BEGUN = "lab-first-map"
 """Session key of the map that the form showed last, which the run that it starts keeps."""
-SETTLED = 1.0
+SETTLED = 8.0
 """Seconds that a run waits for the clusters of the form, whose colors it keeps."""
 
 
@@ -42,7 +41,7 @@ class Drawn:
 
     Attributes:
         images: Data set indices (s,), ascending; the images whose embedding a run stores after every epoch.
-        positions: Principal plane of their frozen features, (s, 2), at unit mean square radius.
+        positions: t-SNE layout of their frozen features, (s, 2), at unit mean square radius.
         rows: Their frozen features at unit length, (s, d).
         sample: A sample of the training half that contains the images; None for methods without clusters.
     """
@@ -128,11 +127,11 @@ def _first_map(fingerprint: str, encoder_key: str, split: str, seed: int, k: int
             images = fixed_sample(halves.train if k else halves.test, JUDGED)
             if not k:
                 rows = unit_features(features, images)
-                drawn.set_result(Drawn(images, next_frame(rows, None), rows, None))
+                drawn.set_result(Drawn(images, live_frame(rows, None), rows, None))
                 return
             sample = draw_sample(features, halves.train, k)
             shown = sample.rows[np.isin(sample.indices, images)]
-            drawn.set_result(Drawn(images, next_frame(shown, None), shown, sample))
+            drawn.set_result(Drawn(images, live_frame(shown, None), shown, sample))
         except Exception as error:  # the page shows it
             drawn.set_exception(error)
 
