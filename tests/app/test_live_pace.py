@@ -43,7 +43,7 @@ def test_a_run_that_was_faster_than_the_page_is_played_to_its_end(run: Any) -> N
 
 def test_a_slow_run_is_shown_at_its_newest_epoch_and_many_epochs_take_few_steps(run: Any) -> None:
     run.state, run.count = "running", 4
-    assert live.next_epoch(run, sorted(run.epoch_numbers())) == 3, "a page that is opened late begins at the newest epoch"
+    assert live.next_epoch(run, sorted(run.epoch_numbers())) == 3, "a late page begins at the newest epoch"
     run.count = 5
     assert live.next_epoch(run, sorted(run.epoch_numbers())) == 4
     assert live.next_epoch(run, sorted(run.epoch_numbers())) == 4

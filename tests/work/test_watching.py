@@ -12,7 +12,15 @@ import pytest
 
 from tests.running import trained
 from udml_core.runs import Run
-from udml_core.runs.live_steps import ATTENTION, WATCHED, is_watched, mark_watched, step_embedding, step_rows, write_step
+from udml_core.runs.live_steps import (
+    ATTENTION,
+    WATCHED,
+    is_watched,
+    mark_watched,
+    step_embedding,
+    step_rows,
+    write_step,
+)
 from udml_core.work.workers.watching import ALLOWANCE, SHARE, StepWatcher
 
 

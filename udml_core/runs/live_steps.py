@@ -1,7 +1,7 @@
 """What is stored of a training within its epochs, for a page that watches it.
 
-A step is named by the finished epochs, such as 0.25. It is stored only while a page watches, and nothing but the picture
-of the training reads it: curves, selection and results are by epoch.
+A step is named by the finished epochs, such as 0.25. It is stored only while a page watches, and nothing but the
+picture of the training reads it: curves, selection and results are by epoch.
 """
 
 from __future__ import annotations

@@ -172,9 +172,13 @@ def shows_clusters(spec: Spec, dataset: Dataset) -> bool:
 
 
 def cluster_color(spec: Spec, assignment: Array) -> Color:
-    """Return the clusters (s,) at ε as colors, −1 for an image alone."""
-    names = tuple(f"cluster {number}" for number in range(int(assignment.max(initial=-1)) + 1))
-    return Color(f"Cluster at ε = {spec.fields['epsilon']:g}", assignment, names, none="single image", by_size=True)
+    """Return the clusters (s,) at ε as colors, −1 for an image alone; cluster 1 is the largest."""
+    sizes = np.bincount(assignment[assignment >= 0], minlength=1)
+    ranks = np.empty(len(sizes), dtype=np.int64)
+    ranks[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+    numbered = np.where(assignment >= 0, ranks[np.maximum(assignment, 0)], -1)
+    names = tuple(f"cluster {number + 1}" for number in range(int((sizes > 0).sum())))
+    return Color(f"Cluster at ε = {spec.fields['epsilon']:g}", numbered, names, none="single image", by_size=True)
 
 
 def class_color(dataset: Dataset, images: Integers) -> Color:

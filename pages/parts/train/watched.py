@@ -85,7 +85,8 @@ def color_of(watched: Watched, epoch: float) -> Color:
     clusters = None if before is None else clusters_before(before, spec)
     if before is not None and clusters is not None:
         return cluster_color(spec, before.of_images(clusters.assignment))
-    found = [_clusters(watched.run, number) for number in dict.fromkeys((int(epoch), *watched.run.epoch_numbers()[1:2]))]
+    numbers = dict.fromkeys((int(epoch), *watched.run.epoch_numbers()[1:2]))
+    found = [_clusters(watched.run, number) for number in numbers]
     assignment = next((known for known in found if known is not None), None)
     if assignment is None:
         return class_color(dataset, watched.images)
