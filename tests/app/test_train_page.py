@@ -18,9 +18,8 @@ from pages.parts.train.method_cards import MARKS, card_groups, lacking
 from pages.parts.train.method_choice import choose_method, lacks_labels
 from pages.parts.train.preview import cluster_counts
 from pages.parts.train.result_bars import bars_of, protocol_of
-from pages.parts.train.settings import tried_alpha
+from pages.parts.train.settings import TriedAlpha, tried_alpha
 from pages.parts.train.slider_words import effect_of
-from pages.parts.train.start_map import FIELDS as COVERED
 from pages.views.train import FIELDS_AT_ONCE
 from tests.app.opening import opened, switched, texts
 from tests.running import trained, write_digits
@@ -474,7 +473,7 @@ def test_a_bound_beyond_all_triplets_offers_the_angle_of_the_example_on_these_im
 def test_a_method_that_stays_at_pca_on_fixed_features_says_so_before_the_start() -> None:
     link = {"dataset": "digits", "method": "plm", "split": "seen"}
     assert "Expect no gain" in texts(opened("train", backbone="pixels", fields="dimension:4", **link))
-    assert "Expect no gain" not in texts(opened("train", fields="dimension:4;trains:all", **link))
+    assert "Expect no gain" not in texts(opened("train", fields="dimension:4,trains:all", **link))
 
 
 def test_the_record_shows_the_harm_of_smaller_bounds_that_the_page_states() -> None:

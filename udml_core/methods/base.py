@@ -93,7 +93,7 @@ class Card:
         supervision: The labels or pairs that `fit` receives.
         promise: `gain` if MAP@R is expected to rise above the method's own start, `may fall` if not.
         source: The evidence for the promise.
-        on_fixed_features: What to expect if only a head on fixed features learns; empty if nothing else than the promise.
+        on_fixed_features: What to expect if only a head on fixed features learns; empty without a known exception.
         order: Position in lists. Methods of papers have 10 to 290, baselines 900 and more.
     """
 

@@ -70,7 +70,9 @@ def explain(method: type[Method], dataset: Dataset, fixed: bool = False) -> None
     measured = record_words(card.name) if card.supervision == "none" else ""
     if fixed and card.on_fixed_features and dataset.labels is not None:
         st.caption(f":material/info: {card.on_fixed_features}", help=card.source)
-    says = f"{PROMISES[card.promise]}." if dataset.labels is not None else measured
+        says = ""
+    else:
+        says = f"{PROMISES[card.promise]}." if dataset.labels is not None else measured
     if text := f"{NEEDS.get(card.supervision, '')}{says}".strip():
         st.caption(text, help=f"MAP@R: {MAIN_MEASURES[0].help} {card.source}")
     if (race := suggested_by_race(dataset, runs_folder())) is not None:

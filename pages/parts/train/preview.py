@@ -32,6 +32,7 @@ from .start_map import (
     cluster_color,
     clusters_before,
     first_map,
+    followed_clusters,
     forget_map,
     framed,
     half_words,
@@ -110,12 +111,13 @@ def show_before(place: DeltaGenerator, spec: Spec, dataset: Dataset) -> None:
 def _show_map(place: DeltaGenerator, shown: Drawn, result: Preview | None, spec: Spec, dataset: Dataset) -> None:
     """Draw the images, colored by the clusters at ε or by class, and below them a cluster."""
     is_clusters = result is not None and shows_clusters(spec, dataset)
-    color = (cluster_color(spec, shown.of_images(result.assignment)) if result is not None and is_clusters
+    color = (cluster_color(shown, spec, shown.of_images(result.assignment)) if result is not None and is_clusters
              else class_color(dataset, shown.images))
     with place:
         draw_map(dataset, framed(map_name(spec), shown.images, shown.positions), color,
                  f"Before training, {len(shown.images):,} images", "lab-map", hidden=NONE, height=HEIGHT,
-                 legend_below=True, tiles="all", fills=True)
+                 legend_below=True, tiles="all", fills=True,
+                 followed=followed_clusters(shown, spec) if is_clusters else None)
     with st.container(horizontal=True, vertical_alignment="center", key="lab-under-map"):
         choose_colors(spec, dataset)
     if result is not None and len(result.example):

@@ -13,6 +13,7 @@ from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_at_hand
 from udml_core.data.splits import fixed_sample
+from udml_core.exploration.cluster_track import number_by_size
 from udml_core.exploration.live import LiveMap, clusters_of
 from udml_core.numerics.explanations import Clusters
 from udml_core.numerics.refinement.linear import unit_rows
@@ -25,7 +26,16 @@ from ..maps.content import Color
 from ..shell.cached import dataset_of, load_split
 from ..shell.epochs import load_record
 from ..shell.run_hash import RUN_HASH
-from .start_map import Drawn, class_color, cluster_color, clusters_before, has_clusters, settled_map, shows_clusters
+from .start_map import (
+    Drawn,
+    class_color,
+    cluster_color,
+    clusters_before,
+    colored,
+    has_clusters,
+    settled_map,
+    shows_clusters,
+)
 
 
 @dataclass(frozen=True)
@@ -84,13 +94,14 @@ def color_of(watched: Watched, epoch: float) -> Color:
     before = first_frame(watched)
     clusters = None if before is None else clusters_before(before, spec)
     if before is not None and clusters is not None:
-        return cluster_color(spec, before.of_images(clusters.assignment))
+        return cluster_color(before, spec, before.of_images(clusters.assignment))
     numbers = dict.fromkeys((int(epoch), *watched.run.epoch_numbers()[1:2]))
     found = [_clusters(watched.run, number) for number in numbers]
     assignment = next((known for known in found if known is not None), None)
     if assignment is None:
         return class_color(dataset, watched.images)
-    return cluster_color(spec, clusters_of(assignment, load_split(watched.run).train, watched.images))
+    numbered = number_by_size(clusters_of(assignment, load_split(watched.run).train, watched.images))
+    return colored(numbered, float(spec.fields["epsilon"]), int(numbered.max(initial=-1)) + 1)
 
 
 def first_frame(watched: Watched) -> Drawn | None:
