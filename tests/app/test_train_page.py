@@ -810,6 +810,7 @@ def alpha_of(test: AppTest) -> Any:
     return next(slider for slider in test.slider if slider.label.startswith("Largest angle"))
 
 
+@pytest.mark.usefixtures("patient")
 def test_the_preview_counts_the_images_that_the_map_shows() -> None:
     test = opened("train", dataset="digits", method="rpml", backbone="pixels", split="seen", preset="default",
                   fields="dimension:4")

@@ -10,10 +10,12 @@ import streamlit as st
 from udml_core.exploration.race import Measured, Outcome
 from udml_core.exploration.race_figures import recipe_words, said_words
 from udml_core.numerics.refinement import Recipe
+from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run
 from udml_core.runs.analyses.kinds.opinion import Verdicts
 from udml_core.runs.opinions import OF_REFINEMENTS, judge_words
 from udml_core.runs.recipe_choice import plainly
+from udml_core.runs.search import frozen_name
 from udml_core.work.jobs.advising import is_trial, judged_in_race, race_words_of
 
 from .opinions import stored_opinion
@@ -133,8 +135,11 @@ def frame_verdict(run: Run, frame: str) -> tuple[str, str]:
         return (f"{words}, against the embedding without it, judged without labels: "
                 f"{said_words(*verdicts)}." if verdicts else ""), ""
     opinions = stored_opinion(run)
-    return (f"This run against the frozen features, judged without labels: {said_words(*opinions.verdicts('final'))}."
-            f"{not_raced(run)}" if opinions is not None else ""), ""
+    if opinions is None:
+        return "", ""
+    raw = words_of(frozen_name(run.spec())).sentence
+    return (f"This run against {raw}, judged without labels: {said_words(*opinions.verdicts('final'))}."
+            f"{not_raced(run)}"), ""
 
 
 def not_raced(*runs: Run) -> str:
