@@ -37,6 +37,7 @@ from pages.parts.retrieval.samples import (
 )
 from pages.parts.retrieval.shared import explain_result
 from pages.parts.retrieval.switches import LIVE, show_switches
+from pages.parts.shell.address import write_address
 from pages.parts.shell.cached import load_retrieval
 from pages.parts.shell.confirming import link_to_judging
 from pages.parts.shell.race_verdict import show_frames_verdict
@@ -47,6 +48,7 @@ from pages.parts.shell.views import view_link
 from udml_core.runs import Run
 from udml_core.runs.search import Gallery, Retrieval
 
+PART = "retrieval-part-shown"
 SEARCH, FAILURES, SAME = "This query", "Failures", 'Where does "the same" end?'
 
 
@@ -123,8 +125,16 @@ def show_single_query(retrieval: Retrieval, index: int, gallery: Gallery) -> Non
 
 def current_view() -> str:
     """Return the part of the page that the user chose, or that the address names."""
-    view = st.session_state.get("view", st.query_params.get("view"))
+    view = st.query_params.get("view")
     return view if view in (FAILURES, SAME) else SEARCH
+
+
+def choose_view(titles: list[str]) -> None:
+    """Show the control that chooses a part of the page; the address holds it."""
+    st.session_state[PART] = current_view()
+    with st.container(key="retrieval-part"):
+        st.segmented_control("Part", titles, key=PART, required=True, label_visibility="collapsed",
+                             on_change=lambda: write_address("view", st.session_state[PART], SEARCH))
 
 
 @st.fragment
@@ -135,11 +145,9 @@ def explore(run: Run) -> None:
         # Without classes nothing is a failure; a link to the failures still says so.
         has_failures = retrieval.dataset.labels is not None or current_view() == FAILURES
         titles = [SEARCH, *([FAILURES] if has_failures else []), SAME]
-        if st.query_params.get("view") not in (None, *titles):
-            st.query_params.pop("view")
-        with st.container(key="retrieval-part"):
-            st.segmented_control("Part", titles, default=None if "view" in st.session_state else current_view(),
-                                 key="view", required=True, label_visibility="collapsed", bind="query-params")
+        if "view" in st.query_params:
+            write_address("view", current_view(), SEARCH)  # an unknown part leaves the address
+        choose_view(titles)
         with show_user_errors():
             show_part(retrieval, current_view())
 
@@ -156,7 +164,7 @@ def show_part(retrieval: Retrieval, title: str) -> None:
 
 def search_with(index: int) -> None:
     """Make an image of the failures the query and show the search."""
-    st.session_state["view"] = SEARCH
+    write_address("view", "")
     set_query(PageQuery((index,)))
 
 
