@@ -33,18 +33,26 @@ def test_layouts_that_come_one_by_one_are_those_of_a_late_visit() -> None:
     early, late = LiveMap(), LiveMap()
     shown = [early.frame(epoch, list(range(epoch + 1)), lambda number: embeddings[int(number)]) for epoch in range(3)]
     np.testing.assert_array_equal(shown[2], late.frame(2, [0, 1, 2], lambda number: embeddings[int(number)]))
+    np.testing.assert_array_equal(shown[2], live_frame(embeddings[2], shown[1]))
     for frame in shown:
         np.testing.assert_allclose(np.square(frame).sum(axis=1).mean(), 1, rtol=1e-5)
 
 
 def test_points_of_one_group_lie_together_and_stay_where_they_are() -> None:
     first = live_frame(_groups(), None)
+    first = first @ np.array([[0, 1], [-1, 0]], dtype=np.float32)  # turned, as another frame before might be
     second = live_frame(_groups(turn=1.0), first)
     group = np.repeat(np.arange(3), 20)
     for frame in (first, second):
         assert (group[[nearest_rows(frame, row, 1)[0] for row in range(60)]] == group).all()
     centers = [np.array([frame[group == number].mean(axis=0) for number in range(3)]) for frame in (first, second)]
     assert np.linalg.norm(centers[1] - centers[0], axis=1).max() < 0.3, "a turn of the embedding does not turn the map"
+
+
+def test_the_first_layout_begins_where_the_map_before_the_run_had_its_points() -> None:
+    embedding, shown = _groups(), np.random.default_rng(3).standard_normal((60, 2))
+    first = LiveMap().frame(0, [0], lambda _number: embedding, shown)
+    np.testing.assert_array_equal(first, live_frame(embedding, shown))
 
 
 def test_a_group_that_was_spread_over_the_map_comes_together() -> None:
