@@ -1,4 +1,4 @@
-"""What is stored within an epoch, and when: a simulated clock and a model that costs what it is told to cost."""
+"""The steps within an epoch that are stored, with a simulated clock and a model of known cost."""
 
 from __future__ import annotations
 

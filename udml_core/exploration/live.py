@@ -14,7 +14,7 @@ PERPLEXITY = 30.0
 FEWEST = 12
 """Images that t-SNE needs to say more than the principal plane."""
 FIRST_STEPS = 80, 100
-"""Steps of the first frame, a quarter of those of a stored map: the picture must be there at once."""
+"""Steps of the first frame, a quarter of the steps of a stored map: the picture must be there at once."""
 MOST_AT_ONCE = 12
 """Frames that one step computes at most; of more new epochs some are passed over, the last never."""
 ROOM = 1.1
