@@ -72,9 +72,9 @@ class Chart {
     this.answers = answers;
     const old = this.header;
     const differs = (name) => JSON.stringify(old?.[name]) !== JSON.stringify(header[name]);
-    const [positions, ids, values, classes, neighbors, segments, mask, right, down] = await Promise.all([
+    const [positions, ids, values, classes, neighbors, segments, mask, right, down, followed] = await Promise.all([
       header.positions, header.ids, header.color.values, header.classes, header.neighbors, header.segments,
-      header.selection.mask, header.grid?.right, header.grid?.down].map(array));
+      header.selection.mask, header.grid?.right, header.grid?.down, header.follow?.values].map(array));
     if (turn !== this.turn || !this.root.isConnected) return; // a newer update came first
     this.header = header;
     this.root.setAttribute("aria-label", header.label);
@@ -85,7 +85,7 @@ class Chart {
     const fresh = header.count !== old?.count || differs("ids");
     const refit = differs("fitKey");
     const earlier = fresh && !refit && this.to.length < MOST_FOLLOWED ? this.places() : null;
-    Object.assign(this, { ids, classes, neighbors, segments, seams: { right, down } });
+    Object.assign(this, { ids, classes, neighbors, segments, followed, seams: { right, down } });
     if (fresh) { // other images: the old selection does not apply
       this.selected = new Uint8Array(header.count);
       this.selectedCount = 0;
@@ -105,6 +105,27 @@ class Chart {
     if (!this.cameraIsFitted) this.rewriteCamera(); // Python may have dropped the camera from the address
     this.root.dataset.drawn = String(turn);
     this.root.dataset.colored = header.color.token;
+    this.watch();
+  }
+
+  // While a slider moves, the colors follow in the browser: Python hears of the slider when it is released.
+  watch() {
+    this.watching ??= new MutationObserver(() => this.follow());
+    this.watching.disconnect();
+    this.slider = this.header.follow && document.querySelector(this.header.follow.slider);
+    if (this.slider) this.watching.observe(this.slider, { subtree: true, childList: true, characterData: true });
+  }
+
+  follow() {
+    const { follow, count, color } = this.header;
+    const value = parseFloat(this.slider?.textContent);
+    const at = Math.round((value - follow.low) / follow.step);
+    if (!(at >= 0) || (at + 1) * count > this.followed.length) return;
+    this.header = { ...this.header, color: { ...color, label: `${follow.label}${value}`, token: `followed ${at}` } };
+    this.recolor(this.followed.subarray(at * count, (at + 1) * count));
+    this.legend.draw();
+    this.ask(true);
+    this.root.dataset.colored = this.header.color.token;
   }
 
   // The positions of the images that are drawn now, by id.
@@ -200,7 +221,7 @@ class Chart {
       const present = [...counts.keys()].filter((code) => counts[code]);
       const bySize = isBySize(color);
       if (bySize) present.sort((first, second) => counts[second] - counts[first]);
-      present.forEach((code, rank) => { this.styles[code] = ((bySize ? rank : code) % COLORS) + COLORS * (rank % SHAPES.length); });
+      present.forEach((code, rank) => { this.styles[code] = ((bySize && !color.keeps ? rank : code) % COLORS) + COLORS * ((color.keeps ? code : rank) % SHAPES.length); });
       for (let row = 0; row < values.length; row += 1) if (values[row] >= 0) this.codes[row] = this.styles[values[row]];
       return this.points.upload("code", this.codes);
     }
@@ -737,6 +758,7 @@ class Chart {
     window.removeEventListener("udml-select", this.onSelect);
     clearTimeout(this.writing);
     this.resized.disconnect();
+    this.watching?.disconnect();
     cancelAnimationFrame(this.waiting);
     this.points.end();
   }

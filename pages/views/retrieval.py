@@ -7,7 +7,7 @@ import streamlit as st
 from pages.parts.draw.gallery import image_size
 from pages.parts.draw.run_header import run_header
 from pages.parts.refine.cards import recipe_in_use
-from pages.parts.retrieval.bar import show_query_bar, show_query_row, show_undo
+from pages.parts.retrieval.bar import show_query_bar, show_undo
 from pages.parts.retrieval.embeddings import choose_embeddings
 from pages.parts.retrieval.failures import show_failures
 from pages.parts.retrieval.filters import choose_filter
@@ -27,13 +27,17 @@ from pages.parts.retrieval.rankings import (
 )
 from pages.parts.retrieval.same import show_same
 from pages.parts.retrieval.samples import (
+    badge_words,
     choose_class,
     chosen_queries,
     pick,
+    show_failures_switch,
+    show_steps,
     shown_query,
 )
 from pages.parts.retrieval.shared import explain_result
 from pages.parts.retrieval.switches import LIVE, show_switches
+from pages.parts.shell.address import write_address
 from pages.parts.shell.cached import load_retrieval
 from pages.parts.shell.confirming import link_to_judging
 from pages.parts.shell.race_verdict import show_frames_verdict
@@ -44,6 +48,7 @@ from pages.parts.shell.views import view_link
 from udml_core.runs import Run
 from udml_core.runs.search import Gallery, Retrieval
 
+PART = "retrieval-part-shown"
 SEARCH, FAILURES, SAME = "This query", "Failures", 'Where does "the same" end?'
 
 
@@ -56,9 +61,9 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
     strip = chosen_queries(retrieval)
     query = shown_query(retrieval, strip)
     with st.container(key="retrieval-query"):
-        below = show_query_bar(retrieval, query)
-        verdict = show_query_row(retrieval, query, strip)
+        below = show_query_bar(retrieval, query, strip)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-toolbar"):
+        show_steps(retrieval, query, strip)
         columns = choose_embeddings(retrieval)
         with st.popover("Filters", icon=":material/tune:", key="retrieval-filters"):
             search_filter = choose_filter(retrieval, [*query.add, *query.subtract])
@@ -73,10 +78,9 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
     with (st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-switches"),
           show_user_errors()):
         refined = show_switches(retrieval, query.single, columns, search_filter.gallery)
+        show_failures_switch(retrieval)
         if refined is not None:
             columns.append(refined)
-    with verdict:
-        show_frames_verdict((column.retrieval.run, column.frame.name) for column in columns)
     rankings: list[SearchResult] = []
     if query.images("add"):
         with nullcontext() if refined is None else st.spinner("Refining …"):
@@ -85,7 +89,8 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
         st.info("The query has only subtracted images. Add an image.", icon=":material/add_photo_alternate:")
     if rankings:
         with st.container(key="retrieval-results"):
-            show_rankings(retrieval, rankings, lambda index: pick(query, index))
+            show_rankings(retrieval, rankings, lambda index: pick(query, index), badge_words(retrieval, strip))
+            show_frames_verdict((column.retrieval.run, column.frame.name) for column in columns)
     for column in columns:
         if column.frame.note:
             st.caption(f"{escaped(column.title)}: {column.frame.note}")
@@ -95,18 +100,15 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
 def show_links(retrieval: Retrieval, query: PageQuery, rankings: list[SearchResult], gallery: Gallery) -> None:
     """Show why the first result is similar, links to other pages, the nearest image by epoch, and downloads."""
     final = next((ranking.hits for ranking in rankings if ranking.column.name == "final" and ranking.hits), [])
+    if final:
+        column = next(ranking.column for ranking in rankings if ranking.column.name == "final")
+        explain_result(retrieval, query_in(column, query), final[0].index, gallery, lambda index: pick(query, index),
+                       query.single)
     with st.container(horizontal=True):
-        if final and query.single is not None:
-            view_link("neighborhoods", label="Why is the first result similar?", icon=":material/hub:",
-                         query_params={"run": retrieval.run.id, "picked": str(query.single),
-                                       "second": str(final[0].index)})
         view_link("refine", label="Refine this embedding without labels", icon=":material/auto_fix_high:",
                      query_params={"run": retrieval.run.id} | recipe_in_use(retrieval.run))
         link_to_judging([(ranking.column.retrieval.run, ranking.column.frame.name) for ranking in rankings
                          if ranking.column.name != LIVE])
-    if final and query.single is None:
-        column = next(ranking.column for ranking in rankings if ranking.column.name == "final")
-        explain_result(retrieval, query_in(column, query), final[0].index, gallery, lambda index: pick(query, index))
     if query.single is not None:
         show_single_query(retrieval, query.single, gallery)
     share_results(retrieval, rankings)
@@ -123,44 +125,46 @@ def show_single_query(retrieval: Retrieval, index: int, gallery: Gallery) -> Non
 
 def current_view() -> str:
     """Return the part of the page that the user chose, or that the address names."""
-    view = st.session_state.get("view", st.query_params.get("view"))
+    view = st.query_params.get("view")
     return view if view in (FAILURES, SAME) else SEARCH
+
+
+def choose_view(titles: list[str]) -> None:
+    """Show the control that chooses a part of the page; the address holds it."""
+    st.session_state[PART] = current_view()
+    with st.container(key="retrieval-part"):
+        st.segmented_control("Part", titles, key=PART, required=True, label_visibility="collapsed",
+                             on_change=lambda: write_address("view", st.session_state[PART], SEARCH))
 
 
 @st.fragment
 def explore(run: Run) -> None:
-    """Show the search with its tabs below it, or another tab: failures, and pairs that tell where "the same" ends."""
+    """Show the search of one query, or another part: failures, and pairs that tell where "the same" ends."""
     with show_user_errors():
         retrieval = load_retrieval(run)
-        searched = search(retrieval) if current_view() == SEARCH else None
         # Without classes nothing is a failure; a link to the failures still says so.
         has_failures = retrieval.dataset.labels is not None or current_view() == FAILURES
         titles = [SEARCH, *([FAILURES] if has_failures else []), SAME]
-        for title, tab in zip(titles, st.tabs(titles, key="view", bind="query-params"), strict=True):
-            if tab.open:
-                with tab, show_user_errors():
-                    show_part(retrieval, title, searched)
+        if "view" in st.query_params:
+            write_address("view", current_view(), SEARCH)  # an unknown part leaves the address
+        choose_view(titles)
+        with show_user_errors():
+            show_part(retrieval, current_view())
 
 
-def show_part(retrieval: Retrieval, title: str, searched: tuple[PageQuery, list[SearchResult], Gallery] | None) -> None:
-    """Show what the open tab holds.
-
-    Args:
-        retrieval: The search of a run.
-        title: Title of the tab.
-        searched: What `search` returned; None if another tab takes the place of the search.
-    """
+def show_part(retrieval: Retrieval, title: str) -> None:
+    """Show the part that the user chose."""
     if title == FAILURES:
         show_failures(retrieval, search_with)
     elif title == SAME:
         show_same(retrieval)
-    elif searched is not None:
-        show_links(retrieval, *searched)
+    else:
+        show_links(retrieval, *search(retrieval))
 
 
 def search_with(index: int) -> None:
     """Make an image of the failures the query and show the search."""
-    st.session_state["view"] = SEARCH
+    write_address("view", "")
     set_query(PageQuery((index,)))
 
 

@@ -30,9 +30,9 @@ from pages.parts.train.settings import (
     is_changed,
     keep_choices,
     offered_example,
-    reason_of_alpha,
     restore_choices,
     times_back,
+    tried_alpha,
     wanted_settings,
 )
 from pages.parts.train.several import show_several
@@ -92,6 +92,13 @@ def choose_supervision(method: type[Method], dataset: Dataset, first: Mapping[st
                        "label is used.")
             view_link("labels", label="Assign labels", icon=":material/new_label:")
     return values, pairs
+
+
+def learns_a_head(method: type[Method], settings: jobs.Settings, fields: Mapping[str, Any]) -> bool:
+    """Return whether the method could train an encoder, but by its values trains a head on fixed features alone."""
+    field = method.model_fields.get("trains")
+    default = None if field is None else field.default
+    return {"trains": default, **settings.fields, **fields}["trains"] == "head"
 
 
 def form_key(method: type[Method], settings: jobs.Settings) -> str:
@@ -165,7 +172,7 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
                 center, right = middle_and_right()
             with right:
                 show_steps_ahead()
-                explain(method, dataset)
+                explain(method, dataset, learns_a_head(method, settings, fields))
     if pairs is None:
         with box:
             choose_settings(wanted, example, settings, is_changed(fields))
@@ -193,7 +200,8 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
                 show_several(request, spec, dataset)
         if watched is None:
             with center, show_user_errors():
-                show_preview(spec, dataset, center, right, reason_of_alpha(settings, spec, example))
+                show_preview(spec, dataset, center, right,
+                             tried_alpha(spec, example, f"{form_key(method, settings)}-alpha"))
     if watched is None and not is_planned:
         show_images(dataset, center, "These values do not fit, as the message on the left says. The map follows once "
                                      "they do.")

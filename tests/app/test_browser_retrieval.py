@@ -238,7 +238,7 @@ def test_an_own_image_is_refined_by_a_switch_and_explained_and_failures_fill_the
 def test_a_confused_pair_opens_and_a_click_searches_with_its_query(page: Page, finished: Run) -> None:
     page.goto(f"/retrieval?run={finished.id}&misses=initial")
     settle(page)
-    page.get_by_role("tab", name="Failures").click()
+    page.locator(".st-key-retrieval-part").get_by_text("Failures", exact=True).click()
     page.wait_for_url(re.compile("view=Failures"))
     expect(page.get_by_role("heading", name=re.compile("mistaken for"))).to_be_visible()
     settle(page)

@@ -97,7 +97,7 @@ def test_twenty_pairs_are_judged_with_keys_and_the_line_stands_in_the_results(
     assert threshold is not None
     expect(page.get_by_text(threshold.sentence)).to_be_visible()
 
-    page.get_by_role("tab", name="This query", exact=True).click()
+    page.locator(".st-key-retrieval-part").get_by_text("This query", exact=True).click()
     tiles = page.get_by_role("group", name=re.compile("The 10 nearest images")).get_by_role("button")
     expect(tiles).to_have_count(10)
     digit = tmp_path / "digit.png"
@@ -121,7 +121,7 @@ def test_the_question_fits_into_the_window(page: Page, run: Run, dataset: Datase
     page.goto(f"/retrieval?run={run.id}&view={VIEW}")
     settle(page)
     shown_pair(page)
-    expect(page.get_by_role("button", name="Same Shortcut")).to_be_in_viewport()
+    expect(page.get_by_role("button", name=re.compile("^Same"))).to_be_in_viewport()
     press(page, judged_pairs(dataset))
     expect(page.get_by_text(re.compile("^Saved: (digit|image)"))).to_have_count(2)  # one of them for screen readers
     assert not complaints(page)

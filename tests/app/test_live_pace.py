@@ -17,15 +17,17 @@ from udml_core.runs.tasks import Status
 def run(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(st, "session_state", {})
     fake = SimpleNamespace(id="run", state="done", count=11)
-    fake.epoch_numbers = lambda: list(range(fake.count))
+    fake.epoch_numbers = lambda: [float(number) for number in fake.steps] + [float(n) for n in range(fake.count)]
+    fake.steps = []
+    monkeypatch.setattr(live, "moments_of", lambda run: sorted(run.epoch_numbers()))
     fake.status = lambda: SimpleNamespace(state=fake.state)
     return fake
 
 
-def shown_until_the_end(run: Any) -> list[int]:
-    shown = []
+def shown_until_the_end(run: Any) -> list[float]:
+    shown: list[float] = []
     while live.plays(run):
-        shown.append(live.next_epoch(run, run.epoch_numbers()))
+        shown.append(live.next_epoch(run, sorted(run.epoch_numbers())))
     return shown
 
 
@@ -41,12 +43,20 @@ def test_a_run_that_was_faster_than_the_page_is_played_to_its_end(run: Any) -> N
 
 def test_a_slow_run_is_shown_at_its_newest_epoch_and_many_epochs_take_few_steps(run: Any) -> None:
     run.state, run.count = "running", 4
-    assert live.next_epoch(run, run.epoch_numbers()) == 3, "a page that is opened late begins at the newest epoch"
+    assert live.next_epoch(run, sorted(run.epoch_numbers())) == 3, "a late page begins at the newest epoch"
     run.count = 5
-    assert live.next_epoch(run, run.epoch_numbers()) == 4
-    assert live.next_epoch(run, run.epoch_numbers()) == 4
+    assert live.next_epoch(run, sorted(run.epoch_numbers())) == 4
+    assert live.next_epoch(run, sorted(run.epoch_numbers())) == 4
     run.state, run.count = "done", 500
     assert len(shown_until_the_end(run)) < 30
+
+
+def test_every_step_within_the_first_epoch_is_shown_however_fast_the_run_was(run: Any) -> None:
+    run.steps, run.count = [0.1, 0.2, 0.4, 0.8], 41
+    st.session_state[live._shown_key(run)] = -1
+    shown = shown_until_the_end(run)
+    assert shown[:6] == [0, 0.1, 0.2, 0.4, 0.8, 1]
+    assert len(shown) < 30
 
 
 def test_a_failed_run_is_not_played(run: Any) -> None:

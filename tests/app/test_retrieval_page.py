@@ -380,7 +380,7 @@ def test_images_without_classes_can_be_searched_but_have_no_failures(places: Pat
     assert "**Raw pixels**" in texts(test)
     assert not [word for word in ("**After training**", "**Before training**", " hits", "R@1") if word in texts(test)]
     assert not [toggle for toggle in test.toggle if toggle.key == "only-failures"], "failures need classes"
-    assert "Failures" not in [tab.label for tab in test.tabs]
+    assert "Failures" not in next(control for control in test.segmented_control if control.label == "Part").options
     test = opened("retrieval", run=unlabeled.id, view="Failures")
     assert "has none. Sort the images" in test.error[0].value
 

@@ -46,7 +46,7 @@ def test_images_and_colors_stay_when_a_run_has_begun(root: Path, chosen: dict[st
     assert first_frame(watched) is before
     clusters = start_map.clusters_before(before, spec)
     assert clusters is not None
-    colors = start_map.cluster_color(spec, before.of_images(clusters.assignment))
+    colors = start_map.cluster_color(before, spec, before.of_images(clusters.assignment))
     for epoch in run.epoch_numbers():
         during = color_of(watched, epoch)
         assert (during.label, during.names) == (colors.label, colors.names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -162,7 +163,7 @@ def test_points_of_one_value_do_not_cover_each_other() -> None:
 
 def test_a_map_says_its_epoch_while_it_trains_and_its_distance_to_pca_at_the_end() -> None:
     evaluation = {"final": {"map@r": 60.44}, "frozen": {"map@r": 50.0}, "centered pca": {"map@r": 61.0}}
-    run: Any = SimpleNamespace(evaluation=lambda: evaluation,
+    run: Any = SimpleNamespace(folder=Path("missing"), evaluation=lambda: evaluation,
                                metrics=lambda: ([{"epoch": 0}, {"epoch": 1, "sample map@r": 0.5}], 0))
     assert maps.measure_line(run, 0, False) == "Epoch 0"
     assert maps.measure_line(run, 1, False) == "Epoch 1 · MAP@R **50.0 %**"

@@ -75,6 +75,12 @@ def unit_features(features: Callable[[Integers], Array], indices: Integers) -> A
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
+def assignment_at(sample: Sample, epsilon: float, gamma: float) -> Integers:
+    """Return the cluster of each image of a sample (m,) at an ε; −1 for an image alone."""
+    labels = np.asarray(sample.graph.clusters(epsilon, gamma).labels, dtype=np.int64)
+    return np.where(np.bincount(labels)[labels] > 1, labels, -1)
+
+
 def preview(sample: Sample, epsilon: float, gamma: float, seed: int = 0) -> Preview:
     """Form clusters at an ε, and draw triplets from them: two images of a cluster and one of another."""
     clusters = sample.graph.clusters(epsilon, gamma)

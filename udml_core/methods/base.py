@@ -47,6 +47,8 @@ class Setting:
         report: Called with the finished share of the epoch, 0 to 1.
         precision: Precision of an encoder in training.
         compile: Whether an encoder in training is compiled.
+        observe: Called after steps within an epoch with the finished share and a function that returns the current
+            embedder, which costs a copy; further training does not change the embedder.
     """
 
     seed: int
@@ -55,6 +57,7 @@ class Setting:
     report: Callable[[float], None] = field(default=lambda _share: None)
     precision: Precision = "auto"
     compile: bool = False
+    observe: Callable[[float, Callable[[], Embedder]], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ class Card:
         supervision: The labels or pairs that `fit` receives.
         promise: `gain` if MAP@R is expected to rise above the method's own start, `may fall` if not.
         source: The evidence for the promise.
+        on_fixed_features: What to expect if only a head on fixed features learns; empty without a known exception.
         order: Position in lists. Methods of papers have 10 to 290, baselines 900 and more.
     """
 
@@ -101,6 +105,7 @@ class Card:
     supervision: Supervision
     promise: Literal["gain", "may fall"]
     source: str
+    on_fixed_features: str = ""
     order: int = 500
 
 

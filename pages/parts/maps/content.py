@@ -34,6 +34,7 @@ class Color:
         low: Number at the lower end of the scale; the least value if None.
         high: Number at the upper end of the scale; the largest value if None.
         by_size: Whether the largest categories come first, in colors that differ, as many categories always do.
+        keeps: Whether a category has the color of its number, however large it is.
     """
 
     label: str
@@ -44,6 +45,7 @@ class Color:
     low: float | None = None
     high: float | None = None
     by_size: bool = False
+    keeps: bool = False
 
 
 def grayed(color: Color, still: Array) -> Color:
@@ -53,6 +55,25 @@ def grayed(color: Color, still: Array) -> Color:
     missing = color.values < 0 if color.names else np.isnan(color.values)
     none = f"{color.none}, or not stored" if missing.any() else "not stored"
     return replace(color, values=np.where(still, -1 if color.names else np.nan, color.values), none=none)
+
+
+@dataclass(frozen=True)
+class Followed:
+    """Categories of a map's points at each value of a slider, which the browser shows while the slider moves.
+
+    Attributes:
+        slider: CSS selector of the value that the slider shows.
+        label: Name of the coloring, which the value follows.
+        low: The first value.
+        step: The distance of two values.
+        values: (t, n) indices into the names of the colors.
+    """
+
+    slider: str
+    label: str
+    low: float
+    step: float
+    values: Array
 
 
 @dataclass(frozen=True)
@@ -130,7 +151,8 @@ def _coloring(message: Message, color: Color) -> dict[str, Any]:
     coloring: dict[str, Any] = {"label": color.label, "values": message.part(values), "none": color.none,
                                 "token": f"{color.label} {token}"}
     if color.names:
-        return coloring | {"kind": "category", "names": list(color.names), "bySize": color.by_size}
+        return coloring | {"kind": "category", "names": list(color.names), "bySize": color.by_size,
+                           "keeps": color.keeps}
     finite = values[np.isfinite(values)]
     smallest, largest = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     low = smallest if color.low is None else color.low

@@ -23,7 +23,7 @@ from udml_core.runs.analyses import ImageGrid
 from ..draw.transport import Message, component, script_and_style, unpack_mask
 from ..shell.run_picker import open_search
 from ..shell.selection import Selection, select, selection
-from .content import Color, Layout, map_header, row_array
+from .content import Color, Followed, Layout, map_header, row_array
 from .excluding import NONE, visible_images, without_excluded
 from .frame import MapFrame
 from .image_grid import grid_color, grid_layout, seams
@@ -83,7 +83,8 @@ def current_ring(layout: Layout, image: int | None, most: int | None = None) -> 
 def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: str, *, marks: Sequence[Ring] = (),
              hidden: Array = NONE, segments: Array | None = None, placed: Sequence[Mapping[str, Any]] = (),
              height: int | str = 560, linked: bool = False, images: bool = True, grid: ImageGrid | None = None,
-             legend_below: bool = False, tiles: Tiles = "", plain: bool = False, fills: bool = False) -> int | None:
+             legend_below: bool = False, tiles: Tiles = "", plain: bool = False, fills: bool = False,
+             followed: Followed | None = None) -> int | None:
     """Draw a map or an image grid with the data set's selection.
 
     Points selected on it become the selection (see `shell.selection`). A right-click, a long press or the key Q opens
@@ -108,6 +109,7 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
             not overlap; otherwise images appear where a user has zoomed in.
         plain: Whether tools and legend are hidden, as on a small map among several.
         fills: Whether the map is stretched to the shape of its frame, within bounds; its axes carry no units.
+        followed: Colors while a slider moves, of all points; no point may be hidden.
 
     Returns:
         The data set index of the image that was clicked just now, or None.
@@ -118,6 +120,9 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
         "label": label, "height": height, "segments": message.once(row_array(segments)),
         "marks": _marks(marks, layout), "placed": list(placed), "linked": linked, "below": legend_below,
         "tiles": tiles, "plain": plain, "fills": fills,
+        "follow": None if followed is None else {
+            "slider": followed.slider, "label": followed.label, "low": followed.low, "step": followed.step,
+            "values": message.once(followed.values)},
         "group": dataset.fingerprint[:8], "camera": _camera(key), "cameraKey": f"camera-{key}",
         "grid": None if grid is None else seams(message, grid)}
     count = len(layout.indices)

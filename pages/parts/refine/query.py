@@ -13,7 +13,7 @@ from udml_core.exploration.focus import stand_in
 from udml_core.exploration.refining import SHOWN, RefinedGallery
 
 from ..draw.gallery import clicked_tile, gallery, mark_of, tile_of
-from ..draw.palette import HITS, color_legend
+from ..draw.palette import HITS, QUERY, color_legend
 from ..draw.pictures import picture
 from ..draw.sections import open_section
 from ..shell.interesting import current_image
@@ -112,6 +112,7 @@ def _rank(live: Live, refined: RefinedGallery, query: int) -> Ranks:
 def show_query(live: Live, refined: RefinedGallery, query: int) -> None:
     """Show the rankings of a query before and after."""
     ranks, index = _rank(live, refined, query), int(live.images[query])
+    st.html(f"<style>.st-key-refine-query img {{ outline: 3px solid {QUERY}; outline-offset: 1px; }}</style>")
     with st.container(horizontal=True, vertical_alignment="center", key="refine-query"):
         picture(live.dataset.images[index], 56, f"The query: {live.dataset.caption(index)}")
         st.markdown(f"**Query: {live.dataset.caption(index)}**", width="content", help=(
@@ -120,12 +121,13 @@ def show_query(live: Live, refined: RefinedGallery, query: int) -> None:
         if live.labels is not None:
             color_legend(*HITS)
     clicks = []
+    explained = ranks.image if "image" in st.query_params else -1  # a frame shows a choice of the user, not of the page
     arrows = [moved(int(one), int(two)) for one, two in zip(ranks.of_before, ranks.of_after, strict=True)]
     both = [("Before refinement", ranks.before), ("After refinement", ranks.after)]
     sides = both if refined.recipe.steps else [("Search without refinement", ranks.before)]  # both would be equal
     for column, (word, order) in zip(st.columns(len(sides), gap="medium"), sides, strict=True):
         with column:
-            clicks.append(_show_ranking(live, query, ranks.image, word, order[:TILES], arrows))
+            clicks.append(_show_ranking(live, query, explained, word, order[:TILES], arrows))
     if scope := live_words(live):
         st.caption(scope)
     _explain_clicked(live, query, clicked_tile(clicks))
@@ -179,7 +181,7 @@ def _show_ranking(live: Live, query: int, image: int, word: str, order: Array, a
                      f"{rank}{arrows[row]}")
              for rank, row in enumerate(order.tolist(), 1)]
     return gallery(live.dataset, tiles, f"The {len(order)} nearest images, {word.lower()}",
-                   f"refine-{word.split()[0].lower()}", 64, int(live.images[image]), 330)
+                   f"refine-{word.split()[0].lower()}", 64, None if image < 0 else int(live.images[image]), 330)
 
 
 def show_votes(live: Live, refined: RefinedGallery, query: int, image: int, ranks: tuple[int, int]) -> int | None:

@@ -100,13 +100,15 @@ def query_in(column: Column, query: PageQuery) -> Query:
     return Query(vectors("add"), vectors("subtract"))
 
 
-def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pick: Callable[[int], None]) -> None:
+def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pick: Callable[[int], None],
+                  badges: str = "") -> None:
     """Show the rankings side by side.
 
     Args:
         retrieval: The search of the run.
         rankings: The rankings.
         on_pick: Called with an image that is clicked.
+        badges: What stands below the images of the strip of queries.
     """
     st.html(HEADING_STYLE)
     is_wide = len(rankings) <= MOST_WIDE
@@ -116,7 +118,7 @@ def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pic
             _show_ranking(retrieval, ranking, is_wide, on_pick, _effect(ranking, rankings), has_numbers)
     is_dimmed = any(ranking.end and ranking.end < len(ranking.hits) for ranking in rankings)
     color_legend("query", *(HITS if _are_judged(rankings) else ()), *(["beyond"] if is_dimmed else ()))
-    st.caption(_explain(rankings, has_numbers))
+    st.caption(f"{_explain(rankings, has_numbers)} {badges}".strip())
 
 
 def _effect(ranking: SearchResult, rankings: Sequence[SearchResult]) -> str:

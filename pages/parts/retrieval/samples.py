@@ -130,23 +130,33 @@ def show_steps(retrieval: Retrieval, query: PageQuery, strip: Strip) -> None:
     images = [image for image, _ in strip]
     here = images.index(query.single) if query.single in images else None
     backward, forward = (-1, 0) if here is None else (here - 1, here + 1)
-    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
-        st.button("Previous", icon=":material/chevron_left:", key="query-previous", shortcut="P", disabled=not images,
-                  on_click=_show, args=(images, backward), help="Previous query of the strip.")
-        st.button("Random", icon=":material/casino:", key="query-random", shortcut="X",
-                  on_click=_show_random, args=(retrieval,), help="A random test image.")
-        st.button("Next", icon=":material/chevron_right:", key="query-next", shortcut="N", disabled=not images,
-                  on_click=_show, args=(images, forward), help="Next query of the strip.")
-        if retrieval.dataset.labels is not None:
-            st.session_state[FAILURES_KEY] = are_failures_wanted(retrieval)
-            st.toggle("Only failures", key=FAILURES_KEY, on_change=_switch_failures,
-                      help="Shows test images whose nearest test image after training has another class. Below each "
-                           "image stands this class.")
-        badges = [badge for _, badge in strip]
-        if any(badges):
-            before = frame_words(retrieval.before, retrieval.run)
-            st.caption("Badge: class of the nearest image." if badges[0].startswith("→") else
-                       f"Badge: hits of 10, {before} → after training.", width="content")
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", width="content", key="query-steps"):
+        for key, icon, letter, here_to, words in (
+                ("query-previous", "chevron_left", "P", (images, backward), "Previous query of the strip."),
+                ("query-random", "casino", "X", None, "A random test image."),
+                ("query-next", "chevron_right", "N", (images, forward), "Next query of the strip.")):
+            st.button(f":material/{icon}:", key=key, shortcut=letter, disabled=here_to is not None and not images,
+                      on_click=_show_random if here_to is None else _show, args=here_to or (retrieval,), help=words)
+
+
+def show_failures_switch(retrieval: Retrieval) -> None:
+    """Show the switch that restricts the strip to failures, where there are classes."""
+    if retrieval.dataset.labels is not None:
+        st.session_state[FAILURES_KEY] = are_failures_wanted(retrieval)
+        st.toggle("Only failures", key=FAILURES_KEY, on_change=_switch_failures,
+                  help="Shows test images whose nearest test image after training has another class. Below each "
+                       "image stands this class.")
+
+
+def badge_words(retrieval: Retrieval, strip: Strip) -> str:
+    """Say what stands below the images of the strip; nothing if nothing does."""
+    badges = [badge for _, badge in strip]
+    if not any(badges):
+        return ""
+    if badges[0].startswith("→"):
+        return "Below the sample queries: the class of the nearest image."
+    before = frame_words(retrieval.before, retrieval.run)
+    return f"Below the sample queries: hits of 10, {before} → after training."
 
 
 def _show(images: list[int], position: int) -> None:

@@ -10,7 +10,9 @@ from udml_core.base.errors import UserError, counted
 from udml_core.runs.search import Gallery, Query, Retrieval, shared_neighbors
 
 from ..draw.gallery import gallery, tile_of
+from ..draw.two_images import two_images
 from ..shell.run_status import escaped
+from ..shell.views import view_link
 
 NEAREST, FEWEST, SHARE, SHOWN = 20, 3, 10, 12
 """Nearest images that are compared at most and at least, the part 1/10 of a small data set that they are at most, and
@@ -18,8 +20,8 @@ the images that are drawn."""
 
 
 def explain_result(retrieval: Retrieval, query: Query, result: int, searched: Gallery,
-                   on_pick: Callable[[int], None]) -> None:
-    """Show the nearest images that a query shares with its first result, behind a switch.
+                   on_pick: Callable[[int], None], single: int | None = None) -> None:
+    """Show the query beside its first result, and the nearest images that they share, behind a switch.
 
     Args:
         retrieval: The search of a run.
@@ -27,9 +29,12 @@ def explain_result(retrieval: Retrieval, query: Query, result: int, searched: Ga
         result: Index of the first result.
         searched: The images that are searched.
         on_pick: Called with an image that is clicked.
+        single: The query's index; None for a query from outside or of several images, whose picture the bar shows.
     """
     if not st.toggle("Why is the first result similar?", key="query-why"):
         return
+    if single is not None:
+        two_images(retrieval.dataset, (single, result), with_classes=True)
     count = max(FEWEST, min(NEAREST, int(retrieval.searched("final", searched).sum()) // SHARE))
     try:
         shared = shared_neighbors(retrieval, query, result, count, gallery=searched)
@@ -48,3 +53,6 @@ def explain_result(retrieval: Retrieval, query: Query, result: int, searched: Ga
         gallery(retrieval.dataset, tiles, "Nearest images of both", "retrieval-shared", 72, strip=True,
                 on_pick=on_pick)
         st.caption("Below each image: its rank for the query · its rank for the first result.")
+    if single is not None:
+        view_link("neighborhoods", label="Show the formula", icon=":material/function:", width="content",
+                  query_params={"run": retrieval.run.id, "picked": str(single), "second": str(result)})

@@ -13,7 +13,7 @@ from .. import __path__ as folders
 from .views import VIEWS, module_of
 
 HEAVY = ("numpy", "torch", "pandas", "scipy.stats", "sklearn.datasets", "numba", "faiss", "plotly.graph_objects",
-         "streamlit.dataframe_util")
+         "streamlit.dataframe_util", "udml_core.numerics.projection.tsne")
 """Large packages, each a step of its own, so that a visit never waits for several of them."""
 FIRST = (f"{parts}.shell.", f"{parts}.draw.", f"{parts}.home.")
 """Parts of the page that most visits begin with."""

@@ -16,7 +16,7 @@ from ..shell.run_status import state_line
 from ..shell.setting_words import setting_words
 from ..train.live import STEP, next_epoch, plays
 from ..train.start_map import framed
-from ..train.watched import color_of, live_map, watch_images
+from ..train.watched import color_of, live_map, moments_of, rows_of_moments, watch_images
 from .words import combination_words
 
 A_ROW = 3
@@ -54,7 +54,7 @@ def _draw_run(run: Run, combination: Combination) -> None:
     """Draw the map of one run after its next epoch."""
     words = ", ".join(setting_words(name, value, combination.method) for name, value in combination.values.items())
     st.markdown(f"**{words or combination_words(combination)}**")
-    epochs, status = run.epoch_numbers(), run.status()
+    epochs, status = moments_of(run), run.status()
     if not epochs:
         if status.state in LIVE_STATES:
             plays(run, begin=True)
@@ -65,12 +65,12 @@ def _draw_run(run: Run, combination: Combination) -> None:
     epoch = next_epoch(run, epochs)
     positions = live_map(run.id, "sweep").frame(epoch, epochs, watched.sample)
     draw_map(watched.dataset, framed(f"live {run.id}", watched.images, positions), color_of(watched, epoch),
-             f"{words}, epoch {epoch}, {len(watched.images):,} images", f"sweep-map-{run.id}", height=HEIGHT,
+             f"{words}, epoch {epoch:g}, {len(watched.images):,} images", f"sweep-map-{run.id}", height=HEIGHT,
              tiles="all", plain=True, fills=True)
     st.caption(measure_line(run, epoch, epoch == epochs[-1] and status.state not in LIVE_STATES))
 
 
-def measure_line(run: Run, epoch: int, is_last: bool) -> str:
+def measure_line(run: Run, epoch: float, is_last: bool) -> str:
     """Return the epoch and MAP@R after it; beside PCA of the same width when the run has ended.
 
     Args:
@@ -83,5 +83,5 @@ def measure_line(run: Run, epoch: int, is_last: bool) -> str:
         beside = "" if after.over_pca is None else (
             f", {abs(after.over_pca):.1f} points {'above' if after.over_pca >= 0 else 'below'} PCA of the same width")
         return f"MAP@R **{after.after:.1f} %**{beside}"
-    value = next((row.get("sample map@r") for row in run.metrics()[0] if row["epoch"] == epoch), None)
-    return f"Epoch {epoch}" + ("" if value is None else f" · MAP@R **{100 * value:.1f} %**")
+    value = next((row.get("sample map@r") for row in rows_of_moments(run) if row["epoch"] == epoch), None)
+    return f"Epoch {epoch:g}" + ("" if value is None else f" · MAP@R **{100 * value:.1f} %**")

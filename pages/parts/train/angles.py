@@ -10,7 +10,8 @@ from ..draw.transport import component
 HTML = """<div class="angles"><div class="title"></div>
 <svg role="img" viewBox="0 0 300 190"></svg></div>
 """
-SLIDER = '.st-key-lab [class*="st-key-effect-"][class*="-alpha"] [data-testid="stSliderThumbValue"]'
+SLIDER = ('.st-key-lab [class*="st-key-effect-"]:is([class*="-alpha "], [class$="-alpha"]) '
+          '[data-testid="stSliderThumbValue"]')
 """Selector of the value that the slider shows while it moves."""
 DEGREES = 90
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -14,7 +16,7 @@ from .watched import Watched, first_frame, untrained
 RAW, START, RESULT = "raw", "start", "result"
 
 
-def flip(strip: DeltaGenerator, watched: Watched, epochs: list[int], status: Status) -> str:
+def flip(strip: DeltaGenerator, watched: Watched, epochs: Sequence[float], status: Status) -> str:
     """Show the control that flips the map between raw features, start and result.
 
     Args:
@@ -27,7 +29,7 @@ def flip(strip: DeltaGenerator, watched: Watched, epochs: list[int], status: Sta
         The name of the raw features if the map shows them; empty if it shows the chosen epoch.
     """
     run = watched.run
-    titles = {RESULT: "After training" if status.state == "done" else f"After epoch {epochs[-1]}"}
+    titles = {RESULT: "After training" if status.state == "done" else f"After epoch {epochs[-1]:g}"}
     if len(epochs) > 1:
         titles = {START: "Start"} | titles
     if first_frame(watched) is not None and untrained(watched) is not None:
@@ -54,9 +56,9 @@ def epoch_key(run: Run) -> str:
     return f"lab-epoch-{run.id}"
 
 
-def last_epoch(run: Run, epochs: list[int], status: Status) -> int:
+def last_epoch(run: Run, epochs: Sequence[float], status: Status) -> float:
     """Return the epoch that a run keeps; the last stored epoch of a run that has no result."""
-    return run.kept_epoch() if status.state == "done" else epochs[-1]
+    return float(run.kept_epoch()) if status.state == "done" else epochs[-1]
 
 
 def leave_flip(run: Run) -> None:

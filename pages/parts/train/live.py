@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 import streamlit as st
@@ -12,6 +13,7 @@ from udml_core.base.errors import UserError
 from udml_core.exploration.interesting import first_query
 from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.runs import Run, find_run, runs_folder
+from udml_core.runs.live_steps import mark_watched
 from udml_core.runs.search import epoch_words
 from udml_core.runs.tasks import LIVE_STATES, Status
 
@@ -21,13 +23,13 @@ from ..shell.cached import dataset_of, load_split
 from ..shell.focus import choose_image, current_elsewhere
 from ..shell.run_picker import choose_run
 from ..shell.user_errors import show_user_errors
-from .flip import epoch_key, flip, last_epoch, leave_flip
+from .flip import RESULT, epoch_key, flip, flip_key, last_epoch, leave_flip
 from .measures import show_measures
 from .preview import HEIGHT, show_before
 from .start_map import choose_colors, framed, map_name, raw_words
 from .status_strip import show_status, strip_place
 from .tiles import small_tile
-from .watched import Watched, color_of, first_frame, live_map, untrained, watch_images
+from .watched import Watched, color_of, first_frame, live_map, moments_of, untrained, watch_images
 
 PARAMETER = "live"
 STARTED = "lab-live"
@@ -65,6 +67,7 @@ def watched_run() -> Run | None:
 def watch(run: Run) -> None:
     """Show a run from now on; the other pages open with it too."""
     choose_run(run)
+    mark_watched(run)
     st.query_params[PARAMETER] = st.session_state[STARTED] = run.id
 
 
@@ -96,20 +99,20 @@ def plays(run: Run, begin: bool = False) -> bool:
     if begin:
         st.session_state.setdefault(_shown_key(run), -1)
     shown = st.session_state.get(_shown_key(run))
-    return shown is not None and run.status().state == "done" and shown < len(run.epoch_numbers()) - 1
+    return shown is not None and run.status().state == "done" and shown < len(moments_of(run)) - 1
 
 
 def _shown_key(run: Run) -> str:
-    """Return the session key of the position of the epoch that was shown last, −1 before the first."""
+    """Return the session key of the position of the moment that was shown last, −1 before the first."""
     return f"lab-shown-{run.id}"
 
 
-def next_epoch(run: Run, epochs: list[int]) -> int:
+def next_epoch(run: Run, epochs: Sequence[float]) -> float:
     """Return the epoch after the one shown last; the newest if there is none."""
     shown = st.session_state.get(_shown_key(run), len(epochs) - 2)
     behind = len(epochs) - 1 - shown
-    if behind > 0:
-        shown += 1 + (behind - 1) // CATCH_UP
+    if behind > 0:  # most changes within the first epoch, of which no step is passed over
+        shown += 1 if shown < 0 or epochs[shown] < 1 else 1 + (behind - 1) // CATCH_UP
     st.session_state[_shown_key(run)] = shown
     return epochs[min(shown, len(epochs) - 1)]
 
@@ -119,6 +122,8 @@ def _follow(run: Run, was_live: bool) -> None:
     status = run.status()
     if was_live and status.state not in LIVE_STATES and not plays(run):
         st.rerun(scope="app")
+    if status.state in LIVE_STATES:
+        mark_watched(run)
     center, right = middle_and_right()
     epoch = None
     with center, show_user_errors():
@@ -128,7 +133,7 @@ def _follow(run: Run, was_live: bool) -> None:
         show_measures(run, status, leave_run, epoch)
 
 
-def _show_training(run: Run, status: Status, strip: DeltaGenerator) -> int | None:
+def _show_training(run: Run, status: Status, strip: DeltaGenerator) -> float | None:
     """Show the map and the query's neighbors after the last epoch, or after the epoch that the user chose.
 
     Args:
@@ -139,7 +144,7 @@ def _show_training(run: Run, status: Status, strip: DeltaGenerator) -> int | Non
     Returns:
         The epoch; None before the first.
     """
-    map_place, epochs = st.container(), run.epoch_numbers()
+    map_place, epochs = st.container(), moments_of(run)
     if not epochs:
         show_status(strip, run, status, None)
         show_before(map_place, run.spec(), dataset_of(run))
@@ -152,7 +157,7 @@ def _show_training(run: Run, status: Status, strip: DeltaGenerator) -> int | Non
     raw = None if is_moving else flip(strip, watched, epochs, status)
     with st.container(key="lab-epochs"):
         under = st.container()
-        epoch = next_epoch(run, epochs) if is_moving else _choose_epoch(run, epochs, status)
+        epoch = _move(run, epochs, status) if is_moving else _choose_epoch(run, epochs, status)
     show_status(strip, run, status, None if raw else epoch)
     query = _query(watched)
     words = raw or _words(run, epoch, status)
@@ -180,23 +185,59 @@ def _half(watched: Watched) -> str:
     return f" of the {'training' if watched.trained else 'test'} half"
 
 
-def _choose_epoch(run: Run, epochs: list[int], status: Status) -> int:
+def _move(run: Run, epochs: list[float], status: Status) -> float:
+    """Return the next moment of a training; a training that has ended can be paused there."""
+    epoch = next_epoch(run, epochs)
+    if status.state == "done":
+        st.button("Pause", icon=":material/pause:", key="lab-pause", type="tertiary", on_click=_pause,
+                  args=(run, epoch))
+    return epoch
+
+
+def _pause(run: Run, epoch: float) -> None:
+    """Let the map rest at a moment, from which the slider goes on."""
+    st.session_state.pop(_shown_key(run), None)
+    st.session_state[epoch_key(run)] = epoch
+    leave_flip(run)
+
+
+def _replay(run: Run, epochs: Sequence[float]) -> None:
+    """Show the training again, from the chosen moment or from the start after the last."""
+    chosen = st.session_state.get(epoch_key(run), epochs[-1])
+    st.session_state[_shown_key(run)] = -1 if chosen == epochs[-1] else epochs.index(chosen)
+    st.session_state.pop(epoch_key(run), None)
+    st.session_state[flip_key(run)] = RESULT
+
+
+def _choose_epoch(run: Run, epochs: list[float], status: Status) -> float:
     """Choose an epoch of a run that has ended; at first the epoch that the run keeps."""
     if len(epochs) < 2:
         return epochs[-1]
     st.session_state.setdefault(epoch_key(run), last_epoch(run, epochs, status))
-    return int(st.select_slider("Epoch", epochs, key=epoch_key(run), label_visibility="collapsed",
+    with st.container(horizontal=True, vertical_alignment="center", key="lab-transport"):
+        if status.state == "done" and st.button("Replay", icon=":material/replay:", key="lab-replay", type="tertiary",
+                                                on_click=_replay, args=(run, epochs)):
+            st.rerun(scope="app")  # the fragment looks again and again only if the page asks for it
+        return _slide(run, epochs, status)
+
+
+def _slide(run: Run, epochs: list[float], status: Status) -> float:
+    """Show the slider of the moments; the arrow keys take one step."""
+    return float(st.select_slider("Epoch", epochs, key=epoch_key(run), label_visibility="collapsed",
                                 format_func=lambda number: _words(run, number, status),
                                 on_change=leave_flip, args=(run,)))
 
 
-def _words(run: Run, epoch: int, status: Status) -> str:
+def _words(run: Run, epoch: float, status: Status) -> str:
     """Return the name of an epoch; the newest epoch is not the last while a run trains."""
+    if epoch % 1:
+        return f"after {epoch % 1:.0%} of epoch {int(epoch) + 1}".replace("%", " %")
+    epoch = int(epoch)
     is_last = status.state == "done" and epoch == run.kept_epoch()
     return f"after epoch {epoch}" if epoch and not is_last else epoch_words(run, epoch)
 
 
-def _draw_epoch(watched: Watched, epoch: int, epochs: list[int], query: int, words: str, is_raw: bool) -> None:
+def _draw_epoch(watched: Watched, epoch: float, epochs: Sequence[float], query: int, words: str, is_raw: bool) -> None:
     """Draw the map after an epoch, with a ring around the query and lines to its neighbors.
 
     Args:

@@ -29,6 +29,7 @@ from ..shell.views import view_link
 from .result_bars import show_bars
 from .start_map import raw_words
 from .start_steps import is_starting, show_steps
+from .watched import rows_of_moments
 
 CURVES = {"sample map@r": "Whole group found, MAP@R", "second opinion": "Whole group by another encoder",
           "loss": "Loss, which training lowers", "effective rank": "Directions used, effective rank"}
@@ -37,7 +38,7 @@ MOST_CURVES = 2
 HEIGHT = 215
 
 
-def show_measures(run: Run, status: Status, leave: Callable[[], None], epoch: int | None) -> None:
+def show_measures(run: Run, status: Status, leave: Callable[[], None], epoch: float | None) -> None:
     """Show the state of a run, its curves, and when it has ended what can be done with it.
 
     Args:
@@ -136,9 +137,9 @@ def _show_end(run: Run, status: Status) -> None:
             st.rerun(scope="app")
 
 
-def _show_curves(run: Run, epoch: int | None) -> None:
+def _show_curves(run: Run, epoch: float | None) -> None:
     """Show the curves that tell most, with the values to beat and the shown epoch as lines."""
-    rows = run.metrics()[0]
+    rows = rows_of_moments(run)
     names = [name for name in CURVES if sum(row.get(name) is not None for row in rows) > 1][:MOST_CURVES]
     known = read_baselines(run) or {}
     for name in names:

@@ -57,12 +57,22 @@ def lacks_labels(method: type[Method], dataset: Dataset) -> bool:
     return needs != "few" or len(set(assigned_now(dataset).values())) < FEWEST_CLASSES
 
 
-def explain(method: type[Method], dataset: Dataset) -> None:
-    """Show what the method does in two plain sentences, with its terms, paper and evidence behind the "?"."""
+def explain(method: type[Method], dataset: Dataset, fixed: bool = False) -> None:
+    """Show what the method does in two plain sentences, with its terms, paper and evidence behind the "?".
+
+    Args:
+        method: The method.
+        dataset: The data set.
+        fixed: Whether only a head learns, on fixed features.
+    """
     card = method.card
     st.markdown(card.summary, help=f"{card.idea}\n\n{card.paper}")
     measured = record_words(card.name) if card.supervision == "none" else ""
-    says = f"{PROMISES[card.promise]}." if dataset.labels is not None else measured
+    if fixed and card.on_fixed_features and dataset.labels is not None:
+        st.caption(f":material/info: {card.on_fixed_features}", help=card.source)
+        says = ""
+    else:
+        says = f"{PROMISES[card.promise]}." if dataset.labels is not None else measured
     if text := f"{NEEDS.get(card.supervision, '')}{says}".strip():
         st.caption(text, help=f"MAP@R: {MAIN_MEASURES[0].help} {card.source}")
     if (race := suggested_by_race(dataset, runs_folder())) is not None:

@@ -24,6 +24,7 @@ from ..shell.views import view_link
 from .angles import show_angles
 from .found_before import show_found
 from .method_choice import suggested_method
+from .settings import TriedAlpha
 from .start_map import (
     Drawn,
     choose_colors,
@@ -31,6 +32,7 @@ from .start_map import (
     cluster_color,
     clusters_before,
     first_map,
+    followed_clusters,
     forget_map,
     framed,
     half_words,
@@ -58,7 +60,8 @@ PATIENCE = 0.2
 """Seconds that the page waits for the sample; then the form is shown, and the preview follows."""
 
 
-def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: DeltaGenerator, reason: str = "") -> None:
+def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: DeltaGenerator,
+                 tried: TriedAlpha) -> None:
     """Show the map of the frozen features, and for methods with α and ε what these mean on the images.
 
     Args:
@@ -66,7 +69,7 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
         dataset: Its data set.
         center: The place of the map.
         right: The place of the angles and clusters.
-        reason: Why this α was chosen; empty if nothing speaks for it.
+        tried: What an example says of α.
     """
     with center:
         # Before cached loads, as in a run that trains: the map of both stays, its points travel.
@@ -84,7 +87,7 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
         shown = drawn.result()
         result = clusters_before(shown, spec)
         with strip:
-            st.caption(f"**Before training:** {len(shown.images):,} images{half_words(spec)}, laid out by "
+            st.caption(f"**Before training:** {len(shown.images):,} images{half_words(spec)}, laid out by t-SNE of "
                        f"{raw_words(spec)}")
         _show_map(place, shown, result, spec, dataset)
     if result is None:
@@ -92,7 +95,7 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
             show_found(dataset, shown, raw_words(spec))
     else:
         with right, st.container(key="train-meaning"):
-            _show_meaning(result, spec, dataset, reason)
+            _show_meaning(result, spec, dataset, tried)
             _count_clusters(shown.of_images(result.assignment), float(spec.fields["epsilon"]))
 
 
@@ -108,12 +111,13 @@ def show_before(place: DeltaGenerator, spec: Spec, dataset: Dataset) -> None:
 def _show_map(place: DeltaGenerator, shown: Drawn, result: Preview | None, spec: Spec, dataset: Dataset) -> None:
     """Draw the images, colored by the clusters at ε or by class, and below them a cluster."""
     is_clusters = result is not None and shows_clusters(spec, dataset)
-    color = (cluster_color(spec, shown.of_images(result.assignment)) if result is not None and is_clusters
+    color = (cluster_color(shown, spec, shown.of_images(result.assignment)) if result is not None and is_clusters
              else class_color(dataset, shown.images))
     with place:
         draw_map(dataset, framed(map_name(spec), shown.images, shown.positions), color,
                  f"Before training, {len(shown.images):,} images", "lab-map", hidden=NONE, height=HEIGHT,
-                 legend_below=True, tiles="all", fills=True)
+                 legend_below=True, tiles="all", fills=True,
+                 followed=followed_clusters(shown, spec) if is_clusters else None)
     with st.container(horizontal=True, vertical_alignment="center", key="lab-under-map"):
         choose_colors(spec, dataset)
     if result is not None and len(result.example):
@@ -132,18 +136,15 @@ def show_some(dataset: Dataset, images: Integers, label: str) -> None:
             height=GALLERY_HEIGHT)
 
 
-def _show_meaning(result: Preview, spec: Spec, dataset: Dataset, reason: str) -> None:
-    """Show the angles of sample triplets against α, and the reason for this α."""
+def _show_meaning(result: Preview, spec: Spec, dataset: Dataset, tried: TriedAlpha) -> None:
+    """Show the angles of sample triplets against α, and what is known of this α."""
     alpha, epsilon = float(spec.fields["alpha"]), spec.fields["epsilon"]
     if result.shape is None:
         st.info(f"At ε = {epsilon:g} there are no triplets, so this run would stop. "
                 + ("Raise ε." if result.clusters.count == 1 else "Lower ε."), icon=":material/warning:")
     else:
         show_angles(result, alpha)
-        if reason:
-            st.caption(reason)
-        elif result.violations(alpha) < FEW:
-            _advise_on_alpha(alpha, spec.method, dataset)
+        _say_of_alpha(result, spec, dataset, tried)
 
 
 def _count_clusters(assignment: Integers, epsilon: float) -> None:
@@ -174,21 +175,40 @@ def _shown_of(count: int) -> str:
     return counted(count, "image") if count <= SHOWN else f"{SHOWN} of its {count:,} images"
 
 
-def _advise_on_alpha(alpha: float, method: str, dataset: Dataset) -> None:
-    """Say what a bound that no triplet violates means, what the record says of smaller bounds, and offer a method.
+def _say_of_alpha(result: Preview, spec: Spec, dataset: Dataset, tried: TriedAlpha) -> None:
+    """Say what the share of triplets beyond α means for a run, beside the α of an example that gained.
 
     Args:
-        alpha: The bound in degrees.
-        method: Name of the method.
+        result: The clusters and triplets.
+        spec: The planned run.
         dataset: The data set.
+        tried: What an example says of α.
     """
+    alpha = float(spec.fields["alpha"])
+    if tried.value == alpha:
+        st.caption(f"α = {alpha:g}° as in the example, which reached {tried.proof}.")
+        return
+    example = "" if tried.value is None else f" With α = {tried.value:g}° the example reached {tried.proof}."
+    if "mining_space" in spec.fields:
+        st.caption(f"These triplets are random. {find_method(spec.method).card.title} picks harder negatives in every "
+                   "batch, so it corrects more of them than this.")
+        return
+    if result.violations(alpha) >= FEW:
+        if tried.value is not None:
+            side = "fewer" if alpha > tried.value else "more"
+            st.caption(f"Training corrects {side} triplets than in the example.{example}")
+        return
     other = find_method(suggested_method(dataset))
     with st.container(border=True, key="train-alpha"):
-        st.caption(f"Hardly any triplet exceeds α = {alpha:g}°, so the run ends like PCA. A smaller α {LOST} on "
-                   "new classes of birds and clothes; with as few numbers as in the example on digits, it gains.",
-                   help="See the record “Where RPML's bound acts” on the page Results.")
+        st.caption(f"Hardly any triplet exceeds α = {alpha:g}°: training has almost nothing to correct, and the run "
+                   f"ends like PCA.{example or ' A smaller α corrects more triplets, which helps some images only.'}",
+                   help=f"Below 35°, α {LOST} on new classes of birds and clothes. See the record “Where RPML's bound "
+                        "acts” on the page Results.")
         with st.container(horizontal=True, gap="small"):
-            if other.card.name != method:
+            if tried.value is not None:
+                st.button(f"Set α to {tried.value:g}°", icon=":material/tune:", key="train-set-alpha",
+                          on_click=lambda: st.session_state.update({tried.key: tried.value}))
+            elif other.card.name != spec.method:
                 view_link("train", label="Use the suggested method", icon=":material/swap_horiz:", width="content",
                           query_params={"dataset": dataset.name, "method": other.card.name})
             view_link("results", label="What was measured", icon=":material/table_chart:", width="content",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
@@ -177,19 +178,32 @@ def _example(example: Run, method: type[Method]) -> jobs.Settings:
     return settings
 
 
-def reason_of_alpha(settings: jobs.Settings, spec: Spec, example: Run | None) -> str:
-    """Say why the example's α is kept; nothing for another α or another example than of a gain over PCA.
+@dataclass(frozen=True)
+class TriedAlpha:
+    """What an example on the same images says of α.
+
+    Attributes:
+        value: The example's α; None without an example of the same method that ended above PCA.
+        proof: What it reached, in words; empty without a value.
+        key: Key of the slider of α.
+    """
+
+    value: float | None
+    proof: str
+    key: str
+
+
+def tried_alpha(spec: Spec, example: Run | None, key: str) -> TriedAlpha:
+    """Return what an example says of α.
 
     Args:
-        settings: What the form began with.
         spec: The planned run.
         example: The example on the same images; None if there is none.
+        key: Key of the slider of α.
     """
-    alpha = spec.fields.get("alpha")
-    if example is None or alpha is None or settings.source != "example" or example.spec().fields.get("alpha") != alpha:
-        return ""
-    proof = jobs.proof_of(example) if example.spec().method == spec.method else ""
-    return f"α = {alpha:g}° as in the example, which reached {proof}." if proof else ""
+    proof = jobs.proof_of(example) if example is not None and example.spec().method == spec.method else ""
+    value = example.spec().fields.get("alpha") if example is not None and proof else None
+    return TriedAlpha(None if value is None else float(value), proof if value is not None else "", key)
 
 
 def _paper(method: type[Method], dataset: Dataset) -> jobs.Settings:

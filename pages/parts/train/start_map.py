@@ -15,15 +15,15 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import Encoder
 from udml_core.data.features import features_of_some, features_path
 from udml_core.data.splits import fixed_sample
-from udml_core.exploration.live import view_of
-from udml_core.exploration.preview import Preview, Sample, draw_sample, preview, unit_features
-from udml_core.exploration.quick_map import next_frame
+from udml_core.exploration.cluster_track import number_like, track_clusters
+from udml_core.exploration.live import live_frame, view_of
+from udml_core.exploration.preview import Preview, Sample, assignment_at, draw_sample, preview, unit_features
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Spec
 from udml_core.runs.baselines import JUDGED
 from udml_core.runs.search import frozen_name
 
-from ..maps.content import Color, Layout
+from ..maps.content import Color, Followed, Layout
 from ..shell.warming import SCRIPT_THREAD
 
 FIELDS = ("alpha", "epsilon", "gamma", "n_neighbors")
@@ -32,7 +32,14 @@ COLORS = "lab-colors"
 """Key of the choice between clusters and classes, which a start keeps."""
 BEGUN = "lab-first-map"
 """Session key of the map that the form showed last, which the run that it starts keeps."""
-SETTLED = 1.0
+EPSILONS = tuple(round(step / 100, 2) for step in range(101))
+FIRST_EPSILON = 0.65
+"""The values of ε that the map follows, and the one at which clusters are numbered by size, the methods' default."""
+AT_EPSILON = "Cluster at ε = "
+EPSILON_SLIDER = ('.st-key-lab [class*="st-key-effect-"]:is([class*="-epsilon "], [class$="-epsilon"]) '
+                  '[data-testid="stSliderThumbValue"]')
+"""Selector of the value that the slider of ε shows while it moves."""
+SETTLED = 8.0
 """Seconds that a run waits for the clusters of the form, whose colors it keeps."""
 
 
@@ -42,7 +49,7 @@ class Drawn:
 
     Attributes:
         images: Data set indices (s,), ascending; the images whose embedding a run stores after every epoch.
-        positions: Principal plane of their frozen features, (s, 2), at unit mean square radius.
+        positions: t-SNE layout of their frozen features, (s, 2), at unit mean square radius.
         rows: Their frozen features at unit length, (s, d).
         sample: A sample of the training half that contains the images; None for methods without clusters.
     """
@@ -128,11 +135,11 @@ def _first_map(fingerprint: str, encoder_key: str, split: str, seed: int, k: int
             images = fixed_sample(halves.train if k else halves.test, JUDGED)
             if not k:
                 rows = unit_features(features, images)
-                drawn.set_result(Drawn(images, next_frame(rows, None), rows, None))
+                drawn.set_result(Drawn(images, live_frame(rows, None), rows, None))
                 return
             sample = draw_sample(features, halves.train, k)
             shown = sample.rows[np.isin(sample.indices, images)]
-            drawn.set_result(Drawn(images, next_frame(shown, None), shown, sample))
+            drawn.set_result(Drawn(images, live_frame(shown, None), shown, sample))
         except Exception as error:  # the page shows it
             drawn.set_exception(error)
 
@@ -172,10 +179,40 @@ def shows_clusters(spec: Spec, dataset: Dataset) -> bool:
     return has_clusters(spec) and (dataset.labels is None or st.session_state.get(COLORS) != CLASSES)
 
 
-def cluster_color(spec: Spec, assignment: Array) -> Color:
-    """Return the clusters (s,) at ε as colors, −1 for an image alone."""
-    names = tuple(f"cluster {number}" for number in range(int(assignment.max(initial=-1)) + 1))
-    return Color(f"Cluster at ε = {spec.fields['epsilon']:g}", assignment, names, none="single image", by_size=True)
+def cluster_color(drawn: Drawn, spec: Spec, assignment: Integers) -> Color:
+    """Return the clusters (s,) of the map's images at ε as colors, −1 for an image alone.
+
+    A cluster keeps its number and color at every ε; at the first ε, cluster 1 is the largest.
+    """
+    epsilon, table = float(spec.fields["epsilon"]), tracked(drawn, spec)
+    nearest = min(range(len(EPSILONS)), key=lambda position: abs(EPSILONS[position] - epsilon))
+    numbered = number_like(table[nearest].astype(np.int64), assignment)
+    return colored(numbered, epsilon, max(int(table.max(initial=-1)), int(numbered.max(initial=-1))) + 1)
+
+
+def colored(clusters: Integers, epsilon: float, count: int) -> Color:
+    """Return numbered clusters (s,) as colors; `count` of them may have a name."""
+    names = tuple(f"cluster {number + 1}" for number in range(count))
+    return Color(f"{AT_EPSILON}{epsilon:g}", clusters, names, none="single image", by_size=True, keeps=True)
+
+
+def followed_clusters(drawn: Drawn, spec: Spec) -> Followed:
+    """Return the clusters of the map's images over the whole range of ε, which the map shows while its slider moves."""
+    return Followed(EPSILON_SLIDER, AT_EPSILON, EPSILONS[0], EPSILONS[1] - EPSILONS[0], tracked(drawn, spec))
+
+
+def tracked(drawn: Drawn, spec: Spec) -> Array:
+    """Return the clusters (t, s) of the map's images at each of `EPSILONS`."""
+    return _tracked(*_key(spec), float(spec.fields["gamma"]), drawn)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _tracked(fingerprint: str, encoder_key: str, split: str, seed: int, k: int,  # noqa: ARG001 (parts of the key)
+             holds_out: str, excluded: str, gamma: float, _drawn: Drawn) -> Array:  # noqa: ARG001
+    sample = _drawn.sample
+    assert sample is not None
+    return track_clusters(lambda epsilon: _drawn.of_images(assignment_at(sample, epsilon, gamma)), EPSILONS,
+                          EPSILONS.index(FIRST_EPSILON))
 
 
 def class_color(dataset: Dataset, images: Integers) -> Color:

@@ -17,6 +17,7 @@ from udml_core.work import jobs
 
 from ..shell.run_status import UNSEEN, progress_of, state_line, stop_button
 from .start_steps import STEPS, at_step, is_starting
+from .watched import rows_of_moments
 
 SCORES = ("sample map@r", "second opinion", "loss", "effective rank")
 """The curves of which the line shows the first that was measured."""
@@ -31,7 +32,7 @@ def strip_place() -> DeltaGenerator:
     return st.container(key="lab-status", horizontal=True, vertical_alignment="center", gap="small")
 
 
-def show_status(place: DeltaGenerator, run: Run, status: Status, epoch: int | None) -> None:
+def show_status(place: DeltaGenerator, run: Run, status: Status, epoch: float | None) -> None:
     """Show how far a run that trains has come, its score at the shown epoch, and the button that cancels.
 
     Args:
@@ -51,7 +52,7 @@ def show_status(place: DeltaGenerator, run: Run, status: Status, epoch: int | No
                 stop_button(run, "lab", "Cancel", "Finished epochs are kept, and the run can be resumed.")
 
 
-def cells_of(run: Run, status: Status, epoch: int | None) -> list[Cell]:
+def cells_of(run: Run, status: Status, epoch: float | None) -> list[Cell]:
     """Return what the line says of a run after an epoch.
 
     Args:
@@ -69,18 +70,18 @@ def cells_of(run: Run, status: Status, epoch: int | None) -> list[Cell]:
         return [("Now", state_line(run, status).rstrip("."), ""), *score]
     left = jobs.training_left(run.spec(), status)
     shown = min(status.epoch + 1, status.epochs) if epoch is None else epoch
-    return [("Epoch", f"{shown} of {status.epochs}", ""), *score,
+    return [("Epoch", f"{shown:.3g} of {status.epochs}", ""), *score,
             ("Results in", "not measured yet" if left is None else f"about {duration(left)}", "")]
 
 
-def score_of(run: Run, epoch: int | None) -> list[Cell]:
+def score_of(run: Run, epoch: float | None) -> list[Cell]:
     """Return the score at an epoch beside PCA's; nothing if the epoch has none.
 
     Args:
         run: The run.
         epoch: The epoch; None before the first.
     """
-    row = next((row for row in run.metrics()[0] if row["epoch"] == epoch), {})
+    row = next((row for row in rows_of_moments(run) if row["epoch"] == epoch), {})
     name = next((name for name in SCORES if row.get(name) is not None), None)
     if name is None:
         return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -12,18 +13,29 @@ from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_at_hand
 from udml_core.data.splits import fixed_sample
+from udml_core.exploration.cluster_track import number_by_size
 from udml_core.exploration.live import LiveMap, clusters_of
 from udml_core.numerics.explanations import Clusters
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.runs import Run
 from udml_core.runs.baselines import JUDGED
+from udml_core.runs.live_steps import step_embedding, step_rows
 from udml_core.runs.search import FROZEN
 
 from ..maps.content import Color
 from ..shell.cached import dataset_of, load_split
 from ..shell.epochs import load_record
 from ..shell.run_hash import RUN_HASH
-from .start_map import Drawn, class_color, cluster_color, clusters_before, has_clusters, settled_map, shows_clusters
+from .start_map import (
+    Drawn,
+    class_color,
+    cluster_color,
+    clusters_before,
+    colored,
+    has_clusters,
+    settled_map,
+    shows_clusters,
+)
 
 
 @dataclass(frozen=True)
@@ -49,16 +61,29 @@ class Watched:
         """Classes (s,); None without classes."""
         return None if self.dataset.labels is None else self.dataset.labels[self.images]
 
-    def sample(self, epoch: int) -> Array:
-        """Read the embedding (s, d) after an epoch."""
+    def sample(self, epoch: float) -> Array:
+        """Read the embedding (s, d) after an epoch, or after a step within one."""
         is_sample = not self.trained or load_split(self.run).name == "all"
+        if epoch % 1:
+            return step_embedding(self.run, epoch, not is_sample)
+        epoch = int(epoch)
         stored = self.run.epoch_sample(epoch) if is_sample else self.run.epoch_trained(epoch)
         if stored is None:
             raise UserError(f"The embedding of the training images after epoch {epoch} is missing. Start a new run.")
         return stored[self.rows]
 
 
-def color_of(watched: Watched, epoch: int) -> Color:
+def moments_of(run: Run) -> list[float]:
+    """Return the numbers of finished epochs at which the embedding is stored: epochs, and steps within them."""
+    return sorted({*map(float, run.epoch_numbers()), *(float(row["epoch"]) for row in step_rows(run))})
+
+
+def rows_of_moments(run: Run) -> list[dict[str, Any]]:
+    """Return the curves by epoch with the measures of the steps within epochs, ascending."""
+    return sorted([*run.metrics()[0], *step_rows(run)], key=lambda row: float(row["epoch"]))
+
+
+def color_of(watched: Watched, epoch: float) -> Color:
     """Return the colors of the map before training: clusters or classes.
 
     Without the map before training, the clusters are the method's own after the epoch.
@@ -69,12 +94,14 @@ def color_of(watched: Watched, epoch: int) -> Color:
     before = first_frame(watched)
     clusters = None if before is None else clusters_before(before, spec)
     if before is not None and clusters is not None:
-        return cluster_color(spec, before.of_images(clusters.assignment))
-    found = [_clusters(watched.run, number) for number in dict.fromkeys((epoch, *watched.run.epoch_numbers()[1:2]))]
+        return cluster_color(before, spec, before.of_images(clusters.assignment))
+    numbers = dict.fromkeys((int(epoch), *watched.run.epoch_numbers()[1:2]))
+    found = [_clusters(watched.run, number) for number in numbers]
     assignment = next((known for known in found if known is not None), None)
     if assignment is None:
         return class_color(dataset, watched.images)
-    return cluster_color(spec, clusters_of(assignment, load_split(watched.run).train, watched.images))
+    numbered = number_by_size(clusters_of(assignment, load_split(watched.run).train, watched.images))
+    return colored(numbered, float(spec.fields["epsilon"]), int(numbered.max(initial=-1)) + 1)
 
 
 def first_frame(watched: Watched) -> Drawn | None:

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -51,7 +52,9 @@ class EpochLoop(ABC, Generic[AnyMethod]):
 
     def __init__(self, method: AnyMethod, data: TrainingData, setting: Setting, start: State | None) -> None:
         """Begin after the epoch of the state `start`, if it is given."""
-        self.method, self.data, self.setting = method, data, setting
+        self.method, self.data = method, data
+        # A step that is reported can be observed: the methods need no code for it.
+        self.setting = setting if setting.observe is None else replace(setting, report=self._observed(setting))
         self.explained: list[Explanation] = []
         self._done = 0 if start is None else int(start["epoch"])
 
@@ -62,6 +65,15 @@ class EpochLoop(ABC, Generic[AnyMethod]):
             state = self._state() | {"epoch": torch.tensor(epoch)}
             yield Epoch(epoch, curves, self._embedder(), tuple(self.explained), state)
             self.explained.clear()
+
+    def _observed(self, setting: Setting) -> Callable[[float], None]:
+        """Return the report of a setting, followed by a look at the current embedder."""
+        def report(share: float) -> None:
+            setting.report(share)
+            if setting.observe is not None:
+                setting.observe(share, self._embedder)
+
+        return report
 
     def _train(self, epoch: int, random: torch.Generator) -> dict[str, float]:
         """Train for one epoch and return the means of its steps' curves."""

@@ -36,6 +36,6 @@ class ManifoldSearch:
         progress = self._optimizer.start(function, self.point, self.step)
         for position in range(steps):
             progress = self._optimizer.step(function, progress)
+            self.point = progress.point  # before the report, whose receiver may embed with it
             report((position + 1) / steps)
-        self.point = progress.point
         self.step = agree_on_search(self.point, progress.step)

@@ -171,6 +171,7 @@ class _MetricLoop(EncoderLoop[PairMetric]):
 
     def __init__(self, method: PairMetric, data: TrainingData, setting: Setting, start: State | None) -> None:
         super().__init__(method, data, setting, start)
+        self.setting = setting  # steps are not observed: without the first metric there is no embedder
         self._learned = dict(start or {})
 
     def _train(self, epoch: int, random: torch.Generator) -> dict[str, float]:

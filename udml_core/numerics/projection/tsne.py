@@ -26,6 +26,10 @@ STEPS_PER_REPORT = 10
 START_SPREAD, JITTER = 1e-4, 0.01
 """Standard deviation of the start, and of its noise as a share of that."""
 PLACING_PERPLEXITY = 5
+CONTINUED_SPREAD = 8.0
+"""Root mean square coordinate from which a layout is continued, about that of a finished one of a thousand points."""
+PARTING, PARTING_STEPS, SETTLING_STEPS = 4.0, 30, 60
+"""Exaggeration and numbers of steps of a continued layout."""
 
 
 class _ExactIndex(KNNIndex):
@@ -47,7 +51,8 @@ class _ExactIndex(KNNIndex):
 
 
 def tsne_layout(points: Array, perplexity: float = 30.0, seed: int = 0, before: Array | None = None,
-                report: Callable[[float], None] = lambda _: None) -> Array:
+                report: Callable[[float], None] = lambda _: None,
+                steps: tuple[int, int] = (EXAGGERATED_STEPS, NORMAL_STEPS)) -> Array:
     """Compute the t-SNE layout (n, 2) of points (n, d).
 
     Args:
@@ -57,6 +62,7 @@ def tsne_layout(points: Array, perplexity: float = 30.0, seed: int = 0, before: 
         before: The layout (n, 2) of the frame before. The new layout starts from it and is aligned with it. None
             starts from the principal plane.
         report: Called with the share of finished steps.
+        steps: Numbers of steps with exaggerated affinities and after them.
 
     Raises:
         UserError: The perplexity is too large for the number of points.
@@ -67,14 +73,38 @@ def tsne_layout(points: Array, perplexity: float = 30.0, seed: int = 0, before: 
     def count_steps(*_: Any) -> bool:
         nonlocal finished
         finished += STEPS_PER_REPORT
-        report(min(1.0, finished / (EXAGGERATED_STEPS + NORMAL_STEPS)))
+        report(min(1.0, finished / sum(steps)))
         return False  # openTSNE stops at True
 
     start = _shrink(pca_layout(points) if before is None else before, seed)
-    tsne = TSNE(early_exaggeration_iter=EXAGGERATED_STEPS, n_iter=NORMAL_STEPS, n_jobs=os.cpu_count(),
+    tsne = TSNE(early_exaggeration_iter=steps[0], n_iter=steps[1], n_jobs=os.cpu_count(),
                 random_state=seed, callbacks=count_steps, callbacks_every_iters=STEPS_PER_REPORT)
     layout = np.asarray(tsne.fit(affinities=affinities, initialization=start))
     return layout if before is None else procrustes(layout, before)(layout)
+
+
+def continue_layout(points: Array, before: Array, perplexity: float = 30.0, seed: int = 0) -> Array:
+    """Move a layout (n, 2) of points in another embedding by a few steps of t-SNE, to a layout of the points (n, d).
+
+    Groups part and meet again from where they are, in a tenth of the time of a new layout.
+
+    Args:
+        points: (n, d).
+        before: The layout (n, 2) of the frame before, of any scale.
+        perplexity: Effective number of neighbors of each point.
+        seed: The random seed.
+
+    Raises:
+        UserError: The perplexity is too large for the number of points.
+    """
+    spread = np.sqrt(np.square(before - before.mean(axis=0)).mean()) or 1.0
+    layout = TSNEEmbedding(CONTINUED_SPREAD * np.asarray(before, dtype=np.float64) / spread,
+                           _affinities(points, perplexity), negative_gradient_method="bh", random_state=seed,
+                           n_jobs=os.cpu_count())
+    # A little exaggeration first: without it a group that has come together stays apart in pieces.
+    layout = layout.optimize(PARTING_STEPS, exaggeration=PARTING, learning_rate="auto", momentum=0.8)
+    moved = np.asarray(layout.optimize(SETTLING_STEPS, learning_rate="auto", momentum=0.8))
+    return procrustes(moved, before)(moved)
 
 
 def place(points: Array, layout: Array, perplexity: float, seed: int, new: Array) -> Array:

@@ -48,6 +48,7 @@ from udml_core.work.jobs.estimate import evaluation_kind, follow_kind, record_ep
 from udml_core.work.workers.evaluate import KNN, evaluate_run
 from udml_core.work.workers.execute import Reporter, execute
 from udml_core.work.workers.material import Loaded, data_for_fit, embed, load
+from udml_core.work.workers.watching import StepWatcher
 
 POLL = 0.3
 TRIPLETS_KEPT = 2000
@@ -160,8 +161,9 @@ class _Work:
     def _train(self, loaded: Loaded) -> Embedder:
         data = data_for_fit(self.run, loaded, self.reporter.share)
         report = self.reporter.share
+        watcher = StepWatcher(self.run, lambda embedder: self._measured_step(loaded, embedder))
         setting = Setting(self.spec.seed, self.device, loaded.encoder, lambda share: report(share, "training"),
-                          self.spec.precision, self.spec.compile)
+                          self.spec.precision, self.spec.compile, watcher.observe)
         known, _ = self.run.metrics()
         recorded = {row["epoch"]: row for row in known}
         checkpoint = self._checkpoint(recorded)
@@ -170,12 +172,15 @@ class _Work:
         start = self.run.read_start()
         if 0 not in recorded or JUDGED_CURVES.keys() <= recorded[0].keys():  # else the curves would begin in the middle
             self.judge = _sample_judge(self.spec.backbone, loaded)
+        measuring = time.monotonic()
         if 0 not in recorded:
             initial = Embedder.load(start[1], self.device) if start else self.method.initial(data, setting)
             recorded[0] = self._keep_start(loaded, initial)
         embedder = Embedder.load(checkpoint[2], self.device) if checkpoint else None
         self._record_start(loaded)
         began = time.monotonic()
+        # With cached features a step costs milliseconds; a trained encoder embeds the images, as for the start.
+        watcher.begin(done, began - measuring if self.method.trains_encoder else 0.0)
         for epoch in self._epochs(data, setting, done, checkpoint and checkpoint[1], start and start[0]):
             if any(not np.isfinite(value) for value in epoch.losses.values()):
                 raise UserError(f"The loss is not finite in epoch {epoch.number}. Lower the learning rate and start a "
@@ -189,6 +194,7 @@ class _Work:
                 self.run.append_metrics(row | {"seconds": time.monotonic() - began})
             self.run.write_checkpoint(epoch.number, epoch.state, epoch.embedder)
             done, embedder = epoch.number, epoch.embedder
+            watcher.epoch = done
             self.reporter.change(epoch=done, epoch_seconds=time.monotonic() - began, share=0.0)
             record_epoch(self.spec, len(data), time.monotonic() - began)
             log.info("epoch %d: %s", done, ", ".join(f"{name} {value:.4g}" for name, value in row.items()))
@@ -309,6 +315,17 @@ class _Work:
                 row["validation map@r"] = map_at_r(*held_out)[0]
                 row["validation recall@1"] = recall_at_k(*held_out, (1,))[1]
         return row
+
+    def _measured_step(self, loaded: Loaded, embedder: Embedder) -> tuple[dict[str, Any], Array, Array | None]:
+        """Measure a step within an epoch as `_measured` does an epoch, by what a picture of the training shows."""
+        images = loaded.sample[loaded.judged]
+        judged, trained = embed(embedder, loaded, images, quick=True), None
+        if loaded.split.name != "all":
+            trained = embed(embedder, loaded, fixed_sample(loaded.split.train, JUDGED), quick=True)
+        row: dict[str, Any] = {"effective rank": effective_rank(judged)}
+        if loaded.dataset.labels is not None:
+            row["sample map@r"] = map_at_r(judged, loaded.dataset.labels[images])[0]
+        return row, judged, trained
 
     def _keep(self, loaded: Loaded, embedder: Embedder) -> None:
         """Store the embeddings of all images before and after training, and the index."""
