@@ -75,7 +75,7 @@ class Legend {
         counts[code] += 1;
         chosen[code] += this.chart.selected[row];
       }
-      const all = [...counts.keys()].filter((code) => counts[code]).map((code) => ({ name: color.names[code], count: counts[code],
+      const all = [...counts.keys()].filter((code) => counts[code]).map((code) => ({ code, name: color.names[code], count: counts[code],
         chosen: chosen[code], on: this.chart.selectedCount && chosen[code] === counts[code], mark: SHAPES[Math.floor(this.chart.styles[code] / COLORS)],
         color: toneOf(this.chart.styles[code], this.chart.dark), holds: (row) => this.chart.values[row] === code }));
       if (isBySize(color)) all.sort((first, second) => second.count - first.count);
@@ -131,6 +131,12 @@ class Legend {
       if (this.chart.selectedCount) number.title = `${chosen} of ${all} selected`;
       button.classList.toggle("empty", this.chart.selectedCount > 0 && !entry.chosen);
       button.append(mark, name, number);
+      if (entry.code !== undefined) { // the pointer or the focus shows where the category lies
+        button.onpointerenter = (event) => { if (event.pointerType === "mouse") this.chart.light(entry.code); };
+        button.onpointerleave = () => this.chart.light(null);
+        button.onfocus = () => { if (button.matches(":focus-visible")) this.chart.light(entry.code); };
+        button.onblur = () => this.chart.light(null);
+      }
       button.onclick = (event) => {
         if (entry.on && !event.shiftKey && !event.altKey) this.chart.choose(new Uint8Array(count));
         else this.chart.choose(Uint8Array.from({ length: count }, (_, row) => Number(entry.holds(row))), howOf(event));
