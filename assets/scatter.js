@@ -207,7 +207,8 @@ class Chart {
       const present = [...counts.keys()].filter((code) => counts[code]);
       const bySize = isBySize(color);
       if (bySize) present.sort((first, second) => counts[second] - counts[first]);
-      present.forEach((code, rank) => { this.styles[code] = ((bySize ? rank : code) % COLORS) + COLORS * (rank % SHAPES.length); });
+      const styleOf = (code, rank) => ((bySize ? rank : code) % COLORS) + COLORS * (rank % SHAPES.length);
+      present.forEach((code, rank) => { this.styles[code] = color.fixed ? styleOf(code, code) : styleOf(code, rank); });
       for (let row = 0; row < values.length; row += 1) if (values[row] >= 0) this.codes[row] = this.styles[values[row]];
       return this.points.upload("code", this.codes);
     }

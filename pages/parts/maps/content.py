@@ -34,6 +34,8 @@ class Color:
         low: Number at the lower end of the scale; the least value if None.
         high: Number at the upper end of the scale; the largest value if None.
         by_size: Whether the largest categories come first, in colors that differ, as many categories always do.
+        fixed: Whether the place of a category in `names` alone decides its color, so that it stays while others come
+            and go; the largest come first.
     """
 
     label: str
@@ -44,6 +46,7 @@ class Color:
     low: float | None = None
     high: float | None = None
     by_size: bool = False
+    fixed: bool = False
 
 
 def grayed(color: Color, still: Array) -> Color:
@@ -130,7 +133,8 @@ def _coloring(message: Message, color: Color) -> dict[str, Any]:
     coloring: dict[str, Any] = {"label": color.label, "values": message.part(values), "none": color.none,
                                 "token": f"{color.label} {token}"}
     if color.names:
-        return coloring | {"kind": "category", "names": list(color.names), "bySize": color.by_size}
+        return coloring | {"kind": "category", "names": list(color.names), "bySize": color.by_size,
+                           "fixed": color.fixed}
     finite = values[np.isfinite(values)]
     smallest, largest = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     low = smallest if color.low is None else color.low

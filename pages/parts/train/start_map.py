@@ -24,6 +24,7 @@ from udml_core.runs.baselines import JUDGED
 from udml_core.runs.search import frozen_name
 
 from ..maps.content import Color, Layout
+from ..maps.numbering import keep_numbers, numbered_color
 from ..shell.warming import SCRIPT_THREAD
 
 FIELDS = ("alpha", "epsilon", "gamma", "n_neighbors")
@@ -174,8 +175,8 @@ def shows_clusters(spec: Spec, dataset: Dataset) -> bool:
 
 def cluster_color(spec: Spec, assignment: Array) -> Color:
     """Return the clusters (s,) at ε as colors, −1 for an image alone."""
-    names = tuple(f"cluster {number}" for number in range(int(assignment.max(initial=-1)) + 1))
-    return Color(f"Cluster at ε = {spec.fields['epsilon']:g}", assignment, names, none="single image", by_size=True)
+    return numbered_color(f"Cluster at ε = {spec.fields['epsilon']:g}", keep_numbers(map_name(spec), assignment),
+                          "single image")
 
 
 def class_color(dataset: Dataset, images: Integers) -> Color:
