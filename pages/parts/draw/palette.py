@@ -1,6 +1,7 @@
 """Colors that mean the same on every page, their legend, and the format of measures.
 
-The colors of meanings are from Okabe & Ito (2008). Marks never rely on color alone: misses and negatives are dashed as well.
+The colors of meanings are from Okabe & Ito (2008). Marks never rely on color alone: misses and negatives are dashed
+as well.
 """
 
 from __future__ import annotations
