@@ -22,9 +22,9 @@ from tests.app.opening import opened, switched, texts
 from tests.app.test_refine_page import components
 from tests.app.test_run_picker import go
 from tests.running import worked, write_digits
-from udml_core.base.files import read_array
 from udml_core.base.paths import ASSETS
-from udml_core.data.features import features_path
+from udml_core.data.encoders import Encoder
+from udml_core.data.features import features_of
 from udml_core.data.splits import fixed_sample, make_split
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
 from udml_core.runs.analyses import plan_analysis
@@ -81,7 +81,7 @@ def test_home_sends_every_epoch_of_a_training_once(done: Run) -> None:
 
 def test_a_query_of_home_is_compared_with_pca_of_the_same_width(done: Run) -> None:
     header, parts = sent(opened("home"))
-    features = read_array(features_path(done.dataset(), done.spec().encoder)).astype(float)
+    features = features_of(done.dataset(), Encoder(done.spec().encoder)).astype(float)
     sample = done.sample_indices()
     units = features / np.linalg.norm(features, axis=1, keepdims=True)
     width = done.embeddings("final").shape[1]
