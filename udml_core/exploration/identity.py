@@ -1,4 +1,4 @@
-"""The numbers of clusters, which stay while a slider forms the clusters anew."""
+"""The numbers of clusters, which stay while a slider changes the clusters."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def keep_numbers(images: str, assignment: Integers) -> Integers:
     """Return numbers (n,) from 0 for clusters, the same as before for clusters that stay.
 
     Args:
-        images: Names the clustered images; clusters of other images are numbered anew.
+        images: Names the clustered images; clusters of other images get new numbers.
         assignment: (n,) code of each image's cluster; −1 for an image alone.
     """
     key, before = st.session_state.get(NUMBERED, ("", None))

@@ -87,7 +87,7 @@ def interesting_queries(run: Run, label: int = ANY_CLASS) -> Strip:
 
 
 def _typical_first(run: Run, strip: Strip) -> Strip:
-    """Move the image to the front whose hits, and their change, are most nearly those of the average test image.
+    """Move the image to the front with most nearly the hits of the average test image, and the same change.
 
     Where training gains on average, the image gains as well.
     """
