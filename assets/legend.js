@@ -4,7 +4,8 @@ const BINS = 6;
 const LISTED = 60;
 const MOST_BY_CODE = 24;
 // Whether the largest categories come first and differ in color.
-const isBySize = (color) => color.bySize || color.names.length > MOST_BY_CODE;
+const isBySize = (color) => !color.fixed && (color.bySize || color.names.length > MOST_BY_CODE);
+const isSorted = (color) => color.fixed || isBySize(color);
 const shown = (value, unit = "") => (unit.trim() === "%" ? value.toFixed(1) : Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3).replace(/\.?0+$/, ""));
 
 class Legend {
@@ -75,12 +76,12 @@ class Legend {
         counts[code] += 1;
         chosen[code] += this.chart.selected[row];
       }
-      const all = [...counts.keys()].filter((code) => counts[code]).map((code) => ({ name: color.names[code], count: counts[code],
+      const all = [...counts.keys()].filter((code) => counts[code]).map((code) => ({ code, name: color.names[code], count: counts[code],
         chosen: chosen[code], on: this.chart.selectedCount && chosen[code] === counts[code], mark: SHAPES[Math.floor(this.chart.styles[code] / COLORS)],
         color: toneOf(this.chart.styles[code], this.chart.dark), holds: (row) => this.chart.values[row] === code }));
-      if (isBySize(color)) all.sort((first, second) => second.count - first.count);
+      if (isSorted(color)) all.sort((first, second) => second.count - first.count);
       // First where categories may be hidden for lack of room, because it explains the gray points.
-      if (without) all[isBySize(color) ? "unshift" : "push"]({ name: color.none ?? "none", count: without, chosen: chosenWithout, mark: "○", color: "", holds: (row) => this.chart.values[row] < 0 });
+      if (without) all[isSorted(color) ? "unshift" : "push"]({ name: color.none ?? "none", count: without, chosen: chosenWithout, mark: "○", color: "", holds: (row) => this.chart.values[row] < 0 });
       return all;
     }
     const step = (color.high - color.low || 1) / BINS;
@@ -131,6 +132,12 @@ class Legend {
       if (this.chart.selectedCount) number.title = `${chosen} of ${all} selected`;
       button.classList.toggle("empty", this.chart.selectedCount > 0 && !entry.chosen);
       button.append(mark, name, number);
+      if (entry.code !== undefined) { // the pointer or the focus shows where the category lies
+        button.onpointerenter = (event) => { if (event.pointerType === "mouse") this.chart.light(entry.code); };
+        button.onpointerleave = () => this.chart.light(null);
+        button.onfocus = () => { if (button.matches(":focus-visible")) this.chart.light(entry.code); };
+        button.onblur = () => this.chart.light(null);
+      }
       button.onclick = (event) => {
         if (entry.on && !event.shiftKey && !event.altKey) this.chart.choose(new Uint8Array(count));
         else this.chart.choose(Uint8Array.from({ length: count }, (_, row) => Number(entry.holds(row))), howOf(event));

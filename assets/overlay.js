@@ -18,6 +18,7 @@ class Overlay {
     this.chart = chart;
     this.sheetImages = new Map();
     this.tiles = new Tiles(chart, this);
+    this.names = new Names(chart);
   }
 
   draw(width, height, density) {
@@ -34,6 +35,7 @@ class Overlay {
     const isPlain = !this.chart.header.grid && !this.tiles.side();
     if (isPlain && this.chart.images && this.chart.header.sheets) this.drawImages(pen, width, height, marks);
     for (const mark of marks) this.drawMark(pen, mark);
+    this.taken.push(...this.names.draw(pen, width, height, marks.map(({ row }) => boxAround(...this.chart.screenPosition(row)))));
     for (const { row, word } of marks) this.drawWord(pen, word, ...this.chart.screenPosition(row));
     for (const guest of this.chart.header.placed ?? []) this.drawGuest(pen, guest);
     if (this.chart.hovered !== NONE && this.chart.hovered < this.chart.header.count) this.drawHover(pen);
@@ -215,7 +217,7 @@ class Overlay {
 
   drawWord(pen, word, x, y) {
     if (!word) return;
-    pen.font = "600 13px sans-serif";
+    pen.font = wordFont(this.chart.root);
     const length = pen.measureText(word).width;
     const box = this.placeWord(x, y, length);
     this.taken.push(box);

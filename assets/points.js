@@ -1,17 +1,15 @@
 // The points and lines of a map in WebGL2. Uploaded arrays stay on the GPU until they change.
-const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8856a7", "#8a8a00"]; // Okabe–Ito
 const RAMP = ["#00204d", "#31446b", "#666970", "#958f78", "#cbba69", "#ffea46"]; // cividis
 const RAMP_DARK = ["#2f5f9e", "#5a7393", "#87898a", "#a8a07d", "#d0be69", "#ffea46"];
 const SHAPES = ["●", "■", "▲", "◆", "✚", "✖", "○", "□", "△", "◇", "✛", "⨯"]; // classes also differ in shape
 
 const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255);
 
-// Beyond the palette the colors begin again, paler; on a dark page all are lighter.
-const COLORS = 2 * PALETTE.length;
-const TONES = [false, true].map((isDark) => Array.from({ length: COLORS }, (_, code) => {
-  const paler = (isDark ? 0.2 : 0) + (code < PALETTE.length ? 0 : 0.4);
-  const end = isDark ? 255 : 90;
-  const parts = rgb(PALETTE[code % PALETTE.length]).map((part) => Math.round(255 * part * (1 - paler) + end * paler));
+// Beyond the palette the hues begin again at a second level of lightness: darker, on a dark page paler.
+const COLORS = 2 * CLASS_COLORS.light.length;
+const TONES = [CLASS_COLORS.light, CLASS_COLORS.dark].map((palette, isDark) => Array.from({ length: COLORS }, (_, code) => {
+  const [share, end] = code < palette.length ? [0, 0] : isDark ? [0.45, 255] : [0.4, 0];
+  const parts = rgb(palette[code % palette.length]).map((part) => Math.round(255 * part * (1 - share) + end * share));
   return `#${parts.map((part) => part.toString(16).padStart(2, "0")).join("")}`;
 }));
 const toneOf = (code, isDark) => TONES[isDark ? 1 : 0][code % COLORS];
@@ -19,7 +17,7 @@ const toneOf = (code, isDark) => TONES[isDark ? 1 : 0][code % COLORS];
 const VERTEX = `#version 300 es
 in vec2 from; in vec2 to; in float code; in float flag;
 uniform float travel, size, pass, numeric, colors; uniform vec2 center, scale;
-uniform vec3 palette[16]; uniform vec3 ramp[6]; uniform vec3 gray;
+uniform vec3 palette[${COLORS}]; uniform vec3 ramp[6]; uniform vec3 gray;
 out vec3 tint; out float shape; out float alpha; out float radius;
 void main() {
   vec2 at = (mix(from, to, travel) - center) * scale;
@@ -30,7 +28,7 @@ void main() {
   else if (numeric > 0.5) {
     float place = clamp(code, 0.0, 1.0) * 5.0; int low = int(min(floor(place), 4.0));
     tint = mix(ramp[low], ramp[low + 1], place - float(low)); shape = 0.0; alpha = 0.9; grow = 0.75 + 0.6 * clamp(code, 0.0, 1.0);
-  } else { int style = int(code + 0.5); tint = palette[style % 16]; shape = float(style / 16); alpha = 0.85; }
+  } else { int style = int(code + 0.5); tint = palette[style % ${COLORS}]; shape = float(style / ${COLORS}); alpha = 0.85; }
   if (dim) { tint = gray; alpha = 0.22; grow *= 0.8; }
   radius = max(1.0, size * grow);
   gl_PointSize = radius;

@@ -22,12 +22,16 @@ const ICONS = {
   fit: '<path d="M4 9V4h5M20 9V4h-5M4 15v5h5M20 15v5h-5"/>',
   clear: '<path d="M6 6l12 12M18 6L6 18"/>',
   images: '<path d="M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M9 9h.01"/>',
+  names: '<path d="M4 7V5h16v2M12 5v14M9 19h6"/>',
   save: '<path d="M12 4v11M7 11l5 5 5-5M5 20h14"/>',
 };
 const TOOLS = [["pan", "Pan: drag to move the map", true], ["lasso", "Lasso: drag around points (or Shift and drag)", true],
   ["box", "Box: drag a rectangle", true], ["closer", "Zoom in (+)"], ["farther", "Zoom out (−)"],
   ["fit", "Show all points (0)"], ["clear", "Clear the selection (Esc)"], ["images", "Show thumbnails when zoomed in"],
+  ["names", "Show the names of colors on the map"],
   ["save", "Save the map as PNG"]];
+
+const SWITCHES = { images: true, names: true };
 
 class Chart {
   constructor(root) {
@@ -39,6 +43,8 @@ class Chart {
     this.summary = root.querySelector(".summary");
     this.mode = "pan";
     this.images = true;
+    this.names = true;
+    this.lit = null; // the category under the pointer in the legend; the points of all others are gray
     this.revision = 0;
     this.turn = 0;
     this.travel = 1;
@@ -213,6 +219,7 @@ class Chart {
   recolor(values) {
     const { color } = this.header;
     this.values = values;
+    if (this.lit !== null) this.light(null); // the categories may be others
     this.codes = new Float32Array(values.length).fill(NONE);
     if (color.kind === "category") { // color by code, shape by rank, so that few classes all differ
       this.styles = new Int32Array(color.names.length).fill(NONE);
@@ -221,7 +228,8 @@ class Chart {
       const present = [...counts.keys()].filter((code) => counts[code]);
       const bySize = isBySize(color);
       if (bySize) present.sort((first, second) => counts[second] - counts[first]);
-      present.forEach((code, rank) => { this.styles[code] = ((bySize && !color.keeps ? rank : code) % COLORS) + COLORS * ((color.keeps ? code : rank) % SHAPES.length); });
+      const styleOf = (code, rank) => ((bySize ? rank : code) % COLORS) + COLORS * (rank % SHAPES.length);
+      present.forEach((code, rank) => { this.styles[code] = color.fixed ? styleOf(code, code) : styleOf(code, rank); });
       for (let row = 0; row < values.length; row += 1) if (values[row] >= 0) this.codes[row] = this.styles[values[row]];
       return this.points.upload("code", this.codes);
     }
@@ -398,9 +406,21 @@ class Chart {
 
   // Selection
 
-  grayed(row) { return this.selectedCount > 0 && !this.selected[row]; }
+  grayed(row) {
+    if (this.lit !== null) return this.values[row] !== this.lit;
+    return this.selectedCount > 0 && !this.selected[row];
+  }
+
+  // Gray all categories but one while the pointer is on its button in the legend; null ends this.
+  light(code) {
+    if (code === this.lit) return;
+    this.lit = code;
+    this.points.upload("flag", this.flags());
+    this.ask();
+  }
 
   flags() {
+    if (this.lit !== null) return Uint8Array.from(this.values, (value) => Number(value === this.lit));
     if (this.selectedCount > 0) return this.selected;
     return (this.everything?.length === this.header.count ? this.everything
       : (this.everything = new Uint8Array(this.header.count).fill(1)));
@@ -506,7 +526,7 @@ class Chart {
       this.points.draw({ count: this.header.grid || this.overlay.tiles.side() ? 0 : this.header.count, center: [this.camera.x, this.camera.y], travel: this.eased(),
         scale: [(2 * this.camera.zoom) / width, (2 * this.camera.zoom) / height], size: this.pointSize() * density,
         numeric: this.header.color.kind === "number", dark: this.dark, ink: this.ink, gray: this.gray,
-        dimmed: this.selectedCount > 0 });
+        dimmed: this.selectedCount > 0 || this.lit !== null });
     }
     this.stale = this.travel < 1;
     this.overlay.draw(width, height, density);
@@ -544,7 +564,7 @@ class Chart {
       button.title = words;
       button.setAttribute("aria-label", words);
       button.innerHTML = `<svg viewBox="0 0 24 24" aria-hidden="true">${ICONS[name]}</svg>`;
-      if (isMode || name === "images") button.setAttribute("aria-pressed", String(isMode ? name === this.mode : this.images));
+      if (isMode || name in SWITCHES) button.setAttribute("aria-pressed", String(isMode ? name === this.mode : this[name]));
       button.onclick = () => this.use(name);
       bar.append(button);
     }
@@ -556,12 +576,13 @@ class Chart {
       closer: () => this.zoomAt(width / 2, height / 2, 1.6), farther: () => this.zoomAt(width / 2, height / 2, 1 / 1.6),
       fit: () => { this.fit(); clearTimeout(this.writing); this.writeCamera(); this.ask(); },
       clear: () => this.choose(new Uint8Array(this.header.count)),
-      images: () => { this.images = !this.images; this.ask(); }, save: () => this.save(),
+      images: () => { this.images = !this.images; this.ask(); },
+      names: () => { this.names = !this.names; this.ask(false); }, save: () => this.save(),
     };
     if (actions[tool]) actions[tool](); else this.mode = tool;
     for (const button of this.root.querySelectorAll(".tools button[aria-pressed]")) {
       const { tool: name } = button.dataset;
-      button.setAttribute("aria-pressed", String(name === "images" ? this.images : name === this.mode));
+      button.setAttribute("aria-pressed", String(name in SWITCHES ? this[name] : name === this.mode));
     }
     this.surface.style.cursor = this.mode === "pan" ? "grab" : "crosshair";
   }

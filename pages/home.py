@@ -4,10 +4,10 @@ import streamlit as st
 
 from pages.parts.draw.gallery import gallery, tile_of
 from pages.parts.home.doors import show_doors
-from pages.parts.home.instrument import run_to_play, show_about, show_instrument
+from pages.parts.home.instrument import is_playable, run_to_play, show_about, show_instrument
 from pages.parts.home.listing import show_examples_with_points, show_newest_runs
 from pages.parts.shell.cached import load_dataset
-from pages.parts.shell.run_picker import app_run, open_search
+from pages.parts.shell.run_picker import app_run, open_search, put_on_stage
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.base.errors import UserError
 from udml_core.runs import Run, list_runs, runs_folder
@@ -46,8 +46,9 @@ with st.container(key="home"):
         st.title("UDML Explorer", width="stretch")
         about = st.container(width="content")
     with st.container(key="home-intro"):
-        st.markdown("Find similar images **with few labels or none**, and see what a model learned and why.")
+        st.markdown("Find similar images in your own folder **with few labels or none**, and watch a model learn.")
     if show_training(played) and played is not None:
+        put_on_stage(played, [run for run in all_runs if is_playable(run)])
         with about:
             show_about(played)
     else:

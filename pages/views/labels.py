@@ -26,6 +26,7 @@ from pages.parts.shell.selection import select, selection
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from pages.parts.shell.views import view_link
 from udml_core.base.arrays import rows_of
+from udml_core.base.errors import counted
 from udml_core.exploration import label_spread as views
 from udml_core.runs import Run
 from udml_core.runs.analyses import plan_analysis
@@ -34,6 +35,10 @@ from udml_core.runs.analyses.kinds.pca import PCA
 COLUMNS = 3  # classes in a row of the assigned labels
 COLORS = {"class": "Most probable class", "certainty": "Certainty"}
 DEFAULT_COLOR = "class"
+LEAST = 80
+"""Certainty in percent from which an image is named at first."""
+MANY = 10
+"""Number of classes below which images without known classes may well have others."""
 
 
 def spread_map(board: Board) -> None:
@@ -58,7 +63,8 @@ def spread_map(board: Board) -> None:
     is_spread = bool(outside and board.labels)
     gray = f" Gray: {outside:,} images outside the training half, where labels do not spread." if is_spread else ""
     st.caption(f"Rings mark labeled images.{gray} Click a point to select it; the lasso selects several.",
-               help=f"Gray images of the training half are not reached by any label. {distortion_words(shown)} {UNITS}")
+               help="Gray images of the training half are not named: no class is certain enough. "
+                    f"{distortion_words(shown)} {UNITS}")
     if clicked is not None:
         select(board.dataset.fingerprint, np.setxor1d(selected.ids, [clicked]))
         st.rerun(scope="fragment")
@@ -67,15 +73,15 @@ def spread_map(board: Board) -> None:
 def _color(board: Board, shown: MapFrame, by: str) -> Color:
     """Return the colors of the map's points, none outside the training half."""
     rows = rows_of(board.images, shown.layout.indices)
-    is_reached = board.spreads and bool((board.ends.best >= 0).all())
-    none = "in the test half" if is_reached else "not reached, or in the test half" if board.spreads else "no class yet"
-    if board.spreads and (rows >= 0).all():
-        none = "not reached"
+    gray = ["not named"] * (board.spreads and bool((board.named < 0).any()))
+    gray += ["in the test half"] * (board.spreads and bool((rows < 0).any()))
+    none = ", or ".join(gray) if board.spreads else "no class yet"
     if by == "class" or not board.spreads:
-        codes = board.ends.best if board.spreads else board.codes
+        codes = board.named if board.spreads else board.codes
         return Color("class", np.where(rows >= 0, codes[rows], -1), board.names or ("no class yet",), none=none)
     percent = 100 * board.ends.certainty
-    return Color(by, np.where(rows >= 0, percent[rows], np.nan), unit=" %", none=none, low=0, high=100)
+    return Color(by, np.where(rows >= 0, percent[rows], np.nan), unit=" %", none="not reached, or in the test half",
+                 low=0, high=100)
 
 
 def show_numbers(board: Board) -> None:
@@ -84,8 +90,8 @@ def show_numbers(board: Board) -> None:
     metrics = [("Labels", f"{len(board.labels):,}", "Images with a label."),
                ("Classes", f"{len(board.classes):,}", "Classes with at least one labeled image.")]
     if board.spreads:
-        metrics.append(("Reached", percent(100 * float((board.ends.best >= 0).mean())),
-                        "Share of training images from which a random walk can end at a label."))
+        metrics.append(("Named", percent(100 * float((board.named >= 0).mean())),
+                        f"Share of training images whose class is at least {100 * board.least:.0f} % certain."))
         metrics.append(("Certainty", percent(100 * float(np.nanmean(board.ends.certainty))),
                         "Mean share of the most probable class among the walks that end at a label."))
         share_correct = accuracy(board)
@@ -111,7 +117,22 @@ def _say_next(board: Board) -> None:
         st.markdown("**Next:** assign a second class. Then the map shows which class each image probably has, and how "
                     "certain that is.")
     else:
-        st.markdown("**Next:** label suggested images until the certainty stops rising, then train with the labels.")
+        few = (f"{counted(len(board.classes), 'class')} so far: images of other classes are painted as these, too. "
+               if may_lack_classes(board) else "")
+        st.markdown(f"{few}**Next:** label suggested images until the certainty stops rising, then train with the "
+                    "labels.")
+
+
+def may_lack_classes(board: Board) -> bool:
+    """Return whether the data set has, or may have, more classes than have labels."""
+    known = len(board.dataset.class_names) if board.dataset.labels is not None else MANY
+    return len(board.classes) < known
+
+
+def choose_least() -> float:
+    """Choose the certainty from which an image is named, as a share."""
+    return st.slider("Name images from a certainty of", 0, 100, LEAST, 5, format="%d %%", key="labels-least",
+                     help="From 0 to 100 %: images that are less certain stay gray on the map, “not named”.") / 100
 
 
 def accuracy(board: Board) -> float | None:
@@ -178,8 +199,8 @@ def explore(run: Run) -> None:
     dataset = dataset_of(run)
     left, right = st.columns([2, 3], gap="medium")
     with right:
-        gamma = gamma_slider("labels-gamma")
-    board = board_of(run, dataset, gamma)
+        gamma, least = gamma_slider("labels-gamma"), choose_least()
+    board = board_of(run, dataset, gamma, least)
     with left:
         assignment_panel(board, selection(dataset))
         show_numbers(board)

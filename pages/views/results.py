@@ -10,6 +10,7 @@ from pages.parts.draw.downloads import Download, share
 from pages.parts.draw.figures import curve, curve_names
 from pages.parts.results.charts import MOST_ROWS, chart_by_row, chart_by_width, has_widths, top_rows
 from pages.parts.results.headline import headline
+from pages.parts.results.many_curves import MOST_COLORED, many_curves
 from pages.parts.results.table import show_provenance, table_frame
 from pages.parts.shell.address import choose_in_box
 from pages.parts.shell.user_errors import show_user_errors
@@ -113,7 +114,10 @@ def show_curves(table: Table, key: str) -> None:
     default = next((name for name in CURVES_SHOWN_FIRST if name in names), names[0])
     name = st.selectbox("Curve over the epochs", names, names.index(default), key=f"{key}-curve", width=420,
                         format_func=lambda name: curve_of(name).name)
-    curve(name, table.curves, f"{key}-over-epochs", height=260 + 20 * len(table.curves))
+    if len(table.curves) > MOST_COLORED:
+        many_curves(name, table.curves, f"{key}-over-epochs")
+    else:
+        curve(name, table.curves, f"{key}-over-epochs", height=260 + 20 * len(table.curves))
 
 
 def downloads(experiment: Experiment) -> Iterator[Download]:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.shell.cached import load_retrieval
 from pages.parts.shell.empty_state import BEST, best_example
-from pages.parts.shell.interesting import default_image, interesting_queries, recorded_images
+from pages.parts.shell.interesting import default_image, interesting_queries, recorded_images, typical_row
 from tests.app.opening import ROOT, opened, texts
 from udml_core.numerics.explanations import Affinities, Clusters, Explanation, Pairs, Prototypes, Proxies, Triplets
 from udml_core.runs import Run, example_runs, hide_examples, list_runs, runs_folder
@@ -125,3 +126,20 @@ def test_without_examples_a_page_says_only_how_to_train(monkeypatch: pytest.Monk
     test = opened("explore")
     assert "Train a run" in texts(test)
     assert "open-example" not in [button.key for button in test.button]
+
+
+@pytest.mark.parametrize(("hits", "before", "after", "expected"), [
+    ((("10", "1"), ("6", "5"), ("1", "8")), 6.8, 6.0, 1), ((("0", "0"), ("9", "4"), ("1", "2")), 1.1, 1.5, 2),
+    ((("10", "10"), ("7", "6")), 8.31, 7.83, 0), ((("3", "3"), ("5", "4")), 4.0, 4.4, 0)])
+def test_the_first_image_changes_as_the_average_image_does(hits: tuple[tuple[str, str], ...], before: float,
+                                                           after: float, expected: int) -> None:
+    assert typical_row(hits, before, after) == expected, "a gain where training gains on average, if there is one"
+
+
+@pytest.mark.parametrize("run", EXAMPLES.values(), ids=EXAMPLES)
+def test_no_example_that_gains_opens_with_a_loss(run: Run) -> None:
+    evaluation = run.evaluation()
+    assert evaluation is not None
+    before, after = (evaluation[name]["mprec@10"] for name in (load_retrieval(run).before, "final"))
+    had, has = map(int, interesting_queries(run)[0][1].split(" → "))
+    assert has > had if after > before else has - had >= -2

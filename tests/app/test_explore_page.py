@@ -105,8 +105,8 @@ def test_without_a_choice_the_image_whose_neighbors_changed_most_is_shown(rpml: 
     shown = texts(explored(rpml))
     assert dataset.labels is not None
     assert f"**{dataset.class_names[dataset.labels[index]]}**  \n:small[{dataset.names[index]}. Training half." in shown
-    assert "changed most through training" in shown
-    assert "changed most through training" not in texts(explored(rpml, picked=interesting_images(rpml)[1]))
+    assert "change through training about as" in shown
+    assert "change through training about as" not in texts(explored(rpml, picked=interesting_images(rpml)[1]))
     strip = tiles(opened("retrieval", run=rpml.id), "Sample queries")
     assert {tile["id"] for tile in strip} == set(interesting_images(rpml)), "Retrieval shows the same images"
 
@@ -190,7 +190,7 @@ def test_the_first_layout_has_the_cursor_right_before_the_map(rpml: Run, frozen:
     assert without.selectbox(key=f"explore-map-{frozen.id}").options[0] == "PCA", "a run of one epoch has no cursor"
     assert not components(without, "slider")
     words = texts(without)
-    assert "changed most through training" not in words
+    assert "change through training about as" not in words
     assert "Before training" not in words, "nothing was trained, so there is one list of neighbors"
     assert "**Raw pixels** · " in words
     header = next(html.proto.body for html in without.get("html") if "run-header" in html.proto.body)

@@ -15,15 +15,16 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.draw.transport import Message
 from pages.parts.home import instrument
+from pages.parts.home.example_maps import maps_of
 from pages.parts.home.story import tell_story
 from pages.parts.shell.run_status import escaped
 from tests.app.opening import opened, switched, texts
 from tests.app.test_refine_page import components
 from tests.app.test_run_picker import go
 from tests.running import worked, write_digits
-from udml_core.base.files import read_array
 from udml_core.base.paths import ASSETS
-from udml_core.data.features import features_path
+from udml_core.data.encoders import Encoder
+from udml_core.data.features import features_of
 from udml_core.data.splits import fixed_sample, make_split
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
 from udml_core.runs.analyses import plan_analysis
@@ -80,7 +81,7 @@ def test_home_sends_every_epoch_of_a_training_once(done: Run) -> None:
 
 def test_a_query_of_home_is_compared_with_pca_of_the_same_width(done: Run) -> None:
     header, parts = sent(opened("home"))
-    features = read_array(features_path(done.dataset(), done.spec().encoder)).astype(float)
+    features = features_of(done.dataset(), Encoder(done.spec().encoder)).astype(float)
     sample = done.sample_indices()
     units = features / np.linalg.norm(features, axis=1, keepdims=True)
     width = done.embeddings("final").shape[1]
@@ -190,7 +191,7 @@ def test_home_names_the_run_and_says_what_training_did_beside_what_needs_no_trai
     test = opened("home")
     header, _ = sent(test)
     words = next(element.proto.body for element in test.get("html") if "home-story" in element.proto.body)
-    assert "<b>RPML on Digits</b>" in words
+    assert "<b>The picture: RPML on Digits</b>" in words
     rows, baselines = done.metrics()[0], baselines_of(done, done.dataset())
     assert baselines is not None
     before, after = (f"<b>{100 * row['sample recall@1']:.1f} %</b>" for row in (rows[0], rows[-1]))
@@ -203,7 +204,7 @@ def test_home_names_the_run_and_says_what_training_did_beside_what_needs_no_trai
     assert [(rival["name"], rival["note"]) for rival in bars["rivals"]] == [
         ("raw pixels", "64 numbers"), ("PCA", "16 numbers")]
     assert bars["own"] == {"name": "RPML", "note": "16 numbers"}
-    assert [measure["name"] for measure in bars["measures"]] == ["R@1", "MAP@R"]
+    assert [measure["name"] for measure in bars["measures"]] == ["First image right", "Whole group found"]
     for measure, key in zip(bars["measures"], ("sample recall@1", "sample map@r"), strict=True):
         assert measure["values"] == pytest.approx([100 * row[key] for row in rows], abs=0.01)
         assert measure["rivals"] == pytest.approx(
@@ -229,7 +230,7 @@ def test_examples_say_that_they_are_examples(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delenv("UDML_EXAMPLES")
     example = example_runs()[0]
     test = opened("home", run=example.id)
-    assert any("home-story\"><b>Example: " in element.proto.body for element in test.get("html"))
+    assert any("<b>The picture: Example: " in element.proto.body for element in test.get("html"))
 
 
 def test_of_a_large_sample_the_images_that_curves_judge_are_played(done: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,3 +304,22 @@ def test_runs_that_a_race_started_are_not_played_unless_they_are_chosen(done: Ru
         assert sent(opened("home", run=trial.id))[0]["token"].startswith(trial.id)
     finally:
         shutil.rmtree(trial.folder)
+
+
+def test_the_box_in_the_sidebar_of_home_shows_the_run_that_plays(done: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("UDML_EXAMPLES")
+    test = opened("runs", run=done.id)
+    test.query_params.clear()
+    assert switched(test, "home").selectbox(key="choose-run").value == SHOWCASE
+    assert opened("home", run=done.id).selectbox(key="choose-run").value == done.id
+
+
+def test_each_example_has_a_picture_and_words_without_acronyms_of_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("UDML_EXAMPLES")
+    for run in example_runs():
+        picture = maps_of(run)
+        assert picture is not None
+        left, right = (np.asarray(picture.crop((x, 0, x + 300, 300)))[..., 3] for x in (0, picture.width - 300))
+        assert (left > 0).mean() > 0.02 < (right > 0).mean()
+        assert (left != right).mean() > 0.02, "training moves the points"
+        assert not {"R@1", "MAP@R"} & set(point_of(run).split())

@@ -114,14 +114,19 @@ def test_the_suggested_image_gets_a_class_and_undo_removes_it(run: Run) -> None:
     assert annotations.assigned_labels(dataset) == {dataset.names[images[first.row]]: name}
     assert metrics(test)["Labels"] == "1"
     assert "reach a label" in texts(test)
-    assert "Reached" not in metrics(test), "every walk that ends at a label of a single class ends at that class"
+    assert "Named" not in metrics(test), "every walk that ends at a label of a single class ends at that class"
     assert "assign a second class" in texts(test)
     second = labels.suggestions(neighbors, np.arange(len(images)) == first.row, 0.99, 1)[0]
     annotations.assign(dataset, [int(images[second.row])], f"not {name}")
     test.run()
     codes = np.select([np.arange(len(images)) == row for row in (first.row, second.row)], [0, 1], -1)
     ends = labels.walk_ends(neighbors, codes, 2, 0.99)
-    assert metrics(test)["Reached"] == f"{100 * (ends.best >= 0).mean():.1f} %"
+    for least in (0.8, 0.95):
+        test.slider(key="labels-least").set_value(int(100 * least)).run()
+        named = (ends.best >= 0) & (np.nan_to_num(ends.certainty) >= least)
+        assert metrics(test)["Named"] == f"{100 * named.mean():.1f} %"
+        assert 0 < named.mean() < 1
+    assert "2 classes so far: images of other classes are painted as these, too." in texts(test)
     assert "assign a second class" not in texts(test)
     test = press(press(test, "labels-undo"), "labels-undo")
     assert annotations.assigned_labels(dataset) == {}
@@ -316,7 +321,7 @@ def test_labels_outside_the_training_half_are_counted_separately(run: Run) -> No
     test = opened("labels", run=run.id)
     assert not test.exception
     assert "outside this run's training half: 2." in texts(test)
-    assert "Reached" not in metrics(test)
+    assert "Named" not in metrics(test)
 
 
 def test_affinity_shows_the_training_affinities_and_the_share_of_correct_triplets(run: Run) -> None:

@@ -7,8 +7,9 @@ import io
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageColor
 
+from pages.parts.draw.palette import CLASS_COLORS
 from pages.parts.draw.pictures import MOST, inline, points_picture
 
 
@@ -52,7 +53,7 @@ def test_transparent_parts_show_the_page_and_never_black(background: str) -> Non
         paper = np.asarray(Image.new("RGB", (1, 1), background))[0, 0].astype(int)
         assert (np.abs(shown - paper).max(axis=2) <= 3).mean() > 0.8
     dots = np.asarray(on_page(decoded(inline(points_picture(positions, np.array([0, 0, 1, 1]), dot=8.0))), background))
-    first_cluster = np.array([0, 114, 178])
+    first_cluster = np.array(ImageColor.getrgb(CLASS_COLORS["light"][0]))
     assert (np.abs(dots.astype(int) - first_cluster).max(axis=2) < 12).sum() > 100
 
 

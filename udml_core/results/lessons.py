@@ -85,8 +85,9 @@ def find_lesson(name: str) -> Lesson | None:
 
 
 def kit_script(*names: str) -> str:
-    """Return scripts of the toolkit as one text."""
-    return "".join((KIT / f"{name}.js").read_text(encoding="utf-8") for name in names)
+    """Return the colors and scripts of the toolkit as one text."""
+    scripts = (ASSETS / "palette.js", *(KIT / f"{name}.js" for name in names))
+    return "".join(script.read_text(encoding="utf-8") for script in scripts)
 
 
 def kit_style() -> str:

@@ -19,23 +19,24 @@ SHOWCASE = "20261122-120000-rpml-digits"
 """Id of the example that Home plays. Of all examples its training changes most, and its R@1 and MAP@R end above PCA of
 the same width, its MAP@R above all pixels as well."""
 POINTS = {
-    SHOWCASE: "Trained without labels: with 4 numbers an image, the nearest image has the same class for "
-              "{final:recall@1}; with PCA's 4 for {centered pca:recall@1}; with all 64 pixels for {frozen:recall@1}.",
-    "20261122-120100-plm-clothes": "Training does not repair a random start: R@1 rises from {initial:recall@1} to "
-                                   "{final:recall@1}, and PCA of the same width has {centered pca:recall@1}. So PLM "
-                                   "starts from PCA by default.",
-    "20261122-120200-isif-emoji": "Telling each image from all others brings classes together without labels: R@1 "
-                                  "{initial:recall@1} → {final:recall@1}. The backbone's features, 80 times as wide, "
-                                  "have {frozen:recall@1}.",
-    "20261122-120300-ssdml-digits": "10 labels a class spread to similar images: R@1 {initial:recall@1} → "
-                                    "{final:recall@1}. A small model from a random start stays below the pixels: "
-                                    "{frozen:recall@1}.",
-    "20261122-120400-nml-digits": "Pairs marked as similar or dissimilar bring whole classes together: MAP@R "
-                                  "{final:map@r} against {frozen:map@r} of the pixels. R@1 falls: {final:recall@1} "
-                                  "against {frozen:recall@1}.",
-    "20261122-120500-distill-digits": "Trained without labels to find what a slow refinement finds: R@1 "
-                                      "{frozen:recall@1} → {final:recall@1}, MAP@R {frozen:map@r} → {final:map@r}, "
-                                      "with 32 numbers in place of 1,280.",
+    SHOWCASE:
+        "Learns without labels to describe an image by 4 numbers. First image right: {final:recall@1} of "
+        "queries; with PCA's 4 numbers {centered pca:recall@1}; with all 64 pixels {frozen:recall@1}.",
+    "20261122-120100-plm-clothes":
+        "Shown because it loses. First image right: {initial:recall@1} at a random start, {final:recall@1} after "
+        "training, {centered pca:recall@1} with PCA. So PLM now starts from PCA.",
+    "20261122-120200-isif-emoji":
+        "Tells each image from all others, without labels. First image right: {initial:recall@1} → "
+        "{final:recall@1}. The raw features, 80 times as wide, reach {frozen:recall@1}.",
+    "20261122-120300-ssdml-digits":
+        "Spreads 10 labels a class to similar images. First image right: {initial:recall@1} → {final:recall@1}. From a "
+        "random start it stays below the pixels: {frozen:recall@1}.",
+    "20261122-120400-nml-digits":
+        "Similar and dissimilar pairs bring groups together. Whole group found: {frozen:map@r} → {final:map@r}. First "
+        "image right, a little less: {frozen:recall@1} → {final:recall@1}.",
+    "20261122-120500-distill-digits":
+        "Learns a slow refinement without labels, in 32 numbers, not 1,280. Whole group found: {frozen:map@r} → "
+        "{final:map@r}. First image right: {frozen:recall@1} → {final:recall@1}.",
 }
 """What each example shows, in one line; `{EMBEDDING:MEASURE}` stands for a figure of its evaluation."""
 FIGURE = re.compile(r"{([^:}]+):([^}]+)}")

@@ -2,7 +2,7 @@
 // Every picture takes its colors from the theme, so that lessons look right on light and dark pages and when printed.
 const COLORS = { before: "#8b9098", after: "#009e73", refined: "#cc79a7", query: "#e69f00", hit: "#0072b2", miss: "#d55e00",
   gray: "#8b9098" };
-const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8856a7", "#8a8a00", "#7a4b2a", "#5f7d95"];
+const PALETTE = CLASS_COLORS.light;
 const DIGIT_SIDE = 8;
 
 function fill(node, attributes, children) {

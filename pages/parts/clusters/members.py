@@ -15,6 +15,7 @@ from ..draw.gallery import gallery, tile_of
 from ..draw.tables import table_behind
 from ..shell.address import number_from_address, write_address
 from .clustering import Clustering
+from .picture import cluster_numbers
 
 LARGEST, RANKED, MEMBERS = 36, 200, 300
 
@@ -59,7 +60,9 @@ def _current_cluster(clustering: Clustering, image: int, default: int) -> int:
 def _show_members(clustering: Clustering, cluster: int) -> int | None:
     dataset, indices = clustering.dataset, clustering.indices
     members = views.members(clustering.clusters, cluster, clustering.run.embeddings("final")[indices])
-    st.markdown(f"**The cluster of {dataset.caption(int(clustering.modes[cluster]))}**: "
+    number = int(cluster_numbers(clustering)[clustering.clusters.modes[cluster]])
+    name = "" if number < 0 else f"Cluster {number + 1}, "
+    st.markdown(f"**{name}the cluster of {dataset.caption(int(clustering.modes[cluster]))}**: "
                 f"{counted(len(members), 'image')}, from the nearest to the center, the medoid, to the farthest")
     tiles = [tile_of(dataset, indices[row], badge="" if rank else "medoid")
              for rank, row in enumerate(members[:MEMBERS])]

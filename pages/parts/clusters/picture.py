@@ -5,20 +5,19 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from udml_core.base.arrays import Array, rows_of
+from udml_core.base.arrays import Array, Integers, rows_of
 from udml_core.runs.analyses import find_analysis
 from udml_core.runs.search import SCOPE_WORDS, frame_words
 
 from ..draw.palette import percent
 from ..maps.content import Color, Layout
 from ..maps.frame import UNITS, MapFrame, distortion_words, link_to_map
+from ..maps.numbering import keep_numbers, numbered_color
 from ..maps.scatter import Ring, draw_map
 from .ascent import show_moved_count
 from .clustering import Clustering
 
 MAP_KEY = "clusters-map"
-MOST_NAMED = 10_000
-"""Clusters that have a color; a large data set can have hundreds of thousands, most of them of few images."""
 
 
 def show_numbers(clustering: Clustering) -> None:
@@ -41,21 +40,21 @@ def show_numbers(clustering: Clustering) -> None:
 
 
 def cluster_color(clustering: Clustering, indices: Array) -> Color:
-    """Return the colors of images by cluster, the same color for the same cluster on every map.
+    """Return the colors of images by cluster, which a cluster keeps on every map and while ε moves.
 
     Args:
         clustering: The clusters.
         indices: Data set indices (n,) of the images.
     """
-    clusters, summary = clustering.clusters, clustering.summary
     rows = rows_of(clustering.indices, indices)
-    named = np.sort(np.argsort(-summary.sizes, kind="stable")[:MOST_NAMED])
-    code_of = np.full(summary.count, -1)
-    code_of[named] = np.where(summary.sizes[named] == 1, -1, np.arange(len(named)))
-    codes = np.where(rows < 0, -1, code_of[clusters.labels][rows])
-    names = tuple(f"cluster {number}" for number in named.tolist())
-    rest = "" if len(named) == summary.count else f", outside the {MOST_NAMED:,} largest"
-    return Color("cluster", codes, names, none=f"no cluster{rest}")
+    return numbered_color("cluster", np.where(rows < 0, -1, cluster_numbers(clustering)[rows]), "no cluster")
+
+
+def cluster_numbers(clustering: Clustering) -> Integers:
+    """Return the number (n,) of each image's cluster from 0, as the map colors it; −1 for an image alone."""
+    labels = np.asarray(clustering.clusters.labels)
+    assignment = np.where(clustering.summary.sizes[labels] > 1, labels, -1)
+    return keep_numbers(f"{clustering.run.id} {clustering.graph_id} {clustering.rescaled}", assignment)
 
 
 def _draw_clusters(clustering: Clustering, layout: Layout, current: int) -> None:

@@ -136,5 +136,4 @@ def show_matched_map(matched: MatchedMap, name: str, query: int | None = None, n
                     bounds(matched.positions), frame.neighbors)
     marks = [] if query is None else [Ring(query, "query", neighbors)]
     return draw_map(frame.dataset, layout, default_color(frame), f"Map of {name}, {len(layout.indices)} images",
-                    f"compare-map-{frame.run.id}", height=height, linked=True, marks=marks,
-                    tiles="some")
+                    f"compare-map-{frame.run.id}", height=height, linked=True, marks=marks)

@@ -12,17 +12,17 @@ import streamlit as st
 
 from udml_core.numerics.measures import CURVES, curve_of
 
-from .palette import percent
+from .palette import AFTER, BEFORE, CLASS_COLORS, HIT, MISS, REFINED, percent
 
 DASHES = ("solid", "dash", "dot", "dashdot")
-GRAY = "#8b9098"
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
+GRAY = BEFORE
+COLORS = (HIT, MISS, AFTER, REFINED)
 CURSOR = {"width": 2, "dash": "dot", "color": GRAY}
 """The line that marks the value of a slider or a bound."""
 BEATEN = (("dot", "····"), ("dash", "– –"))
 """The lines of values to beat, and the signs beside their names."""
-LINE_COLORS = ("#8856a7", "#8a8a00", "#cc79a7", "#009e73", "#0072b2", "#d55e00")
-"""Colors of runs; the last two mark hits and misses too, which often stand beside runs."""
+LINE_COLORS = tuple(CLASS_COLORS["light"][number] for number in (1, 6, 5, 7, 2, 3))
+"""Colors of runs, which both themes show well and which mark neither a hit nor a miss."""
 LEAST_SPAN = 6.0
 """Least width in points of an axis of shares."""
 OPINIONS = ("second opinion", "second opinion first result")

@@ -1,13 +1,21 @@
 """Colors that mean the same on every page, their legend, and the format of measures.
 
-The palette is from Okabe & Ito (2008). Marks never rely on color alone: misses and negatives are dashed as well.
+The colors of meanings are from Okabe & Ito (2008). Marks never rely on color alone: misses and negatives are dashed
+as well.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import streamlit as st
+
+from udml_core.base.paths import ASSETS
+
+CLASS_COLORS: dict[str, list[str]] = json.loads(
+    (ASSETS / "palette.js").read_text(encoding="utf-8").partition("CLASS_COLORS = ")[2].removesuffix(";\n"))
+"""Colors of classes, clusters and lines in the light and in the dark theme."""
 
 BEFORE = "#8b9098"
 """Before training, and every line to beat: frozen features, PCA."""

@@ -18,9 +18,10 @@ from PIL import Image, ImageDraw
 from udml_core.base.arrays import Array
 from udml_core.data.thumbnails import make_thumbnail
 
+from .palette import CLASS_COLORS
+
 MOST = 680
 """Pixels of the longer side: twice the largest display size."""
-PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8856a7", "#8a8a00")
 SINGLETON = "#8b9098"
 SCALE = 3
 """Factor by which points are drawn larger before the picture is reduced, for smooth edges."""
@@ -69,11 +70,12 @@ def points_picture(positions: Array, codes: Array, side: int = 260, dot: float =
     image = Image.new("RGBA", (SCALE * side, SCALE * side), (0, 0, 0, 0))
     pen = ImageDraw.Draw(image)
     sizes = np.bincount(codes)
+    palette = CLASS_COLORS["light"]
     if parents is not None:
         for child, parent in enumerate(parents):
             pen.line([tuple(centers[child]), tuple(centers[parent])], fill=SINGLETON, width=SCALE)
     for (x, y), code in zip(centers, codes, strict=True):
-        color = PALETTE[code % len(PALETTE)] if sizes[code] > 1 else SINGLETON
+        color = palette[code % len(palette)] if sizes[code] > 1 else SINGLETON
         pen.ellipse([x - SCALE * dot, y - SCALE * dot, x + SCALE * dot, y + SCALE * dot], fill=color)
     return image.resize((2 * side, 2 * side), Image.Resampling.LANCZOS)
 

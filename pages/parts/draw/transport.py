@@ -80,7 +80,8 @@ class Message:
         return b"".join([len(head).to_bytes(4, "little"), head, *self._parts])
 
 
-PARTS = {"scatter": ("points", "ink", "tiles", "overlay", "legend"), "instrument": ("points", "ink")}
+PARTS = {"scatter": ("palette", "points", "ink", "tiles", "names", "overlay", "legend"),
+         "instrument": ("palette", "points", "ink")}
 """Scripts that a component's script depends on; they are joined into one module, as there is no build step."""
 
 

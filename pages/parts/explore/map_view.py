@@ -11,6 +11,7 @@ import streamlit as st
 from udml_core.base.arrays import Array
 from udml_core.runs.analyses import ImageGrid, Placed, finished_analyses
 from udml_core.runs.analyses.kinds.placed import NewImages
+from udml_core.runs.examples import point_of
 from udml_core.runs.search import SCOPE_WORDS, frame_words
 
 from ..maps.choosing import map_specs
@@ -23,6 +24,7 @@ from ..maps.image_grid import seam_range
 from ..maps.images import follow_click
 from ..maps.scatter import Ring, show_map
 from ..shell.analyses import load_result
+from ..shell.run_status import escaped
 from .toolbar import MOST_DRAWN, MapChoice
 from .workbench import Workbench
 
@@ -100,6 +102,8 @@ def show_facts(choice: MapChoice) -> None:
         return
     text, hint = _words_of_map(choice)
     st.caption(text, help=hint)
+    if point := point_of(shown.run):
+        st.caption(f"**This example:** {escaped(point)}")
 
 
 def _grid_facts(grid: ImageGrid, color: str) -> None:

@@ -28,14 +28,18 @@ from ..shell.focus import carry_image, choose_image, current_elsewhere, remember
 from ..shell.interesting import interesting_queries
 from ..shell.pools import among_sample
 from ..shell.run_hash import RUN_HASH
-from ..shell.run_picker import PARAMETER
+from ..shell.run_picker import PARAMETER, app_run
 from ..shell.run_status import METHOD_TITLES, run_title
 from ..shell.views import open_view
-from .story import bars_of, lines_to_beat, tell_story
+from .story import FIRST_RIGHT, bars_of, lines_to_beat, tell_story
 
 MOST_PLAYED = JUDGED
 """Images of the sample that are drawn."""
 KEY = "home-instrument"
+APP = ("The app finds similar images, and teaches a model which images are similar, with few labels or none. "
+       "<b>Search my folder</b> starts with your images, <b>Try it live</b> trains a model while you watch, and "
+       "<b>Learn</b> explains the ideas in short lessons. The app keeps each training as a run, which the other pages "
+       "search, explain and compare.")
 HTML = """<div class="instrument" role="group">
 <div class="headline"><div class="title"></div>
 <div class="legend" role="group" aria-label="Colors of the classes"></div><output class="epoch"></output></div>
@@ -70,7 +74,7 @@ def is_playable(run: Run) -> bool:
 
 
 def run_to_play(runs: list[Run]) -> Run | None:
-    """Return the run in the address, else the showcase, else the newest run; None if none can be played.
+    """Return the run in the address, else the showcase, the chosen or the newest run; None if none can be played.
 
     The showcase stays the same whatever was trained since: the newest run is not the best first picture.
 
@@ -80,7 +84,8 @@ def run_to_play(runs: list[Run]) -> Run | None:
     playable = [run for run in runs if is_playable(run)]
     linked = [run for run in playable if run.id == st.query_params.get(PARAMETER)]
     pinned = [run for run in playable if run.id == SHOWCASE]
-    return next(iter([*linked, *pinned, *playable]), None)
+    chosen = [run for run in playable if run.id == app_run()]
+    return next(iter([*linked, *pinned, *chosen, *playable]), None)
 
 
 def show_instrument(run: Run) -> None:
@@ -101,7 +106,7 @@ def show_instrument(run: Run) -> None:
         "label": f"The training of {run_title(run)}", "name": f"{run_title(run)} · {len(indices):,} images",
         "token": _token(run, indices), "count": len(indices),
         "epochs": [epoch_words(run, epoch) for epoch in run.epoch_numbers()],
-        "width": played.neighbors.shape[2], "query": query, "chosen": chosen, "measure": "R@1",
+        "width": played.neighbors.shape[2], "query": query, "chosen": chosen, "measure": FIRST_RIGHT.lower(),
         "positions": message.once(played.positions), "neighbors": message.once(played.neighbors),
         "classes": None if dataset.labels is None else message.once(dataset.labels[indices].astype(np.int32)),
         "classNames": list(dataset.class_names), "recall": None if recall is None else recall.tolist(),
@@ -111,7 +116,7 @@ def show_instrument(run: Run) -> None:
 
 
 def show_about(run: Run) -> None:
-    """Show what the picture shows, how the method works and what training changed, in a menu.
+    """Say what the app is for, what the picture shows, how the method works and what training changed, in a menu.
 
     Raises:
         UserError: The run's data set or its sample cannot be read.
@@ -121,7 +126,8 @@ def show_about(run: Run) -> None:
     parts = [f"<b>{html.escape(part)}</b>" if place % 2 else html.escape(part)
              for place, part in enumerate(story.split("**"))]
     with st.popover("What is this?", icon=":material/info:", type="tertiary"):
-        st.html(f'<div class="home-story"><b>{html.escape(run_title(run))}</b><p>{"".join(parts)}</p></div>')
+        st.html(f'<div class="home-story"><b>UDML Explorer</b><p>{APP}</p>'
+                f'<b>The picture: {html.escape(run_title(run))}</b><p>{"".join(parts)}</p></div>')
 
 
 @st.fragment

@@ -11,12 +11,18 @@ from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.examples import point_of
 from udml_core.runs.tasks import LIVE_STATES
 
+from ..draw.pictures import inline
 from ..shell.run_status import ICONS, escaped, live_panel, run_title, state_line
 from ..shell.views import view_link
 from .doors import show_first_run
+from .example_maps import maps_of
+from .story import FIRST_RIGHT, WHOLE_GROUP
 
 MOST_SHOWN = 5
-MEASURES = "Measured on the test images. " + " ".join(f"{measure.name}: {measure.help}"
+ACROSS = 3
+"""Examples beside each other."""
+PLAIN = {"recall@1": FIRST_RIGHT, "map@r": WHOLE_GROUP}
+MEASURES = "Measured on the test images. " + " ".join(f"{PLAIN[measure.key]} ({measure.name}): {measure.help}"
                                                       for measure in MAIN_MEASURES[::-1])
 FIGURE = re.compile(r"\d+(?:\.\d+)?\s%")
 
@@ -57,17 +63,32 @@ def show_examples_with_points(examples: list[Run]) -> None:
     """
     if not examples:
         return
-    st.subheader("Examples")
-    with st.container(gap="xsmall"):
-        for run in examples:
-            _row(run, escaped(point_of(run)))
+    st.subheader("Examples", help="Each picture is a map of test images before (left) and after training (right): "
+                                  "similar images are near each other, and a color is a class.")
+    for first in range(0, len(examples), ACROSS):
+        for place, run in zip(st.columns(ACROSS, gap="small"), examples[first:first + ACROSS], strict=False):
+            with place:
+                _card(run)
+
+
+def _card(run: Run) -> None:
+    """Show an example: its map before and after training, what it shows, and a link to it."""
+    with st.container(border=True, height="stretch", gap="xsmall", key=f"home-card-{run.id}"):
+        st.markdown(f"**{escaped(run_title(run))}**")
+        both = maps_of(run)
+        if both is not None:
+            st.image(inline(both), width="stretch", alt=f"Maps before and after training, {run_title(run)}")
+        st.markdown(FIGURE.sub(r"**\g<0>**", escaped(point_of(run))))
+        with st.container(horizontal=True):
+            view_link("retrieval", label="Search", icon=":material/image_search:", query_params={"run": run.id})
+            view_link("explore", label="Explore", icon=":material/explore:", query_params={"run": run.id})
 
 
 def _show_ended_run(run: Run) -> None:
     """Show a run's main measures, or how it ended."""
     final = (run.evaluation() or {}).get("final", {})
-    measures = "  ·  ".join(f"{measure.name} {measure.text(final[measure.key])}" for measure in MAIN_MEASURES[::-1]
-                            if final.get(measure.key) is not None)
+    measures = "  ·  ".join(f"{PLAIN[measure.key]} {measure.text(final[measure.key])}"
+                            for measure in MAIN_MEASURES[::-1] if final.get(measure.key) is not None)
     _row(run, measures or state_line(run, run.status())[:300])
 
 

@@ -25,6 +25,8 @@ WAYS: dict[type[Explanation], str] = {
     Affinities: "spreads them to similar images, then pulls images with the same label together",
     Pairs: "pulls the two images of a similar pair together, and pushes the images of a dissimilar pair apart"}
 """What training does, by the record that the run keeps of it."""
+FIRST_RIGHT, WHOLE_GROUP = "First image right", "Whole group found"
+"""Names of R@1 and MAP@R that need no explanation."""
 BY_INSTANCES = "pulls two random variations of an image together, and pushes all other images away"
 BASELINES = {name: words_of(name).sentence for name in ("frozen", "centered pca")}
 LABELS = {"none": "no labels", "few": "a few labels", "pairs": "similar and dissimilar pairs",
@@ -96,10 +98,10 @@ def bars_of(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]]) 
     rows = run.metrics()[0]
     whole = [100 * row["sample map@r"] for row in rows if row.get("sample map@r") is not None]
     names = {BASELINES["frozen"]: words_of(frozen_name(run.spec())).sentence}
-    measures = [{"name": "R@1", "meaning": "nearest image has the same class", "values": recall.tolist(),
+    measures = [{"name": FIRST_RIGHT, "meaning": "of the same class, R@1", "values": recall.tolist(),
                  "rivals": [line["value"] for line in lines]}]
     if len(whole) == len(recall):
-        measures.append({"name": "MAP@R", "meaning": "all images of the class come first", "values": whole,
+        measures.append({"name": WHOLE_GROUP, "meaning": "all of the class, MAP@R", "values": whole,
                          "rivals": [line["map@r"] for line in lines]})
     return {"point": point_of(run), "measures": measures,
             "rivals": [{"name": names.get(line["name"], line["name"]), "note": line["note"]} for line in lines],

@@ -36,9 +36,10 @@ class Board:
         images: Indices of the training images, ascending, (p,).
         neighbors: Rows of the k nearest neighbors of each training image, (p, k).
         labels: The assigned class of each labeled image, by index, in the order of assignment.
-        names: All classes that were ever assigned, so that each keeps its number.
+        names: All classes that were assigned and not undone, so that each keeps its number.
         codes: Index into `names` of each training image's class, −1 without a label, (p,).
         gamma: Probability γ that a random walk continues at each step.
+        least: Certainty below which an image has no name.
     """
 
     run: Run
@@ -49,6 +50,7 @@ class Board:
     names: tuple[str, ...]
     codes: Array
     gamma: float
+    least: float = 0.0
 
     @cached_property
     def classes(self) -> dict[str, int]:
@@ -70,6 +72,12 @@ class Board:
     def ends(self) -> views.WalkEnds:
         """The classes that random walks from each training image end at."""
         return ends_of(self.run, self.codes, len(self.names), self.gamma)
+
+    @cached_property
+    def named(self) -> Array:
+        """The class (p,) of each training image that is at least as certain as `least`; −1 for the others."""
+        is_certain = np.nan_to_num(self.ends.certainty) >= self.least
+        return np.where(is_certain, self.ends.best, -1)
 
     @cached_property
     def spreads(self) -> bool:
@@ -101,11 +109,12 @@ def tile_to_label(board: Board, image: int, badge: str = "") -> Tile:
     return Tile(int(image), name, "", badge or name)
 
 
-def board_of(run: Run, dataset: Dataset, gamma: float) -> Board:
-    """Return the board of a run with the labels that are assigned now."""
+def board_of(run: Run, dataset: Dataset, gamma: float, least: float = 0.0) -> Board:
+    """Return the board of a run with the labels that are assigned now; see `Board`."""
     images, neighbors = graph_of_run(run)
     labels, names = assigned_now(dataset), assigned_classes(dataset)
-    return Board(run, dataset, images, neighbors, labels, names, views.label_codes(labels, names, images), gamma)
+    return Board(run, dataset, images, neighbors, labels, names, views.label_codes(labels, names, images), gamma,
+                 least)
 
 
 def _suggestions(run: Run, codes: Array, gamma: float, skipped: tuple[int, ...]) -> list[views.Suggestion]:

@@ -34,7 +34,8 @@ class Color:
         low: Number at the lower end of the scale; the least value if None.
         high: Number at the upper end of the scale; the largest value if None.
         by_size: Whether the largest categories come first, in colors that differ, as many categories always do.
-        keeps: Whether a category has the color of its number, however large it is.
+        fixed: Whether the place of a category in `names` alone decides its color, so that it stays while others come
+            and go; the largest come first.
     """
 
     label: str
@@ -45,7 +46,7 @@ class Color:
     low: float | None = None
     high: float | None = None
     by_size: bool = False
-    keeps: bool = False
+    fixed: bool = False
 
 
 def grayed(color: Color, still: Array) -> Color:
@@ -152,7 +153,7 @@ def _coloring(message: Message, color: Color) -> dict[str, Any]:
                                 "token": f"{color.label} {token}"}
     if color.names:
         return coloring | {"kind": "category", "names": list(color.names), "bySize": color.by_size,
-                           "keeps": color.keeps}
+                           "fixed": color.fixed}
     finite = values[np.isfinite(values)]
     smallest, largest = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     low = smallest if color.low is None else color.low

@@ -40,7 +40,7 @@ HTML = """<div class="scatter" role="group"><div class="layout">
 <div class="legend" role="group" aria-label="Legend"></div></div>
 </div></div>
 """
-Tiles = Literal["", "some", "all"]
+Tiles = Literal["some", "all"]
 HEIGHT = 600
 """Pixels of a map or grid, and of the panel beside it: both end above the fold of a laptop screen."""
 
@@ -83,7 +83,7 @@ def current_ring(layout: Layout, image: int | None, most: int | None = None) -> 
 def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: str, *, marks: Sequence[Ring] = (),
              hidden: Array = NONE, segments: Array | None = None, placed: Sequence[Mapping[str, Any]] = (),
              height: int | str = 560, linked: bool = False, images: bool = True, grid: ImageGrid | None = None,
-             legend_below: bool = False, tiles: Tiles = "", plain: bool = False, fills: bool = False,
+             legend_below: bool = False, tiles: Tiles = "some", plain: bool = False, fills: bool = False,
              followed: Followed | None = None) -> int | None:
     """Draw a map or an image grid with the data set's selection.
 
@@ -106,7 +106,7 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
         grid: The image grid to draw; `layout` must then come from `grid_layout`.
         legend_below: Whether the legend lies below the map, which then has the whole width.
         tiles: "all" draws images in place of points if they fit; "some" draws images above the points wherever they do
-            not overlap; otherwise images appear where a user has zoomed in.
+            not overlap.
         plain: Whether tools and legend are hidden, as on a small map among several.
         fills: Whether the map is stretched to the shape of its frame, within bounds; its axes carry no units.
         followed: Colors while a slider moves, of all points; no point may be hidden.
@@ -164,7 +164,7 @@ def show_map(shown: MapFrame, color: Color, title: str, key: str, hidden: Array,
     count = len(visible_images(layout.indices, hidden))
     return draw_map(shown.dataset, layout, color, f"{title}, {count:,} images", key, hidden=hidden, grid=grid,
                     marks=current_ring(layout, current, most) if marks is None else marks, placed=placed,
-                    linked=linked, height=HEIGHT, legend_below=legend_below, tiles="some")
+                    linked=linked, height=HEIGHT, legend_below=legend_below)
 
 
 def map_file(dataset: Dataset, layout: Layout, color: Color, selected: Selection, title: str, caption: str) -> bytes:
@@ -175,7 +175,7 @@ def map_file(dataset: Dataset, layout: Layout, color: Color, selected: Selection
     message = Message(self_contained=True)
     header = map_header(message, dataset, layout, color, selected, True) | {
         "label": title, "height": 760, "segments": None, "marks": [], "placed": [], "linked": False, "group": "",
-        "camera": None, "cameraKey": "", "grid": None}
+        "camera": None, "cameraKey": "", "grid": None, "tiles": "some"}
     data = base64.b64encode(message.pack(header)).decode()
     script, style = script_and_style("scatter")
     return offline_page(ASSETS / "map.html", TITLE=html.escape(title), CAPTION=html.escape(caption), MAP=HTML,

@@ -6,6 +6,7 @@ then has a cluster, a triplet, a label or a pair wherever the run has records of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
@@ -21,7 +22,7 @@ from udml_core.exploration.interesting import (
 )
 from udml_core.numerics.explanations import Affinities, Clusters, Explanation, Pairs, Triplets, Uncertainty
 from udml_core.runs import Run
-from udml_core.runs.search import FROZEN, Retrieval
+from udml_core.runs.search import Retrieval
 
 from .address import number_from_address
 from .cached import load_retrieval, load_split
@@ -33,6 +34,8 @@ from .run_hash import RUN_HASH
 MOST, MOST_TEST = 40, 20
 """Images in all, and of them images of the test half if the first ones belong to the training half."""
 HITS = 10
+LEVEL = 0.05
+"""Weight of the number of hits beside its change, where the typical image is chosen."""
 ANY_CLASS = -1
 RECORDS: tuple[type[Explanation], ...] = (Clusters, Triplets, Affinities, Pairs, Uncertainty)
 """Records of training images that a page shows at one image."""
@@ -84,18 +87,31 @@ def interesting_queries(run: Run, label: int = ANY_CLASS) -> Strip:
 
 
 def _typical_first(run: Run, strip: Strip) -> Strip:
-    """Move the image to the front whose hits change most nearly as in the average test image."""
+    """Move the image to the front with most nearly the hits of the average test image, and the same change.
+
+    Where training gains on average, the image gains as well.
+    """
     evaluation = run.evaluation() or {}
-    before, after = (evaluation.get(name, {}).get(f"mprec@{HITS}") for name in (FROZEN, "final"))
-    if before is None or after is None or not all(badge for _, badge in strip):
+    before, after = (evaluation.get(name, {}).get(f"mprec@{HITS}") for name in (load_retrieval(run).before, "final"))
+    if before is None or after is None or not strip or not all(badge for _, badge in strip):
         return strip
+    first = strip[typical_row([badge.split(" → ") for _, badge in strip], before / HITS, after / HITS)]
+    return [first, *(query for query in strip if query != first)]
 
-    def distance(query: tuple[int, str]) -> float:
-        had, has = query[1].split(" → ")
-        return float(abs(int(has) - int(had) - HITS * (after - before) / 100))
 
-    first = sorted(strip, key=distance)[:1]
-    return first + [query for query in strip if query not in first]
+def typical_row(hits: Sequence[Sequence[str]], before: float, after: float) -> int:
+    """Return the row whose hits without and with training are most nearly as on average.
+
+    Args:
+        hits: Hits without and with training, a pair for each row.
+        before: Mean number of hits without training.
+        after: Mean number of hits with training.
+    """
+    def distance(row: int) -> tuple[bool, float]:
+        had, has = map(int, hits[row])
+        return after > before and has <= had, abs(has - had - (after - before)) + LEVEL * abs(had - before)
+
+    return min(range(len(hits)), key=distance)
 
 
 def recorded_images(run: Run) -> Array:

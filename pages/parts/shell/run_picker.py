@@ -215,6 +215,13 @@ def end_page() -> None:
         _draw_box(listed, shown, _open_choice)
 
 
+def put_on_stage(run: Run, playable: Sequence[Run]) -> None:
+    """Draw the box of the sidebar with the run that Home plays; a choice there plays another run."""
+    if any(linked.id == st.query_params.get(PARAMETER) for linked in playable):
+        st.session_state[CHOSEN] = st.query_params[PARAMETER]
+    _draw_box(playable, run, _open_choice, "Home plays this run")
+
+
 def _remember_first(shown: Run) -> None:
     """Remember the first run that a page shows, so that every page keeps it when a newer run finishes.
 

@@ -15,7 +15,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import Encoder
 from udml_core.data.features import features_of_some, features_path
 from udml_core.data.splits import fixed_sample
-from udml_core.exploration.cluster_track import number_like, track_clusters
+from udml_core.exploration.identity import Numbered, number_clusters, track_clusters
 from udml_core.exploration.live import live_frame, view_of
 from udml_core.exploration.preview import Preview, Sample, assignment_at, draw_sample, preview, unit_features
 from udml_core.results.embedding_words import words_of
@@ -186,14 +186,14 @@ def cluster_color(drawn: Drawn, spec: Spec, assignment: Integers) -> Color:
     """
     epsilon, table = float(spec.fields["epsilon"]), tracked(drawn, spec)
     nearest = min(range(len(EPSILONS)), key=lambda position: abs(EPSILONS[position] - epsilon))
-    numbered = number_like(table[nearest].astype(np.int64), assignment)
+    numbered = number_clusters(assignment, Numbered(table[nearest].astype(np.int64))).numbers
     return colored(numbered, epsilon, max(int(table.max(initial=-1)), int(numbered.max(initial=-1))) + 1)
 
 
 def colored(clusters: Integers, epsilon: float, count: int) -> Color:
     """Return numbered clusters (s,) as colors; `count` of them may have a name."""
     names = tuple(f"cluster {number + 1}" for number in range(count))
-    return Color(f"{AT_EPSILON}{epsilon:g}", clusters, names, none="single image", by_size=True, keeps=True)
+    return Color(f"{AT_EPSILON}{epsilon:g}", clusters, names, none="single image", fixed=True)
 
 
 def followed_clusters(drawn: Drawn, spec: Spec) -> Followed:

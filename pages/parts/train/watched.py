@@ -13,7 +13,7 @@ from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_at_hand
 from udml_core.data.splits import fixed_sample
-from udml_core.exploration.cluster_track import number_by_size
+from udml_core.exploration.identity import number_clusters
 from udml_core.exploration.live import LiveMap, clusters_of
 from udml_core.numerics.explanations import Clusters
 from udml_core.numerics.refinement.linear import unit_rows
@@ -100,7 +100,7 @@ def color_of(watched: Watched, epoch: float) -> Color:
     assignment = next((known for known in found if known is not None), None)
     if assignment is None:
         return class_color(dataset, watched.images)
-    numbered = number_by_size(clusters_of(assignment, load_split(watched.run).train, watched.images))
+    numbered = number_clusters(clusters_of(assignment, load_split(watched.run).train, watched.images)).numbers
     return colored(numbered, float(spec.fields["epsilon"]), int(numbered.max(initial=-1)) + 1)
 
 

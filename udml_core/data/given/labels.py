@@ -68,11 +68,12 @@ def assigned_labels(dataset: Dataset) -> dict[str, str]:
 
 
 def assigned_classes(dataset: Dataset) -> tuple[str, ...]:
-    """Return every class ever assigned, in the order of the first assignments.
+    """Return every class that was assigned, in the order of the first assignments that were not reverted.
 
-    Reverted classes stay in the list, so that the other classes keep their numbers, keyboard keys and colors.
+    A class that lost its images to another class stays in the list, so that the others keep their numbers, keyboard
+    keys and colors.
     """
-    return tuple(dict.fromkeys(action["class"] for action in _actions(dataset) if "undo" not in action))
+    return tuple(dict.fromkeys(action["class"] for action in _effective_actions(dataset)))
 
 
 def labels_by_index(dataset: Dataset, labels: Mapping[str, str]) -> dict[int, str]:

@@ -1,0 +1,68 @@
+// Names of categories at the centers of their points on a map: the largest categories whose names do not overlap.
+const MOST_NAMES = 60;
+const MOST_MEASURED = 2000; // points of a category that its center is computed from
+const NAME_HEIGHT = 17;
+const LONGEST_NAME = 22;
+const LEAST_NAMED = 3; // points, and share of the largest category's; the name of a smaller category would hide it
+const LEAST_SHARE = 0.02;
+
+class Names {
+  constructor(chart) {
+    this.chart = chart;
+    this.found = [];
+  }
+
+  // For each of the largest categories its name and the row nearest to the median of its points, largest first. The row
+  // and not the median: a name lies on its category also where that is in two parts, and travels with it.
+  centers() {
+    const { header, to, values } = this.chart;
+    if (this.of === to && this.token === header.color.token) return this.found;
+    const rows = header.color.names.map(() => []);
+    for (let row = 0; row < values.length; row += 1) if (values[row] >= 0) rows[values[row]].push(row);
+    const least = Math.max(LEAST_NAMED, LEAST_SHARE * rows.reduce((most, own) => Math.max(most, own.length), 0));
+    const largest = [...rows.keys()].filter((code) => rows[code].length >= least)
+      .sort((first, second) => rows[second].length - rows[first].length).slice(0, MOST_NAMES);
+    this.found = largest.map((code) => ({ code, name: shortName(header.color.names[code]), row: centralRow(rows[code], to) }));
+    Object.assign(this, { of: to, token: header.color.token });
+    return this.found;
+  }
+
+  // Draw the names that overlap no other name and no taken box; return their boxes.
+  draw(pen, width, height, taken) {
+    const { header, names, lit } = this.chart;
+    const drawn = [];
+    if (!names || header.plain || header.grid || header.color.kind !== "category" || header.color.names.length < 2) return drawn;
+    pen.font = wordFont(this.chart.root);
+    pen.textBaseline = "middle";
+    pen.lineJoin = "round";
+    pen.lineWidth = 4;
+    pen.strokeStyle = this.chart.paper;
+    pen.fillStyle = this.chart.text;
+    for (const { code, name, row } of this.centers()) {
+      if (lit !== null ? lit !== code : this.chart.grayed(row)) continue;
+      const [x, y] = this.chart.screenPosition(row);
+      const half = pen.measureText(name).width / 2;
+      const box = { left: x - half - 3, right: x + half + 3, top: y - NAME_HEIGHT / 2, bottom: y + NAME_HEIGHT / 2 };
+      if (box.left < 0 || box.right > width || box.top < 0 || box.bottom > height) continue;
+      if ([...taken, ...drawn].some((other) => overlap(box, other))) continue;
+      drawn.push(box);
+      pen.strokeText(name, x - half, y);
+      pen.fillText(name, x - half, y);
+    }
+    return drawn;
+  }
+}
+
+const wordFont = (root) => `600 13px ${getComputedStyle(root).fontFamily}`; // as the page writes
+
+const shortName = (name) => (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name);
+
+// The row of a category that lies nearest to the median of its points (x, y, x, y, …).
+function centralRow(rows, points) {
+  const step = Math.ceil(rows.length / MOST_MEASURED);
+  const some = rows.filter((_, at) => at % step === 0);
+  const [x, y] = [0, 1].map((axis) => some.map((row) => points[2 * row + axis]).sort((a, b) => a - b)[some.length >> 1]);
+  const distance = (row) => (points[2 * row] - x) ** 2 + (points[2 * row + 1] - y) ** 2;
+  return some.reduce((best, row) => (distance(row) < distance(best) ? row : best));
+}
+

@@ -1,0 +1,110 @@
+"""The numbers of clusters, which stay while a slider changes the clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+import numpy as np
+
+from udml_core.base.arrays import Array, Integers
+
+LEAST_SHARED = 0.5
+"""Share of the images of a former and a new cluster together that both must hold to be one cluster again."""
+MOST_FORMER = 512
+"""Number of former clusters whose numbers are kept."""
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """Clusters with numbers from 0.
+
+    Attributes:
+        numbers: (n,) number of each image's cluster; −1 for an image alone.
+        former: The images of clusters that are no more, when they were there last, by number.
+    """
+
+    numbers: Integers
+    former: dict[int, Integers] = field(default_factory=dict)
+
+
+def number_clusters(assignment: Integers, before: Numbered | None = None) -> Numbered:
+    """Number clusters as they were numbered before; the first time by size, the largest cluster first.
+
+    A cluster keeps the number of the cluster with which it shares most images. So the larger part of a split cluster
+    keeps the number, and the smaller part gets the number that it had when it was a cluster last, or else a new number.
+
+    Args:
+        assignment: (n,) code of each image's cluster; −1 for an image alone.
+        before: The clusters of the same images before the slider moved.
+    """
+    codes, inverse = np.unique(assignment, return_inverse=True)
+    sizes = np.where(codes < 0, 0, np.bincount(inverse, minlength=len(codes)))
+    found: dict[int, int] = {}
+    if before is not None:
+        _rejoin(before, inverse, sizes, 1.0, found)
+        _continue(before.numbers, inverse, sizes, found)
+        _rejoin(before, inverse, sizes, LEAST_SHARED, found)
+    taken = set() if before is None else {*before.former, *np.unique(before.numbers).tolist(), *found.values()}
+    free = count()
+    for position in np.argsort(-sizes, kind="stable").tolist():
+        if sizes[position] and position not in found:
+            found[position] = next(number for number in free if number not in taken)
+    numbers = np.array([found.get(position, -1) for position in range(len(codes))], dtype=np.int64)[inverse]
+    return Numbered(numbers, {} if before is None else _former(before, numbers))
+
+
+def track_clusters(assign: Callable[[float], Integers], steps: Sequence[float], first: int) -> Array:
+    """Return the clusters of images at each step of ε, numbered so that a cluster keeps its number.
+
+    At the first step cluster 0 is the largest. From there to both ends, numbers follow `number_clusters`.
+
+    Args:
+        assign: Returns the cluster of each image (s,) at an ε, −1 for an image alone.
+        steps: The values of ε, ascending.
+        first: Position of the step that numbers begin at.
+
+    Returns:
+        (t, s) int16.
+    """
+    numbered = {first: number_clusters(assign(steps[first]))}
+    for position in [*range(first + 1, len(steps)), *range(first - 1, -1, -1)]:
+        before = numbered[position - 1 if position > first else position + 1]
+        numbered[position] = number_clusters(assign(steps[position]), before)
+    return np.stack([numbered[position].numbers for position in range(len(steps))]).astype(np.int16)
+
+
+def _continue(numbers: Integers, inverse: Integers, sizes: Integers, found: dict[int, int]) -> None:
+    """Give numbers to the new clusters that share most images with their clusters, most shared images first."""
+    both = np.flatnonzero((numbers >= 0) & (sizes[inverse] > 0))
+    pairs, shared = np.unique(numbers[both] * len(sizes) + inverse[both], return_counts=True)
+    taken = set(found.values())
+    for pair in pairs[np.argsort(-shared, kind="stable")].tolist():
+        number, position = divmod(pair, len(sizes))
+        if number not in taken and position not in found:
+            found[position] = number
+            taken.add(number)
+
+
+def _rejoin(before: Numbered, inverse: Integers, sizes: Integers, least: float, found: dict[int, int]) -> None:
+    """Give the numbers of former clusters to the new clusters that hold at least a share of their images."""
+    for number, images in reversed(before.former.items()):  # the newest first
+        if number in found.values():
+            continue
+        shared = np.bincount(inverse[images], minlength=len(sizes))
+        position = int(np.argmax(shared * (sizes > 0)))
+        union = len(images) + sizes[position] - shared[position]
+        if sizes[position] and position not in found and shared[position] >= least * union:
+            found[position] = number
+
+
+def _former(before: Numbered, numbers: Integers) -> dict[int, Integers]:
+    """Return the images of the clusters that are no more, the newest last."""
+    alive = set(np.unique(numbers).tolist())
+    former = {number: images for number, images in before.former.items() if number not in alive}
+    order = np.argsort(before.numbers, kind="stable")
+    values, starts = np.unique(before.numbers[order], return_index=True)
+    members = zip(values.tolist(), np.split(order, starts[1:]), strict=True)
+    former.update((number, images) for number, images in members if number >= 0 and number not in alive)
+    return dict(list(former.items())[-MOST_FORMER:])
