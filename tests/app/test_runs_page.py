@@ -19,6 +19,7 @@ from pages.parts.curves.run_curves import common_baselines, shown_rows
 from pages.parts.draw.figures import line_style
 from pages.parts.draw.palette import points
 from pages.parts.draw.tables import evaluation_table
+from pages.parts.runs import details
 from pages.parts.runs.baseline_bar import BAR_WIDTH, bar_svg, baseline_bars
 from pages.parts.runs.leaderboard import BAR, BEST, STATE, leaderboard
 from pages.parts.runs.trash import loss_words, size_words
@@ -33,6 +34,7 @@ from udml_core.runs.notes import Notes
 from udml_core.runs.trash import deleted_runs
 from udml_core.runs.verdict import standing
 from udml_core.work import jobs
+from udml_core.work.jobs.estimate import evaluation_kind
 
 pytestmark = pytest.mark.usefixtures("own_runs")
 
@@ -148,6 +150,23 @@ def test_the_details_of_a_run_are_tabs_of_which_only_the_open_one_is_drawn(pair:
     test.button(key=f"search-{pair[0].id}").click().run()
     assert test.session_state["page"] == "retrieval"
     assert address_value(test, "run") == pair[0].id
+
+
+def test_a_sampled_evaluation_offers_to_ask_all_test_images(
+        pair: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    run, requests = pair[0], []
+    evaluation = run.evaluation()
+    assert "Ask all test images" not in [button.label for button in opened("runs", run=run.id).button]
+    evaluation["final"] |= {"queries": 50, "images": 359, "recall@1 margin": 6.2}
+    run.write_evaluation(evaluation)
+    monkeypatch.setattr(details, "measured_speed", {evaluation_kind(run.spec()): 20.0}.get)
+    monkeypatch.setattr(jobs, "analyse", lambda of, spec: requests.append((of.id, spec.kind)))
+    test = opened("runs", run=run.id)
+    assert "A sample of 50 of 359 is asked, so R@1 is known to ± 6.2 points." in texts(test)
+    button = next(button for button in test.button if button.label == "Ask all test images")
+    assert button.help.endswith("It takes about 2 min.")
+    button.click().run()
+    assert requests == [(run.id, "exact")]
 
 
 def test_the_labels_of_the_baselines_lie_beside_the_curves(pair: list[Run]) -> None:

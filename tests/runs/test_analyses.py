@@ -35,6 +35,7 @@ from udml_core.runs.analyses import (
     list_analyses,
     plan_analysis,
 )
+from udml_core.runs.analyses.kinds.exact import ExactEvaluation
 from udml_core.runs.analyses.kinds.graph import NeighborGraph
 from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.runs.analyses.kinds.placed import NewImages
@@ -42,6 +43,7 @@ from udml_core.runs.analyses.kinds.umap import UMAP
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
 from udml_core.work.workers import analyse as worker
+from udml_core.work.workers import evaluate
 
 
 @pytest.fixture(scope="module")
@@ -212,6 +214,20 @@ def test_a_grid_is_snapped_from_a_map(run: Run) -> None:
     if column < result.columns - 1 and len(beside):
         vectors = run.embeddings("initial")
         assert result.right[row, column] == pytest.approx(np.linalg.norm(vectors[5] - vectors[beside[0]]), rel=1e-5)
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_an_exact_evaluation_replaces_a_sampled_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, request = worked(tmp_path / "runs"), plan_analysis(ExactEvaluation)
+    exact = run.evaluation()
+    with pytest.raises(UserError, match=r"has asked all of its 359 test images\. There is nothing to add"):
+        jobs.analyse(run, request)
+    monkeypatch.setattr(evaluate, "ASKED_ALL", 100)
+    monkeypatch.setattr(evaluate, "ASKED", 50)
+    evaluate.evaluate_run(run, evaluate.load(run, lambda *_: None), lambda *_: None)
+    assert run.evaluation()["final"]["queries"] == 50
+    assert run.evaluation()["final"]["recall@1"] != exact["final"]["recall@1"]
+    assert jobs.analyse(run, request).result() == run.evaluation() == exact
 
 
 @pytest.mark.usefixtures("in_this_process")

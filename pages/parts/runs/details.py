@@ -7,8 +7,12 @@ from typing import Any
 
 import streamlit as st
 
+from udml_core.base.errors import duration
+from udml_core.data.speed import measured_speed
 from udml_core.numerics.measures import measure_of
 from udml_core.runs import Run, runs_folder
+from udml_core.runs.analyses import plan_analysis
+from udml_core.runs.analyses.kinds.exact import ExactEvaluation
 from udml_core.runs.command import command_limits, command_of
 from udml_core.runs.examples import point_of
 from udml_core.runs.notes import LONGEST_NAME, LONGEST_NOTE, MOST_TAGS, Notes
@@ -19,8 +23,10 @@ from udml_core.runs.tasks import LIVE_STATES
 from udml_core.runs.verdict import standing, verdict
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import races_from
+from udml_core.work.jobs.estimate import evaluation_kind
 
 from ..draw.tables import RELATIVE, evaluation_table
+from ..shell.analyses import request_analysis, show_analysis_progress
 from ..shell.cached import dataset_of
 from ..shell.pools import images_of
 from ..shell.run_status import ICONS, escaped, method_title, run_title, since, state_line, title_of
@@ -32,6 +38,7 @@ from .opinion import BETTER, MIXED, WORSE, show_opinion
 from .races import show_figures
 from .trash import delete_menu
 
+EXACT = plan_analysis(ExactEvaluation)
 LINEAR = ("pca", "whiten")
 """Methods that are linear steps of the frozen features."""
 VERDICT_ICONS = {"above": BETTER, "between": ":orange[:material/trending_flat:]", "below": WORSE,
@@ -128,20 +135,30 @@ def show_overview(run: Run) -> None:
     _explain_measures(table.index)
     hits = ("R@k: share of test images with a hit, an image of the same class, among the k nearest. "
             if any("recall@1" in measures for measures in evaluation.values()) else "")
-    st.caption(f"All measures on the {images}.{sample_words(run, evaluation)}", help=(
+    st.caption(f"All measures on the {images}.{sample_words(evaluation)}", help=(
         f"{hits}Frozen: {run.spec().encoder.frozen_words}, without training. PCA has the dimension of the run's "
         "embedding, is compared by the same distance and needs no training: a run should exceed it."))
+    if sample_words(evaluation) and not run.is_example:
+        show_analysis_progress(run, in_corner=False)
+        request_analysis(run, EXACT, "Ask all test images", f"exact-{run.id}", exact_words(run, evaluation))
 
 
-def sample_words(run: Run, evaluation: Mapping[str, Any]) -> str:
-    """Return how many test images were queries, and how to ask all; empty if all were."""
+def sample_words(evaluation: Mapping[str, Any]) -> str:
+    """Return how many test images were queries; empty if all were."""
     final = evaluation.get("final") or {}
     if not (asked := final.get("queries")):
         return ""
     margin = final.get("recall@1 margin")
     return (f" A sample of {asked:,.0f} of {final['images']:,.0f} is asked"
             + ("" if margin is None else f", so R@1 is known to ± {margin:.1f} points")
-            + f"; `udml evaluate {run.id} --exact` asks all.")
+            + ".")
+
+
+def exact_words(run: Run, evaluation: Mapping[str, Any]) -> str:
+    """Return what asking all test images takes, from the time that asking the sample took on this machine."""
+    final, measured = evaluation["final"], measured_speed(evaluation_kind(run.spec()))
+    expected = "" if measured is None else f" It takes about {duration(measured * final['images'] / final['queries'])}."
+    return f"In the background. The figures replace the sample's.{expected}"
 
 
 def _distinct(run: Run, evaluation: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:

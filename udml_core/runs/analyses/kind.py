@@ -86,6 +86,9 @@ class Material(Protocol):
     def feature_time(self, backbone: str, views: Views | None = None) -> tuple[float, bool]:
         """Return the expected seconds of features that are not stored, and whether they are measured."""
 
+    def evaluate_exactly(self) -> Mapping[str, Mapping[str, float]]:
+        """Evaluate the run with every test image as a query, store the measures with it, and return them."""
+
     def append(self, row: Mapping[str, Any]) -> None:
         """Store a finished part of the result, which others can read at once."""
 

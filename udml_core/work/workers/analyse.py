@@ -33,6 +33,7 @@ from udml_core.runs.tasks import Status
 from udml_core.work.jobs import resolve_device
 from udml_core.work.workers import candidates
 from udml_core.work.workers.candidates import Trainer
+from udml_core.work.workers.evaluate import evaluate_run, load
 from udml_core.work.workers.execute import Reporter, execute
 from udml_core.work.workers.follow_up import yielding
 
@@ -180,6 +181,10 @@ class StoredMaterial:
     def feature_time(self, backbone: str, views: Views | None = None) -> tuple[float, bool]:
         """Return the expected seconds of features that are not stored, and whether they are measured."""
         return candidates.feature_time(self.run, self.dataset, backbone, views)
+
+    def evaluate_exactly(self) -> Mapping[str, Mapping[str, float]]:
+        """Evaluate the run with every test image as a query, store the measures with it, and return them."""
+        return evaluate_run(self.run, load(self.run, self.report), self.report, exact=True)
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Store a finished part of the result, which others can read at once."""
