@@ -129,9 +129,9 @@ def test_without_examples_a_page_says_only_how_to_train(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(("hits", "before", "after", "expected"), [
-    ((("10", "1"), ("6", "5"), ("1", "8")), 6.8, 6.0, 1), ((("0", "0"), ("9", "4"), ("1", "2")), 1.1, 1.5, 2),
-    ((("10", "10"), ("7", "6")), 8.31, 7.83, 0), ((("3", "3"), ("5", "4")), 4.0, 4.4, 0)])
-def test_the_first_image_changes_as_the_average_image_does(hits: tuple[tuple[str, str], ...], before: float,
+    (((10, 1), (6, 5), (1, 8)), 6.8, 6.0, 1), (((0, 0), (9, 4), (1, 2)), 1.1, 1.5, 2),
+    (((10, 10), (7, 6)), 8.31, 7.83, 0), (((3, 3), (5, 4)), 4.0, 4.4, 0)])
+def test_the_first_image_changes_as_the_average_image_does(hits: tuple[tuple[int, int], ...], before: float,
                                                            after: float, expected: int) -> None:
     assert typical_row(hits, before, after) == expected, "a gain where training gains on average, if there is one"
 

@@ -95,11 +95,14 @@ def _typical_first(run: Run, strip: Strip) -> Strip:
     before, after = (evaluation.get(name, {}).get(f"mprec@{HITS}") for name in (load_retrieval(run).before, "final"))
     if before is None or after is None or not strip or not all(badge for _, badge in strip):
         return strip
-    first = strip[typical_row([badge.split(" → ") for _, badge in strip], before / HITS, after / HITS)]
-    return [first, *(query for query in strip if query != first)]
+    hits = [[int(count) for count in badge.split(" → ")] for _, badge in strip]
+    first = typical_row(hits, before / HITS, after / HITS)
+    others = [row for row in range(len(strip)) if row != first]
+    in_turn = gains_and_losses_in_turn([hits[row][1] - hits[row][0] for row in others])
+    return [strip[first], *(strip[others[row]] for row in in_turn)]
 
 
-def typical_row(hits: Sequence[Sequence[str]], before: float, after: float) -> int:
+def typical_row(hits: Sequence[Sequence[int]], before: float, after: float) -> int:
     """Return the row whose hits without and with training are most nearly as on average.
 
     Args:
@@ -108,7 +111,7 @@ def typical_row(hits: Sequence[Sequence[str]], before: float, after: float) -> i
         after: Mean number of hits with training.
     """
     def distance(row: int) -> tuple[bool, float]:
-        had, has = map(int, hits[row])
+        had, has = hits[row]
         return after > before and has <= had, abs(has - had - (after - before)) + LEVEL * abs(had - before)
 
     return min(range(len(hits)), key=distance)

@@ -219,6 +219,8 @@ def put_on_stage(run: Run, playable: Sequence[Run]) -> None:
     """Draw the box of the sidebar with the run that Home plays; a choice there plays another run."""
     if any(linked.id == st.query_params.get(PARAMETER) for linked in playable):
         st.session_state[CHOSEN] = st.query_params[PARAMETER]
+    elif CHOSEN not in st.session_state and (listed := searchable_runs()):
+        _remember_first(first_chosen(listed))
     _draw_box(playable, run, _open_choice, "Home plays this run")
 
 
