@@ -712,11 +712,12 @@ def test_compare_says_of_two_embeddings_of_a_run_what_the_race_said(frozen: Run)
 def test_the_caption_of_the_chart_and_the_table_mean_the_same_by_kept(frozen: Run) -> None:
     race = finished(frozen, outcomes(frozen)).result_of(Advice)
     assert race_table(race)["Kept for the next steps"].tolist().count("yes") == sum(row.kept for row in race.judged) > 0
-    assert kept_words(race).startswith("Candidates that are kept for the next steps, as the table says, look better in")
+    assert kept_words(race).endswith("if only these two are compared; the table marks it as kept. The verdict compares "
+                                     "all at once and is stricter.")
     none = race.model_copy(update={"outcomes": tuple(
         row.model_copy(update={"kept": False}) for row in race.outcomes)})
     assert set(race_table(none)["Kept for the next steps"]) == {"no"}
-    assert kept_words(none).endswith("so each builds on the frozen features.")
+    assert kept_words(none).endswith("so each builds on them.")
 
 
 def test_a_whole_group_has_both_sizes_where_its_verdict_stands(frozen: Run) -> None:

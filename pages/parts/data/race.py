@@ -79,11 +79,11 @@ def show_race(race: Race, key: str, is_live: bool = True) -> None:
 
 def kept_words(race: Race) -> str:
     """Say on which candidates later candidates build, which the table marks in the same words."""
+    of = MEASURES[race.serves]
     if not any(outcome.kept for outcome in race.judged):
-        return (f"No candidate looked better in {MEASURES[race.serves]} than the search before it, so each builds on "
-                "the frozen features.")
-    return (f"Candidates that are kept for the next steps, as the table says, look better in {MEASURES[race.serves]} "
-            "than the best search before them; that may be chance, so the verdict compares all again.")
+        return f"No candidate was clearly better in {of} than the frozen features, so each builds on them."
+    return (f"The next steps build on each candidate that is clearly better in {of} than the best before it, if only "
+            "these two are compared; the table marks it as kept. The verdict compares all at once and is stricter.")
 
 
 def _among(count: int) -> str:
