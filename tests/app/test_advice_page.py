@@ -724,8 +724,8 @@ def test_a_whole_group_has_both_sizes_where_its_verdict_stands(frozen: Run) -> N
     race = Race(serves="groups", budget=2, start=Setup(backbone="pixels"), run=frozen.id, group=25,
                 outcomes=tuple(outcomes(frozen)))
     create_analysis(frozen, SPEC, state="done", result={"race": np.array(race.model_dump_json())})
-    assert ("A whole group is the first 25 results for the judges, as many as a typical group has, and the first 10 "
-            "where you judge by eye.") in texts(opened("data", **LINK))
+    assert ("A whole group is the first 25 results for the judges, because in their eyes a typical image has about 25 "
+            "images near it, and the first 10 where you judge by eye.") in texts(opened("data", **LINK))
 
 
 def test_refine_and_data_say_the_same_of_a_simpler_search_that_a_direct_comparison_rejects(frozen: Run) -> None:
