@@ -43,12 +43,12 @@ def group_size_words(group: int) -> str:
     """
     if not group:
         return ""
-    return (f"A whole group is the first {group} results for the judges, because in their eyes a typical image has about "
-            f"{group} images near it, and the first {SHOWN_TO_PEOPLE} where you judge by eye.")
+    return (f"A whole group is the first {group} results for the judges, because in their eyes a typical image has "
+            f"about {group} images near it, and the first {SHOWN_TO_PEOPLE} where you judge by eye.")
 
 
-BY_CLASSES = ("The judges see what looks similar, not what it is called: where names were known, fewer groups had more "
-              "images of the right name than judges called better.")
+BY_CLASSES = ("The judges see what looks similar and know no names: where names were known, fewer groups had more images "
+              "of the right name than judges called better.")
 """What limits a count of groups; see docs/judging.md."""
 ROUNDING = 1e-9
 """Ends of intervals are rounded outward, unless they are whole numbers up to this."""
