@@ -47,8 +47,8 @@ def group_size_words(group: int) -> str:
             f"about {group} images near it, and the first {SHOWN_TO_PEOPLE} where you judge by eye.")
 
 
-BY_CLASSES = ("The judges see what looks similar and know no names: where names were known, fewer groups had more images "
-              "of the right name than judges called better.")
+BY_CLASSES = ("The judges see what looks similar and know no names: where names were known, fewer groups had more "
+              "images of the right name than judges called better.")
 """What limits a count of groups; see docs/judging.md."""
 ROUNDING = 1e-9
 """Ends of intervals are rounded outward, unless they are whole numbers up to this."""
