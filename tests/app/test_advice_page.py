@@ -597,7 +597,8 @@ def test_a_race_without_a_winner_starts_the_race_for_the_other_aim(frozen: Run, 
                 outcomes=tuple(outcomes(frozen)[:3]))
     create_analysis(frozen, spec, state="done", result={"race": np.array(race.model_dump_json())})
     test = opened("data", **LINK | {"serves": "first", "budget": "5"})
-    assert "For whole groups, 1 of 3 candidates is clearly better on average, most of all whitening." in texts(test)
+    assert ("For whole groups, 1 of 3 candidates is better on average, beyond chance, most of all whitening."
+            in texts(test))
     button(test, "Find the best search for whole groups").click().run()
     assert not test.exception
     (started,) = launched
@@ -682,14 +683,15 @@ def test_search_offers_the_advised_search_until_it_is_in_view(frozen: Run) -> No
     finished(frozen, outcomes(frozen))
     st.cache_data.clear()
     test = opened("retrieval", run=frozen.id, add="3")
-    assert "What a race advises: whitening." in button(test, "Use the advised search").help
-    button(test, "Use the advised search").click().run()
+    label = "Use the search advised for whole groups"
+    assert "What a race for whole groups advises: whitening." in button(test, label).help
+    button(test, label).click().run()
     assert not test.exception
     assert test.toggle(key="search-whiten").value
-    assert "Use the advised search" not in [button.label for button in test.button]
+    assert label not in [button.label for button in test.button]
     assert "Whitening, against the frozen features, judged without labels" in texts(test)
     test.toggle(key="search-diffuse").set_value(True).run()
-    assert "Use the advised search" in [button.label for button in test.button], "a visible way back"
+    assert label in [button.label for button in test.button], "a visible way back"
 
 
 def test_compare_says_of_two_embeddings_of_a_run_what_the_race_said(frozen: Run) -> None:

@@ -122,7 +122,7 @@ def test_rows_of_ten_are_judged_by_a_link_apart_from_first_results(run: Run) -> 
     assert ".png" not in shown
     assert "digit" not in shown
     press(press(test, "judge-left-0-ten"), "judge-both-wrong-1-ten")
-    assert "Saved: both are wrong." in texts(test)
+    assert "Saved: equal, both bad." in texts(test)
     retrieval = Retrieval(run)
     sides = Side(retrieval, "initial"), Side(retrieval, "final")
     assert Judging(compare(*sides, results="ten")).count("me") == 2

@@ -76,4 +76,4 @@ def test_words_say_when_further_judgments_would_hardly_decide() -> None:
         judging.answer(question, "equal")
     assert judgments_words(comparison, names) == (
         "Your judgments of the first ten results, Y against X, do not decide (10 so far), and it would take very many "
-        "more. You can stop: the two are nearly level, so keep X.")
+        "more. You can stop, and keep X.")

@@ -380,9 +380,9 @@ def test_the_forecast_is_steady_and_blind_words_do_not_tell_which_answers_fall_t
 
 
 @pytest.mark.parametrize(("total", "said"), [
-    (TOTAL, "it would take more queries than are left to tell them apart. Keep the search that you have."),
-    (600, "You can stop: as the first 10 suggest, the two are nearly level, and it would take more than 200 further "
-          "judgments to tell them apart. Keep the search that you have.")])
+    (TOTAL, "it would take more queries than are left to tell the two apart. Keep the search that you have."),
+    (600, "You can stop: if the first 10 are typical, it would take more than 200 further judgments to tell the two "
+          "apart. Keep the search that you have.")])
 def test_level_embeddings_need_more_judgments_than_are_forecast_or_left(total: int, said: str) -> None:
     judging = Judging(comparison_of(f"level of {total}", total))
     while judging.count("me") < 10:
@@ -405,7 +405,7 @@ def test_three_answers_find_neither_better_and_are_counted_apart() -> None:
     again = Judging(judging.comparison)
     assert again.values("me") == [0.5] * 5
     assert again.score("me") == Counter({"both right": 2, "both wrong": 1, "unsure": 1, "equal": 1})
-    assert score_words(again, "me") == "0 of 5 for A, 5 equal (both right 2, both wrong 1, not sure 1)"
+    assert score_words(again, "me") == "0 of 5 for A, 4 equal (both right 2, both wrong 1), 1 not sure"
     assert b"both wrong" in files.write_table(again)
     assert [row["equal"] for row in json.loads(files.write_judgments(again))["judgments"][:3]] == [
         "both right", "both wrong", "unsure"]

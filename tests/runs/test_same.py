@@ -77,10 +77,20 @@ def test_an_estimate_with_its_interval_is_told_from_ten_judgments_on(run: Run) -
     assert judged.threshold is None
     known = judged.estimate
     at = int(np.argmax(known.precision[1]))
-    value, low, high = known.precision[:, at]
-    assert judged.sentence.startswith(f"So far, {min(99, round(100 * value)) if value < 1 else 100} % of the results ")
-    assert f"show the same thing ({int(100 * low + 1e-9)} to {math.ceil(100 * high - 1e-9)} %)." in judged.sentence
+    low, high = known.precision[1:, at]
+    bounds = f"{int(100 * low + 1e-9)} to {math.ceil(100 * high - 1e-9)} %"
+    within = sum(answer != OPEN and distance <= known.edges[at]
+                 for answer, distance in zip(judged.answers, judged.plan.distances, strict=True))
+    assert 0 < within <= 10
+    if high - low > 0.5:
+        assert judged.sentence.startswith(f"So far, {within} pair")
+        assert f"{bounds} of such results show the same thing, so nothing can be said yet." in judged.sentence
     assert "With 40 judgments this interval is about half as wide, or narrower." in judged.sentence
+    judged = judge(retrieval, 50, target=0.99)
+    value, low, high = judged.estimate.precision[:, int(np.argmax(judged.estimate.precision[1]))]
+    assert high - low < 0.5
+    assert f"So far, {percent(value)} of the results " in judged.sentence
+    assert " judged there)." in judged.sentence
 
 
 def test_results_up_to_the_threshold_count_as_the_same(run: Run) -> None:

@@ -182,7 +182,7 @@ def otherwise_words(race: Race) -> str:
                and of.served(other).is_certain(race.count) and of.served(other).difference)
     assert most.against_start is not None, "the candidate was judged"
     said, are = changed_words(most.against_start, other), "is" if count == 1 else "are"
-    return (f"For {MEASURES[other]}, {count} of {race.count} candidates {are} clearly better on average, "
+    return (f"For {MEASURES[other]}, {count} of {race.count} candidates {are} better on average, beyond chance, "
             f"most of all {setup_words(race, most.setup)}{f': {said[0].lower()}{said[1:]}' if said else ''}.")
 
 

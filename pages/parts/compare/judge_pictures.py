@@ -23,7 +23,8 @@ LEGEND = "Keys: ← left, → right, ↓ both right, ↑ both wrong, N not sure,
 OF_BOTH: dict[Choice, str] = {"both right": "both are right", "both wrong": "both are wrong", "unsure": "not sure"}
 SAVED: dict[str, dict[Choice, str]] = {
     "first": {"left": "the left image shows the same kind", "right": "the right image shows the same kind", **OF_BOTH},
-    "ten": {"left": "the left images are better", "right": "the right images are better", **OF_BOTH}}
+    "ten": {"left": "the left images are better", "right": "the right images are better",
+            "both right": "equal, both good", "both wrong": "equal, both bad", "unsure": "not sure"}}
 LEGEND_OF_SETS = LEGEND.replace("both right", "equal and good").replace("both wrong", "equal and bad")
 OF_SETS: dict[Choice, str] = {"both right": "Equal, both good", "both wrong": "Equal, both bad"}
 """What the buttons say where sets are compared, of which neither is simply right."""

@@ -140,7 +140,8 @@ def _show_details(race: Race, advised: Advised) -> None:
         st.markdown("\n".join(f"- {escaped(sentence)}" for sentence in advised.details))
         if named is not None:
             if lines := judge_lines(race, named):
-                st.markdown(f"Each judge alone, of {escaped(setup_words(race, named.setup))}:\n" + "\n".join(
+                st.markdown(f"Each judge alone, of {escaped(setup_words(race, named.setup))}, as if it were the only "
+                            "candidate and the only judge, which decides nothing:\n" + "\n".join(
                     f"- {escaped(line)}" for line in lines))
             st.caption(explained(race, named.setup))
         if caution:

@@ -45,7 +45,7 @@ def begin_with(run: Run) -> None:
 def advised_recipe(run: Run) -> str:
     """Return the refinement of a run that a race for the best search advises; empty without one."""
     advised = advised_search(run)
-    return "" if advised is None else str(advised[1].setup.parsed)
+    return "" if advised is None else str(advised.outcome.setup.parsed)
 
 
 def note_in_use(run: Run, recipe: Recipe) -> None:

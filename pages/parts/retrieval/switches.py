@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from udml_core.base.errors import UserError
-from udml_core.exploration.race_figures import recipe_words
+from udml_core.exploration.race_figures import MEASURES, recipe_words
 from udml_core.numerics.refinement import STEPS, Recipe, Step
 from udml_core.runs.analyses import REFINED as REFINED_NAME
 from udml_core.runs.analyses import find_analysis
@@ -126,10 +126,11 @@ def _show_other_steps(recipe: Recipe, offered: Sequence[str]) -> None:
 def _offer_advised(retrieval: Retrieval, recipe: Recipe, stored: str) -> None:
     """Offer the search that a race advises, or the refinement whose views a switch left out, while another is shown."""
     advised = advised_search(retrieval.run)
-    wanted = Recipe() if advised is None else advised[1].setup.parsed
-    if is_at_once(retrieval.run, wanted) and wanted != recipe:
-        st.button("Use the advised search", key="search-advised", icon=":material/trophy:", on_click=_use,
-                  args=(wanted, retrieval, stored), help=f"What a race advises: {recipe_words(wanted)}.")
+    wanted = Recipe() if advised is None else advised.outcome.setup.parsed
+    if advised is not None and is_at_once(retrieval.run, wanted) and wanted != recipe:
+        aim = MEASURES[advised.serves]
+        st.button(f"Use the search advised for {aim}", key="search-advised", icon=":material/trophy:", on_click=_use,
+                  args=(wanted, retrieval, stored), help=f"What a race for {aim} advises: {recipe_words(wanted)}.")
     elif (left_out := st.session_state.get(LEFT_OUT)) and not stored:
         st.caption(":material/info: The views are left out, because they take minutes.", width="content")
         st.button("Back to the search before", key="search-back", icon=":material/undo:", on_click=_go_back,

@@ -131,7 +131,7 @@ def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool]) -> dict[str, list[
         are_judged = are_judged or verdicts is not None
         missing = COMPARED_WITH if frozen else NOT_JUDGED if run.stored_status().state == "done" else ""
         rows.append((*(map(SAID.__getitem__, verdicts) if verdicts else (missing, missing)),
-                     advised[0] if advised else ""))
+                     advised.words if advised else ""))
     if not are_judged:
         rows = [("", "", advised) for *_, advised in rows]
     return {heading: [row[place] for row in rows] for place, heading in enumerate((*QUESTION_WORDS, ADVISED))}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from udml_core.exploration.race import Measured, Outcome
+from udml_core.exploration.race import Measured, Outcome, Serves
 from udml_core.exploration.race_figures import recipe_words, said_words
 from udml_core.numerics.refinement import Recipe
 from udml_core.results.embedding_words import words_of
@@ -42,6 +42,21 @@ def raced_verdicts(run: Run, recipe: str | None) -> Verdicts | None:
     """Return the verdicts of the newest race that judged a run's search; see `race_verdict`."""
     judged = judged_in_race(run, recipe)
     return None if judged is None else Verdicts(*judged[0].verdicts(judged[1]))
+
+
+@dataclass(frozen=True)
+class AdvisedSearch:
+    """A refinement of a run's embedding that a race advises.
+
+    Attributes:
+        words: The search in words.
+        outcome: The candidate.
+        serves: What the race serves.
+    """
+
+    words: str
+    outcome: Outcome
+    serves: Serves
 
 
 @dataclass(frozen=True)
@@ -89,17 +104,13 @@ def _said_of(run: Run, ticket: float) -> Said | None:  # noqa: ARG001 (the ticke
 
 
 @st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
-def advised_search(run: Run) -> tuple[str, Outcome, Verdicts] | None:
-    """Return the refinement of a run's embedding that the newest race of it advises.
-
-    Returns:
-        The search in words, the candidate, and the verdicts on it; None if no refinement of this run is advised.
-    """
+def advised_search(run: Run) -> AdvisedSearch | None:
+    """Return the refinement of a run's embedding that the newest race of it advises; None without one."""
     judged = judged_in_race(run)
     best = judged[0].best if judged else None
     if judged is None or best is None or best.run != run.id or not best.setup.recipe:
         return None
-    return recipe_words(best.setup.parsed, is_sentence=True), best, Verdicts(*judged[0].verdicts(best))
+    return AdvisedSearch(recipe_words(best.setup.parsed, is_sentence=True), best, judged[0].serves)
 
 
 def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> bool:
@@ -117,7 +128,7 @@ def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> bool:
             words, recipe = f"Over all images: {escaped(line)}", recipe_of(run, frame)
             if recipe and "worse " in line:
                 best = advised_search(run)
-                better = f" The race advises {escaped(best[0][:1].lower() + best[0][1:])}." if best else ""
+                better = f" The race advises {escaped(best.words[:1].lower() + best.words[1:])}." if best else ""
                 st.markdown(f":orange[:material/warning:] {words}{better}", help=escaped(more) or None)
             else:
                 st.caption(f":material/balance: {words}", help=escaped(more) or None)

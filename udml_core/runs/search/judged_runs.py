@@ -102,7 +102,7 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
     if verdict == "cannot tell" and share.count < len(comparison.differing):
         if is_own and share.count >= FEW and judging.left() is None:
             return (f"{whose} of {of}, {names[1]} against {names[0]}, do not decide ({share.count} so far), and it "
-                    f"would take very many more. {CAN_STOP}: the two are nearly level, so keep {names[0]}.")
+                    f"would take very many more. {CAN_STOP}, and keep {names[0]}.")
         return (f"{whose} of {of}, {names[1]} against {names[0]}, do not decide yet ({share.count} so far): continue "
                 "under Judge.")
     score = f"{score_words(judging, judging.judge, names)}" if is_own else str(share.count)

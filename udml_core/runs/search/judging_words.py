@@ -13,7 +13,7 @@ from udml_core.runs.search.judging import FEW, MOST_LEFT, Judging
 SCALE = (10, 20, 30, 50, 100, 150, 200)
 """The forecasts of further judgments."""
 CAN_STOP = "You can stop"
-"""How words begin that end the judging of two searches that are nearly level."""
+"""How words begin that end the judging of two searches that few judgments cannot tell apart."""
 BLIND = ("one of the two", "one of the two")
 """The names of the embeddings while they are hidden."""
 QUESTIONS: dict[Results, str] = {"first": "Which image shows the same kind of thing as the query?",
@@ -22,7 +22,8 @@ WHAT: dict[Results, str] = {"first": "first results", "ten": "the first ten resu
 DIFFERS: dict[Results, tuple[str, str]] = {
     "first": ("differs", "differ"), "ten": ("differs in its first ten results", "differ in their first ten results")}
 """What a query, and several, do."""
-EQUAL_WORDS = {"both right": "both right", "both wrong": "both wrong", "unsure": "not sure"}
+UNSURE = "unsure"
+EQUAL_WORDS = {"both right": "both right", "both wrong": "both wrong"}
 """Why neither is better, in a count."""
 BETTER: dict[Results, str] = {"first": "finds the better image", "ten": "finds the better ten results"}
 
@@ -110,10 +111,11 @@ def score_words(judging: Judging, judge: str, names: tuple[str, str] = ("A", "B"
 
 
 def equal_words(score: Mapping[str, int]) -> str:
-    """Return how many judgments find neither better, and why, such as "3 equal (both right 2, not sure 1)"."""
-    why = [f"{words} {score[reason]}" for reason, words in EQUAL_WORDS.items() if score.get(reason)]
-    count = sum(number for side, number in score.items() if side not in ("A", "B"))
-    return f"{count} equal{f' ({listed_words})' if (listed_words := ', '.join(why)) else ''}"
+    """Return how many judgments find neither better, and why, such as "2 equal (both right 2), 1 not sure"."""
+    why = ", ".join(f"{words} {score[reason]}" for reason, words in EQUAL_WORDS.items() if score.get(reason))
+    count = sum(number for side, number in score.items() if side not in ("A", "B", UNSURE))
+    unsure = f", {score[UNSURE]} not sure" if score.get(UNSURE) else ""
+    return f"{count} equal{f' ({why})' if why else ''}{unsure}"
 
 
 def count_words(judging: Judging, is_blind: bool = False) -> str:
@@ -162,13 +164,13 @@ def advice_words(judging: Judging, is_blind: bool = False) -> str:
     said = f"Not decided yet: {count_words(judging, is_blind)}."
     if share.count < FEW:
         return f"{said} After {FEW} judgments, an estimate says how many more are needed."
-    needed, basis = judging.left(), f"as the first {share.count // FEW * FEW} suggest"
+    needed, typical = judging.left(), f"if the first {share.count // FEW * FEW} are typical"
     if needed is None:
         more = (f"more than {MOST_LEFT} further judgments" if total - share.count > MOST_LEFT else
                 "more queries than are left")
-        return (f"{said} {CAN_STOP}: {basis}, the two are nearly level, and it would take {more} to tell them apart. "
-                "Keep the search that you have.")
-    return f"{said} About {rounded(needed)} more judgments, {basis}."
+        return (f"{said} {CAN_STOP}: {typical}, it would take {more} to tell the two apart. Keep the search that you "
+                "have.")
+    return f"{said} About {rounded(needed)} more judgments, {typical}."
 
 
 def rounded(count: int) -> int:

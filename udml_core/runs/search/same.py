@@ -46,6 +46,8 @@ QUERIES = 5_000
 """Largest number of images whose nearest images are the population; of more images, a random part."""
 FEWEST = 3
 """Smallest number of images among which there are pairs to judge."""
+UNKNOWN = 0.5
+"""Width of an interval of a share from which nothing can be said."""
 ENOUGH = 10
 """Number of judged pairs from which a curve is drawn and a precision can be called out of reach."""
 CHECKED = 64
@@ -233,8 +235,13 @@ class SamePairs:
         place = place_words(self.measure, float(known.edges[safest]))
         # In simulations, four times the judgments leave 0.26 to 0.40 of the width.
         bounds = interval((value, low, high))
-        return (f"So far, {percent(value)} of the results {place} show the same thing ({bounds}). "
-                f"With {4 * known.judged} judgments this interval is about half as wide, or narrower. ")
+        there = counted(int(((self.answers != OPEN) & (self.plan.distances <= known.edges[safest])).sum()), "pair")
+        narrower = f"With {4 * known.judged} judgments this interval is about half as wide, or narrower. "
+        if high - low > UNKNOWN:
+            return (f"So far, {there} judged {place}: {bounds} of such results show the same thing, so nothing can be "
+                    f"said yet. {narrower}")
+        return (f"So far, {percent(value)} of the results {place} show the same thing ({bounds}, from {there} judged "
+                f"there). {narrower}")
 
     @property
     def population(self) -> str:
