@@ -8,7 +8,7 @@ from pages.parts.compare.choosing import FEWEST, choose_compared, share_images
 from pages.parts.compare.classes import show_classes
 from pages.parts.compare.judging import show_judging
 from pages.parts.compare.matched_maps import show_maps
-from pages.parts.compare.pair_within_run import explain_pair, keep_pair, run_of_pair, show_differences
+from pages.parts.compare.pair_within_run import keep_pair, run_of_pair, show_differences
 from pages.parts.compare.queries import show_same_query, show_wins
 from pages.parts.compare.seed_means import MOST_RANKED, show_measures
 from pages.parts.compare.settings import show_settings
@@ -24,6 +24,7 @@ from udml_core.runs import Run, list_runs, runs_folder
 QUERY, WINS, JUDGE, CLASSES = "Same query", "Where they differ", "Judge", "Classes"
 MAPS, CURVES, SETTINGS = "Maps", "Curves", "Settings"
 PARTS = (QUERY, WINS, JUDGE, CLASSES, MAPS, CURVES, SETTINGS)
+PAIR_PARTS = (WINS, JUDGE)  # of two embeddings of a run
 PART = "compare-part"  # key of the choice
 OF_IMAGES = (QUERY, WINS, CLASSES, MAPS)
 FORMER = {"Who wins?": WINS}  # parts by the names that older links hold
@@ -47,14 +48,16 @@ def decide_part() -> str | None:
     return st.session_state.get(PART)
 
 
-def choose_part(first: str) -> str:
+def choose_part(first: str, parts: Sequence[str] = PARTS) -> str:
     """Choose what is compared.
 
     Args:
         first: The part without a choice.
+        parts: The parts that can be chosen.
     """
-    st.session_state.setdefault(PART, first)
-    part: str = st.segmented_control("Compare", PARTS, required=True, key=PART, on_change=note_click,
+    if st.session_state.get(PART) not in parts:
+        st.session_state[PART] = first
+    part: str = st.segmented_control("Compare", parts, required=True, key=PART, on_change=note_click,
                                      args=(PART,), label_visibility="collapsed") or first
     write_address("part", part, first)
     note_address("part")
@@ -94,12 +97,9 @@ def compare(runs: Sequence[Run]) -> None:
 
 
 def show_pair(finished: Sequence[Run]) -> None:
-    """Show where two embeddings of a run differ; the other parts say that they need two runs."""
-    part = choose_part(WINS)
-    if part == WINS:
-        show_differences(finished)
-    else:
-        explain_pair(part, WINS, "compare-next-part")
+    """Show where two embeddings of a run differ; Judge is the only other part that compares them."""
+    choose_part(WINS, PAIR_PARTS)
+    show_differences(finished)
 
 
 def draw() -> None:
@@ -107,7 +107,8 @@ def draw() -> None:
     with show_user_errors():
         finished = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"]
         if decide_part() == JUDGE and finished:
-            choose_part(QUERY)
+            is_pair = len(finished) < FEWEST or run_of_pair(finished) is not None
+            choose_part(JUDGE, PAIR_PARTS if is_pair else PARTS)
             show_judging(finished)
             keep_pair(finished)
         elif len(finished) < FEWEST and run_of_pair(finished):

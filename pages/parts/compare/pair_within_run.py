@@ -71,23 +71,6 @@ def _show_verdicts(contest: Contest) -> None:
             return
 
 
-def explain_pair(part: str, go_to_differences: str, key: str) -> None:
-    """Say why a part cannot compare two embeddings of a run, and lead to the part that can.
-
-    Args:
-        part: The title of the part.
-        go_to_differences: The part that can.
-        key: The session key of the part that follows.
-    """
-    st.info(f"**{part}** compares runs after training, but A and B are two embeddings of one run. Choose a second run "
-            "above, or see where A and B differ.", icon=":material/lightbulb:")
-
-    def follow() -> None:
-        st.session_state[key] = go_to_differences
-
-    st.button(go_to_differences, icon=":material/difference:", key="pair-follow", type="primary", on_click=follow)
-
-
 def _link_to_search(contest: Contest) -> None:
     """Offer every query of the pair, side by side."""
     first, second = contest.sides
