@@ -298,8 +298,12 @@ def test_a_small_change_and_a_race_without_a_clear_winner_have_no_trophy(frozen:
 
 
 def test_a_finished_race_can_be_run_again_with_another_time(frozen: Run, launched: list[Any]) -> None:
-    finished(frozen, outcomes(frozen))
+    rows = outcomes(frozen)
+    finished(frozen, rows)
     test = opened("data", **LINK)
+    is_late = any(row.state in ("not tried", "given up") for row in rows)
+    assert ("so more candidates fit into the same time" in texts(test)) == is_late
+    assert ("more time tries nothing new" in texts(test)) != is_late
     test.button(key="advice-again-5").click().run()
     assert not test.exception
     (task,) = launched

@@ -25,7 +25,7 @@ from udml_core.exploration.race_figures import (
     scope_words,
     setup_words,
 )
-from udml_core.exploration.race_gaps import find_gaps, minutes_words
+from udml_core.exploration.race_gaps import LATE, find_gaps, minutes_words
 from udml_core.exploration.race_words import caution_words, is_small, judge_lines
 from udml_core.runs import runs_folder
 from udml_core.runs.analyses import Analysis, plan_analysis
@@ -50,6 +50,7 @@ from .race import explained, show_race
 from .using import BUDGETS, show_awaited, show_race_button, use_button
 
 ICON = ":material/trophy:"
+ALL_TRIED = "Every candidate was tried: more time tries nothing new. Run it again when encoders or images have changed."
 KEPT = "Computed features and trained heads are used again, so more candidates fit into the same time."
 USE = "Search with it. A refinement of all images is computed first, in seconds."
 JUDGING = ("You see a query and where the two searches differ, without their names: the first result, or the first ten "
@@ -218,7 +219,7 @@ def _show_again(dataset: Dataset, encoder: EncoderSpec, race: Race, for_other_ai
         _show_other_aim(dataset, encoder, race, for_other_aim)
     enough = find_gaps(race).minutes
     with st.popover("Run it again", icon=":material/replay:", key="advice-again"):
-        st.caption(KEPT)
+        st.caption(KEPT if any(outcome.state in LATE for outcome in race.outcomes) else ALL_TRIED)
         for minutes in BUDGETS:
             fits = ", in which what was left out fits" if int(minutes) == enough else ""
             if st.button(f"{minutes_words(int(minutes))}{fits}", icon=":material/replay:",
