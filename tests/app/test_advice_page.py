@@ -641,7 +641,8 @@ def test_a_recipe_that_gains_clearly_less_than_the_advice_says_so() -> None:
 
 def test_refine_compares_a_recipe_with_the_advice_of_its_race(frozen: Run) -> None:
     far = Comparison(first=measured("cannot tell"), judges=("judge",), groups=Measured(
-        verdict="better", difference=0.001, low=0.0009, high=0.0011))
+        verdict="better", difference=0.001, low=0.0009, high=0.0011), count=Count(
+            changed=0.5, better=0.26, worse=0.24, low=0.2, high=0.32))
     little = Outcome(name="little", setup=Setup(backbone="pixels", recipe="average:k=9"), run=frozen.id,
                      against_best=far, against_start=far)
     finished(frozen, [outcomes(frozen)[1], little])
@@ -649,6 +650,7 @@ def test_refine_compares_a_recipe_with_the_advice_of_its_race(frozen: Run) -> No
     assert "gains clearly less than the advised recipe (whitening): in whole groups, +0.001 against" in texts(test)
     beside = next(metric.delta for metric in test.metric if metric.label == "Whole group")
     assert beside.startswith("+0.001 · advised +")
+    assert "of 100: 26 better, 24 worse" in [metric.delta.split(" · ")[0] for metric in test.metric]
     assert "gains clearly less" not in texts(opened("refine", run=frozen.id, recipe="whiten"))
 
 

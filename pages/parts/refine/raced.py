@@ -75,7 +75,7 @@ def _figure(outcome: Outcome, serves: Serves) -> str:
     count = of.count(serves)
     if count is None or count.better is None or count.worse is None:
         return figure_words(of.served(serves).difference, "+")
-    return f"+{100 * count.better:.0f} −{100 * count.worse:.0f} of 100"
+    return f"of 100: {100 * count.better:.0f} better, {100 * count.worse:.0f} worse"
 
 
 def less_words(raced: Raced) -> str:
