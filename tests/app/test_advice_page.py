@@ -641,8 +641,7 @@ def test_a_recipe_that_gains_clearly_less_than_the_advice_says_so() -> None:
 
 def test_refine_compares_a_recipe_with_the_advice_of_its_race(frozen: Run) -> None:
     far = Comparison(first=measured("cannot tell"), judges=("judge",), groups=Measured(
-        verdict="better", difference=0.001, low=0.0009, high=0.0011), count=Count(
-            changed=0.5, better=0.26, worse=0.24, low=0.2, high=0.32))
+        verdict="better", difference=0.001, low=0.0009, high=0.0011), changed=0.5, better=0.26, worse=0.24)
     little = Outcome(name="little", setup=Setup(backbone="pixels", recipe="average:k=9"), run=frozen.id,
                      against_best=far, against_start=far)
     finished(frozen, [outcomes(frozen)[1], little])
