@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+ASSET = re.compile(r'ASSETS / "([\w.-]+)"')
 
 
 def test_the_wheel_holds_every_package_of_the_library() -> None:
     folders = {path.parent.relative_to(ROOT) for path in (ROOT / "udml_core").rglob("__init__.py")}
     packages = {".".join(folder.parts) for folder in folders}
     assert set(PROJECT["tool"]["setuptools"]["packages"]) == packages | {"udml_core.assets"}
+
+
+def test_the_wheel_holds_every_asset_that_the_library_names() -> None:
+    patterns = PROJECT["tool"]["setuptools"]["package-data"]["udml_core.assets"]
+    named = {name for path in (ROOT / "udml_core").rglob("*.py")
+             for name in ASSET.findall(path.read_text(encoding="utf-8"))} - {"examples"}  # which come with the app only
+    assert {"palette.js", "lessons", "offline.css"} <= named
+    assert not [name for name in named
+                if not any(fnmatch(name, pattern) or pattern.startswith(f"{name}/") for pattern in patterns)]
 
 
 def test_every_pinned_requirement_is_named_once() -> None:
