@@ -200,8 +200,8 @@ def _say_of_alpha(result: Preview, spec: Spec, dataset: Dataset, tried: TriedAlp
         return
     other = find_method(suggested_method(dataset))
     with st.container(border=True, key="train-alpha"):
-        st.caption(f"Hardly any triplet exceeds α = {alpha:g}°: training has almost nothing to correct, and the run "
-                   f"ends like PCA.{example or ' A smaller α corrects more triplets, which helps some images only.'}",
+        st.caption(f"{little_to_correct(spec)}"
+                   f"{example or ' A smaller α corrects more triplets, which helps some images only.'}",
                    help=f"Below 35°, α {LOST} on new classes of birds and clothes. See the record “Where RPML's bound "
                         "acts” on the page Results.")
         with st.container(horizontal=True, gap="small"):
@@ -213,6 +213,15 @@ def _say_of_alpha(result: Preview, spec: Spec, dataset: Dataset, tried: TriedAlp
                           query_params={"dataset": dataset.name, "method": other.card.name})
             view_link("results", label="What was measured", icon=":material/table_chart:", width="content",
                       query_params={"record": RECORD})
+
+
+def little_to_correct(spec: Spec) -> str:
+    """Say how a run goes whose α hardly any triplet exceeds: from its initial projection to the level of PCA."""
+    begun = f"Hardly any triplet exceeds α = {float(spec.fields['alpha']):g}°. "
+    if spec.fields.get("beginning") != "random":
+        return begun + "The run starts at the principal components, has almost nothing to correct, and ends like PCA."
+    return begun + ("The run starts at a random projection: its curve begins low and climbs while training repairs that "
+                    "projection. Beyond that there is almost nothing to correct, so the run ends like PCA.")
 
 
 def _may_compute(spec: Spec, dataset: Dataset) -> bool:
