@@ -28,7 +28,7 @@ from ..shell.run_picker import choose_run
 from ..shell.user_errors import show_user_errors
 from .flip import RESULT, epoch_key, flip, flip_key, last_epoch, leave_flip
 from .measures import show_measures
-from .preview import HEIGHT, show_before
+from .preview import HEIGHT, line_below, show_before
 from .start_map import choose_colors, framed, map_name, raw_words
 from .status_strip import show_status, strip_place
 from .tiles import small_tile
@@ -131,8 +131,7 @@ def _follow(run: Run, was_live: bool) -> None:
     behind = st.container()  # reading data sets leaves empty elements, which would displace the map
     places = shown = None
     with center, show_user_errors():
-        strip, map_place, epochs = strip_place(), st.container(), st.container(key="lab-epochs")
-        places = Places(strip, map_place, epochs, epochs.container())
+        places = Places(strip_place(), st.container(), line_below())
         shown = _prepare(run, status, places, behind)
     with right, show_user_errors():
         show_measures(run, status, leave_run, None if shown is None else shown.epoch)
@@ -149,7 +148,6 @@ class Places:
 
     strip: DeltaGenerator
     map: DeltaGenerator
-    epochs: DeltaGenerator
     under: DeltaGenerator
 
 
@@ -187,7 +185,7 @@ def _draw_before(run: Run, status: Status, places: Places, behind: DeltaGenerato
     show_status(places.strip, run, status, None)
     with behind:
         dataset = dataset_of(run)
-    show_before(places.map, run.spec(), dataset)
+    show_before(places.map, places.under, run.spec(), dataset)
     if status.state in LIVE_STATES:
         plays(run, begin=True)
         st.caption(":material/hourglass_top: The map of the run appears when its start has been measured.")
@@ -212,7 +210,7 @@ def _prepare(run: Run, status: Status, places: Places, behind: DeltaGenerator) -
         watched = watch_images(run)
         is_moving = status.state in LIVE_STATES or plays(run)
         raw = "" if is_moving else flip(places.strip, watched, epochs, status)
-    with places.epochs:
+    with places.under:
         epoch = next_epoch(run, epochs) if is_moving else _choose_epoch(run, epochs, status)
     with behind:
         return _frame(watched, epoch, epochs, status, raw, is_moving)
@@ -245,15 +243,14 @@ def _draw(run: Run, status: Status, places: Places, shown: Shown) -> None:
     with places.map:
         draw_map(watched.dataset, shown.layout, shown.color, f"{words}, {count}", "lab-map", marks=[shown.ring],
                  height=HEIGHT, legend_below=True, tiles="all", fills=True)
-    with places.under, st.container(horizontal=True, vertical_alignment="center", key="lab-under-map"):
+    with places.under:
         if shown.is_moving:
+            if status.state == "done":
+                st.button("Pause", icon=":material/pause:", key="lab-pause", type="tertiary", on_click=_pause,
+                          args=(run, shown.epoch))
             st.caption(f"**{words[0].upper()}{words[1:]}:** {count}{_half(watched)}. Choose an image to make it the "
                        "query.")
         choose_colors(run.spec(), watched.dataset)
-    with places.epochs:
-        if shown.is_moving and status.state == "done":
-            st.button("Pause", icon=":material/pause:", key="lab-pause", type="tertiary", on_click=_pause,
-                      args=(run, shown.epoch))
     for of_row, near, place in shown.rows:
         _show_neighbors(watched.dataset, near, shown.ring.image, of_row, place)
 
@@ -285,11 +282,10 @@ def _choose_epoch(run: Run, epochs: list[float], status: Status) -> float:
     if len(epochs) < 2:
         return epochs[-1]
     st.session_state.setdefault(epoch_key(run), last_epoch(run, epochs, status))
-    with st.container(horizontal=True, vertical_alignment="center", key="lab-transport"):
-        if status.state == "done" and st.button("Replay", icon=":material/replay:", key="lab-replay", type="tertiary",
-                                                on_click=_replay, args=(run, epochs)):
-            st.rerun(scope="app")  # the fragment looks again and again only if the page asks for it
-        return _slide(run, epochs, status)
+    if status.state == "done" and st.button("Replay", icon=":material/replay:", key="lab-replay", type="tertiary",
+                                            on_click=_replay, args=(run, epochs)):
+        st.rerun(scope="app")  # the fragment looks again and again only if the page asks for it
+    return _slide(run, epochs, status)
 
 
 def _slide(run: Run, epochs: list[float], status: Status) -> float:
