@@ -197,7 +197,7 @@ def _prepare(run: Run, status: Status, places: Places, behind: DeltaGenerator) -
     Args:
         run: The run.
         status: Its status.
-        places: The places in the middle of the page; those of a run that has ended get the choice of the epoch.
+        places: The places in the middle of the page; a run that has ended gets the choice of the epoch.
         behind: The place of elements that reading leaves.
 
     Returns:
