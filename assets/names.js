@@ -7,6 +7,7 @@ const LONGEST_NAME = 22;
 const LEAST_NAMED = 3; // points, and share of the largest category's; the name of a smaller category would hide it
 const LEAST_SHARE = 0.02;
 const NAME_STEPS = [0, 0.5, 1, 1.5, 2, 2.5, 3]; // sides of an image, by which a name is moved aside, and half its height
+const NEAR = 1.6; // sides of an image, within which a name stays where it was drawn
 const NAME_SPOTS = NAME_STEPS.flatMap((x) => NAME_STEPS.flatMap((y) => [[x, -y], [-x, y], [-x, -y], [x, y]]))
   .sort((first, second) => Math.hypot(...first) - Math.hypot(...second));
 
@@ -54,7 +55,8 @@ class Names {
       const spots = side ? [...(this.moved.has(code) ? [this.moved.get(code)] : []), ...NAME_SPOTS] : [[0, 0]];
       const spot = spots.find(([across, down]) => isFree(nameBox(x + across * side, y + down * side, half)));
       if (!spot) continue;
-      this.moved.set(code, spot);
+      if (Math.hypot(...spot) <= NEAR) this.moved.set(code, spot);
+      else this.moved.delete(code); // a name far from its images comes back as soon as there is room
       const [left, middle] = [x + spot[0] * side - half, y + spot[1] * side];
       drawn.push(nameBox(left + half, middle, half));
       pen.strokeText(name, left, middle);
