@@ -69,6 +69,14 @@ const isDrawerOpen = (target) => {
   if (target.closest?.(".lab-choose")) return !isOpen;
   return isOpen && Boolean(target.closest?.(KEEPS_DRAWER)) && !target.closest?.(START);
 };
+// A drawer of Lab's choices opens below the button that stays in the window: once it is open, it is moved above the button.
+const EXPANDS = 400; // milliseconds until an expander has its height
+const showOpened = (event) => {
+  const box = event.target.closest?.(".st-key-lab summary")?.parentElement;
+  if (!box || box.open || box.closest(".st-key-lab-rest")) return;
+  const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
+  setTimeout(() => box.scrollIntoView({ block: "start", behavior }), EXPANDS);
+};
 const isTyping = () => {
   let element = document.activeElement;
   while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
@@ -88,6 +96,7 @@ class Keys {
     // A click on a part, view or switch leaves the focus free, so that keys act on images in place of the control.
     this.onClick = (event) => {
       if (event.target.closest?.(START)) markStart();
+      showOpened(event);
       if (event.target.closest?.("[data-testid=stSidebarNavLink]")) closeMenu();
       document.body.classList.toggle("udml-drawer", isDrawerOpen(event.target));
       if (event.detail && event.target.closest?.(FREED)) setTimeout(() => document.activeElement?.blur());

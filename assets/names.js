@@ -1,15 +1,21 @@
-// Names of categories at the centers of their points on a map: the largest categories whose names do not overlap.
+// Names of categories at the centers of their points on a map, or beside them where images are drawn: the largest categories
+// whose names cover neither each other nor images.
 const MOST_NAMES = 60;
 const MOST_MEASURED = 2000; // points of a category that its center is computed from
 const NAME_HEIGHT = 17;
 const LONGEST_NAME = 22;
 const LEAST_NAMED = 3; // points, and share of the largest category's; the name of a smaller category would hide it
 const LEAST_SHARE = 0.02;
+const NAME_STEPS = [0, 0.5, 1, 1.5, 2, 2.5, 3]; // sides of an image, by which a name is moved aside, and half its height
+const NEAR = 1.6; // sides of an image, within which a name stays where it was drawn
+const NAME_SPOTS = NAME_STEPS.flatMap((x) => NAME_STEPS.flatMap((y) => [[x, -y], [-x, y], [-x, -y], [x, y]]))
+  .sort((first, second) => Math.hypot(...first) - Math.hypot(...second));
 
 class Names {
   constructor(chart) {
     this.chart = chart;
     this.found = [];
+    this.moved = new Map(); // code → where the name was drawn last, so that it does not jump while its images travel
   }
 
   // For each of the largest categories its name and the row nearest to the median of its points, largest first. The row
@@ -27,8 +33,9 @@ class Names {
     return this.found;
   }
 
-  // Draw the names that overlap no other name and no taken box; return their boxes.
-  draw(pen, width, height, taken) {
+  // Draw the names that overlap no other name, no taken box and no image; return their boxes. `images` are the boxes of the
+  // images that are drawn, `side` is their side; without images a name lies on its category or is left out.
+  draw(pen, width, height, taken, images = [], side = 0) {
     const { header, names, lit } = this.chart;
     const drawn = [];
     if (!names || header.plain || header.grid || header.color.kind !== "category" || header.color.names.length < 2) return drawn;
@@ -42,16 +49,24 @@ class Names {
       if (lit !== null ? lit !== code : this.chart.grayed(row)) continue;
       const [x, y] = this.chart.screenPosition(row);
       const half = pen.measureText(name).width / 2;
-      const box = { left: x - half - 3, right: x + half + 3, top: y - NAME_HEIGHT / 2, bottom: y + NAME_HEIGHT / 2 };
-      if (box.left < 0 || box.right > width || box.top < 0 || box.bottom > height) continue;
-      if ([...taken, ...drawn].some((other) => overlap(box, other))) continue;
-      drawn.push(box);
-      pen.strokeText(name, x - half, y);
-      pen.fillText(name, x - half, y);
+      const others = [...taken, ...drawn, ...images];
+      const isFree = (box) => box.left >= 0 && box.right <= width && box.top >= 0 && box.bottom <= height
+        && !others.some((other) => overlap(box, other));
+      const spots = side ? [...(this.moved.has(code) ? [this.moved.get(code)] : []), ...NAME_SPOTS] : [[0, 0]];
+      const spot = spots.find(([across, down]) => isFree(nameBox(x + across * side, y + down * side, half)));
+      if (!spot) continue;
+      if (Math.hypot(...spot) <= NEAR) this.moved.set(code, spot);
+      else this.moved.delete(code); // a name far from its images comes back as soon as there is room
+      const [left, middle] = [x + spot[0] * side - half, y + spot[1] * side];
+      drawn.push(nameBox(left + half, middle, half));
+      pen.strokeText(name, left, middle);
+      pen.fillText(name, left, middle);
     }
     return drawn;
   }
 }
+
+const nameBox = (x, y, half) => ({ left: x - half - 3, right: x + half + 3, top: y - NAME_HEIGHT / 2, bottom: y + NAME_HEIGHT / 2 });
 
 const wordFont = (root) => `600 13px ${getComputedStyle(root).fontFamily}`; // as the page writes
 

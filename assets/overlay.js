@@ -35,7 +35,9 @@ class Overlay {
     const isPlain = !this.chart.header.grid && !this.tiles.side();
     if (isPlain && this.chart.images && this.chart.header.sheets) this.drawImages(pen, width, height, marks);
     for (const mark of marks) this.drawMark(pen, mark);
-    this.taken.push(...this.names.draw(pen, width, height, marks.map(({ row }) => boxAround(...this.chart.screenPosition(row)))));
+    const rings = marks.map(({ row }) => boxAround(...this.chart.screenPosition(row)));
+    const side = this.chart.header.grid ? 0 : this.tiles.side();
+    this.taken.push(...this.names.draw(pen, width, height, rings, side ? this.tiles.boxes : [], side));
     for (const { row, word } of marks) this.drawWord(pen, word, ...this.chart.screenPosition(row));
     for (const guest of this.chart.header.placed ?? []) this.drawGuest(pen, guest);
     if (this.chart.hovered !== NONE && this.chart.hovered < this.chart.header.count) this.drawHover(pen);

@@ -17,6 +17,7 @@ class Tiles {
     this.overlay = overlay;
     this.inks = new Map();
     this.placed = new Uint8Array(0);
+    this.boxes = []; // of the images that are drawn, which names leave free
     this.points = null; // the resting positions and the distance that `placed` was chosen for
     this.least = 0;
   }
@@ -42,6 +43,8 @@ class Tiles {
       if (this.placed[row] === DRAWN) spots.push([row, x, y]);
       else if (!this.placed[row]) this.drawDot(pen, row, x, y);
     }
+    const half = side / 2;
+    this.boxes = spots.map(([, x, y]) => ({ left: x - half, right: x + half, top: y - half, bottom: y + half }));
     for (const [row, x, y] of spots) {
       pen.globalAlpha = this.chart.grayed(row) ? 0.2 : 1;
       this.drawTile(pen, row, x, y, side);

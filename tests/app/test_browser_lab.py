@@ -105,6 +105,22 @@ def test_a_killed_worker_is_told_where_the_run_was_watched_and_it_resumes(app: A
     settle(page)
 
 
+def test_opened_settings_come_above_the_button_and_the_map_stays_beside_them(page: Page) -> None:
+    page.goto(LINK.format(10))
+    settle(page)
+    picture, summary = page.locator(".stage").first, page.locator("summary", has_text="More settings")
+    picture.wait_for()
+    summary.click()
+    button = page.get_by_role("button", name="Start training")
+    page.wait_for_function("""() => {
+      const box = [...document.querySelectorAll(".st-key-lab details")].find((one) => one.open).getBoundingClientRect();
+      const start = document.querySelector(".st-key-lab-start").getBoundingClientRect();
+      return box.top >= 0 && start.top - box.top > 200;
+    }""")
+    expect(button).to_be_in_viewport(ratio=1)
+    expect(picture).to_be_in_viewport(ratio=0.7)
+
+
 def test_methods_are_chosen_by_keys(page: Page) -> None:
     page.goto("/lab?dataset=digits&method=pca&backbone=pixels&split=seen&fields=dimension:16")
     settle(page)

@@ -19,6 +19,7 @@ from pages.parts.triplets.triangle import ARC, HEIGHT, WIDTH, triangle
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import components, tiles
 from tests.running import worked
+from udml_core.base.errors import counted
 from udml_core.data.encoders import Encoder
 from udml_core.data.features import features_of
 from udml_core.data.splits import make_split
@@ -113,6 +114,10 @@ def test_clusters_uses_the_epsilon_in_the_link(epsilon: str, run: Run) -> None:
     assert shown["Coverage"] == f"{100 * expected.coverage:.1f} %"
     assert shown["Singletons"] == f"{expected.singletons:,}"
     assert shown["Purity"] == f"{100 * (expected.purity or 0):.1f} %"
+    groups = expected.count - expected.singletons
+    assert counted(groups, "group") in texts(test), "the number that Lab gives"
+    assert counted(expected.singletons, "image") in texts(test)
+    assert f"of the {len(labels):,} images of the" in texts(test)
 
 
 def test_clusters_shows_the_pseudo_labels_of_training_by_default(run: Run) -> None:

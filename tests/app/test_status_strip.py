@@ -42,6 +42,20 @@ def test_a_run_that_trains_says_epoch_score_and_time(run: Run) -> None:
     assert share_of(status) == pytest.approx(1 / 3)
 
 
+def test_the_line_follows_the_map_and_says_in_words_that_the_training_is_ahead(run: Run) -> None:
+    status = Status(state="running", phase="training", epoch=2, epochs=3)
+    assert cells_of(run, status, 0.4, 2)[0] == ("Epoch on the map", "0.4 of 3", "training is at 2")
+    assert cells_of(run, status, 2, 2)[0] == ("Epoch", "2 of 3", "")
+    measured = Status(state="running", phase="evaluation", epoch=3, epochs=3)
+    cells = cells_of(run, measured, 1, 3)
+    assert cells[0] == ("Training is done, showing", "epoch 1 of 3", "")
+    assert cells[-1] == ("Results follow after", "evaluation", "")
+    assert cells[1:-1] == score_of(run, 1), "the score of the shown epoch"
+    done = Status(state="done", epoch=3, epochs=3)
+    assert cells_of(run, done, 2, 3)[0] == ("Training is done, showing", "epoch 2 of 3", "")
+    assert cells_of(run, done, 2, 3, is_moving=False) == score_of(run, 2), "the slider names the epoch of a map at rest"
+
+
 def test_without_a_score_the_line_has_none(run: Run) -> None:
     assert score_of(run, None) == []
     assert cells_of(run, Status(state="waiting"), None)[0][0].startswith("Step 1 of")

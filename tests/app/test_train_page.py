@@ -434,6 +434,7 @@ def test_the_preview_follows_alpha_and_epsilon() -> None:
 def test_a_bound_that_no_triplet_exceeds_is_said_with_what_was_measured() -> None:
     test = opened("train", dataset="digits", method="rpml", backbone="pixels", split="seen", fields="dimension:16")
     assert "Hardly any triplet exceeds α = 45°" in texts(test)
+    assert "starts at a random projection: its curve begins low and climbs" in texts(test), "as the run will show"
     assert "the run ends like PCA" in texts(test)
     links = {link.proto.label: link.proto.query_string for link in test.get("page_link")}
     assert links["What was measured"] == "record=rpml-regimes"
@@ -442,6 +443,14 @@ def test_a_bound_that_no_triplet_exceeds_is_said_with_what_was_measured() -> Non
     assert not test.exception
     assert "alpha:20" in test.query_params["fields"], "it can be set by hand"
     assert "ends like PCA" not in texts(test)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_run_that_starts_at_the_principal_components_is_not_said_to_climb() -> None:
+    test = opened("train", dataset="digits", method="rpml", backbone="pixels", split="seen",
+                  fields='dimension:16,beginning:"pca"')
+    assert "starts at the principal components, has almost nothing to correct, and ends like PCA" in texts(test)
+    assert "climbs" not in texts(test)
 
 
 @pytest.mark.usefixtures("patient")

@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Array, Integers, rows_of
+from udml_core.base.errors import counted
 from udml_core.runs.analyses import find_analysis
 from udml_core.runs.search import SCOPE_WORDS, frame_words
 
@@ -85,6 +86,7 @@ def show_clusters(clustering: Clustering, shown: MapFrame | None, current: int, 
     """
     left, right = st.columns([5, 1], gap="small")
     with right:
+        st.caption(counted_words(clustering, embedding))
         show_numbers(clustering)
         show_moved_count(clustering)
     with left:
@@ -97,6 +99,20 @@ def show_clusters(clustering: Clustering, shown: MapFrame | None, current: int, 
         st.info("This run has no map of its training images yet. Compute one on the page Explore to see the clusters "
                 "on it.", icon=":material/lightbulb:")
         link_to_map(clustering.run, "Compute a map")
+
+
+def counted_words(clustering: Clustering, embedding: str) -> str:
+    """Say which images are clustered by which embedding, and how many clusters are groups, which Lab counts.
+
+    Args:
+        clustering: The clusters.
+        embedding: The embedding whose neighbor graph is clustered, in words.
+    """
+    summary = clustering.summary
+    scope = SCOPE_WORDS[find_analysis(clustering.run, clustering.graph_id).spec().scope]
+    return (f"{counted(summary.count - summary.singletons, 'group')} of two or more images, and "
+            f"{counted(summary.singletons, 'image')} alone, of the {len(clustering.indices):,} images of the {scope}. "
+            f"Clustered by: {embedding}. Lab counts the groups on its map of a sample.")
 
 
 def _gray(clustering: Clustering, shown: MapFrame) -> str:

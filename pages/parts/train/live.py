@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import UserError
+from udml_core.data.dataset import Dataset
 from udml_core.exploration.interesting import first_query
 from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.runs import Run, find_run, runs_folder
@@ -18,6 +20,7 @@ from udml_core.runs.search import epoch_words
 from udml_core.runs.tasks import LIVE_STATES, Status
 
 from ..draw.gallery import gallery, mark_of
+from ..maps.content import Color, Layout
 from ..maps.scatter import Ring, draw_map
 from ..shell.cached import dataset_of, load_split
 from ..shell.focus import choose_image, current_elsewhere
@@ -25,7 +28,7 @@ from ..shell.run_picker import choose_run
 from ..shell.user_errors import show_user_errors
 from .flip import RESULT, epoch_key, flip, flip_key, last_epoch, leave_flip
 from .measures import show_measures
-from .preview import HEIGHT, show_before
+from .preview import HEIGHT, line_below, show_before
 from .start_map import choose_colors, framed, map_name, raw_words
 from .status_strip import show_status, strip_place
 from .tiles import small_tile
@@ -125,57 +128,131 @@ def _follow(run: Run, was_live: bool) -> None:
     if status.state in LIVE_STATES:
         mark_watched(run)
     center, right = middle_and_right()
-    epoch = None
+    behind = st.container()  # reading data sets leaves empty elements, which would displace the map
+    places = shown = None
     with center, show_user_errors():
-        strip = strip_place()
-        epoch = _show_training(run, status, strip)
+        places = Places(strip_place(), st.container(), line_below())
+        shown = _prepare(run, status, places, behind)
     with right, show_user_errors():
-        show_measures(run, status, leave_run, epoch)
+        show_measures(run, status, leave_run, None if shown is None else shown.epoch)
+    with center, show_user_errors():
+        if places is not None and shown is not None:
+            _draw(run, status, places, shown)
+        elif places is not None and not moments_of(run):
+            _draw_before(run, status, places, behind)
 
 
-def _show_training(run: Run, status: Status, strip: DeltaGenerator) -> float | None:
-    """Show the map and the query's neighbors after the last epoch, or after the epoch that the user chose.
+@dataclass(frozen=True)
+class Places:
+    """The places in the middle of the page, reserved in this order before anything is computed."""
+
+    strip: DeltaGenerator
+    map: DeltaGenerator
+    under: DeltaGenerator
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A frame of the training. All of it is computed before any of it is drawn, so that all parts show one epoch.
+
+    Attributes:
+        watched: The images.
+        epoch: The number of finished epochs.
+        newest: The newest epoch that is stored.
+        words: The name of the embedding.
+        raw: The name of the raw features if the map shows them, else empty.
+        is_moving: Whether the next frame follows by itself.
+        layout: The positions on the map.
+        color: The colors.
+        ring: The query with its neighbors on the map.
+        rows: The neighbors in rows below the map: words, images and name of the place.
+    """
+
+    watched: Watched
+    epoch: float
+    newest: float
+    words: str
+    raw: str
+    is_moving: bool
+    layout: Layout
+    color: Color
+    ring: Ring
+    rows: Sequence[tuple[str, list[int], str]]
+
+
+def _draw_before(run: Run, status: Status, places: Places, behind: DeltaGenerator) -> None:
+    """Show the map before training until the first epoch is stored."""
+    show_status(places.strip, run, status, None)
+    with behind:
+        dataset = dataset_of(run)
+    show_before(places.map, places.under, run.spec(), dataset)
+    if status.state in LIVE_STATES:
+        plays(run, begin=True)
+        st.caption(":material/hourglass_top: The map of the run appears when its start has been measured.")
+
+
+def _prepare(run: Run, status: Status, places: Places, behind: DeltaGenerator) -> Shown | None:
+    """Choose the next epoch, or the one that the user chose, and compute what the page shows of it.
 
     Args:
         run: The run.
         status: Its status.
-        strip: The place above the map.
+        places: The places in the middle of the page; a run that has ended gets the choice of the epoch.
+        behind: The place of elements that reading leaves.
 
     Returns:
-        The epoch; None before the first.
+        The frame; None before the first epoch.
     """
-    map_place, epochs = st.container(), moments_of(run)
+    epochs = moments_of(run)
     if not epochs:
-        show_status(strip, run, status, None)
-        show_before(map_place, run.spec(), dataset_of(run))
-        if status.state in LIVE_STATES:
-            plays(run, begin=True)
-            st.caption(":material/hourglass_top: The map of the run appears when its start has been measured.")
         return None
-    watched = watch_images(run)
-    is_moving = status.state in LIVE_STATES or plays(run)
-    raw = None if is_moving else flip(strip, watched, epochs, status)
-    with st.container(key="lab-epochs"):
-        under = st.container()
-        epoch = _move(run, epochs, status) if is_moving else _choose_epoch(run, epochs, status)
-    show_status(strip, run, status, None if raw else epoch)
-    query = _query(watched)
+    with behind:
+        watched = watch_images(run)
+        is_moving = status.state in LIVE_STATES or plays(run)
+        raw = "" if is_moving else flip(places.strip, watched, epochs, status)
+    with places.under:
+        epoch = next_epoch(run, epochs) if is_moving else _choose_epoch(run, epochs, status)
+    with behind:
+        return _frame(watched, epoch, epochs, status, raw, is_moving)
+
+
+def _frame(watched: Watched, epoch: float, epochs: Sequence[float], status: Status, raw: str, is_moving: bool) -> Shown:
+    """Compute the frame of an epoch; see `Shown`."""
+    run, images, query = watched.run, watched.images, _query(watched)
+    before, frozen = first_frame(watched), untrained(watched)
+    positions = live_map(run.id).frame(epoch, epochs, watched.sample, None if before is None else before.positions)
+    embedding = watched.sample(epoch)
     words = raw or _words(run, epoch, status)
-    with map_place:
-        _draw_epoch(watched, epoch, epochs, query, words, bool(raw))
-    with under, st.container(horizontal=True, vertical_alignment="center", key="lab-under-map"):
-        if is_moving:
-            st.caption(f"**{words[0].upper()}{words[1:]}:** {len(watched.images):,} images{_half(watched)}. Choose an "
-                       "image to make it the query.")
-        choose_colors(run.spec(), watched.dataset)
-    frozen = untrained(watched)
-    before = _nearest(watched, watched.sample(epochs[0]) if frozen is None else frozen, query)
+    first = _nearest(watched, watched.sample(epochs[0]) if frozen is None else frozen, query)
     of_start = _words(run, epochs[0], status) if frozen is None else f"by {raw_words(run.spec())}"
-    _show_neighbors(watched, before, query, of_start, "before")
+    rows = [(of_start, first, "before")]
     if not raw and (frozen is not None or epoch != epochs[0]):
-        now = _nearest(watched, watched.sample(epoch), query)
-        _show_neighbors(watched, now, query, words + same_words(before, now), "now")
-    return epoch
+        now = _nearest(watched, embedding, query)
+        rows.append((words + same_words(first, now), now, "now"))
+    if raw and before is not None and frozen is not None:
+        positions, embedding = before.positions, frozen
+    near = images[nearest_rows(embedding, query, NEIGHBORS)]
+    return Shown(watched, epoch, epochs[-1], words, raw, is_moving, framed(map_name(run.spec()), images, positions),
+                 color_of(watched, epoch), Ring(int(images[query]), "query", near), rows)
+
+
+def _draw(run: Run, status: Status, places: Places, shown: Shown) -> None:
+    """Draw a frame: the line above the map, the map with a ring around the query, and the rows of neighbors."""
+    watched, words, count = shown.watched, shown.words, f"{len(shown.watched.images):,} images"
+    show_status(places.strip, run, status, None if shown.raw else shown.epoch, shown.newest, shown.is_moving)
+    with places.map:
+        draw_map(watched.dataset, shown.layout, shown.color, f"{words}, {count}", "lab-map", marks=[shown.ring],
+                 height=HEIGHT, legend_below=True, tiles="all", fills=True)
+    with places.under:
+        if shown.is_moving:
+            if status.state == "done":
+                st.button("Pause", icon=":material/pause:", key="lab-pause", type="tertiary", on_click=_pause,
+                          args=(run, shown.epoch))
+            st.caption(f"**{words[0].upper()}{words[1:]}:** {count}{_half(watched)}. Choose an image to make it the "
+                       "query.")
+        choose_colors(run.spec(), watched.dataset)
+    for of_row, near, place in shown.rows:
+        _show_neighbors(watched.dataset, near, shown.ring.image, of_row, place)
 
 
 def _half(watched: Watched) -> str:
@@ -183,15 +260,6 @@ def _half(watched: Watched) -> str:
     if load_split(watched.run).name == "all":
         return ""
     return f" of the {'training' if watched.trained else 'test'} half"
-
-
-def _move(run: Run, epochs: list[float], status: Status) -> float:
-    """Return the next moment of a training; a training that has ended can be paused there."""
-    epoch = next_epoch(run, epochs)
-    if status.state == "done":
-        st.button("Pause", icon=":material/pause:", key="lab-pause", type="tertiary", on_click=_pause,
-                  args=(run, epoch))
-    return epoch
 
 
 def _pause(run: Run, epoch: float) -> None:
@@ -214,11 +282,10 @@ def _choose_epoch(run: Run, epochs: list[float], status: Status) -> float:
     if len(epochs) < 2:
         return epochs[-1]
     st.session_state.setdefault(epoch_key(run), last_epoch(run, epochs, status))
-    with st.container(horizontal=True, vertical_alignment="center", key="lab-transport"):
-        if status.state == "done" and st.button("Replay", icon=":material/replay:", key="lab-replay", type="tertiary",
-                                                on_click=_replay, args=(run, epochs)):
-            st.rerun(scope="app")  # the fragment looks again and again only if the page asks for it
-        return _slide(run, epochs, status)
+    if status.state == "done" and st.button("Replay", icon=":material/replay:", key="lab-replay", type="tertiary",
+                                            on_click=_replay, args=(run, epochs)):
+        st.rerun(scope="app")  # the fragment looks again and again only if the page asks for it
+    return _slide(run, epochs, status)
 
 
 def _slide(run: Run, epochs: list[float], status: Status) -> float:
@@ -237,29 +304,6 @@ def _words(run: Run, epoch: float, status: Status) -> str:
     return f"after epoch {epoch}" if epoch and not is_last else epoch_words(run, epoch)
 
 
-def _draw_epoch(watched: Watched, epoch: float, epochs: Sequence[float], query: int, words: str, is_raw: bool) -> None:
-    """Draw the map after an epoch, with a ring around the query and lines to its neighbors.
-
-    Args:
-        watched: The images.
-        epoch: The epoch.
-        epochs: The stored epochs.
-        query: Row of the query.
-        words: Name of the embedding.
-        is_raw: Whether the images lie as before the run, by their features.
-    """
-    run, images = watched.run, watched.images
-    before, frozen = first_frame(watched), untrained(watched)
-    positions = live_map(run.id).frame(epoch, epochs, watched.sample, None if before is None else before.positions)
-    embedding = watched.sample(epoch)
-    if is_raw and before is not None and frozen is not None:
-        positions, embedding = before.positions, frozen
-    near = images[nearest_rows(embedding, query, NEIGHBORS)]
-    layout = framed(map_name(run.spec()), images, positions)
-    draw_map(watched.dataset, layout, color_of(watched, epoch), f"{words}, {len(images):,} images", "lab-map",
-             marks=[Ring(int(images[query]), "query", near)], height=HEIGHT, legend_below=True, tiles="all", fills=True)
-
-
 def _nearest(watched: Watched, embedding: Array, query: int) -> list[int]:
     """Return the images nearest to the query in an embedding (s, d) of all, nearest first."""
     return [int(index) for index in watched.images[nearest_rows(embedding, query, NEIGHBORS)]]
@@ -272,9 +316,8 @@ def same_words(before: list[int], now: list[int]) -> str:
     return ", the same images in another order" if sorted(before) == sorted(now) else ""
 
 
-def _show_neighbors(watched: Watched, near: list[int], query: int, words: str, place: str) -> None:
+def _show_neighbors(dataset: Dataset, near: list[int], asked: int, words: str, place: str) -> None:
     """Show the images nearest to the query in one row, the query first."""
-    dataset, asked = watched.dataset, int(watched.images[query])
     hits = sum(mark_of(dataset, index, asked) == "hit" for index in near)
     counted = "" if dataset.labels is None else f": {hits} of {len(near)} have the query's class"
     st.caption(f"Nearest images {words}{counted}")

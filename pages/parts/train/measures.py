@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
@@ -35,7 +35,7 @@ CURVES = {"sample map@r": "Whole group found, MAP@R", "second opinion": "Whole g
           "loss": "Loss, which training lowers", "effective rank": "Directions used, effective rank"}
 """The curves beside the map, the most telling first, and their short titles."""
 MOST_CURVES = 2
-HEIGHT = 215
+HEIGHT = 190
 
 
 def show_measures(run: Run, status: Status, leave: Callable[[], None], epoch: float | None) -> None:
@@ -54,11 +54,13 @@ def show_measures(run: Run, status: Status, leave: Callable[[], None], epoch: fl
         _show_result(run)
     else:
         _show_end(run, status)
+    names = curves_of(run)
+    _show_curves(run, names[:1], epoch)  # the most telling one stands beside the map
     if status.state not in LIVE_STATES and st.button(
             "Change a value and train again", icon=":material/tune:", key="lab-again", width="stretch", on_click=leave,
             help="The map shows the images before training again. Your values stay in the form."):
         st.rerun(scope="app")  # the form follows, not this part alone
-    _show_curves(run, epoch)
+    _show_curves(run, names[1:], epoch)
 
 
 def _show_progress(run: Run, status: Status) -> None:
@@ -137,10 +139,15 @@ def _show_end(run: Run, status: Status) -> None:
             st.rerun(scope="app")
 
 
-def _show_curves(run: Run, epoch: float | None) -> None:
-    """Show the curves that tell most, with the values to beat and the shown epoch as lines."""
+def curves_of(run: Run) -> list[str]:
+    """Return the curves that tell most, of those with two values or more."""
     rows = rows_of_moments(run)
-    names = [name for name in CURVES if sum(row.get(name) is not None for row in rows) > 1][:MOST_CURVES]
+    return [name for name in CURVES if sum(row.get(name) is not None for row in rows) > 1][:MOST_CURVES]
+
+
+def _show_curves(run: Run, names: Sequence[str], epoch: float | None) -> None:
+    """Show curves, with the values to beat and the shown epoch as lines."""
+    rows = rows_of_moments(run)
     known = read_baselines(run) or {}
     for name in names:
         beaten = {words: known[key][name] for key, words in (("frozen", raw_words(run.spec())), ("centered pca", "PCA"))

@@ -46,7 +46,7 @@ from .tiles import NO_NAME, small_tile
 
 SHOWN = 8
 THUMBNAILS = 48
-HEIGHT = "max(420px, calc(100vh - 432px))"
+HEIGHT = "max(400px, calc(100vh - 486px))"
 """Height of the map in the middle of the page, before and during training."""
 GALLERY_HEIGHT = 470
 """Pixels of the images in place of the map."""
@@ -73,7 +73,7 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
     """
     with center:
         # Before cached loads, as in a run that trains: the map of both stays, its points travel.
-        strip, place = strip_place(), st.container()
+        strip, place, under = strip_place(), st.container(), line_below()
         if not _may_compute(spec, dataset):
             show_thumbnails(dataset, spec)
             return
@@ -89,7 +89,7 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
         with strip:
             st.caption(f"**Before training:** {len(shown.images):,} images{half_words(spec)}, laid out by t-SNE of "
                        f"{raw_words(spec)}")
-        _show_map(place, shown, result, spec, dataset)
+        _show_map(place, under, shown, result, spec, dataset)
     if result is None:
         with right:
             show_found(dataset, shown, raw_words(spec))
@@ -99,16 +99,22 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
             _count_clusters(shown.of_images(result.assignment), float(spec.fields["epsilon"]))
 
 
-def show_before(place: DeltaGenerator, spec: Spec, dataset: Dataset) -> None:
+def line_below() -> DeltaGenerator:
+    """Return the place of the line below the map: what moves the map, and its colors."""
+    return st.container(horizontal=True, vertical_alignment="center", key="lab-under-map")
+
+
+def show_before(place: DeltaGenerator, under: DeltaGenerator, spec: Spec, dataset: Dataset) -> None:
     """Show the preview's map of a run that has begun, until its own map is there; images in place of a missing map."""
     drawn = settled_map(spec, dataset)
     if drawn is None:
         show_thumbnails(dataset, spec)
     else:
-        _show_map(place, drawn, clusters_before(drawn, spec), spec, dataset)
+        _show_map(place, under, drawn, clusters_before(drawn, spec), spec, dataset)
 
 
-def _show_map(place: DeltaGenerator, shown: Drawn, result: Preview | None, spec: Spec, dataset: Dataset) -> None:
+def _show_map(place: DeltaGenerator, under: DeltaGenerator, shown: Drawn, result: Preview | None, spec: Spec,
+              dataset: Dataset) -> None:
     """Draw the images, colored by the clusters at ε or by class, and below them a cluster."""
     is_clusters = result is not None and shows_clusters(spec, dataset)
     color = (cluster_color(shown, spec, shown.of_images(result.assignment)) if result is not None and is_clusters
@@ -118,7 +124,7 @@ def _show_map(place: DeltaGenerator, shown: Drawn, result: Preview | None, spec:
                  f"Before training, {len(shown.images):,} images", "lab-map", hidden=NONE, height=HEIGHT,
                  legend_below=True, tiles="all", fills=True,
                  followed=followed_clusters(shown, spec) if is_clusters else None)
-    with st.container(horizontal=True, vertical_alignment="center", key="lab-under-map"):
+    with under:
         choose_colors(spec, dataset)
     if result is not None and len(result.example):
         _show_cluster(result.example, dataset)
@@ -200,8 +206,8 @@ def _say_of_alpha(result: Preview, spec: Spec, dataset: Dataset, tried: TriedAlp
         return
     other = find_method(suggested_method(dataset))
     with st.container(border=True, key="train-alpha"):
-        st.caption(f"Hardly any triplet exceeds α = {alpha:g}°: training has almost nothing to correct, and the run "
-                   f"ends like PCA.{example or ' A smaller α corrects more triplets, which helps some images only.'}",
+        st.caption(f"{little_to_correct(spec)}"
+                   f"{example or ' A smaller α corrects more triplets, which helps some images only.'}",
                    help=f"Below 35°, α {LOST} on new classes of birds and clothes. See the record “Where RPML's bound "
                         "acts” on the page Results.")
         with st.container(horizontal=True, gap="small"):
@@ -213,6 +219,15 @@ def _say_of_alpha(result: Preview, spec: Spec, dataset: Dataset, tried: TriedAlp
                           query_params={"dataset": dataset.name, "method": other.card.name})
             view_link("results", label="What was measured", icon=":material/table_chart:", width="content",
                       query_params={"record": RECORD})
+
+
+def little_to_correct(spec: Spec) -> str:
+    """Say how a run goes whose α hardly any triplet exceeds: from its initial projection to the level of PCA."""
+    begun = f"Hardly any triplet exceeds α = {float(spec.fields['alpha']):g}°. "
+    if spec.fields.get("beginning") != "random":
+        return begun + "The run starts at the principal components, has almost nothing to correct, and ends like PCA."
+    return begun + ("The run starts at a random projection: its curve begins low and climbs while training repairs "
+                    "that projection. Beyond that there is almost nothing to correct, so the run ends like PCA.")
 
 
 def _may_compute(spec: Spec, dataset: Dataset) -> bool:

@@ -32,7 +32,8 @@ def strip_place() -> DeltaGenerator:
     return st.container(key="lab-status", horizontal=True, vertical_alignment="center", gap="small")
 
 
-def show_status(place: DeltaGenerator, run: Run, status: Status, epoch: float | None) -> None:
+def show_status(place: DeltaGenerator, run: Run, status: Status, epoch: float | None, newest: float | None = None,
+                is_moving: bool = True) -> None:
     """Show how far a run that trains has come, its score at the shown epoch, and the button that cancels.
 
     Args:
@@ -40,38 +41,54 @@ def show_status(place: DeltaGenerator, run: Run, status: Status, epoch: float | 
         run: The run.
         status: Its status.
         epoch: The epoch that the map shows; None before the first.
+        newest: The newest stored epoch, which the map may not have reached yet; None before the first.
+        is_moving: Whether the map goes on by itself.
     """
     is_live = status.state in LIVE_STATES
     line = progress_line(run, status)
     heard = f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>' if is_live else ""
     with place:
         with st.container(key="lab-watch" if is_live else "lab-ended"):
-            st.html(strip_of(cells_of(run, status, epoch), share_of(status)) + heard)
+            st.html(strip_of(cells_of(run, status, epoch, newest, is_moving), share_of(status)) + heard)
         if is_live:
             with st.container(width="content"):
                 stop_button(run, "lab", "Cancel", "Finished epochs are kept, and the run can be resumed.")
 
 
-def cells_of(run: Run, status: Status, epoch: float | None) -> list[Cell]:
-    """Return what the line says of a run after an epoch.
+def cells_of(run: Run, status: Status, epoch: float | None, newest: float | None = None, is_moving: bool = True
+             ) -> list[Cell]:
+    """Return what the line says of a run after an epoch: the epoch of the map, and in words how far the training is.
 
     Args:
         run: The run.
         status: Its status.
         epoch: The epoch that the map shows; None before the first.
+        newest: The newest stored epoch, which the map may not have reached yet; None before the first.
+        is_moving: Whether the map goes on by itself.
     """
     score = score_of(run, epoch)
     if status.state not in LIVE_STATES:
-        return score
-    if is_starting(run, status):
+        is_played = status.state == "done" and is_moving and epoch is not None
+        return [_after_training(status, epoch), *score] if is_played and epoch is not None else score
+    if epoch is None and is_starting(run, status):
         at = at_step(run, status)
         return [(f"Step {at + 1} of {len(STEPS)}", STEPS[at], "")]
     if status.state != "running" or status.phase != "training":
-        return [("Now", state_line(run, status).rstrip("."), ""), *score]
+        if epoch is None or status.state != "running":
+            return [("Now", state_line(run, status).rstrip("."), ""), *score]
+        return [_after_training(status, epoch), *score, ("Results follow after", status.phase, "")]
     left = jobs.training_left(run.spec(), status)
     shown = min(status.epoch + 1, status.epochs) if epoch is None else epoch
-    return [("Epoch", f"{shown:.3g} of {status.epochs}", ""), *score,
+    lags = epoch is not None and newest is not None and newest > epoch
+    return [("Epoch on the map" if lags else "Epoch", f"{shown:.3g} of {status.epochs}",
+             f"training is at {newest:.3g}" if lags else ""), *score,
             ("Results in", "not measured yet" if left is None else f"about {duration(left)}", "")]
+
+
+def _after_training(status: Status, epoch: float) -> Cell:
+    """Return what the line says of an epoch that the map shows when the training is done."""
+    total = f" of {status.epochs}" if status.epochs else ""
+    return "Training is done, showing", f"epoch {epoch:.3g}{total}", ""
 
 
 def score_of(run: Run, epoch: float | None) -> list[Cell]:
@@ -121,6 +138,6 @@ def progress_line(run: Run, status: Status) -> str:
     """Describe the state in a line, with the time until the results if all of it was measured on this machine."""
     if status.phase != "training" or status.state != "running":
         return state_line(run, status)
-    line = f"Epoch {min(status.epoch + 1, status.epochs)} of {status.epochs}"
+    line = f"Training epoch {min(status.epoch + 1, status.epochs)} of {status.epochs}"
     left = jobs.training_left(run.spec(), status)
     return line if left is None else f"{line}, results in about {duration(left)}"
