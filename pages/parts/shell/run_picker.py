@@ -18,7 +18,7 @@ from udml_core.work.jobs.advising import is_trial
 from .address import write_address
 from .empty_state import best_example, offer_example, offer_lab, show_empty
 from .focus import carry_image, note_page
-from .run_status import LEGIBLE, escaped, run_title, run_titles
+from .run_status import escaped, run_title, run_titles, title_details
 from .views import open_view
 
 ADVICE = "Train a run on the page **Lab**, or open an example."
@@ -132,8 +132,8 @@ def _draw_box(runs: Sequence[Run], preferred: Run, on_change: Callable[[], None]
         chosen = st.selectbox("Run", list(titles), key=BOX, on_change=on_change,
                               format_func=lambda run_id: titles.get(run_id, run_id),
                               help=f"{use}: {escaped(run_title(preferred))}, `{preferred.id}`.")
-        if len(title := titles.get(chosen, chosen)) > LEGIBLE:  # the box cuts it
-            st.caption(escaped(title))
+        if details := title_details(titles.get(chosen, chosen)):  # the box cuts them
+            st.caption(escaped(details))
         return chosen
 
 
