@@ -190,7 +190,7 @@ def test_differences_have_a_real_minus_sign_and_a_unit() -> None:
     (["x" * 40 + "1", "x" * 40 + "2"], ["x" * 27 + "… 1", "x" * 27 + "… 2"]),
     (["RPML, α 15°", "RPML, α 10°"], ["RPML, α 15°", "RPML, α 10°"]),
 ])
-def test_long_titles_that_begin_alike_keep_their_difference_and_their_order(titles: list[str], shown: list[str]) -> None:
+def test_long_titles_that_begin_alike_keep_their_order_and_difference(titles: list[str], shown: list[str]) -> None:
     named = keep_differences(dict(zip("ab", titles, strict=True)))
     assert list(named.values()) == shown
     assert len({title[:LEGIBLE] for title in named.values()}) == 2

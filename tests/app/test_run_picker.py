@@ -12,7 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.shell import run_picker
-from pages.parts.shell.empty_state import IMPROVING
+from pages.parts.shell.empty_state import IMPROVING, LABELED, PAIRED
 from pages.parts.shell.interesting import interesting_queries
 from pages.parts.shell.run_status import escaped, run_title, run_titles, tell_apart, title_details
 from tests.app.opening import opened, switched, texts
@@ -101,6 +101,21 @@ def test_titles_in_the_sidebar_are_short_and_equal_ones_differ(newer: Run, older
     long = [run_id for run_id, title in examples.items() if len(title) > 31]  # the box shows about 31 letters
     assert [run_id.rpartition("-")[0][16:] for run_id in long] == ["distill"]
     assert escaped(examples[long[0]]) in [text.value for text in opened("runs", run=long[0]).sidebar.caption]
+
+
+def test_a_user_without_runs_keeps_the_first_example_where_a_page_can_show_it(
+        monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("UDML_EXAMPLES")
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path))
+    assert shown(opened("retrieval")) == PAIRED, "the example that shows a first page best"
+    test = opened("explore")
+    for page in ("runs", "data", "retrieval"):
+        assert shown(go(test, page)) == IMPROVING, page
+        assert "Shown instead" not in texts(test)
+    for page, example, name in (("affinity", LABELED, "SSDML on Digits"), ("pairs", PAIRED, "NML on Digits")):
+        assert shown(go(test, page)) == example, "the kept example lacks what this page shows"
+        assert f"lacks what this page shows. Shown instead: **{escaped(f'Example: {name}')}**" in texts(test)
+    assert shown(go(test, "neighborhoods")) == IMPROVING, "the others are not kept in its place"
 
 
 @pytest.mark.parametrize(("title", "details"), [
