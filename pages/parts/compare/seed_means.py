@@ -230,7 +230,7 @@ def table_html(table: pd.DataFrame, positions: Sequence[Sequence[int]], columns:
              and name.split(" ")[0] not in TITLES.values()] + (["Seeds"] if has_seeds else [])
     first = "".join(f"<th scope='col' rowspan='2'>{html.escape(name)}</th>" for name in ("Run", *plain))
     parts = [f"<th scope='colgroup' colspan='{count}'>{title}</th>" for title, count in heads.items()]
-    second = "".join(f"<th scope='col'>{name}</th>" for name in (*columns * len(TITLES), *map(str.lower, judged)))
+    second = "".join(f"<th scope='col'>{name}</th>" for name in (*list(columns) * len(TITLES), *map(str.lower, judged)))
     rows = []
     for row, members in zip(table.to_dict("records"), positions, strict=True):
         cells = "".join(f"<td class='said'>{html.escape(str(row[name]))}</td>" for name in plain)
