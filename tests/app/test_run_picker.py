@@ -115,7 +115,7 @@ def test_a_user_without_runs_keeps_the_first_example_where_a_page_can_show_it(
     for page, example, name in (("affinity", LABELED, "SSDML on Digits"), ("pairs", PAIRED, "NML on Digits")):
         assert shown(go(test, page)) == example, "the kept example lacks what this page shows"
         assert f"lacks what this page shows. Shown instead: **{escaped(f'Example: {name}')}**" in texts(test)
-    assert shown(go(test, "neighborhoods")) == IMPROVING, "the others are not kept in its place"
+    assert shown(go(test, "neighborhoods")) == IMPROVING, "the others are not kept"
 
 
 @pytest.mark.parametrize(("title", "details"), [
@@ -138,7 +138,7 @@ def test_a_run_has_one_name_in_every_list(newer: Run, older: Run, monkeypatch: p
     listed = [text for text in texts(home).splitlines() if text.startswith((":material/check_circle:", "**"))]
     assert [text.split("**")[1] for text in listed] == [escaped(name) for name in names]
     chosen = opened("runs", run=example_runs()[0].id)
-    title, = (text.value for text in chosen.markdown if text.value.startswith("####"))
+    title, = (text.value for text in chosen.markdown if text.value.startswith("#### "))
     assert title.endswith(escaped(run_title(example_runs()[0])))
     assert title.count("Example") == 1
 

@@ -44,7 +44,7 @@ INSTALL = ("No encoder that took no part can judge. Name one with `udml opinion 
 
 JUDGED = "Judged without labels"
 """Heading of the judges' verdicts, apart from the measures from labels."""
-TRUST = "Trust the labels: they measure the truth, which judges estimate where there are no labels."
+TRUST = "Trust the labels: they measure the truth, which judges only estimate."
 """Which figures to follow where labels and judges differ."""
 
 HALF = 50
