@@ -124,7 +124,7 @@ def show_graph(run: Run) -> bool:
 def draw() -> None:
     """Draw the view."""
     with show_user_errors():
-        run = pick_run(unfinished=True)
+        run = pick_run(unfinished=True, shows=lambda run: has_labels(run, dataset_of(run)))
         if run is not None:
             is_shown = False
             with show_user_errors():

@@ -89,7 +89,7 @@ def show_sizes(clustering: Clustering) -> None:
 def draw() -> None:
     """Draw the view."""
     with show_user_errors():
-        run = pick_run()
+        run = pick_run(shows=has_graph)
         if run is not None:
             show_analysis_progress(run)
             if has_graph(run):

@@ -86,7 +86,7 @@ def explain_missing(run: Run, view: str) -> None:
 def draw() -> None:
     """Draw the view."""
     with show_user_errors():
-        run = pick_run()
+        run = pick_run(shows=lambda run: has_record(run, Pairs))
         if run is None:
             return
         shown = choose_segment("Shown", "show", SHOWN, STORED, key="pairs-show", label_visibility="collapsed")

@@ -60,10 +60,9 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
     """
     strip = chosen_queries(retrieval)
     query = shown_query(retrieval, strip)
-    with st.container(key="retrieval-query"):
-        below = show_query_bar(retrieval, query, strip)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-toolbar"):
+    with st.container(key="retrieval-query"), show_query_bar(retrieval, query, strip):
         show_steps(retrieval, query, strip)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-toolbar"):
         columns = choose_embeddings(retrieval)
         with st.popover("Filters", icon=":material/tune:", key="retrieval-filters"):
             search_filter = choose_filter(retrieval, [*query.add, *query.subtract])
@@ -73,7 +72,7 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
                              "subtracted images."):
             compose_query(retrieval, query)
         image_size("image-size", SIDE)
-    show_undo(retrieval, below)
+        show_undo(retrieval)
     refined = None
     with (st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-switches"),
           show_user_errors()):
@@ -135,7 +134,6 @@ def choose_view(titles: list[str]) -> None:
     with st.container(key="retrieval-part"):
         st.segmented_control("Part", titles, key=PART, required=True, label_visibility="collapsed",
                              on_change=lambda: write_address("view", st.session_state[PART], SEARCH))
-
 
 @st.fragment
 def explore(run: Run) -> None:

@@ -14,7 +14,7 @@ from pages.parts.curves.run_curves import alone, baseline_words, curve_table, sh
 from pages.parts.draw.palette import points
 from pages.parts.runs.leaderboard import leaderboard
 from pages.parts.shell.run_groups import by_group, group_column, group_words
-from pages.parts.shell.run_status import LEGIBLE, begin_with_differences, run_titles
+from pages.parts.shell.run_status import LEGIBLE, keep_differences, run_titles
 from tests.exploration.test_comparison import atlas
 from tests.running import spec
 from udml_core.runs import Run, create_run
@@ -184,14 +184,14 @@ def test_differences_have_a_real_minus_sign_and_a_unit() -> None:
 
 @pytest.mark.parametrize(("titles", "shown"), [
     (["RPML on a long data set, 6,000 images, α 15°", "RPML on a long data set, 6,000 images, α 10°"],
-     ["… α 15° · RPML on a long data set, 6,000 images", "… α 10° · RPML on a long data set, 6,000 images"]),
+     ["RPML on a long data set… α 15°", "RPML on a long data set… α 10°"]),
     (["triplets-of-the-clothes-first-15", "triplets-of-the-clothes-first-150"],
-     ["… 15 · triplets-of-the-clothes-first", "… 150 · triplets-of-the-clothes-first"]),
-    (["x" * 40 + "1", "x" * 40 + "2"], ["… 1 · " + "x" * 40, "… 2 · " + "x" * 40]),
+     ["triplets-of-the-clothes-fi… 15", "triplets-of-the-clothes-f… 150"]),
+    (["x" * 40 + "1", "x" * 40 + "2"], ["x" * 27 + "… 1", "x" * 27 + "… 2"]),
     (["RPML, α 15°", "RPML, α 10°"], ["RPML, α 15°", "RPML, α 10°"]),
 ])
-def test_long_titles_that_begin_alike_begin_with_their_difference(titles: list[str], shown: list[str]) -> None:
-    named = begin_with_differences(dict(zip("ab", titles, strict=True)))
+def test_long_titles_that_begin_alike_keep_their_order_and_difference(titles: list[str], shown: list[str]) -> None:
+    named = keep_differences(dict(zip("ab", titles, strict=True)))
     assert list(named.values()) == shown
     assert len({title[:LEGIBLE] for title in named.values()}) == 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import create_analysis
 from udml_core.runs.analyses.kinds.opinion import Verdicts
 from udml_core.runs.notes import Notes
-from udml_core.runs.opinions import OF_RUN, QUESTION_WORDS
+from udml_core.runs.opinions import OF_RUN, QUESTION_WORDS, TRUST
 from udml_core.runs.search import Retrieval
 from udml_core.runs.search.differing import Side, compare
 from udml_core.runs.search.judging import Judging
@@ -73,7 +74,14 @@ def test_labels_are_named_where_they_agree_with_the_judges_and_where_they_do_not
         keep_opinion(run, BETTER, UNCLEAR)
     assert leaderboard(pair)[[FIRST, GROUP]].to_numpy().tolist() == [["better", "no clear difference"]] * 2
     assert "took no part in this run. The labels agree." in texts(opened("runs", run=agreeing.id))
-    assert "The labels say otherwise: R@1 falls by 1.2 points." in texts(opened("runs", run=opposed.id))
+    shown = texts(opened("runs", run=opposed.id))
+    assert f"The labels say otherwise: R@1 falls by 1.2 points. {TRUST}" in shown
+    assert shown.index("##### Judged without labels") < shown.index("##### Measured with labels")
+    compared = opened("compare", runs=f"{agreeing.id}.{opposed.id}")
+    assert f"Labels and judges differ on RPML on Digits. {TRUST}" in texts(compared), "the runs share a row"
+    table = next(html.proto.body for html in compared.get("html") if "compare-table" in html.proto.body)
+    assert re.findall(r"colspan='\d'>(.*?)</th>", table) == ["MAP@R", "R@1", "Judged without labels"]
+    assert re.findall(r"<th scope='col'>(.*?)</th>", table)[-2:] == ["first result", "whole group"]
     assert measure_table(pair)[[FIRST, GROUP]].to_numpy().tolist() == [["better", "no clear difference"]], "one row"
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import shutil
 import time
+from datetime import date
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.shell import run_picker
-from pages.parts.shell.empty_state import IMPROVING
+from pages.parts.shell.empty_state import IMPROVING, LABELED, PAIRED
 from pages.parts.shell.interesting import interesting_queries
-from pages.parts.shell.run_status import escaped, run_title, run_titles
+from pages.parts.shell.run_status import escaped, run_title, run_titles, tell_apart, title_details
 from tests.app.opening import opened, switched, texts
 from tests.running import worked
 from udml_core.runs import Run, example_runs, hide_examples, list_runs, runs_folder, show_examples
@@ -86,7 +87,9 @@ def test_titles_in_the_sidebar_are_short_and_equal_ones_differ(newer: Run, older
                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     titles = run_titles([newer, older])
     assert titles[older.id] == "RPML on Digits · Jan 1 00:00", "when it started, no id"
-    assert re.fullmatch(r"RPML on Digits · [A-Z][a-z]{2} \d+ \d\d:\d\d", titles[newer.id])
+    assert re.fullmatch(r"RPML on Digits · \d\d:\d\d", titles[newer.id]), "no date, because it is today"
+    tomorrow = tell_apart([newer, older], dict.fromkeys(titles, "RPML"), today=date(2025, 1, 2))
+    assert re.fullmatch(r"RPML · [A-Z][a-z]{2} \d+ \d\d:\d\d", tomorrow[newer.id])
     same = Run(shutil.copytree(older.folder, older.folder.with_name("20250101-000030-rpml-a1b2c4")))
     assert run_titles([older, same])[same.id] == "RPML on Digits · Jan 1 00:00:30"
     shutil.rmtree(same.folder)
@@ -100,6 +103,30 @@ def test_titles_in_the_sidebar_are_short_and_equal_ones_differ(newer: Run, older
     assert escaped(examples[long[0]]) in [text.value for text in opened("runs", run=long[0]).sidebar.caption]
 
 
+def test_a_user_without_runs_keeps_the_first_example_where_a_page_can_show_it(
+        monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("UDML_EXAMPLES")
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path))
+    assert shown(opened("retrieval")) == PAIRED, "the example that shows a first page best"
+    test = opened("explore")
+    for page in ("runs", "data", "retrieval"):
+        assert shown(go(test, page)) == IMPROVING, page
+        assert "Shown instead" not in texts(test)
+    for page, example, name in (("affinity", LABELED, "SSDML on Digits"), ("pairs", PAIRED, "NML on Digits")):
+        assert shown(go(test, page)) == example, "the kept example lacks what this page shows"
+        assert f"lacks what this page shows. Shown instead: **{escaped(f'Example: {name}')}**" in texts(test)
+    assert shown(go(test, "neighborhoods")) == IMPROVING, "the others are not kept"
+
+
+@pytest.mark.parametrize(("title", "details"), [
+    ("RPML on Digits · 16:40", ""),
+    ("RPML on Digits · 16:40 · α 15°, ε 0.65", "α 15°, ε 0.65"),
+    ("RPML on Fashion-MNIST · Nov 26 16:40", "Nov 26 16:40"),
+    ("A name of more than thirty letters that a user gave", "A name of more than thirty letters that a user gave")])
+def test_a_second_line_has_only_what_the_box_cuts(title: str, details: str) -> None:
+    assert title_details(title) == details
+
+
 def test_a_run_has_one_name_in_every_list(newer: Run, older: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("UDML_EXAMPLES")
     names = list(run_titles(list_runs(runs_folder())).values())
@@ -111,7 +138,7 @@ def test_a_run_has_one_name_in_every_list(newer: Run, older: Run, monkeypatch: p
     listed = [text for text in texts(home).splitlines() if text.startswith((":material/check_circle:", "**"))]
     assert [text.split("**")[1] for text in listed] == [escaped(name) for name in names]
     chosen = opened("runs", run=example_runs()[0].id)
-    title, = (text.value for text in chosen.markdown if text.value.startswith("####"))
+    title, = (text.value for text in chosen.markdown if text.value.startswith("#### "))
     assert title.endswith(escaped(run_title(example_runs()[0])))
     assert title.count("Example") == 1
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.compare.queries import disputed_queries
+from pages.parts.compare.queries import count_words, disputed_queries
 from pages.parts.compare.seed_means import COLUMNS, MORE, measure_table, table_html
 from pages.parts.compare.settings import setting_text
 from pages.parts.curves.run_curves import common_baselines, shown_rows
@@ -409,7 +409,7 @@ def test_the_table_of_compare_heads_its_columns_and_has_the_color_of_each_run(pa
     headings = ["after", "against frozen", "against PCA", "before", "change", "against best"]
     assert re.findall(r"<th scope='col'>(.*?)</th>", shown) == headings * 2
     assert re.findall(r"colspan='6'>(.*?)</th>", shown) == ["MAP@R", "R@1"]
-    assert "A &lt;b&gt; &amp; a long name" in shown
+    assert "A &lt;b&gt; &amp; a" in shown
     colors = [line_style(number)["color"] for number in range(3)]
     assert re.findall("solid (#......)|dashed (#......)|dotted (#......)", shown) == [
         (colors[0], "", ""), ("", colors[1], ""), ("", "", colors[2])]
@@ -434,7 +434,8 @@ def test_a_repetition_with_the_same_seed_is_a_row_of_its_own_and_called_equal(pa
     assert rows["Run"].tolist() == list(run_titles([pair[0], repeated]).values()), "named as in the curves"
     equal = [info.value for info in opened("compare", runs=f"{pair[0].id}.{repeated.id}").info]
     assert len(equal) == 1
-    assert equal[0].startswith(f"**RPML on Digits, seed {pair[0].spec().seed} · ")
+    assert equal[0].startswith("**RPML on Digits · ")
+    assert f" · seed {pair[0].spec().seed}**" in equal[0]
     assert "have equal settings, also the seed" in equal[0]
     assert not opened("compare", runs=f"{pair[0].id}.{pair[1].id}").info, "another seed is no repetition"
 
@@ -462,8 +463,8 @@ def test_names_show_symbols_and_titles_of_settings(root: Path) -> None:
     free = {"learning_rate": 0.01, "orthogonal": False}
     runs = [create_run(spec(method="ssdml", labels_per_class=count, fields=free), root) for count in (4, 9)]
     assert title_of(runs[0].spec()) == "SSDML on Digits (learning rate 0.01, orthonormal projection off)"
-    assert list(run_titles(runs).values()) == ["… labels per class 4 · SSDML on Digits",
-                                               "… labels per class 9 · SSDML on Digits"]
+    assert list(run_titles(runs).values()) == ["SSDML on D… labels per class 4",
+                                               "SSDML on D… labels per class 9"]
     steep = create_run(spec(fields={"alpha": 15.0, "epsilon": 0.7, "dimension": 4}), root)
     assert title_of(steep.spec(), with_dataset=False) == "RPML (α 15°, ε 0.7, dimension 4)"
     assert setting_words("not_known", 1.5, "rpml") == "not known 1.5"
@@ -495,6 +496,12 @@ def test_titles_name_only_what_differs_among_runs_of_a_method(root: Path) -> Non
 def test_disputed_queries_come_first() -> None:
     atlases = [atlas([2, 4, 6], [True, True, False]), atlas([2, 4, 6], [True, False, False])]
     assert disputed_queries(atlases, 2).tolist() == [4, 2]
+
+
+def test_disputed_queries_begin_with_the_hits_of_the_run_that_is_named_first() -> None:
+    atlases = [atlas([2, 4, 6, 8], [False, True, False, False]), atlas([2, 4, 6, 8], [True, False, True, False])]
+    assert "**2 of 4 queries only with second**" in count_words(["first", "second"], atlases)
+    assert disputed_queries(atlases, 3).tolist() == [2, 6, 4], "hits of the second run alone"
 
 
 @pytest.mark.parametrize("part", ["Curves", "Same query", "Who wins?", "Where they differ", "Maps", "Settings",

@@ -20,6 +20,7 @@ from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
 from udml_core.runs.opinions import (
     OF_REFINEMENTS,
     OF_RUN,
+    TRUST,
     agreement,
     agreement_words,
     obstacle,
@@ -101,8 +102,9 @@ def test_second_opinions_follow_a_run_between_its_maps(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("verdicts", "recall", "precision", "words"), [
     (("better", "better"), 1.0, 2.0, "The labels agree."),
-    (("better", "better"), -1.2, 2.0, "The labels say otherwise: R@1 falls by 1.2 points."),
-    (("worse", "worse"), 1.0, 0.4, "The labels say otherwise: R@1 rises by 1.0 point and MAP@R rises by 0.4 points."),
+    (("better", "better"), -1.2, 2.0, f"The labels say otherwise: R@1 falls by 1.2 points. {TRUST}"),
+    (("worse", "worse"), 1.0, 0.4, "The labels say otherwise: R@1 rises by 1.0 point and MAP@R rises by 0.4 points. "
+     f"{TRUST}"),
     (("better", "better"), 0.0, 2.0, "The labels agree on MAP@R."),
     (("cannot tell", "better"), -3.0, 2.0, "The labels agree."),
     (("cannot tell", "cannot tell"), 1.0, 2.0, "")])

@@ -42,6 +42,11 @@ MEASURED = ("recall@1", "map@r")
 INSTALL = ("No encoder that took no part can judge. Name one with `udml opinion RUN --judges timm:MODEL` after "
            "`pip install timm`.")
 
+JUDGED = "Judged without labels"
+"""Heading of the judges' verdicts, apart from the measures from labels."""
+TRUST = "Trust the labels: they measure the truth, which judges only estimate."
+"""Which figures to follow where labels and judges differ."""
+
 HALF = 50
 ABOUT_AS_MANY = ", so about as many are better as worse"
 """What a count of results says that an interval around one half leaves open."""
@@ -186,7 +191,7 @@ def agreement_words(verdicts: Verdicts, evaluation: Mapping[str, Mapping[str, An
     compared = agreement(verdicts, evaluation)
     opposed = [_change_words(measure, evaluation) for measure, of in compared.items() if of == "disagree"]
     if opposed:
-        return f"The labels say otherwise: {' and '.join(opposed)}."
+        return f"The labels say otherwise: {' and '.join(opposed)}. {TRUST}"
     agreeing = [measure for measure, of in compared.items() if of == "agree"]
     decided = [measure for measure, verdict in zip(MEASURED, verdicts, strict=True) if verdict != "cannot tell"]
     if not agreeing:

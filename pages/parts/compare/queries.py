@@ -49,10 +49,14 @@ def load_atlases(runs: Sequence[Run]) -> list[Atlas]:
 def disputed_queries(atlases: Sequence[Atlas], count: int) -> Array:
     """Return the test images on which the runs disagree most, at most `count`.
 
-    Queries with a hit in half of the runs come first; equal ones keep their order.
+    Queries with a hit in half of the runs come first; of these, queries with a hit only in the run that `count_words`
+    names first. Equal ones keep their order.
     """
-    share = np.mean([~atlas.misses for atlas in atlases], axis=0)
-    chosen: Array = atlases[0].queries[np.argsort(np.abs(share - 0.5), kind="stable")[:count]]
+    hits = np.stack([~atlas.misses for atlas in atlases])
+    is_alone = hits & (hits.sum(axis=0) == 1)
+    most = is_alone[np.argmax(is_alone.sum(axis=1))]
+    order = np.lexsort((~most, np.abs(hits.mean(axis=0) - 0.5)))
+    chosen: Array = atlases[0].queries[order[:count]]
     return chosen
 
 

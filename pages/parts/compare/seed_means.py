@@ -11,17 +11,18 @@ import pandas as pd
 import streamlit as st
 
 from udml_core.base.arrays import Array
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, listed
 from udml_core.exploration.comparison import mean_interval
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run
-from udml_core.runs.opinions import QUESTION_WORDS, has_labels
+from udml_core.runs.opinions import JUDGED, QUESTION_WORDS, TRUST, agreement, has_labels
 from udml_core.runs.run_comparison import Spread, seed_groups, settings_of, spread
 from udml_core.runs.verdict import MAIN_MEASURE, best_runs, standing
 
 from ..draw.palette import percent, points
 from ..shell.cached import load_retrieval, progress_bar
 from ..shell.pools import images_of
+from ..shell.race_verdict import run_verdicts
 from ..shell.run_groups import group_column, group_of
 from ..shell.run_status import escaped, group_titles, run_titles
 from .choosing import share_images
@@ -190,6 +191,8 @@ def _show_labeled(runs: Sequence[Run], named: Mapping[str, Sequence[Run]], equal
     if is_pair(named) and share_images(runs):
         show_own_judgments([members[0] for members in named.values()], list(named), None)
     st.html(table_html(table, positions, COLUMNS))
+    if opposed := _opposed(named):
+        st.markdown(f"Labels and judges differ on {listed([escaped(name) for name in opposed])}. {TRUST}")
     seeds = " Runs that differ only in the seed share a row: mean ± standard deviation." if any(table["Seeds"] > 1) \
         else ""
     st.caption(f"Measured on the {images_of(runs[0], 'test')}; differences are in percentage points.{seeds}", help=(
@@ -203,6 +206,13 @@ def _show_labeled(runs: Sequence[Run], named: Mapping[str, Sequence[Run]], equal
                                                                for name in MORE)]], positions, MORE))
 
 
+def _opposed(named: Mapping[str, Sequence[Run]]) -> list[str]:
+    """Return the names of the runs whose measures contradict the judges' verdicts, each against frozen features."""
+    judged = [(name, run_verdicts(run), run.evaluation()) for name, runs in named.items() for run in runs]
+    return list(dict.fromkeys(name for name, verdicts, evaluation in judged
+                              if verdicts is not None and "disagree" in agreement(verdicts, evaluation).values()))
+
+
 def table_html(table: pd.DataFrame, positions: Sequence[Sequence[int]], columns: Sequence[str]) -> str:
     """Return the measures as an HTML table, which needs less room than a data frame: two lines of headings.
 
@@ -211,16 +221,21 @@ def table_html(table: pd.DataFrame, positions: Sequence[Sequence[int]], columns:
         positions: Positions of each row's runs among the compared runs, for their colors.
         columns: The columns of each measure.
     """
-    parts = [f"<th scope='colgroup' colspan='{len(columns)}'>{title}</th>" for title in TITLES.values()]
+    heads = dict.fromkeys(TITLES.values(), len(columns))
+    judged = [name for name in QUESTION_WORDS if name in table]
+    if judged:
+        heads[JUDGED] = len(judged)
     has_seeds = bool((table["Seeds"] > 1).any())
-    plain = [name for name in table.columns if name not in ("", "Run", FACTS, "Seeds")
+    plain = [name for name in table.columns if name not in ("", "Run", FACTS, "Seeds", *judged)
              and name.split(" ")[0] not in TITLES.values()] + (["Seeds"] if has_seeds else [])
     first = "".join(f"<th scope='col' rowspan='2'>{html.escape(name)}</th>" for name in ("Run", *plain))
-    second = "".join(f"<th scope='col'>{name}</th>" for name in columns) * len(parts)
+    parts = [f"<th scope='colgroup' colspan='{count}'>{title}</th>" for title, count in heads.items()]
+    second = "".join(f"<th scope='col'>{name}</th>" for name in (*list(columns) * len(TITLES), *map(str.lower, judged)))
     rows = []
     for row, members in zip(table.to_dict("records"), positions, strict=True):
         cells = "".join(f"<td class='said'>{html.escape(str(row[name]))}</td>" for name in plain)
         cells += "".join(_cell(row[f"{title} {name}"], name) for title in TITLES.values() for name in columns)
+        cells += "".join(f"<td class='said'>{html.escape(str(row[name]))}</td>" for name in judged)
         star = "★ " if row[""] else ""
         rows.append(f"<tr><th scope='row'>{''.join(map(swatch, members))}{star}{html.escape(row['Run'])}"
                     f"<small>{html.escape(row[FACTS])}</small></th>{cells}</tr>")

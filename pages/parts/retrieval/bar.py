@@ -21,7 +21,7 @@ def show_query_bar(retrieval: Retrieval, query: PageQuery, strip: Strip) -> Delt
     """Show the query, the strip of queries, and the boxes that find images by name or receive own images, in one bar.
 
     Returns:
-        The place below the query's name, for the buttons that undo.
+        The place below the query's name, for the buttons that step to other queries.
     """
     with st.container(border=True, key="retrieval-bar"):
         left, middle, right = st.columns(WIDTHS, gap="small", vertical_alignment="center")
@@ -36,7 +36,7 @@ def show_query_bar(retrieval: Retrieval, query: PageQuery, strip: Strip) -> Delt
     return below
 
 
-def show_undo(retrieval: Retrieval, below: DeltaGenerator) -> None:
+def show_undo(retrieval: Retrieval) -> None:
     """Show the buttons that undo changes of the query and of the filters, once all of them are known."""
-    with below, st.container(horizontal=True, gap="small"):
+    with st.container(horizontal=True, gap="small", width="content", key="retrieval-history"):
         undo_buttons(retrieval.dataset, "retrieval", tuple(SIGNS), filter_widgets(retrieval), selects=False)

@@ -16,7 +16,7 @@ from udml_core.runs.analyses.kinds.exact import ExactEvaluation
 from udml_core.runs.command import command_limits, command_of
 from udml_core.runs.examples import point_of
 from udml_core.runs.notes import LONGEST_NAME, LONGEST_NOTE, MOST_TAGS, Notes
-from udml_core.runs.opinions import has_labels
+from udml_core.runs.opinions import JUDGED, has_labels
 from udml_core.runs.run_comparison import settings_of
 from udml_core.runs.search import FROZEN, TRAINED
 from udml_core.runs.tasks import LIVE_STATES
@@ -34,7 +34,7 @@ from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view, view_link
 from .advised import show_advised_actions
 from .assigned import show_assigned
-from .opinion import BETTER, MIXED, WORSE, show_opinion
+from .opinion import BETTER, MIXED, WORSE, says_something, show_opinion
 from .races import show_figures
 from .trash import delete_menu
 
@@ -118,7 +118,8 @@ def _compare_with_example(run: Run) -> None:
 def show_overview(run: Run) -> None:
     """Show what judges without labels and assigned labels say of a run, and all its measures."""
     if run.status().state == "done":
-        if is_labeled(run):
+        if is_labeled(run) and says_something(run):
+            st.markdown(f"##### {JUDGED}")
             with show_user_errors():
                 show_opinion(run)
         show_figures(races_from(run))
@@ -128,6 +129,8 @@ def show_overview(run: Run) -> None:
     if not evaluation:
         st.caption(f"The measures on the {images} appear here when the run ends.")
         return
+    if is_labeled(run):
+        st.markdown("##### Measured with labels")
     shown, titles = _distinct(run, evaluation)
     table = evaluation_table({"": shown}, titles)
     st.dataframe(table, width="stretch", height="content",

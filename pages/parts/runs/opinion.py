@@ -29,6 +29,7 @@ from udml_core.work.jobs.verdicts import candidates_beside
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
 from ..shell.opinions import stored_opinion
+from ..shell.race_judgments import run_judgments
 from ..shell.race_verdict import race_verdict, said_of
 from ..shell.run_status import escaped
 from ..shell.user_errors import show_user_errors
@@ -62,6 +63,13 @@ def show_opinion(run: Run) -> None:
     else:
         _show_missing(run, is_raced=bool(own))
     show_with_steps(run)
+
+
+def says_something(run: Run) -> bool:
+    """Return whether `show_opinion` shows anything of a run."""
+    if run.spec().method == FROZEN:
+        return bool(races_from(run) or run_judgments(run))
+    return not run.is_example or stored_opinion(run) is not None or bool(race_verdict(run, ""))
 
 
 def verdict_icon(verdicts: Verdicts) -> str:

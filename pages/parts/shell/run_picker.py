@@ -18,7 +18,7 @@ from udml_core.work.jobs.advising import is_trial
 from .address import write_address
 from .empty_state import best_example, offer_example, offer_lab, show_empty
 from .focus import carry_image, note_page
-from .run_status import LEGIBLE, escaped, run_title, run_titles
+from .run_status import escaped, run_title, run_titles, title_details
 from .views import open_view
 
 ADVICE = "Train a run on the page **Lab**, or open an example."
@@ -32,13 +32,15 @@ IN_BOX = "app-run-just-chosen"
 """Session key of the id of a run that the user has just chosen in the sidebar's box."""
 INSTEAD = "app-run-instead"
 """Session key of the id of the run that a page shows because the chosen run does not fit it."""
+EXAMPLE = "app-example"
+"""Session key of the id of the first example that a page showed to a user who has chosen no run."""
 IS_DRAWN = "app-run-is-drawn"
 BOX = "choose-run"
 
 
 def pick_run(label: str = "Run", parameter: str = PARAMETER, fits: Callable[[Run], bool] = lambda _run: True,
              missing: str = "There is no finished run yet.", optional: bool = False,
-             unfinished: bool = False) -> Run | None:
+             unfinished: bool = False, shows: Callable[[Run], bool] = lambda _run: True) -> Run | None:
     """Choose a finished run; the address holds its id.
 
     The app's run is chosen in the sidebar, every other run on the page. If no run can be chosen, the page shows advice.
@@ -50,6 +52,7 @@ def pick_run(label: str = "Run", parameter: str = PARAMETER, fits: Callable[[Run
         missing: The message when no run can be chosen.
         optional: Whether "none" can be chosen.
         unfinished: Whether running and stopped runs with at least one epoch can be chosen.
+        shows: Whether a run has what the page shows; an example that has not gives way to the page's own.
 
     Returns:
         The run; None if there is none.
@@ -68,7 +71,7 @@ def pick_run(label: str = "Run", parameter: str = PARAMETER, fits: Callable[[Run
         return None
     titles = _titles_with_states(finished + begun)
     if parameter == PARAMETER:
-        return _pick_app_run(runs, finished + begun, label)
+        return _pick_app_run(runs, finished + begun, label, shows)
     choices = [*([""] if optional else []), *titles]
     wanted = st.query_params.get(parameter, choices[0])
     if wanted not in choices:
@@ -79,14 +82,16 @@ def pick_run(label: str = "Run", parameter: str = PARAMETER, fits: Callable[[Run
     return next((run for run in finished + begun if run.id == chosen), None)
 
 
-def _pick_app_run(runs: list[Run], fitting: list[Run], label: str) -> Run:
+def _pick_app_run(runs: list[Run], fitting: list[Run], label: str, shows: Callable[[Run], bool]) -> Run:
     """Choose the app's run in the sidebar among the runs that fit the page."""
     by_id = {run.id: run for run in runs}
     _remember_link(by_id)
     wanted = by_id.get(st.session_state.get(CHOSEN, ""))
     preferred = wanted if wanted in fitting else _like(wanted, fitting)
     if wanted is None and _is_example(preferred):
-        preferred = best_example(st.session_state.get("page", ""), fitting) or preferred
+        wanted = by_id.get(st.session_state.get(EXAMPLE, ""))
+        preferred = (wanted if wanted in fitting and shows(wanted) else
+                     best_example(st.session_state.get("page", ""), fitting) or preferred)
     run = by_id[_draw_box(fitting, preferred, _remember_choice, label)]
     if wanted is None:
         _remember_first(run)
@@ -132,8 +137,8 @@ def _draw_box(runs: Sequence[Run], preferred: Run, on_change: Callable[[], None]
         chosen = st.selectbox("Run", list(titles), key=BOX, on_change=on_change,
                               format_func=lambda run_id: titles.get(run_id, run_id),
                               help=f"{use}: {escaped(run_title(preferred))}, `{preferred.id}`.")
-        if len(title := titles.get(chosen, chosen)) > LEGIBLE:  # the box cuts it
-            st.caption(escaped(title))
+        if details := title_details(titles.get(chosen, chosen)):  # the box cuts them
+            st.caption(escaped(details))
         return chosen
 
 
@@ -202,15 +207,20 @@ def end_page() -> None:
     if st.session_state.get(IS_DRAWN):
         return
     runs = list_runs(runs_folder())
-    if any(run.id == st.query_params.get(PARAMETER) for run in runs):
-        st.session_state[CHOSEN] = st.query_params[PARAMETER]
+    linked = st.query_params.get(PARAMETER)
+    # A page writes the kept example to the address by itself, which is no choice.
+    is_kept = CHOSEN not in st.session_state and linked == st.session_state.get(EXAMPLE)
+    if not is_kept and any(run.id == linked for run in runs):
+        st.session_state[CHOSEN] = linked
     # A chosen run is listed before it has finished, because a box that changes at its end looks like a click.
     listed = [run for run in runs
               if run.id == st.session_state.get(CHOSEN) or run.stored_status().can_search]
     if listed:
         shown = next((run for run in listed if run.id == st.session_state.get(CHOSEN)), None)
         if shown is None:
-            shown = first_chosen(listed)
+            first = first_chosen(listed)
+            kept = next((run for run in listed if run.id == st.session_state.get(EXAMPLE)), first)
+            shown = kept if _is_example(first) else first
             _remember_first(shown)
         _draw_box(listed, shown, _open_choice)
 
@@ -220,17 +230,20 @@ def put_on_stage(run: Run, playable: Sequence[Run]) -> None:
     if any(linked.id == st.query_params.get(PARAMETER) for linked in playable):
         st.session_state[CHOSEN] = st.query_params[PARAMETER]
     elif CHOSEN not in st.session_state and (listed := searchable_runs()):
-        _remember_first(first_chosen(listed))
+        first = first_chosen(listed)
+        _remember_first(run if _is_example(first) and _is_example(run) else first)
     _draw_box(playable, run, _open_choice, "Home plays this run")
 
 
 def _remember_first(shown: Run) -> None:
     """Remember the first run that a page shows, so that every page keeps it when a newer run finishes.
 
-    Who has no run yet sees, on each page, the example that shows it best.
+    An example is kept only until the user has a run.
     """
     if not _is_example(shown):
         st.session_state[CHOSEN] = shown.id
+    else:
+        st.session_state.setdefault(EXAMPLE, shown.id)
 
 
 def _is_example(run: Run) -> bool:
@@ -246,7 +259,7 @@ def choose_run(run: Run) -> None:
 
 def app_run() -> str | None:
     """Return the id of the remembered run; None if no page has shown a run yet."""
-    return st.query_params.get(PARAMETER) or st.session_state.get(CHOSEN)
+    return st.query_params.get(PARAMETER) or st.session_state.get(CHOSEN) or st.session_state.get(EXAMPLE)
 
 
 def run_just_chosen() -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from functools import lru_cache
 from itertools import takewhile
 from typing import Any
@@ -28,6 +28,8 @@ MOST_SETTINGS = 3
 """Differing settings that name a run."""
 LEGIBLE = 30
 """Characters of a title that boxes and tables always show."""
+SHORTEST = 8
+"""Least number of characters at the beginning of a title whose middle is left out."""
 SEPARATORS = (", ", " · ", " ", "-", "_")
 """Where a title is divided, if possible before a setting."""
 MARKDOWN = "\\`*_[]<>$~:#"
@@ -71,11 +73,19 @@ def run_titles(runs: Sequence[Run]) -> dict[str, str]:
     """Return the names of runs by id. A run has one short name, the same on every page.
 
     It is the name that the user gave the run, else method and data set. An example's begins with "Example: ". Runs with
-    equal names, listed here or not, also have the settings in which they differ.
+    equal names, listed here or not, also have the settings in which they differ, after the time if that is needed.
     """
     known = {run.id: run for run in [*list_runs(runs_folder()), *runs]}
-    titles = _titles_of_all(tuple(known.values()), tuple(map(_plain_title, known.values())))
+    titles = _titles_of_all(tuple(known.values()), tuple(map(_plain_title, known.values())), datetime.now().date())
     return {run.id: titles[run.id] for run in runs}
+
+
+def title_details(title: str) -> str:
+    """Return what a box shows of a title on a second line: its settings, or all of a long title; empty if it fits."""
+    if len(title) <= LEGIBLE:
+        return ""
+    beginning, _, details = title.rpartition(" · ")
+    return details if 0 < len(beginning) <= LEGIBLE else title
 
 
 def group_titles(groups: Sequence[Sequence[Run]]) -> list[str]:
@@ -95,50 +105,63 @@ def _plain_title(run: Run) -> str:
 
 
 @lru_cache(maxsize=4)
-def _titles_of_all(runs: tuple[Run, ...], titles: tuple[str, ...]) -> dict[str, str]:
-    """Tell runs apart once, because a page asks for names many times, and settings never change."""
-    return tell_apart(runs, {run.id: title for run, title in zip(runs, titles, strict=True)})
+def _titles_of_all(runs: tuple[Run, ...], titles: tuple[str, ...], today: date) -> dict[str, str]:
+    """Tell runs apart once a day, because a page asks for names many times, and settings never change."""
+    return tell_apart(runs, {run.id: title for run, title in zip(runs, titles, strict=True)}, today=today)
 
 
-def tell_apart(runs: Sequence[Run], titles: Mapping[str, str], without: Collection[str] = ()) -> dict[str, str]:
-    """Add to equal titles the settings in which their runs differ, else when they started, else the end of the id.
+def tell_apart(runs: Sequence[Run], titles: Mapping[str, str], without: Collection[str] = (),
+               today: date | None = None) -> dict[str, str]:
+    """Add to equal titles the settings in which their runs differ, or the time and then the settings.
+
+    A title stays legible where a box cuts its end: where settings alone do not tell the runs apart within `LEGIBLE`
+    characters, the time of the start comes first, else the end of the id.
 
     Args:
         runs: The runs.
         titles: Their titles by id.
         without: Settings that name no run.
+        today: The day whose runs are named without a date; the current day if None.
     """
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(titles[run.id], []).append(run)
-    named = {run.id: ", ".join([title, *words]) for title, alike in groups.items()
-             for run, words in zip(alike, _differing_words(alike, without), strict=True)}
-    for seconds in (False, True):
-        named = _add_to_equal(named, {run.id: _start_words(run.id, seconds) for run in runs})
-    return begin_with_differences(_add_to_equal(named, {run.id: run.id[-6:] for run in runs}))
+    named: dict[str, str] = {}
+    for title, alike in groups.items():
+        settings = [", ".join(words) for words in _differing_words(alike, without)]
+        joined = [f"{title}, {words}" if words else title for words in settings]
+        if len({name[:LEGIBLE] for name in joined}) < len(alike):
+            is_told = len(set(settings)) == len(alike)
+            starts = _differing_starts([run.id for run in alike], today or datetime.now().date(), is_told)
+            joined = [" · ".join(filter(None, (title, *parts))) for parts in zip(starts, settings, strict=True)]
+        named |= {run.id: name for run, name in zip(alike, joined, strict=True)}
+    return keep_differences(named)
 
 
-def _add_to_equal(titles: Mapping[str, str], words: Mapping[str, str]) -> dict[str, str]:
-    """Add words to titles, by id, where the words tell all runs of an equal title apart."""
-    alike: dict[str, list[str]] = {}
-    for run_id, title in titles.items():
-        alike.setdefault(title, []).append(run_id)
-    return {run_id: f"{title} · {words[run_id]}" if len(alike[title]) > 1
-            and len({words[other] for other in alike[title]}) == len(alike[title]) else title
-            for run_id, title in titles.items()}
+def _differing_starts(run_ids: Sequence[str], today: date, is_told: bool) -> list[str]:
+    """Return when runs started, to the second if need be, as their ids say.
+
+    If they started together: the ends of their ids, or nothing where their settings tell them apart already.
+    """
+    for has_seconds in (False, True):
+        starts = [_start_words(run_id, has_seconds, today) for run_id in run_ids]
+        if all(starts) and len(set(starts)) == len(starts):
+            return starts
+    return ["" if is_told else run_id[-6:] for run_id in run_ids]
 
 
-def _start_words(run_id: str, has_seconds: bool) -> str:
-    """Return when a run started, as its id says; empty for an id without a time."""
+def _start_words(run_id: str, has_seconds: bool, today: date) -> str:
+    """Return when a run started, as its id says, with the date unless it is today; empty for an id without a time."""
     try:
         started = datetime.strptime(run_id[:15], "%Y%m%d-%H%M%S")
     except ValueError:
         return ""
-    return f"{started:%b} {started.day} {started.strftime('%H:%M:%S' if has_seconds else '%H:%M')}"
+    time = started.strftime("%H:%M:%S" if has_seconds else "%H:%M")
+    return time if started.date() == today else f"{started:%b} {started.day} {time}"
 
 
-def begin_with_differences(titles: Mapping[str, str]) -> dict[str, str]:
-    """Move differences of long titles with the same beginning to the front: boxes and tables cut the ends.
+def keep_differences(titles: Mapping[str, str]) -> dict[str, str]:
+    """Leave out the middle of long titles with the same beginning: boxes and tables cut the ends, which differ.
 
     Args:
         titles: Titles by id.
@@ -146,19 +169,23 @@ def begin_with_differences(titles: Mapping[str, str]) -> dict[str, str]:
     beginnings: dict[str, list[str]] = {}
     for title in titles.values():
         beginnings.setdefault(title[:LEGIBLE], []).append(title)
-    return {run_id: _difference_first(title, alike) if len(alike := beginnings[title[:LEGIBLE]]) > 1 else title
-            for run_id, title in titles.items()}
+    shown = {run_id: _without_middle(title, alike) if len(alike := beginnings[title[:LEGIBLE]]) > 1 else title
+             for run_id, title in titles.items()}
+    # Two groups of titles can have equal ends; a long title is better than an ambiguous title.
+    return shown if len(set(shown.values())) == len(set(titles.values())) else dict(titles)
 
 
-def _difference_first(title: str, alike: Sequence[str]) -> str:
-    """Return a title that begins with what follows the common beginning of titles."""
+def _without_middle(title: str, alike: Sequence[str]) -> str:
+    """Return the beginning of a title, and what follows the common beginning of titles."""
     common = "".join(letters[0] for letters in takewhile(lambda letters: len(set(letters)) == 1,
                                                          zip(*alike, strict=False)))
     ends = [common.rfind(separator) + len(separator) for separator in SEPARATORS if separator in common]
-    end = max(ends, default=len(common))
     # A setting such as α 15° stays whole, if that does not bring a long common part to the front.
-    whole = next((whole for whole in ends if whole > len(common) - 2 * LEGIBLE // 3), end)
-    return f"… {title[whole:]} · {title[:whole].rstrip(' ,·-_')}" if whole and title[whole:] else title
+    end = next((end for end in ends if end > len(common) - 2 * LEGIBLE // 3), len(common))
+    if not title[end:]:
+        return title
+    beginning = title[:max(SHORTEST, LEGIBLE - len(title[end:]) - len("… "))]
+    return f"{beginning.rstrip(' ,·-_')}… {title[end:]}"
 
 
 def _differing_words(runs: Sequence[Run], without: Collection[str]) -> list[list[str]]:
