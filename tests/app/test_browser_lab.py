@@ -171,6 +171,7 @@ def test_the_picture_of_the_angles_follows_the_slider_while_it_is_dragged(page: 
     settle(page)
     angles = page.locator(".angles")
     expect(angles).to_have_attribute("data-drawn", "15")
+    page.wait_for_timeout(1000)  # the form may still move down
     value = page.locator('[class*="-alpha"] [data-testid="stSliderThumbValue"]').first.bounding_box()
     assert value is not None
     x, y = value["x"] + value["width"] / 2, value["y"] + value["height"] + 9
