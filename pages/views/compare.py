@@ -108,7 +108,7 @@ def draw() -> None:
         finished = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"]
         if decide_part() == JUDGE and finished:
             is_pair = len(finished) < FEWEST or run_of_pair(finished) is not None
-            choose_part(JUDGE, PAIR_PARTS if is_pair else PARTS)
+            choose_part(*((WINS, PAIR_PARTS) if is_pair else (QUERY, PARTS)))
             show_judging(finished)
             keep_pair(finished)
         elif len(finished) < FEWEST and run_of_pair(finished):

@@ -184,6 +184,7 @@ def test_no_part_of_a_judged_pair_of_one_run_is_a_dead_end(run: Run) -> None:
     assert parts == ["Where they differ", "Judge"], "the other parts need two runs"
     test.button_group(key="compare-part").set_value("Judge").run()
     assert QUESTION in texts(test)
+    assert test.query_params["part"] in ("Judge", ["Judge"]), "a reload shows the same"
 
 
 @pytest.mark.parametrize(("query", "message"), [
