@@ -23,7 +23,7 @@ DIFFERS: dict[Results, tuple[str, str]] = {
     "first": ("differs", "differ"), "ten": ("differs in its first ten results", "differ in their first ten results")}
 """What a query, and several, do."""
 UNSURE = "unsure"
-EQUAL_WORDS = {"both right": "both right", "both wrong": "both wrong"}
+EQUAL = ("both right", "both wrong")
 """Why neither is better, in a count."""
 BETTER: dict[Results, str] = {"first": "finds the better image", "ten": "finds the better ten results"}
 
@@ -112,7 +112,7 @@ def score_words(judging: Judging, judge: str, names: tuple[str, str] = ("A", "B"
 
 def equal_words(score: Mapping[str, int]) -> str:
     """Return how many judgments find neither better, and why, such as "2 equal (both right 2), 1 not sure"."""
-    why = ", ".join(f"{words} {score[reason]}" for reason, words in EQUAL_WORDS.items() if score.get(reason))
+    why = ", ".join(f"{reason} {score[reason]}" for reason in EQUAL if score.get(reason))
     count = sum(number for side, number in score.items() if side not in ("A", "B", UNSURE))
     unsure = f", {score[UNSURE]} not sure" if score.get(UNSURE) else ""
     return f"{count} equal{f' ({why})' if why else ''}{unsure}"

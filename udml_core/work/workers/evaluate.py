@@ -54,6 +54,7 @@ def evaluate_run(run: Run, loaded: Loaded, report: Report, exact: bool = False) 
         loaded = _thinned(loaded)
     dataset, test = loaded.dataset, loaded.split.test
     labels, voters = known_labels(loaded)
+    voting = voters if labels is not None and loaded.split.name == "seen" else voters[:0]
     candidates = _candidates(run, loaded)
     space = candidates["frozen"](test)
     asked = None if exact or len(test) <= ASKED_ALL else np.flatnonzero(np.isin(test, fixed_sample(test, ASKED)))
@@ -66,10 +67,9 @@ def evaluate_run(run: Run, loaded: Loaded, report: Report, exact: bool = False) 
         def report_candidate(share: float, done: int = number) -> None:
             report((done + share) / len(candidates), "evaluation")
 
-        voting = voters if labels is not None and loaded.split.name == "seen" else voters[:0]
         embeddings, of_voters = np.split(embed_images(np.concatenate([test, voting])), [len(test)])
-        row = of_frozen if (is_frozen := np.array_equal(embeddings, space)) else {}
-        row = dict(row) or evaluate(
+        is_frozen = np.array_equal(embeddings, space)
+        row = dict(of_frozen) if is_frozen and of_frozen else evaluate(
             embeddings, None if labels is None else labels[test], space, report_candidate,
             classes=None if dataset.evaluation_classes is None else dataset.evaluation_classes[test],
             queries=official_queries(loaded), asked=asked)
