@@ -28,9 +28,16 @@ def keep_numbers(images: str, assignment: Integers) -> Integers:
     return now.numbers
 
 
-def numbered_color(label: str, numbers: Integers, none: str) -> Color:
-    """Return the colors of clusters by their numbers (n,) from 0, which the legend counts from 1."""
+def numbered_color(label: str, numbers: Integers, none: str, highest: int = -1) -> Color:
+    """Return the colors of clusters by their numbers (n,) from 0, which the legend counts from 1.
+
+    Args:
+        label: Name of the coloring.
+        numbers: The numbers; −1 for an image without a cluster.
+        none: What an image without a cluster is called.
+        highest: Highest number that has a name although no cluster has it now.
+    """
     named = numbers < MOST_NAMED
-    names = tuple(f"cluster {number + 1}" for number in range(int(numbers[named].max(initial=-1)) + 1))
+    names = tuple(f"cluster {number + 1}" for number in range(int(numbers[named].max(initial=highest)) + 1))
     rest = "" if named.all() else f", or outside the {MOST_NAMED:,} largest"
     return Color(label, numbers * named - ~named, names, none=none + rest, fixed=True)

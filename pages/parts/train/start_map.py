@@ -24,6 +24,7 @@ from udml_core.runs.baselines import JUDGED
 from udml_core.runs.search import frozen_name
 
 from ..maps.content import Color, Followed, Layout
+from ..maps.numbering import numbered_color
 from ..shell.warming import SCRIPT_THREAD
 
 FIELDS = ("alpha", "epsilon", "gamma", "n_neighbors")
@@ -35,7 +36,7 @@ BEGUN = "lab-first-map"
 EPSILONS = tuple(round(step / 100, 2) for step in range(101))
 FIRST_EPSILON = 0.65
 """The values of ε that the map follows, and the one at which clusters are numbered by size, the methods' default."""
-AT_EPSILON = "Cluster at ε = "
+AT_EPSILON, ALONE = "Cluster at ε = ", "single image"
 EPSILON_SLIDER = ('.st-key-lab [class*="st-key-effect-"]:is([class*="-epsilon "], [class$="-epsilon"]) '
                   '[data-testid="stSliderThumbValue"]')
 """Selector of the value that the slider of ε shows while it moves."""
@@ -187,13 +188,7 @@ def cluster_color(drawn: Drawn, spec: Spec, assignment: Integers) -> Color:
     epsilon, table = float(spec.fields["epsilon"]), tracked(drawn, spec)
     nearest = min(range(len(EPSILONS)), key=lambda position: abs(EPSILONS[position] - epsilon))
     numbered = number_clusters(assignment, Numbered(table[nearest].astype(np.int64))).numbers
-    return colored(numbered, epsilon, max(int(table.max(initial=-1)), int(numbered.max(initial=-1))) + 1)
-
-
-def colored(clusters: Integers, epsilon: float, count: int) -> Color:
-    """Return numbered clusters (s,) as colors; `count` of them may have a name."""
-    names = tuple(f"cluster {number + 1}" for number in range(count))
-    return Color(f"{AT_EPSILON}{epsilon:g}", clusters, names, none="single image", fixed=True)
+    return numbered_color(f"{AT_EPSILON}{epsilon:g}", numbered, ALONE, int(table.max(initial=-1)))
 
 
 def followed_clusters(drawn: Drawn, spec: Spec) -> Followed:

@@ -23,15 +23,17 @@ from udml_core.runs.live_steps import step_embedding, step_rows
 from udml_core.runs.search import FROZEN
 
 from ..maps.content import Color
+from ..maps.numbering import numbered_color
 from ..shell.cached import dataset_of, load_split
 from ..shell.epochs import load_record
 from ..shell.run_hash import RUN_HASH
 from .start_map import (
+    ALONE,
+    AT_EPSILON,
     Drawn,
     class_color,
     cluster_color,
     clusters_before,
-    colored,
     has_clusters,
     settled_map,
     shows_clusters,
@@ -101,7 +103,7 @@ def color_of(watched: Watched, epoch: float) -> Color:
     if assignment is None:
         return class_color(dataset, watched.images)
     numbered = number_clusters(clusters_of(assignment, load_split(watched.run).train, watched.images)).numbers
-    return colored(numbered, float(spec.fields["epsilon"]), int(numbered.max(initial=-1)) + 1)
+    return numbered_color(f"{AT_EPSILON}{spec.fields['epsilon']:g}", numbered, ALONE)
 
 
 def first_frame(watched: Watched) -> Drawn | None:
