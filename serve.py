@@ -1,4 +1,5 @@
-"""The web server of the app: security headers, imports before the first visit, and a line if other people can reach it.
+"""The web server of the app: who is answered, security headers, imports before the first visit, and a line if other
+people can reach it.
 
 `make app` runs it; `streamlit run app.py` shows the same pages without the headers, and sends each picture again.
 """
@@ -23,6 +24,7 @@ from udml_core.base.paths import ASSETS, expose, prefer_package, readable_roots
 prefer_package("pages", Path(__file__).parent)  # the environment may hold another package of this name
 
 from pages.parts.draw.served import SERVED
+from pages.parts.shell.visitors import KnownVisitors
 from pages.parts.shell.warming import warm_imports
 
 INDEX = Path(st.__file__).parent / "static" / "index.html"
@@ -163,4 +165,4 @@ async def start(_app: Any) -> AsyncIterator[None]:
 
 
 app = st.App("app.py", lifespan=start, routes=[SERVED.route(st.get_option("server.baseUrlPath") or "")],
-             middleware=[Middleware(SecurityHeaders), Middleware(EarlyStyle)])
+             middleware=[Middleware(SecurityHeaders), Middleware(KnownVisitors), Middleware(EarlyStyle)])

@@ -15,7 +15,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 import pytest
+from starlette.datastructures import Headers
 
+from pages.parts.shell.visitors import own_hosts, refusal
+from tests.project.documents import ROOT
 from udml_core.base.paths import ASSETS
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
@@ -103,3 +106,14 @@ def test_the_app_receives_host_and_upgrade_and_no_password(proxy: str) -> None:
     assert (received["upgrade"], received["x-forwarded-proto"]) == ("websocket", "http")
     assert "authorization" not in received
     assert received["connection"] == "upgrade"
+
+
+def test_the_app_answers_the_proxys_name_with_the_documented_setting(proxy: str) -> None:
+    name = next(line.split()[1].rstrip(";") for line in (ASSETS / "nginx.conf").read_text(encoding="utf-8").splitlines()
+                if "server_name" in line)
+    assert f"UDML_HOSTS={name} " in (ROOT / "docs" / "sharing.md").read_text(encoding="utf-8")
+    asked = {"Authorization": LOGIN, "Host": name, "Origin": f"https://{name}"}
+    with urllib.request.urlopen(urllib.request.Request(proxy, headers=asked), timeout=30) as answer:
+        received = Headers({key.lower(): value for key, value in json.load(answer).items()})
+    assert refusal(received, own_hosts(), frozenset({name})) == ""
+    assert refusal(received, own_hosts(), frozenset())
