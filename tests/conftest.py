@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 import torch
@@ -47,16 +48,27 @@ settings.register_profile("project", deadline=None)  # a slow machine must not f
 settings.load_profile("project")
 
 
+PART = "UDML_PART"
+"""A part of the tests to run: 2/6 is the second of six, which together are all tests."""
 PROCESSES = ("work", "runs", "cli", "experiments")
 """Folders of tests that start processes."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def part_of(test: str, parts: int) -> int:
+    """Return the part from 1 to `parts` to which a test belongs."""
+    return crc32(test.encode()) % parts + 1
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Order the tests for work stealing, which deals them out in equal parts and takes tests from the end of a part.
 
     The first part begins with tests that wait for browsers, so that few processes start a server, and the second
     with tests that wait for other processes. Tests that only compute fill the rest, and the waiting time.
     """
+    number, _, parts = os.environ.get(PART, "1/1").partition("/")
+    chosen = [item for item in items if part_of(item.nodeid, int(parts)) == int(number)]
+    config.hook.pytest_deselected(items=[item for item in items if part_of(item.nodeid, int(parts)) != int(number)])
+    items[:] = chosen
     own = Path(__file__).parent
     browsers, starters, others = [], [], []
     for item in items:

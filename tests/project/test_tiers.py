@@ -1,4 +1,4 @@
-"""`make test` covers every page, every method and kills without the tests marked `slow`; CI runs all tests."""
+"""`make test` covers every page, every method and kills without the tests marked `slow`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from types import FunctionType
 import pytest
 
 from pages.parts.shell.views import VIEWS
+from tests.conftest import part_of
 from tests.project.documents import ROOT
 from udml_core.methods import METHODS
 
@@ -80,8 +81,16 @@ def test_a_run_is_killed(tests: list[str]) -> None:
     assert any("::test_a_run_killed_" in test for test in tests)
 
 
-def test_ci_runs_all_tests() -> None:
+def test_ci_runs_both_tiers() -> None:
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    targets = re.findall(r"^make (test[\w-]*)$", script, re.MULTILINE)
+    targets = re.findall(r"^make (test[\w-]*)\b", script, re.MULTILINE)
     assert sorted(map(options_of, targets)) == [("-m", "not slow"), ("-m", "slow")]
     assert options_of("test-all") == ()
+
+
+def test_each_test_belongs_to_one_of_six_parts_of_similar_size() -> None:
+    """CI runs the slow tests of one part."""
+    names = [f"tests/test_{number}.py::test[{number}]" for number in range(600)]
+    sizes = [sum(part_of(name, 6) == part for name in names) for part in range(1, 7)]
+    assert sum(sizes) == 600
+    assert min(sizes) > 60
