@@ -15,6 +15,7 @@ from pages.parts.data.importing import import_folder
 from pages.parts.shell.address import address_decides, choice_from_address, note_address, note_click, write_address
 from pages.parts.shell.cached import load_dataset
 from pages.parts.shell.run_picker import app_dataset, app_run
+from pages.parts.shell.run_status import escaped
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.base.paths import is_exposed, readable_roots
 from udml_core.data import catalog
@@ -41,8 +42,8 @@ def choose_name() -> str | None:
               for source in sources}
     wanted = st.query_params.get("dataset") or _last_shown(names)
     if wanted not in names:
-        st.warning(f"The data set '{wanted[:200]}' in the link is not listed here, so another data set is shown. "
-                   "Choose a data set, or import its folder.", icon=":material/link_off:")
+        st.warning(f"The data set '{escaped(wanted[:200])}' in the link is not listed here, so another data set is "
+                   "shown. Choose a data set, or import its folder.", icon=":material/link_off:")
     if address_decides("dataset", CHOICE) or st.session_state[CHOICE] not in names:
         st.session_state[CHOICE] = wanted if wanted in names else names[0]
     name = st.selectbox("Data set", names, key=CHOICE, on_change=note_click, args=(CHOICE,),

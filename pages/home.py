@@ -8,6 +8,7 @@ from pages.parts.home.instrument import is_playable, run_to_play, show_about, sh
 from pages.parts.home.listing import show_examples_with_points, show_newest_runs
 from pages.parts.shell.cached import load_dataset
 from pages.parts.shell.run_picker import app_run, open_search, put_on_stage
+from pages.parts.shell.run_status import escaped_message
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.base.errors import UserError
 from udml_core.runs import Run, list_runs, runs_folder
@@ -34,7 +35,7 @@ def show_training(run: Run | None) -> bool:
     try:
         show_instrument(run)
     except UserError as error:
-        st.warning(str(error), icon=":material/broken_image:")
+        st.warning(escaped_message(str(error)), icon=":material/broken_image:")
         return False
     return True
 

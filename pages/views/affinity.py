@@ -25,6 +25,7 @@ from pages.parts.shell.address import write_address
 from pages.parts.shell.cached import dataset_of
 from pages.parts.shell.interesting import image_in_address
 from pages.parts.shell.run_picker import pick_run
+from pages.parts.shell.run_status import escaped
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import affinity as views
@@ -84,9 +85,9 @@ def show_table(view: GraphView, part: views.Subgraph) -> None:
 def show_image(view: GraphView) -> None:
     """Show the name of the current image and its label."""
     label = view.label_name(view.row)
-    st.markdown(f"**{view.dataset.caption(view.image)}** · {(view.graph.codes >= 0).sum()} of "
+    st.markdown(f"**{escaped(view.dataset.caption(view.image))}** · {(view.graph.codes >= 0).sum()} of "
                 f"{len(view.graph.images):,} images of this graph have a label"
-                + (f"; this image has the label {label}." if label else "."))
+                + (f"; this image has the label {escaped(label)}." if label else "."))
 
 
 def show_spectrum(run: Run) -> None:

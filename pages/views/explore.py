@@ -22,6 +22,7 @@ from pages.parts.shell.analyses import show_analysis_progress
 from pages.parts.shell.cached import dataset_of, load_retrieval
 from pages.parts.shell.interesting import current_image
 from pages.parts.shell.run_picker import pick_run
+from pages.parts.shell.run_status import escaped
 from pages.parts.shell.selection import selection
 from pages.parts.shell.undo import undo_buttons
 from pages.parts.shell.user_errors import fragment, show_user_errors
@@ -40,7 +41,7 @@ def show_focus(bench: Workbench) -> None:
     why = ""
     if load_retrieval(bench.run).is_changed and bench.focus in interesting_images(bench.run)[:1]:
         why = "Its results change through training about as the average image's do."
-    middle.markdown(f"**{bench.title}**  \n:small[{bench.file}. {half}]", help=why or None)
+    middle.markdown(f"**{escaped(bench.title)}**  \n:small[{escaped(bench.file)}. {half}]", help=why or None)
     with right.container(gap=None):
         # Without tooltips, which would cover the other button.
         for label, icon, step, images in (("Next", ":material/skip_next:", 1, interesting_images(bench.run)),

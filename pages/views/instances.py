@@ -16,6 +16,7 @@ from pages.parts.shell.cached import dataset_of, load_retrieval, load_split
 from pages.parts.shell.epochs import has_record
 from pages.parts.shell.interesting import current_image
 from pages.parts.shell.run_picker import pick_run
+from pages.parts.shell.run_status import escaped
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from pages.parts.shell.views import view_link
 from udml_core.base.arrays import rows_of
@@ -34,7 +35,7 @@ REPRESENTATIONS = {"latent": "Latent z, which the loss compares", "instance": "E
 def show_image(current: ChosenImage) -> None:
     """Show the image's name and half, and what a click does."""
     half = "training half" if current.index in current.split.train else "test half"
-    st.markdown(f"**{current.dataset.caption(current.index)}**, {half}.",
+    st.markdown(f"**{escaped(current.dataset.caption(current.index))}**, {half}.",
                 help="Click any image of this page to make it the current image, or choose an image on the map.")
 
 

@@ -22,6 +22,7 @@ from pages.parts.shell.address import choose_segment
 from pages.parts.shell.analyses import request_analysis, show_analysis_progress
 from pages.parts.shell.cached import dataset_of
 from pages.parts.shell.run_picker import pick_run
+from pages.parts.shell.run_status import escaped
 from pages.parts.shell.selection import select, selection
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from pages.parts.shell.views import view_link
@@ -170,7 +171,7 @@ def show_labeled_images(board: Board) -> None:
         for column, (name, number) in zip(st.columns(COLUMNS), numbered[start : start + COLUMNS], strict=False):
             images = [image for image, label in board.labels.items() if label == name]
             with column:
-                st.markdown(f"**{number}. {name}** · {len(images):,}")
+                st.markdown(f"**{number}. {escaped(name)}** · {len(images):,}")
                 selectable_gallery(board.dataset, [tile_to_label(board, image) for image in images[:MOST_TILES]],
                                    f"Images of the class {name}", f"labels-given-{number}", selection(board.dataset),
                                    60, 150)

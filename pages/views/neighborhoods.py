@@ -23,6 +23,7 @@ from pages.parts.retrieval.own_images import receive_images
 from pages.parts.shell.address import choose_segment, number_from_address, write_address
 from pages.parts.shell.cached import dataset_of
 from pages.parts.shell.run_picker import pick_run
+from pages.parts.shell.run_status import escaped
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.base.arrays import Array
 from udml_core.exploration import neighborhoods as views
@@ -37,8 +38,8 @@ CLICK_WORDS = {"second": "make it the second", "first": "make it the first"}
 def show_first_image(center: Center) -> None:
     """Show the first image, with a button that removes an own image."""
     picture(center.image, 56, f"First image: {center.name}")
-    st.markdown(f"**{center.name}**", help="Click a point on the map to choose another image, or bring your own.",
-                width="content")
+    st.markdown(f"**{escaped(center.name)}**", width="content",
+                help="Click a point on the map to choose another image, or bring your own.")
     if center.index < 0:
         st.button("Remove", icon=":material/close:", key="neighborhood-away", on_click=set_images)
 
@@ -136,7 +137,7 @@ def follow_click(center: Center, clicked_point: int | None, clicked_image: int |
     if clicked_image is not None:
         write_address("second", str(clicked_image))
         open_section(SECTIONS, PAIR)
-        st.toast(f"The second image is now {center.dataset.caption(clicked_image)}.",
+        st.toast(f"The second image is now {escaped(center.dataset.caption(clicked_image))}.",
                  icon=":material/compare_arrows:")
         st.rerun(scope="fragment")
 

@@ -13,6 +13,7 @@ from pages.parts.shell.analyses import load_result, request_analysis, show_analy
 from pages.parts.shell.confirming import link_to_judging
 from pages.parts.shell.pools import images_of
 from pages.parts.shell.run_picker import pick_run
+from pages.parts.shell.run_status import escaped
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from pages.parts.shell.views import view_link
 from udml_core.methods.distill import Distill
@@ -92,7 +93,7 @@ def show_distillation(run: Run) -> None:
                "record on the page Results says what was measured. Check your own data against the frozen features.")
     with st.container(horizontal=True, gap="small"):
         spec = run.spec()
-        view_link("train", label=f"Train it on {spec.dataset_title}", icon=":material/model_training:",
+        view_link("train", label=f"Train it on {escaped(spec.dataset_title)}", icon=":material/model_training:",
                      width="content", query_params={"dataset": spec.dataset, "method": Distill.card.name})
         view_link("results", label="What was measured", icon=":material/table_chart:", width="content",
                      query_params={"record": RECORD})

@@ -117,8 +117,8 @@ def show_single_query(retrieval: Retrieval, index: int, gallery: Gallery) -> Non
     """Say if no test image has the query's class, and show the nearest image by epoch."""
     labels, names = retrieval.dataset.labels, retrieval.dataset.class_names
     if gallery == "test" and labels is not None and labels[index] not in labels[retrieval.split.test]:
-        st.caption(f"No test image has the class {names[labels[index]]}: all its images are in the training half. "
-                   "Search all images to find them.")
+        st.caption(f"No test image has the class {escaped(names[labels[index]])}: all its images are in the training "
+                   "half. Search all images to find them.")
     show_epochs(retrieval, index, lambda picked: pick(PageQuery((index,)), picked))
 
 

@@ -11,6 +11,7 @@ from pages.parts.draw.form import method_form, option_form
 from pages.parts.pairs.source import PairChoice, pick_pairs
 from pages.parts.shell.address import write_address
 from pages.parts.shell.label_graph import assigned_now
+from pages.parts.shell.run_status import escaped_message
 from pages.parts.shell.setting_words import with_titles
 from pages.parts.shell.user_errors import show_user_errors
 from pages.parts.shell.views import view_link
@@ -223,4 +224,4 @@ def draw() -> None:
                 show_form(dataset, rest, watched_run())
                 keep_choices()
     except UserError as error:
-        st.error(with_titles(str(error)), icon=":material/error:")
+        st.error(escaped_message(with_titles(str(error))), icon=":material/error:")

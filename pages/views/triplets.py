@@ -19,6 +19,7 @@ from pages.parts.maps.scatter import Ring, draw_map
 from pages.parts.shell.address import write_address
 from pages.parts.shell.epochs import has_record, load_record, pick_epoch
 from pages.parts.shell.run_picker import pick_run
+from pages.parts.shell.run_status import escaped
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from pages.parts.triplets.browsing import Choice, browse_triplets, open_first_of
 from pages.parts.triplets.detail import show_triangles, show_triplet
@@ -105,7 +106,7 @@ def draw_on_map(stored: StoredTriplets, choice: Choice) -> None:
     st.caption(UNITS)
     open_first_of(stored, choice.ordered, clicked)
     if clicked is not None:
-        st.toast(f"No stored triplet has {stored.dataset.caption(clicked)} as its anchor.")
+        st.toast(f"No stored triplet has {escaped(stored.dataset.caption(clicked))} as its anchor.")
 
 
 def draw() -> None:

@@ -167,7 +167,7 @@ def test_older_links_to_views_show_the_finding(dataset: Dataset, audited: None, 
 def test_a_list_that_leaves_too_few_images_for_a_run_can_still_be_changed(dataset: Dataset) -> None:
     exclude(dataset, range(1, len(dataset)))
     test = audit_page(dataset)
-    assert "17 images of this data set are excluded: include some again" in test.error[0].value
+    assert "17 images of this data set are excluded\\: include some again" in test.error[0].value
     assert test.button(key="audit-undo").disabled is False
     next(button for button in test.button if button.label == "Audit these images").click().run()
     assert "include some again" in test.error[-1].value

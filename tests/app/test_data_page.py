@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.data import browsing as page
 from pages.parts.data import computed
+from pages.parts.shell.run_status import escaped
 from tests.app.opening import opened, texts
 from tests.running import spec, trained, write_digits
 from udml_core.data import catalog
@@ -194,7 +195,7 @@ def test_the_message_of_a_failed_import_stays_until_the_folder_is_imported(tmp_p
 
     use()
     test.run()
-    assert [str(folder) in error.value for error in test.error] == [True]
+    assert [escaped(str(folder)) in error.value for error in test.error] == [True]
     write_digits(folder, 8)
     use()
     try:

@@ -19,7 +19,7 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.draw.gallery import Tile, gallery
 from pages.parts.labels.board import TRUE_CLASS
 from pages.parts.labels.ego_graph import SIZE, ego_drawing
-from pages.parts.shell.run_status import run_titles
+from pages.parts.shell.run_status import escaped, run_titles
 from pages.parts.shell.selection import Selection
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import tiles
@@ -449,7 +449,7 @@ def test_two_spectra_have_the_names_of_their_runs(run: Run, free: Run) -> None:
     test = opened("affinity", run=run.id, run2=free.id, moment="1")
     assert not test.exception
     for shown, name in zip((run, free), run_titles([run, free]).values(), strict=True):
-        assert f"{name}**: effective rank {views.spectrum(shown.epoch_sample(1)).rank:.1f} of 8" in texts(test)
+        assert f"{escaped(name)}**: effective rank {views.spectrum(shown.epoch_sample(1)).rank:.1f} of 8" in texts(test)
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from pydantic import Field
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.shell.method_lines import LINES, line_of
+from pages.parts.shell.run_status import escaped
 from pages.parts.train.method_cards import MARKS, card_groups, lacking
 from pages.parts.train.method_choice import choose_method, lacks_labels
 from pages.parts.train.preview import cluster_counts
@@ -101,7 +102,7 @@ def test_a_backbone_outside_the_list_is_read_from_the_link() -> None:
     test = opened("train", dataset="digits", backbone="timm:no-such-network")
     assert not test.exception
     assert test.selectbox(key="backbone").value == "timm:no-such-network"
-    assert "timm:no-such-network" in test.error[0].value
+    assert escaped("timm:no-such-network") in test.error[0].value
 
 
 def test_assigned_labels_and_few_labels_are_read_from_the_link() -> None:

@@ -300,11 +300,26 @@ class Bomb:
         return (Path.touch, (self.path,))
 
 
-def declare(count: int, width: int, content: bytes = b"") -> bytes:
+def declare(count: int, width: int, content: bytes = b"", is_fortran: bool = False) -> bytes:
     """Return a .npy file whose header declares a shape."""
     file = io.BytesIO()
-    np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (count, width)})
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": is_fortran, "shape": (count, width)})
     return file.getvalue() + content
+
+
+def write_long_labels(path: Path) -> None:
+    """Write vectors beside labels that declare 800 million letters each, and hold none."""
+    label, vectors = io.BytesIO(), io.BytesIO()
+    np.lib.format.write_array_header_1_0(label, {"descr": "|S800000000", "fortran_order": False, "shape": (COUNT,)})
+    np.save(vectors, np.ones((COUNT, WIDTH)))
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("embeddings.npy", vectors.getvalue())
+        file.writestr("label.npy", label.getvalue())
+
+
+def repeated(text: str, count: int) -> pa.Array:
+    """Return a column that stores a text once and names it in every row."""
+    return pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), [text])
 
 
 def with_value(value: float) -> Array:
@@ -373,6 +388,14 @@ HOSTILE: dict[str, tuple[tuple[str, Callable[[Path], Any]], str]] = {
     "many wide rows": (of_bytes("npy", declare(4_000_000, 8_000)), "16 GB as float32"),
     "overflowing shape": (of_bytes("npy", declare(2**62, 2**62)), "at most 5,000,000 rows"),
     "negative shape": (of_bytes("npy", declare(-4, -4)), "declares the shape"),
+    "header of 3 GB": (of_bytes("npy", b"\x93NUMPY\x02\x00" + (3 << 30).to_bytes(4, "little") + b" " * 99),
+                       "header declares 3,221,225,472 bytes"),
+    "4 GB in Fortran order": (("npz", zipped(declare(4_000_000, 256, is_fortran=True))), "column by column"),
+    "label of 200 kB, stored once": (of_parquet(x=[[1.0, 2.0]] * 30, label=["x" * 200_000] * 30),
+                                     "'label' of .* has a text of 200,000 letters"),
+    "labels of 800 MB": (("npz", write_long_labels), "'label' of .* has a text of 800,000,000 lett"),
+    "labels of 2 GB": (of_parquet(x=pa.FixedSizeListArray.from_arrays(np.ones(140_000), 2),
+                                  label=repeated("x" * 30_000, 70_000)), "'label' of .* has 1,0[0-9,]+ bytes"),
     "cut npy": (of_bytes("npy", declare(50, 8, b"\0" * 100)), "declares 50 rows, and it ends in row 3"),
     "cut npz": (("npz", zipped(declare(50, 8, b"\0" * 100))), "declares 50 rows, and it ends in row 3"),
     "not npy": (of_bytes("npy", b"hello, this is text"), "could not be read as .npy"),

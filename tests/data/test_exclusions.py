@@ -189,3 +189,15 @@ def test_the_digest_depends_on_the_names_alone() -> None:
     # printf '["a", "b"]' | sha256sum
     assert digest_of(["b", "a"]) == "3554d2b8a1e34099053865de8576d1460b807430ec8c6b85315c9607ba93d308"
     assert digest_of(["ab"]) != digest_of(["a", "b"])
+
+
+def test_names_that_spreadsheets_would_run_survive_the_file_and_do_not_run(folder: Path) -> None:
+    (folder / "=a").mkdir()
+    (folder / "a" / "1.png").rename(folder / "=a" / "+1.png")
+    dataset = catalog.load(str(folder))
+    index = dataset.names.index("=a/+1.png")
+    exclude(dataset, [index])
+    content = write_list(dataset)
+    assert content == b"image\r\n'=a/+1.png\r\n"
+    assert parse_list(content, "list.csv", dataset).images.tolist() == [index]
+    assert parse_list(b"image\r\n=a/+1.png\r\n", "own.csv", dataset).images.tolist() == [index]

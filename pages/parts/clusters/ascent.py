@@ -9,6 +9,7 @@ from udml_core.base.errors import counted
 from udml_core.exploration import clusters as views
 
 from ..draw.gallery import gallery, tile_of
+from ..shell.run_status import escaped
 from ..shell.views import view_link
 from .clustering import Clustering
 
@@ -33,7 +34,7 @@ def show_path(clustering: Clustering, current: int) -> int | None:
     path = views.ascent_path(clustering.clusters, row)
     steps = ("is itself the image where the ascent ends" if len(path) == 1 else
              f"reaches the image where its ascent ends in {counted(len(path) - 1, 'step')}")
-    st.markdown(f"**{dataset.caption(current)}** {steps}, the mode of its cluster. Badge: authority ω, "
+    st.markdown(f"**{escaped(dataset.caption(current))}** {steps}, the mode of its cluster. Badge: authority ω, "
                 "how often random walks visit the image, as a multiple of the average.")
     tiles = [tile_of(dataset, indices[point], "query" if step == 0 else "",
                      f"ω {len(indices) * clustering.graph.authority[point]:.2f}") for step, point in enumerate(path)]

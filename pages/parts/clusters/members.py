@@ -14,6 +14,7 @@ from ..draw.figures import ranked
 from ..draw.gallery import gallery, tile_of
 from ..draw.tables import table_behind
 from ..shell.address import number_from_address, write_address
+from ..shell.run_status import escaped
 from .clustering import Clustering
 from .picture import cluster_numbers
 
@@ -62,7 +63,7 @@ def _show_members(clustering: Clustering, cluster: int) -> int | None:
     members = views.members(clustering.clusters, cluster, clustering.run.embeddings("final")[indices])
     number = int(cluster_numbers(clustering)[clustering.clusters.modes[cluster]])
     name = "" if number < 0 else f"Cluster {number + 1}, "
-    st.markdown(f"**{name}the cluster of {dataset.caption(int(clustering.modes[cluster]))}**: "
+    st.markdown(f"**{name}the cluster of {escaped(dataset.caption(int(clustering.modes[cluster])))}**: "
                 f"{counted(len(members), 'image')}, from the nearest to the center, the medoid, to the farthest")
     tiles = [tile_of(dataset, indices[row], badge="" if rank else "medoid")
              for rank, row in enumerate(members[:MEMBERS])]

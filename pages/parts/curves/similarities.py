@@ -23,7 +23,7 @@ from ..draw.tables import table_behind
 from ..shell.cached import dataset_of, load_split
 from ..shell.epochs import epoch_at, load_record
 from ..shell.run_hash import RUN_HASH
-from ..shell.run_status import run_title
+from ..shell.run_status import escaped, run_title
 from ..shell.user_errors import fragment
 
 Half = Literal["training half", "test half", "all images"]
@@ -165,6 +165,6 @@ def explore_similarities(runs: Sequence[Run]) -> None:
     position = pick_epoch_cursor(runs, "similarity")
     for run in runs:
         if len(runs) > 1:
-            st.markdown(f"**{run_title(run)}**")
+            st.markdown(f"**{escaped(run_title(run))}**")
         similarity_pictures(run, epoch_at(run, position), f"near-{run.id}")
     st.caption(similarity_words(runs))

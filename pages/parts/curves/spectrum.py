@@ -19,7 +19,7 @@ from ..draw.slider import pick_epoch_cursor
 from ..draw.tables import table_behind
 from ..shell.epochs import epoch_at
 from ..shell.run_hash import RUN_HASH
-from ..shell.run_status import run_titles
+from ..shell.run_status import escaped, run_titles
 from ..shell.user_errors import show_user_errors
 from .run_curves import curve_title, judges_all
 
@@ -69,8 +69,9 @@ def _spectra(runs: Sequence[Run], live: list[bool]) -> None:
                 curve(name, rows, f"spectrum-{name}", position, title=curve_title(name, judges_all(runs)))
     with right:
         _singular_values(start, spectra)
-    st.markdown("  \n".join(f"**{name}**: effective rank {shown.rank:.1f} of {len(shown.values)}; the largest singular "
-                            f"value is {100 * shown.values[0]:.1f} % of their sum." for name, shown in spectra.items()))
+    st.markdown("  \n".join(
+        f"**{escaped(name)}**: effective rank {shown.rank:.1f} of {len(shown.values)}; the largest singular value is "
+        f"{100 * shown.values[0]:.1f} % of their sum." for name, shown in spectra.items()))
     table_behind("Singular values as a table", pd.DataFrame(
         {"Rank": np.arange(1, 1 + max(len(shown.values) for shown in spectra.values()))}
         | {f"{name}, %": pd.Series((100 * shown.values).round(1)) for name, shown in spectra.items()}))

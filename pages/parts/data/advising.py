@@ -32,7 +32,7 @@ from udml_core.work.jobs.advising import (
 
 from ..shell.address import choose_segment, keep_clicks
 from ..shell.empty_state import show_empty
-from ..shell.run_status import UNSEEN, escaped
+from ..shell.run_status import UNSEEN, escaped, escaped_message
 from ..shell.user_errors import keep_user_errors, show_user_errors
 from .computed import choose_backbone, chosen_encoder
 from .ended_race import ICON, show_ended
@@ -147,7 +147,7 @@ def _await_features(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, 
     if status.state not in LIVE_STATES:
         jobs.start_wanted(runs_folder())
         if status.state != "done":
-            st.error(f"The features are {status.state}. {status.message}", icon=":material/error:")
+            st.error(f"The features are {status.state}. {escaped_message(status.message)}", icon=":material/error:")
         return
     left = f", about {duration(status.seconds_left)} left" if status.seconds_left else ""
     # Phases that count images say so; the others have names that only a training needs.

@@ -9,6 +9,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.text_tiles import TableImages, image_path
 
 from ..draw.pictures import picture, sharp
+from ..shell.run_status import escaped
 from ..shell.user_errors import show_user_errors
 
 POSITION = "data-enlarged"
@@ -43,7 +44,7 @@ def _dialog(dataset: Dataset, order: Integers) -> None:
     with left:
         picture(sharp(image), "stretch", caption)
     with right:
-        label = "none" if dataset.labels is None else dataset.class_names[dataset.labels[index]]
+        label = "none" if dataset.labels is None else escaped(dataset.class_names[dataset.labels[index]])
         size = f"**Original size**  \n{image.width} × {image.height} pixels\n\n" if shows_image(dataset, index) else ""
         st.markdown(f"**Class**  \n{label}\n\n{size}**Index**  \n{index:,}\n\n**{'Path' if size else 'Name'}**")
         st.code(image_path(dataset, index), language=None, wrap_lines=True)

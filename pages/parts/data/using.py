@@ -11,6 +11,7 @@ from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.advising import use_outcome
 
+from ..shell.run_status import escaped_message
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view
 
@@ -71,7 +72,7 @@ def awaited_search() -> Analysis | None:
             return refinement
         del st.session_state[USED]
         if refinement is not None and not refinement.is_done():
-            st.error(f"The refinement is {refinement.status().state}. {refinement.status().message}",
+            st.error(f"The refinement is {refinement.status().state}. {escaped_message(refinement.status().message)}",
                      icon=":material/error:")
             return None
         open_view(page, query_params=judge_link(start, run_id, refinement_id, serves) if page == "compare"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from udml_core.base.arrays import Array
+from udml_core.base.spreadsheets import write_rows
 from udml_core.data.dataset import Dataset
 
 
@@ -57,9 +57,9 @@ def table_file(dataset: Dataset, ids: Array, columns: Mapping[str, Array]) -> by
         columns: Further columns by title, (n,) each, after index, name and class.
     """
     table = io.StringIO()
-    writer = csv.writer(table)
-    writer.writerow(["index", "image", "class", *columns])
-    for row, index in enumerate(ids):
-        label = "" if dataset.labels is None else dataset.class_names[dataset.labels[index]]
-        writer.writerow([int(index), dataset.names[index], label, *(values[row] for values in columns.values())])
+    names, labels = dataset.class_names, dataset.labels
+    classes = [""] * len(ids) if labels is None else [names[label] for label in labels[ids]]
+    write_rows(table, [["index", "image", "class", *columns], *(
+        [int(index), dataset.names[index], classes[row], *(values[row] for values in columns.values())]
+        for row, index in enumerate(ids))])
     return table.getvalue().encode()

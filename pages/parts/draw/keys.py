@@ -12,7 +12,7 @@ from udml_core.runs import Run
 
 from ..shell.cached import dataset_of
 from ..shell.run_picker import app_run, searchable_runs
-from ..shell.run_status import run_titles
+from ..shell.run_status import escaped, run_titles
 from ..shell.user_errors import show_user_errors
 from ..shell.views import PAGES, VIEWS, open_view, views_of
 from .transport import component
@@ -72,7 +72,7 @@ def searched_pages() -> Iterator[tuple[str, tuple[str, str]]]:
 def _open_image(run: Run, text: str) -> None:
     index = find_image(dataset_of(run), text)
     if index is None:
-        st.toast(f"No image of {run.spec().dataset_title} has the number, file name or class '{text[:60]}'.",
-                 icon=":material/search_off:")
+        st.toast(f"No image of {escaped(run.spec().dataset_title)} has the number, file name or class "
+                 f"'{escaped(text[:60])}'.", icon=":material/search_off:")
         return
     open_view("retrieval", query_params={"run": run.id, "add": str(index)})

@@ -18,6 +18,7 @@ from PIL import Image, ImageDraw
 from udml_core.base.arrays import Array
 from udml_core.data.thumbnails import make_thumbnail
 
+from ..shell.run_status import escaped
 from .palette import CLASS_COLORS
 
 MOST = 680
@@ -49,7 +50,7 @@ def sharp(image: Image.Image) -> Image.Image:
 
 def picture(image: Image.Image, width: int | Literal["stretch"], alt: str, caption: str | None = None) -> None:
     """Show an image; `alt` describes it in words."""
-    st.image(inline(image), caption, width, alt=alt)
+    st.image(inline(image), None if caption is None else escaped(caption), width, alt=alt)
 
 
 def points_picture(positions: Array, codes: Array, side: int = 260, dot: float = 2.0,

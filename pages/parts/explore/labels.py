@@ -22,7 +22,7 @@ from ..shell.address import choice_from_address
 from ..shell.cached import dataset_of
 from ..shell.label_graph import assigned_now, training_labels
 from ..shell.run_hash import RUN_HASH
-from ..shell.run_status import hyperparameters
+from ..shell.run_status import escaped, hyperparameters
 from .workbench import DeepLink, Workbench, explain, in_address, link, say_stand_in
 
 MOST = 10
@@ -85,11 +85,11 @@ def _show_ends(view: GraphView, ends: LabelSources) -> None:
     """Say which label the image has, or which class spreads to it."""
     own = view.label_name(view.row)
     if own:
-        st.markdown(f"This image has the label **{own}**.")
+        st.markdown(f"This image has the label **{escaped(own)}**.")
     elif ends.best < 0:
         st.markdown("No label reaches this image.")
     else:
-        st.markdown(f"The class **{view.names[ends.best]}** spreads to this image, certainty "
+        st.markdown(f"The class **{escaped(view.names[ends.best])}** spreads to this image, certainty "
                     f"**{percent(100 * ends.certainty)}**")
 
 

@@ -26,6 +26,7 @@ from ..shell.cached import load_split
 from ..shell.epochs import Record, epochs_with, load_record
 from ..shell.interesting import interesting_queries
 from ..shell.run_hash import RUN_HASH
+from ..shell.run_status import escaped
 from ..shell.views import view_link
 
 PARAMETER = "picked"
@@ -168,7 +169,7 @@ def say_stand_in(bench: Workbench, index: int, where: str) -> None:
     """
     if index != bench.focus:
         st.caption(f"The current image is not {where}. The panel shows the nearest image that is: "
-                   f"**{bench.dataset.caption(index)}**.")
+                   f"**{escaped(bench.dataset.caption(index))}**.")
 
 
 @dataclass(frozen=True)

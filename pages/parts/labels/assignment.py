@@ -14,7 +14,7 @@ from udml_core.exploration.label_spread import Suggestion
 
 from ..draw.gallery import selectable_gallery
 from ..draw.pictures import picture
-from ..shell.run_status import UNSEEN, escaped
+from ..shell.run_status import UNSEEN, escaped, escaped_message
 from ..shell.selection import Selection
 from .actions import (
     MESSAGE,
@@ -93,7 +93,7 @@ def _class_buttons(board: Board, target: Target) -> None:
     """Show a button for each class."""
     with st.container(horizontal=True):
         for name, number in board.buttons.items():
-            st.button(name, key=f"labels-class-{number}",
+            st.button(escaped(name), key=f"labels-class-{number}",
                       shortcut=str(number % 10) if number <= CLASSES_WITH_KEYS else None, disabled=not target.images,
                       on_click=assign_class, args=(target, name))
     without = len(board.classes) - len(board.buttons)
@@ -114,14 +114,14 @@ def _true_class(board: Board, target: Target) -> None:
             if own in board.buttons:
                 st.markdown(f"The data set says: **{escaped(own)}**", width="content")
             else:
-                st.button(own, key="labels-class-own", on_click=assign_class, args=(target, own),
+                st.button(escaped(own), key="labels-class-own", on_click=assign_class, args=(target, own),
                           icon=":material/verified:", help="Assign the image's class in the data set.")
 
 
 def _last_action() -> None:
     message = st.session_state.get(MESSAGE, "")
-    st.caption(message)
+    st.caption(escaped(message))
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(message)}</div>')
     problem = st.session_state.pop(PROBLEM, "")
     if problem:
-        st.error(problem, icon=":material/error:")
+        st.error(escaped_message(problem), icon=":material/error:")

@@ -27,6 +27,7 @@ from ..shell.empty_state import offer_example, show_empty
 from ..shell.epochs import epochs_with, load_record, pick_epoch
 from ..shell.interesting import current_image
 from ..shell.label_graph import assigned_now, graph_of_run, training_labels
+from ..shell.run_status import escaped
 from ..shell.views import view_link
 
 SOURCES = {"training": "Training graph, training labels", "told": "Final embedding, training labels",
@@ -188,9 +189,10 @@ def warn_if_outside(container: DeltaGenerator, view: GraphView, image: int) -> b
     """
     is_outside = image >= 0 and view.graph.row_of(image) is None
     if is_outside:
-        container.warning(f"{view.dataset.caption(image)} is not among the {len(view.graph.images):,} images of this "
-                          f"graph, which belong to the training half. {view.dataset.caption(view.image)} is shown "
-                          "instead; choose another image of the graph.", icon=":material/hub:")
+        container.warning(f"{escaped(view.dataset.caption(image))} is not among the {len(view.graph.images):,} images "
+                          "of this graph, which belong to the training half. "
+                          f"{escaped(view.dataset.caption(view.image))} is shown instead; choose another image of the "
+                          "graph.", icon=":material/hub:")
     return is_outside
 
 

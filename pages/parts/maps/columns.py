@@ -10,9 +10,11 @@ import streamlit as st
 
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
+from udml_core.base.spreadsheets import unguarded
 from udml_core.data.dataset import Dataset
 from udml_core.data.sources.table_files import find_column, separator
 
+from ..shell.run_status import escaped_message
 from .content import Color
 
 IMAGE = "image"
@@ -35,7 +37,7 @@ def upload_columns(dataset: Dataset) -> None:
         try:
             columns = columns_of(file.getvalue(), dataset)
         except UserError as error:
-            st.error(str(error), icon=":material/error:")
+            st.error(escaped_message(str(error)), icon=":material/error:")
             return
         st.session_state["own-columns"] = {"of": dataset.fingerprint, "columns": uploaded_columns(dataset) | columns}
     st.rerun(scope="fragment")
@@ -68,11 +70,13 @@ def columns_of(content: bytes, dataset: Dataset) -> dict[str, Array]:
                         f"{str(error)[:200]}. Save the table as CSV in UTF-8.") from None
     table = table.rename(columns={find_column(map(str, table.columns), [IMAGE]): IMAGE})
     if IMAGE in table.columns:
+        known = set(dataset.names)
+        table[IMAGE] = [unguarded(str(name), known) for name in table[IMAGE]]
         table = table.drop_duplicates(IMAGE).set_index(IMAGE)
-        if not np.isin(table.index.astype(str), dataset.names).any():
+        if known.isdisjoint(table.index):
             raise UserError(f"None of the {len(table):,} names in the column '{IMAGE}' is an image of this data set. "
                             f"Use names such as '{dataset.names[0]}'.")
-        table = table.set_axis(table.index.astype(str)).reindex(dataset.names)
+        table = table.reindex(dataset.names)
     elif len(table) != len(dataset):
         raise UserError(f"The table has {len(table):,} rows and the columns {', '.join(table.columns[:8])[:100]}; it "
                         f"needs a column '{IMAGE}' with image names, or {len(dataset):,} rows, one for each image in "

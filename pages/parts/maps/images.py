@@ -11,6 +11,7 @@ from udml_core.data.dataset import Dataset
 
 from ..draw.gallery import clicked_tile
 from ..shell.address import number_from_address, write_address
+from ..shell.run_status import escaped
 
 
 def announce_missing(dataset: Dataset, index: int, shown: Array) -> None:
@@ -22,8 +23,8 @@ def announce_missing(dataset: Dataset, index: int, shown: Array) -> None:
         shown: Data set indices of the map's points, (n,).
     """
     if 0 <= index < len(dataset) and index not in shown:
-        st.caption(f"The current image, {dataset.caption(index)}, is not among the {len(shown):,} images of this map.",
-                   width="content")
+        st.caption(f"The current image, {escaped(dataset.caption(index))}, is not among the {len(shown):,} images of "
+                   "this map.", width="content")
 
 
 def follow_click(map_key: str, shown: Array) -> bool:

@@ -16,6 +16,7 @@ from ..draw.drawing import LIGHT, Colors, show_drawing, svg
 from ..draw.pictures import inline
 from ..draw.tables import table_behind
 from ..shell.run_picker import open_search
+from ..shell.run_status import escaped
 from .center import Center, set_images, surroundings_of
 
 WIDTH, LEFT, BELOW, SIDE = 360, 66, 70, 52
@@ -42,7 +43,7 @@ def show_pair(center: Center, hoods: LinearNeighborhoods, geometry: views.Geomet
         by_s = 1 + int((similarities > pair.similarity + 1e-6).sum())
         by_metric = 1 + int(np.flatnonzero(center.nearest == second)[0])
         rank = f": rank {by_s} by s and {by_metric} by {center.metric} among the {len(similarities)} nearest images"
-    st.markdown(f"First **{center.name}**, second **{center.dataset.caption(second)}**{rank}.")
+    st.markdown(f"First **{escaped(center.name)}**, second **{escaped(center.dataset.caption(second))}**{rank}.")
     for column, first in zip(st.columns(2), (True, False), strict=True):
         with column:
             show_split(pair, (center.image, center.dataset.images[second]), first)

@@ -19,6 +19,7 @@ from udml_core.runs.recipe_choice import MILDEST, recipe_choice
 from ..draw.slider import live_slider
 from ..shell.address import write_address
 from ..shell.race_verdict import advised_search
+from ..shell.run_status import escaped_message
 
 PARAMETER, FIRST = "recipe", "refine-first"
 IN_USE = "recipe-in-use"
@@ -77,8 +78,8 @@ def current_recipe() -> Recipe:
             raise UserError(f"This page shows each step once; got '{recipe}'.")
         return recipe
     except UserError as error:
-        st.warning(f"The link's recipe cannot be shown: {error} The first recipe is shown instead.",
-                   icon=":material/link_off:")
+        st.warning(f"The link's recipe cannot be shown: {escaped_message(str(error))} The first recipe is shown "
+                   "instead.", icon=":material/link_off:")
         return Recipe.parse(first_recipe())
 
 

@@ -17,6 +17,7 @@ from ..draw.palette import HITS, QUERY, color_legend
 from ..draw.pictures import picture
 from ..draw.sections import open_section
 from ..shell.interesting import current_image
+from ..shell.run_status import escaped
 from .live import Live, rank_after
 
 TILES, VOTERS = 24, 12
@@ -44,8 +45,8 @@ def current_query(live: Live) -> int:
     index = current_image(live.run, live.dataset, "query")
     shown = stand_in(live.run.embeddings("final"), index, live.images)
     if shown != index:
-        st.caption(f"The current image, {live.dataset.caption(index)}, is not in the test half, which this page "
-                   "searches. The query is the nearest image that is.")
+        st.caption(f"The current image, {escaped(live.dataset.caption(index))}, is not in the test half, which this "
+                   "page searches. The query is the nearest image that is.")
     return live_row(live, shown)
 
 
@@ -115,7 +116,7 @@ def show_query(live: Live, refined: RefinedGallery, query: int) -> None:
     st.html(f"<style>.st-key-refine-query img {{ outline: 3px solid {QUERY}; outline-offset: 1px; }}</style>")
     with st.container(horizontal=True, vertical_alignment="center", key="refine-query"):
         picture(live.dataset.images[index], 56, f"The query: {live.dataset.caption(index)}")
-        st.markdown(f"**Query: {live.dataset.caption(index)}**", width="content", help=(
+        st.markdown(f"**Query: {escaped(live.dataset.caption(index))}**", width="content", help=(
             "Arrows: how many ranks the refinement moves an image up or down. Click an image to see why."
             if refined.recipe.steps else None))
         if live.labels is not None:
@@ -195,7 +196,7 @@ def show_votes(live: Live, refined: RefinedGallery, query: int, image: int, rank
     verb = "rise" if after < before else "fall" if after > before else "stay"
     way = f"from rank {before:,} to {after:,}" if after != before else f"at rank {after:,}"
     st.subheader(f"Why did this image {verb} {way}?")
-    st.markdown(f"**{live.dataset.caption(index)}**, framed above.")
+    st.markdown(f"**{escaped(live.dataset.caption(index))}**, framed above.")
     votes, voting = refining.votes_for(refined, query, image), refining.voting_step(refined)
     st.markdown(VOTE_WORDS[voting].format(count=len(votes.rows), score=votes.score))
     if not len(votes.rows):

@@ -20,6 +20,7 @@ from ..draw.palette import change_style, color_legend, percent, points
 from ..draw.tables import table_behind
 from ..shell.address import choice_from_address, write_address
 from ..shell.cached import progress_bar
+from ..shell.run_status import escaped
 from .confused_pairs import choose_pair
 
 MOST_QUERIES = 300
@@ -101,7 +102,7 @@ def _show_queries(dataset: Dataset, atlas: Atlas, pair: ConfusedPair, history: N
     shown = rows[:MOST_QUERIES]
     fates = describe_history(history, atlas.queries[shown])
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-        st.markdown(f"#### {own} mistaken for {other}", width="content")
+        st.markdown(f"#### {escaped(own)} mistaken for {escaped(other)}", width="content")
         image_size("failures-size", SIDE)
     queries = [tile_of(dataset, int(atlas.queries[row]), "query", f"{number} · {fate}")
                for number, (row, fate) in enumerate(zip(shown, fates, strict=True), 1)]

@@ -18,6 +18,7 @@ from udml_core.runs.search import Retrieval
 from ..draw.palette import QUERY
 from ..draw.pictures import picture
 from ..shell.address import indices_from_address, join_indices, write_address
+from ..shell.run_status import escaped
 from .own_images import OwnImage, Side, receive_images
 
 Mode = Literal["alone", "add", "subtract"]
@@ -138,7 +139,7 @@ def show_query(retrieval: Retrieval, query: PageQuery) -> DeltaGenerator:
     words = _name_and_content(retrieval, images[0][1])[0] if len(images) == 1 else (
         " ".join(f"{sign} {_name_and_content(retrieval, image)[0]}" for sign, image in images))
     below = st.container(gap=None, width="content")
-    below.markdown(f"Query: **{words}**" if images else "**No query**")
+    below.markdown(f"Query: **{escaped(words)}**" if images else "**No query**")
     return below
 
 
@@ -154,7 +155,7 @@ def _show_query_image(retrieval: Retrieval, query: PageQuery, image: int | OwnIm
     with st.container(horizontal=True, border=True, width=290, vertical_alignment="center", key=f"query-{key}"):
         picture(content, 72, f"{'Added' if side == 'add' else 'Subtracted'}: {name}")
         with st.container(gap=None, width=165):
-            st.markdown(f"**{SIGNS[side]}** {name}")
+            st.markdown(f"**{SIGNS[side]}** {escaped(name)}")
             with st.container(horizontal=True, gap="small"):
                 st.button("Subtract" if side == "add" else "Add", key=f"turn-{key}", type="tertiary",
                           on_click=set_query, args=(query.moved(key, OTHER[side]),))

@@ -228,7 +228,7 @@ def show_notes(run: Run) -> None:
     """Show a run's tags and note as text, and whether the file was damaged."""
     notes = run.notes()
     if notes.problem:
-        st.warning(notes.problem, icon=":material/warning:")
+        st.warning(escaped(notes.problem), icon=":material/warning:")
     if notes.tags:
         with st.container(horizontal=True, gap="small"):
             for tag in notes.tags:

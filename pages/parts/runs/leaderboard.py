@@ -22,7 +22,7 @@ from ..shell.address import choose_in_box, write_address
 from ..shell.race_verdict import advised_search, run_verdicts
 from ..shell.run_groups import PARTS, by_group, group_column, group_of, group_words
 from ..shell.run_picker import app_run, first_chosen
-from ..shell.run_status import SUPERVISION, run_titles
+from ..shell.run_status import SUPERVISION, escaped, run_titles
 from .baseline_bar import BAR_WIDTH, bar_scale, baseline_bars
 
 MOST_LISTED = 200
@@ -159,7 +159,7 @@ def show_marks(runs: Sequence[Run], columns: Collection[str]) -> None:
         columns: The columns of the leaderboard.
     """
     groups = by_group(runs)
-    together = f"All runs: {group_words(runs[0])}." if len(groups) == 1 else ""
+    together = f"All runs: {escaped(group_words(runs[0]))}." if len(groups) == 1 else ""
     if not {measure.name for measure in MAIN_MEASURES} & set(columns):
         st.caption(f"{CHOOSE} {together} These runs have no labels.".replace("  ", " "), help=OPINION_WORDS)
         return

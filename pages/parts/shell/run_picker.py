@@ -184,8 +184,8 @@ def _say_instead(wanted: Run, shown: Run) -> None:
 
 
 def _warn_of_link(wanted: str) -> None:
-    st.warning(f"The link names a run that cannot be shown here: {wanted[:60]}. It was removed, is not finished, "
-               "or does not fit this page, so another run is shown.", icon=":material/link_off:")
+    st.warning(f"The link names a run that cannot be shown here: {escaped(wanted[:60])}. It was removed, is not "
+               "finished, or does not fit this page, so another run is shown.", icon=":material/link_off:")
 
 
 def begin_sidebar() -> None:
@@ -287,7 +287,7 @@ def open_search(dataset: Dataset, index: int) -> None:
     """
     searchable = [run for run in searchable_runs() if run.spec().fingerprint == dataset.fingerprint]
     if not searchable:
-        st.toast(f"This is {dataset.caption(index)}. Train on this data set first to search with its images.",
+        st.toast(f"This is {escaped(dataset.caption(index))}. Train on this data set first to search with its images.",
                  icon=":material/image_search:")
         return
     run = next((run for run in searchable if run.id == app_run()), searchable[0])

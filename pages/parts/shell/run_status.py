@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime
 from functools import lru_cache
@@ -33,6 +34,8 @@ SHORTEST = 8
 SEPARATORS = (", ", " · ", " ", "-", "_")
 """Where a title is divided, if possible before a setting."""
 MARKDOWN = "\\`*_[]<>$~:#"
+ADDRESS = re.compile(r"(?<=http)(?=s?\\:)|(?<=ww)(?=w\.)|(?=@)", re.IGNORECASE)
+"""Places in an escaped text where a joint keeps an address or a mail address from becoming a link."""
 UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
 """Style of text that only screen readers present."""
 
@@ -211,8 +214,25 @@ def _method_title(spec: Spec) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a user's text with Markdown's signs escaped, because Streamlit reads labels as Markdown."""
-    return "".join(f"\\{sign}" if sign in MARKDOWN else sign for sign in text)
+    """Return a text from outside as Markdown that shows it as it is, in one line, without spaces around it.
+
+    Signs are escaped. Addresses would become links even so: a joint without width divides them.
+    """
+    signs = "".join(f"\\{sign}" if sign in MARKDOWN else sign for sign in " ".join(text.split()))
+    return ADDRESS.sub("\u2060", signs)
+
+
+def escaped_message(message: str) -> str:
+    """Return a message, which may quote a text from outside, as Markdown; code between backticks stays code."""
+    parts = message.split("`")
+    if len(parts) % 2 == 0 or not all(parts[1::2]):
+        return escaped(message)
+    return "".join(f"`{part}`" if position % 2 else _spaced(part) for position, part in enumerate(parts))
+
+
+def _spaced(part: str) -> str:
+    """Return an escaped part of a message with the spaces at its ends."""
+    return " " * part[:1].isspace() + escaped(part) + " " * (part.strip() != "" and part[-1:].isspace())
 
 
 def state_line(run: Run, status: Status) -> str:

@@ -15,6 +15,8 @@ from udml_core.base.errors import UserError
 from udml_core.data import selections
 from udml_core.data.dataset import Dataset
 
+from .run_status import escaped_message
+
 PARAMETER = "selected"
 PREFIX = 6
 """Number of digits of the data set's fingerprint that a selection in the address begins with."""
@@ -49,7 +51,7 @@ def selection(dataset: Dataset) -> Selection:
                 raise UserError("The selection in this link is of another data set. Select images again.")
             ids = selections.load_selection(token, len(dataset))
         except UserError as error:
-            st.warning(str(error), icon=":material/link_off:")
+            st.warning(escaped_message(str(error)), icon=":material/link_off:")
     revision = current.revision if isinstance(current, Selection) else 0
     restored = Selection(dataset.fingerprint, ids, revision + 1)
     st.session_state["selection"] = restored

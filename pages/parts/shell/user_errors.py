@@ -10,6 +10,7 @@ import streamlit as st
 
 from udml_core.base.errors import UserError
 
+from .run_status import escaped_message
 from .setting_words import with_titles
 
 Draw = TypeVar("Draw", bound=Callable[..., Any])
@@ -21,7 +22,7 @@ def show_user_errors() -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        st.error(with_titles(str(error)), icon=":material/error:")
+        st.error(escaped_message(with_titles(str(error))), icon=":material/error:")
 
 
 def fragment(draw: Draw) -> Draw:
@@ -49,4 +50,4 @@ def keep_user_errors(key: str, input_value: object, acts: bool) -> Iterator[None
     except UserError as error:
         st.session_state[kept] = (input_value, str(error))
     if (problem := st.session_state.get(kept)) and problem[0] == input_value:
-        st.error(with_titles(problem[1]), icon=":material/error:")
+        st.error(escaped_message(with_titles(problem[1])), icon=":material/error:")

@@ -1,4 +1,4 @@
-"""Which requests the server answers: those of its own pages and of programs, under a name that it knows.
+"""Which requests the server answers: from its own pages and from programs, under a name that it knows.
 
 A page of another site can make its reader's browser send requests here. It cannot choose the headers Origin and Host,
 which say where a request comes from and under which name the browser looked for this server.
@@ -48,8 +48,8 @@ def refusal(headers: Headers, own: Set[str], further: Set[str]) -> str:
     hosts = [_host(f"//{host}") for host in headers.getlist("host")]
     for name, _ in hosts:
         if not (_is_number(name) or _is_one_of(name, own) or _is_one_of(name, further)):
-            return (f"This server does not know the name {name[:200]!r}. Whoever started it can allow the name: "
-                    f"set {HOSTS} to it and start the server again.")
+            return (f"This server does not know the name {name[:200]!r}. Allow the name where the server is started: "
+                    f"set {HOSTS} to it.")
     for origin in headers.getlist("origin"):
         source = _host(origin)
         if source not in hosts and not _is_one_of(source[0], further):

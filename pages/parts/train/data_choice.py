@@ -15,6 +15,7 @@ from udml_core.work import jobs
 
 from ..shell.cached import load_dataset
 from ..shell.run_picker import app_dataset
+from ..shell.run_status import escaped
 from ..shell.user_errors import show_user_errors
 from .method_choice import lacks_labels
 from .settings import BOX, KEPT
@@ -33,8 +34,8 @@ def choose_dataset() -> Dataset | None:
         with suppress(UserError):
             titles |= {source.name: source.title for source in [catalog.find(wanted)] if source.missing() is None}
     if wanted not in titles:
-        st.warning(f"The data set '{wanted[:200]}' in the link is not available, so another data set is shown. Choose "
-                   "a data set, or import its folder on the page Data.", icon=":material/link_off:")
+        st.warning(f"The data set '{escaped(wanted[:200])}' in the link is not available, so another data set is "
+                   "shown. Choose a data set, or import its folder on the page Data.", icon=":material/link_off:")
     names = list(titles)
     name = st.selectbox("Data set", names, names.index(wanted) if wanted in titles else 0,
                         format_func=titles.__getitem__)

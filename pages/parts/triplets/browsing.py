@@ -15,6 +15,7 @@ from udml_core.exploration.focus import stand_in
 from ..draw.gallery import gallery, tile_of
 from ..shell.address import number_from_address, write_address
 from ..shell.interesting import default_image
+from ..shell.run_status import escaped
 from .stored import StoredTriplets
 
 MOST_ANCHORS = 150
@@ -87,8 +88,9 @@ def _current_triplet(stored: StoredTriplets, ordered: Array) -> int:
         return int(own[0] if len(own) else ordered[0])
     anchor = stand_in(stored.run.embeddings("final"), image, np.unique(anchors))
     if anchor != image:
-        st.caption(f"The current image, {stored.dataset.caption(image)}, is not the anchor of a listed triplet. The "
-                   f"triplet of the nearest anchor is shown: **{stored.dataset.caption(anchor)}**.")
+        st.caption(f"The current image, {escaped(stored.dataset.caption(image))}, is not the anchor of a listed "
+                   f"triplet. The triplet of the nearest anchor is shown: "
+                   f"**{escaped(stored.dataset.caption(anchor))}**.")
     return int(ordered[anchors == anchor][0])
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from udml_core.base.arrays import Integers
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import read_regular
+from udml_core.base.spreadsheets import unguarded, write_rows
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.log import append_to_log, read_log
 from udml_core.data.sources.table_files import find_column, separator
@@ -139,9 +140,7 @@ def find_names(names: Iterable[str], dataset: Dataset) -> list[int]:
 def write_list(dataset: Dataset) -> bytes:
     """Write the exclusion list as the CSV file that `read_list` reads."""
     table = io.StringIO()
-    writer = csv.writer(table)
-    writer.writerow([COLUMN])
-    writer.writerows([name] for name in excluded_names(dataset))
+    write_rows(table, [[COLUMN], *([name] for name in excluded_names(dataset))])
     return table.getvalue().encode()
 
 
@@ -180,14 +179,15 @@ def parse_list(content: bytes, name: str, dataset: Dataset) -> ImageList:
         columns = next(rows, [])
         column = find_column(columns, [COLUMN])
         position = None if column is None else columns.index(column)
-        listed = {} if position is None else dict.fromkeys(row[position] for row in rows if row[position:])
+        known = set(dataset.names)
+        cells = [] if position is None else [row[position] for row in rows if row[position:]]
+        listed = dict.fromkeys(unguarded(cell, known) for cell in cells)
         listed.pop("", None)
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"The list of images {name} could not be read: {error}. {EXPECTED_FILE}") from error
     if position is None:
         raise UserError(f"The list of images {name} has the columns {', '.join(columns)[:100] or 'none'}. "
                         f"{EXPECTED_FILE}")
-    known = set(dataset.names)
     images, unknown = indices_of(dataset, listed), tuple(text for text in listed if text not in known)
     if not len(images):
         first = f", and its first name is {quoted(unknown[0])}" if unknown else ""

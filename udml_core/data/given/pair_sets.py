@@ -20,6 +20,7 @@ import numpy as np
 from udml_core.base.arrays import Array, Booleans, Integers, rows_of
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import read_regular
+from udml_core.base.spreadsheets import unguarded, write_rows
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.log import append_to_log, read_log
 from udml_core.data.sources.table_files import separator
@@ -248,10 +249,9 @@ def parse_pairs(content: bytes, name: str, dataset: Dataset) -> PairSet:
 def write_pairs(pair_set: PairSet, dataset: Dataset) -> bytes:
     """Write pairs as the CSV file that `read_pairs` reads, with images by name."""
     table = io.StringIO()
-    writer = csv.writer(table)
-    writer.writerow(COLUMNS)
-    for (first, second), same in zip(pair_set.pairs.tolist(), pair_set.same.tolist(), strict=True):
-        writer.writerow([dataset.names[first], dataset.names[second], "same" if same else "different"])
+    write_rows(table, [COLUMNS, *(
+        (dataset.names[first], dataset.names[second], "same" if same else "different")
+        for (first, second), same in zip(pair_set.pairs.tolist(), pair_set.same.tolist(), strict=True))])
     return table.getvalue().encode()
 
 
@@ -261,8 +261,9 @@ def _image_index(text: str | None, index_of: dict[str, int]) -> int | None:
     The name is tried first.
     """
     text = (text or "").strip()
-    if text in index_of:
-        return index_of[text]
+    name = unguarded(text, index_of)
+    if name in index_of:
+        return index_of[name]
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 and int(text) < len(index_of) else None
 
 

@@ -14,7 +14,9 @@ from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import check_regular, read_regular
 
 LONGEST = 2**30
-"""Largest length of a CSV file in bytes."""
+"""Largest length of a CSV file, and of a column, in bytes."""
+LONGEST_TEXT = 32_767
+"""Most letters of a text in a column, as in the usual spreadsheets."""
 SEPARATORS = ",;\t"
 HALVES = {"train": False, "training": False, "val": False, "valid": False, "validation": False, "dev": False,
           "test": True, "testing": True, "query": True, "gallery": True}
@@ -78,10 +80,9 @@ class ColumnFile:
             column = self.names.index(name)
             return [row[column].strip() or None for row, _ in self._rows]
         try:
-            from pyarrow import parquet
-
-            table = parquet.read_table(self.path, columns=[name], memory_map=False, partitioning=None)
-            values = [plain_value(value) for value in table.column(name).to_pylist()]
+            values = parquet_values(self.path, name)
+        except UserError:
+            raise
         except Exception as error:  # a damaged file can raise any exception
             raise _unreadable(self.path, error) from error
         return values
@@ -110,6 +111,56 @@ class ColumnFile:
             raise UserError(f"{self.path} must have {width} values in each row, as in its first line, got "
                             f"{len(wrong[0])} in line {wrong[1]:,}. Correct this line.")
         return rows
+
+
+def parquet_values(path: Path, name: str) -> list[Any]:
+    """Return the values of a column of a Parquet file; equal texts are one object.
+
+    A text that is stored once can be named by millions of rows. So texts stay a dictionary, and are measured before
+    anything is decoded.
+
+    Raises:
+        UserError: The column is too long, or has a text that is.
+    """
+    from pyarrow import parquet, types
+
+    kind = parquet.read_schema(path).field(name).type
+    is_text = types.is_string(kind) or types.is_large_string(kind)
+    with parquet.ParquetFile(path, read_dictionary=[name] if is_text else None) as file:
+        stored = [group.column(column) for group in map(file.metadata.row_group, range(file.metadata.num_row_groups))
+                  for column in range(group.num_columns) if group.column(column).path_in_schema == name]
+        check_column(path, name, sum(chunk.total_uncompressed_size for chunk in stored), 0)
+        values: list[Any] = []
+        size = 0
+        for batch in file.iter_batches(65_536, columns=[name]):
+            decoded = _shared_values(batch.column(0))
+            size += sum(len(value) for value in decoded if isinstance(value, str))
+            check_column(path, name, size, max((len(value) for value in decoded if isinstance(value, str)), default=0))
+            values += decoded
+    return values
+
+
+def check_column(path: Path, name: str, size: int, longest: int) -> None:
+    """Check the size of a column of a table, in bytes, and its longest text.
+
+    Raises:
+        UserError: One is too large.
+    """
+    if size > LONGEST or longest > LONGEST_TEXT:
+        found = (f"a text of {longest:,} letters; at most {LONGEST_TEXT:,}" if longest > LONGEST_TEXT else
+                 f"{size:,} bytes; at most {LONGEST:,}")
+        raise UserError(f"The column {quoted(name)} of {path} has {found} are read. Shorten its texts, or remove the "
+                        "column.")
+
+
+def _shared_values(column: Any) -> list[Any]:
+    """Return a column as Python values; a text of a dictionary is one object in all rows."""
+    from pyarrow import types
+
+    if not types.is_dictionary(column.type):
+        return [plain_value(value) for value in column.to_pylist()]
+    words = [plain_value(value) for value in column.dictionary.to_pylist()]
+    return [None if index is None else words[index] for index in column.indices.to_pylist()]
 
 
 def numbered(row: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ import numpy as np
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import READ_ERRORS, check_regular
-from udml_core.data.sources.table_files import plain_value
+from udml_core.data.sources.table_files import check_column, parquet_values
 
 ENDINGS = (".npy", ".npz", ".parquet", ".safetensors")
 VECTOR_NAMES = ("embeddings", "embedding", "features", "vectors", "vector", "x")
@@ -24,6 +25,10 @@ VECTOR_NAMES = ("embeddings", "embedding", "features", "vectors", "vector", "x")
 MOST_ROWS, MOST_WIDTH, MOST_BYTES = 5_000_000, 16_384, 16_000_000_000
 """Largest number of rows, and of numbers in a row, and largest size as float32."""
 BLOCK_BYTES = 16_000_000
+LONGEST_HEADER = 10_000
+"""Most bytes of the header of a NumPy array, as in NumPy itself, which however reads a longer one before it refuses."""
+MOST_FORTRAN = 2**31
+"""Largest array in Fortran order, which is read as a whole, in bytes."""
 EXPECTED = ("Expected: a 2-D array of numbers (.npy, .npz, .safetensors), or a column of lists of numbers or one "
             "column of numbers for each dimension (.parquet)")
 _NUMBERED = re.compile(r"^(.*?)(\d+)$")
@@ -173,8 +178,12 @@ def _read_header(stream: IO[bytes]) -> _Header:
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"its format version is {version[0]}.{version[1]}, and 1.0 and 2.0 are read")
+    field = stream.read(2 if version == (1, 0) else 4)
+    length = int.from_bytes(field, "little")
+    if length > LONGEST_HEADER:
+        raise ValueError(f"its header declares {length:,} bytes, and at most {LONGEST_HEADER:,} are read")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    header = _Header(*read(stream))
+    header = _Header(*read(io.BytesIO(field + stream.read(length))))
     if min(header.shape, default=0) < 0:
         raise ValueError(f"its header declares the shape {header.shape}")
     return header
@@ -185,6 +194,9 @@ def _read_rows(stream: IO[bytes]) -> Iterator[Array]:
     header = _read_header(stream)
     count, width = header.shape
     size = width * header.dtype.itemsize
+    if header.is_fortran and count * size > MOST_FORTRAN:
+        raise ValueError(f"it is stored column by column and would fill {count * size:,} bytes of memory at once; "
+                         "store it row by row with `np.save(path, np.ascontiguousarray(vectors))`")
     rows = count if header.is_fortran else max(1, BLOCK_BYTES // size)
     for start in range(0, count, rows):
         part = min(rows, count - start)
@@ -231,6 +243,9 @@ def _open_npz(path: Path, wanted: str | None) -> VectorFile:
     def read(column: str) -> list[Any]:
         if headers[column].dtype.kind == "O":
             _check_array(path, column, headers[column].shape, False, headers[column].dtype)
+        declared = headers[column]
+        text = declared.dtype.itemsize // {"U": 4, "S": 1}.get(declared.dtype.kind, declared.dtype.itemsize)
+        check_column(path, column, declared.shape[0] * declared.dtype.itemsize, text)
         with np.load(path, allow_pickle=False) as stored:
             values: Array = stored[column]
         return [value.decode(errors="replace") if isinstance(value, bytes) else value for value in values.tolist()]
@@ -310,7 +325,7 @@ def _open_parquet(path: Path, wanted: str | None) -> VectorFile:
             start += batch.num_rows
 
     def read(column: str) -> list[Any]:
-        return [plain_value(value) for batch in tables([column], 65_536) for value in batch.column(0).to_pylist()]
+        return parquet_values(path, column)
 
     _check_size(path, count, width)
     return VectorFile(count, width, blocks, others, read)

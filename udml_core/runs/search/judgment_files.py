@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from udml_core.base.errors import UserError, counted, quoted
 from udml_core.base.files import parse_json
+from udml_core.base.spreadsheets import write_rows
 from udml_core.data.given.judgments import Judgment, judge_name
 from udml_core.numerics.judgments import Share
 from udml_core.runs.search.judging import Judging
@@ -57,15 +57,15 @@ def write_table(judging: Judging) -> bytes:
     Rows of images are the names that only A or only B finds, each row as a JSON list.
     """
     table = io.StringIO()
-    writer = csv.writer(table)
-    writer.writerow(COLUMNS)
+    rows: list[Sequence[object]] = [COLUMNS]
     comparison = judging.comparison
     for judgment in _all(judging):
         position = comparison.positions[judgment.query]
         images = [comparison.shown(images) for images in comparison.options(position)]
         better = (judgment.equal or "equal") if judgment.better is None else "AB"[images.index(judgment.better)]
         cells = [image if isinstance(image, str) else json.dumps(image, ensure_ascii=False) for image in images]
-        writer.writerow([judgment.judge, position + 1, judgment.query, *cells, better])
+        rows.append([judgment.judge, position + 1, judgment.query, *cells, better])
+    write_rows(table, rows)
     return table.getvalue().encode()
 
 

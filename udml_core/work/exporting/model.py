@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import os
@@ -21,6 +20,7 @@ from udml_core.base.arrays import Integers, evenly_spaced
 from udml_core.base.errors import UserError
 from udml_core.base.files import jsonable
 from udml_core.base.paths import python_path
+from udml_core.base.spreadsheets import write_rows
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import check_reads_images, graphs
 from udml_core.data.encoders.body import Preparation
@@ -115,9 +115,7 @@ def _write_gallery(dataset: Dataset, gallery: Integers, path: Path) -> None:
     """Write the name and class of each image (m,) in the order of the index."""
     labels = classes(dataset)
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["file_name", "label"])
-        writer.writerows([dataset.names[index], labels[index] or ""] for index in gallery)
+        write_rows(file, [["file_name", "label"], *([dataset.names[index], labels[index] or ""] for index in gallery)])
 
 
 def _write_onnx(opened: Retrieval, embedder: Embedder, path: Path) -> Agreement:

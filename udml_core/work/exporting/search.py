@@ -1,6 +1,7 @@
 """Print the images nearest to a query, marked up to where "the same" ends: python search.py query.jpg [number]."""
 import csv
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -13,7 +14,8 @@ folder = Path(__file__).parent
 config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
 size, farthest_same = config["preprocessing"]["size"], config.get("same", {"distance": -1})["distance"]
 with (folder / "gallery.csv").open(encoding="utf-8", newline="") as file:
-    names = [row["file_name"] for row in csv.DictReader(file)]
+    # Names that a spreadsheet would run as formulas are stored with an apostrophe.
+    names = [re.sub(r"^'(?='*[=+\-@\t\r])", "", row["file_name"]) for row in csv.DictReader(file)]
 photo = Image.open(sys.argv[1])
 photo.draft(None, (2 * size, 2 * size))  # a large JPEG is decoded smaller, as the gallery's images were
 image = ImageOps.exif_transpose(photo).convert("RGBA")  # upright; white where transparent

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from pyarrow import parquet
 
 from udml_core.base.arrays import Array, Floats, Integers, rows_of
 from udml_core.base.errors import UserError
+from udml_core.base.spreadsheets import write_rows
 from udml_core.data.dataset import Dataset
 from udml_core.numerics.explanations import Clusters
 from udml_core.numerics.neighbors import graph_neighbors
@@ -135,9 +135,8 @@ def write_image_list(opened: Retrieval, path: Path) -> None:
     """Write a CSV table of all images that are not excluded: index in the data set, image (its name), class, test."""
     names, labels, is_test = opened.dataset.names, classes(opened.dataset), _is_test(opened)
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["index", "image", "class", "test"])
-        writer.writerows([index, names[index], labels[index] or "", int(is_test[index])] for index in opened.kept)
+        write_rows(file, [["index", "image", "class", "test"], *(
+            [index, names[index], labels[index] or "", int(is_test[index])] for index in opened.kept)])
 
 
 def classes(dataset: Dataset) -> list[str | None]:

@@ -1,0 +1,40 @@
+"""Names that a spreadsheet would run as formulas."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from udml_core.base.spreadsheets import guarded, unguarded, write_rows
+
+
+@pytest.mark.parametrize("text", ["=cmd|' /C calc'!A0", "+1", "-1.png", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''-1"])
+def test_no_cell_begins_as_a_formula_and_the_name_comes_back(text: str) -> None:
+    assert guarded(text) == f"'{text}"
+    assert unguarded(guarded(text)) == text
+
+
+@pytest.mark.parametrize("value", ["a=1", "", "'quoted'", "bird.png", " =1", -1.5, 0, None, True])
+def test_other_cells_stay(value: object) -> None:
+    assert guarded(value) is value
+
+
+@given(st.text(alphabet="'=+-@\t\ra1", max_size=6))
+def test_every_name_comes_back(text: str) -> None:
+    assert unguarded(guarded(text)) == text
+    assert guarded(text)[:1] not in tuple("=+-@\t\r")
+
+
+def test_a_known_name_stays() -> None:
+    assert unguarded("'=1.png", {"'=1.png"}) == "'=1.png"
+    assert unguarded("'=1.png", {"=1.png"}) == "=1.png"
+
+
+def test_rows_are_guarded() -> None:
+    table = io.StringIO()
+    write_rows(table, [["=a", "b"], [-1, "+2"]])
+    assert list(csv.reader(io.StringIO(table.getvalue()))) == [["'=a", "b"], ["-1", "'+2"]]

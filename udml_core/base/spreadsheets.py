@@ -1,0 +1,26 @@
+"""CSV tables for people, whose spreadsheets would run a name such as `=1+1` as a formula."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Container, Iterable, Sequence
+from typing import Any, TextIO
+
+FORMULA = re.compile(r"'*[=+\-@\t\r]")
+"""How a text begins that a spreadsheet would compute, or that `guarded` made harmless."""
+
+
+def guarded(value: Any) -> Any:
+    """Return a cell with an apostrophe before a text that a spreadsheet would compute; numbers stay."""
+    return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value
+
+
+def unguarded(text: str, known: Container[str] = ()) -> str:
+    """Return the text from which `guarded` made a cell; a known text, which another program wrote, stays."""
+    return text[1:] if text.startswith("'") and FORMULA.match(text) and text not in known else text
+
+
+def write_rows(file: TextIO, rows: Iterable[Sequence[Any]]) -> None:
+    """Write rows of guarded cells to a CSV file."""
+    csv.writer(file).writerows([guarded(cell) for cell in row] for row in rows)
