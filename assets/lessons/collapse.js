@@ -3,18 +3,18 @@ const LESSON = {
   number: 8,
   minutes: 7,
   title: "Collapse",
-  claim: "A free projection can lower its loss by giving up directions, and with large steps it collapses to a line. An orthonormal projection must keep its directions.",
+  claim: "A free projection can lower its loss by giving up directions. An orthonormal projection keeps its directions at right angles and equally long, so it gives up less.",
   data: ["collapse"],
   before: {
-    text: "Two projections turn the 64 pixels of an image into 8 numbers. They start equal, but only one is free to stretch its directions. With the largest step size, what happens to its R@1?",
-    choices: ["It rises faster: larger steps learn more", "It falls below the start", "It ends equal to the orthonormal projection"],
+    text: "Two projections turn the 64 pixels of an image into 8 numbers. They start equal, but only one is free to stretch its directions. With step size 30 its loss ends lower. What about its R@1?",
+    choices: ["It ends higher: a lower loss is better", "It ends lower", "Both end equal"],
     right: 1,
-    because: "One direction grows until the others vanish beside it. Along one line, many digits lie on top of each other.",
+    because: "It lowers the loss by giving up directions: about 3 of the 8 remain in use. The other projection still uses 5 to 6, and more digits lie apart.",
   },
-  touch: "Raise the step size to 30: which projection has the lower loss, and which the better map? Then raise it to 100 and go through the training steps: the free projection collapses, and its loss explodes.",
+  touch: "Raise the step size to 30: which projection has the lower loss, and which the better map? Then raise it to 100 and go through the training steps. This is another failure: the free projection diverges, and its loss rises without limit.",
   see: "The free projection may stretch and shrink its directions; the orthonormal projection keeps them at right angles and at length 1. Each character is an image of a handwritten digit, drawn in the two main directions of its 8 numbers. The bars are the shares of all 8 directions. Effective rank counts the directions in use. R@1 is the share of images whose nearest image is the same digit. Each map is scaled to fit.",
   controls: [
-    { name: "rate", kind: "slider", label: "Step size η, how far a training step goes", low: 0, high: 4, step: 1, start: 2, format: (value) => ["1", "3", "10", "30", "100"][value] },
+    { name: "rate", kind: "slider", label: "Step size s, how far a training step goes", low: 0, high: 4, step: 1, start: 2, format: (value) => ["1", "3", "10", "30", "100"][value] },
     { name: "step", kind: "slider", label: "Training step", low: 0, high: 10, step: 1, start: 10, format: (value) => String([0, 1, 2, 3, 4, 6, 8, 10, 12, 16, 20][value]) },
   ],
   kinds: ["orthonormal", "free"],
@@ -85,10 +85,10 @@ const LESSON = {
     return `<p><math><mtext>effective rank</mtext><mo>=</mo><mi>exp</mi><mo>(</mo><mo>−</mo><munder><mo>∑</mo><mi>k</mi></munder><msub><mi>p</mi><mi>k</mi></msub><mi>log</mi><msub><mi>p</mi><mi>k</mi></msub><mo>)</mo></math>,
       where p are the singular values of the centered embedding (the lengths of its main directions), divided by their sum. It is 8 if all directions are equally long, and 1 on a line.</p>
       <p>After ${number} steps: orthonormal ${line(orthonormal)}; free ${line(free)}.</p>
-      <p>Both train with the angular loss J and a strict bound, α = 15°. Free: <math><mi>L</mi><mo>←</mo><mi>L</mi><mo>−</mo><mi>η</mi><mi>∇</mi><mi>J</mi></math>. Orthonormal: the same step, then back to the nearest L with <math><msup><mi>L</mi><mo>⊤</mo></msup><mi>L</mi><mo>=</mo><mi>I</mi></math>.</p>`;
+      <p>Both train with the angular loss J and a strict bound, α = 15°. Free: <math><mi>L</mi><mo>←</mo><mi>L</mi><mo>−</mo><mi>s</mi><mi>∇</mi><mi>J</mi></math>. Orthonormal: the same step, then back to the nearest L with <math><msup><mi>L</mi><mo>⊤</mo></msup><mi>L</mi><mo>=</mo><mi>I</mi></math>.</p>`;
   },
-  fails: "An orthonormal projection is no guarantee of success. At the largest step size it keeps its rank, but its R@1 ends lower than with the next smaller step size. And a high effective rank alone proves nothing: the random start has the highest rank and the lowest R@1 of the orthonormal runs.",
-  takeaway: "Watch effective rank and R@1 together: a low loss can hide lost directions. An orthonormal projection keeps all its directions.",
+  fails: "An orthonormal projection is no guarantee of success. Its directions stay, but the images can lie along a few of them: at the largest step size its effective rank falls from 7.6 to 4.8, and its R@1 ends lower than with the next smaller step size. There the free projection does not collapse to lower its loss, it diverges: each step overshoots farther than the last, until one direction hides the others. And a high effective rank alone proves nothing: the random start has the highest rank and the lowest R@1 of the orthonormal runs.",
+  takeaway: "Watch effective rank and R@1 together: a low loss can hide lost directions. A loss that rises without limit is divergence: take smaller steps.",
   open: { page: "runs", label: "effective rank and R@1 of your runs, epoch by epoch" },
   after: {
     text: "In a colleague’s run the loss falls in every epoch, but effective rank drops from 60 to 2. What do you do first?",
@@ -98,7 +98,7 @@ const LESSON = {
   },
   notes: {
     ask: "At step size 30, how can the free projection have the lower loss and yet the worse map?",
-    wrong: "“Collapse means that all points move to one place.” Here the map grows along one direction; the others vanish beside it. Distances then depend on one number for each image.",
+    wrong: "“Collapse means that all points move to one place.” Here the map grows along a few directions; the others vanish beside them. Distances then depend on a few numbers for each image.",
     stuck: "Each map is scaled to fit, so growth does not show. The bars do: they give each direction’s share. Ask what a distance depends on if one bar fills the strip.",
   },
 };

@@ -117,7 +117,7 @@ const LESSON = {
   takeaway: "ε is the minimum relevancy of a link. A lower ε merges clusters and a higher ε splits them; judge coverage and purity together.",
   open: { page: "clusters", label: "clusters of a run", query: ({ epsilon }) => ({ epsilon: String(epsilon) }) },
   after: {
-    text: "A clustering of unlabeled photographs has purity 99 %. What must you know before you trust it?",
+    text: "A colleague labels 200 of 10,000 clustered photographs and finds a purity of 99 %. What must you know before you trust the clustering?",
     choices: ["Nothing else: 99 % is high", "How many images are singletons", "The number of true classes"],
     right: 1,
     because: "A singleton is always pure. A clustering of singletons has purity 100 %, and no two images share a pseudo-label.",

@@ -59,7 +59,7 @@ const LESSON = {
     text: "The green line is A's tangent: it follows A's curve at A. B now moves around the dashed circle, so its distance from A stays the same. Where is B most similar to A?",
     choices: ["Where the circle meets the green line", "Where the circle meets the inner curve", "Equally everywhere: the distance does not change"],
     right: 0,
-    because: "Distance cannot tell these places apart. Nor can the cosine, the usual similarity, which here depends on the distance alone. But the green line continues A's curve, and the inner curve is a different curve.",
+    because: "Distance cannot tell these places apart. Nor can the cosine of embeddings of length 1, the usual similarity, which depends on the distance alone. But the green line continues A's curve, and the inner curve is a different curve.",
   },
   touch: "Drag B around the dashed circle: the distance stays the same, the similarity does not. Then raise k to test more points, lower T, and turn A's tangent with the handle ↻.",
   see: "The green line is A's <b>flat</b>: the straight line through A that fits its neighbors best. All points on the dashed circle are as far from A as B. Judged by A's flat, all points on the pink outline are as similar to A as B is. At the hollow diamond ◇, B would be most similar. Each bar tests one of A's nearest points (□: on the inner curve). If it reaches T, the point lies along the flat and joins the neighborhood (✓); else it is rejected (✕).",
@@ -95,7 +95,7 @@ const LESSON = {
       explained: own.members.reduce((sum, vector) => sum + dot(direction, vector) ** 2, 0) / total };
   },
   readout: ({ distance, cosine, similarity, diamond, members, tested, explained }) => [["distance", distance.toFixed(2)],
-    ["cosine", cosine.toFixed(2)], ["similarity", similarity.toFixed(2)], ["similarity at ◇", diamond.toFixed(2)],
+    ["cosine, if of length 1", cosine.toFixed(2)], ["similarity", similarity.toFixed(2)], ["similarity at ◇", diamond.toFixed(2)],
     ["members", `${members} of ${tested.length}`], ["their share along the flat", percent(explained)]],
   build({ stage, change }) {
     const plane = new Plane(stage, { x: [-1.25, 1.25], y: [0.02, 1.32], height: 335, label: "Two curves of points" });
@@ -181,7 +181,7 @@ const LESSON = {
       with N<sub>α</sub> = ${N_ALPHA} and N<sub>β</sub> = ${N_BETA}: distance across costs more.</p>
       <p>By A's flat: ${part(fromA)}</p><p>By B's flat: ${part(fromB)}</p><p>The similarity is their mean, ${similarity.toFixed(2)}. A neighbor joins only if afterwards, for every member, at least the share T of its squared distance lies along the flat.</p>`;
   },
-  fails: "Set k to 24 and lower T to 0.3. Squares of the other curve join, A's flat no longer follows A's curve, and similarity is measured along a wrong direction. Drag B very close to A: the cosine is nearly 1 on every side, but so is the similarity. A flat is of no help at tiny distances. On real images the curves are not drawn, so a wrong flat stays unnoticed.",
+  fails: "Set k to 24 and lower T to 0.3. Squares of the other curve join, A's flat no longer follows A's curve, and similarity is measured along a wrong direction. Drag B very close to A: the cosine of embeddings of length 1 is nearly 1 on every side, but so is the similarity. A flat is of no help at tiny distances. On real images the curves are not drawn, so a wrong flat stays unnoticed.",
   takeaway: "Fit a flat to the neighbors that lie along it. Judge two points by how far apart they are across their flats, not only by their distance or cosine.",
   open: { page: "neighborhoods", label: "linear neighborhoods at this T", query: ({ k, threshold }) => ({ candidates: String(k), threshold: String(threshold) }) },
   after: {

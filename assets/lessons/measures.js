@@ -186,10 +186,10 @@ const LESSON = {
   takeaway: "Choose the measure by what your user sees: the first result, the first k results, all images of a class, or groups. Report it with its k and the number of queries.",
   open: { page: "retrieval", label: "hits and misses of a query" },
   after: {
-    text: "A phone unlocks if the nearest stored face belongs to its owner. Model A has the higher R@1, model B the higher MAP@R. Which model do you choose?",
+    text: "You photograph a product, and a shop opens the page of the product whose stored photograph is nearest. Model A has the higher R@1, model B the higher MAP@R. Which model do you choose?",
     choices: ["Model A", "Model B", "The model with the higher NMI"],
     right: 0,
-    because: "Only the nearest face decides, and only R@1 measures exactly that. The order of the other faces changes nothing for the owner.",
+    because: "Only the nearest photograph decides, and only R@1 measures exactly that. The order of the others changes nothing. (A phone that unlocks for a face needs more: a threshold, because the nearest stored face is always one of its owner.)",
   },
   notes: {
     ask: "Make a ranking with R@1 of 0 and the highest possible MAP@R. Why can MAP@R not be 1?",

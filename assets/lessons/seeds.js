@@ -10,6 +10,9 @@ const TRUTH = {
 };
 const VERDICTS = [["a", "A is better"], ["b", "B is better"], ["open", "Too close to say"]];
 
+// How many standard errors chance alone exceeds in one case of 20 (Student’s t), by the number of runs of each setting.
+const STUDENT = [null, null, 4.30, 2.78, 2.45, 2.31, 2.23, 2.18, 2.14, 2.12, 2.10];
+
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 // The sample's standard deviation, with n − 1; none for one value.
 const deviation = (values) => {
@@ -17,16 +20,18 @@ const deviation = (values) => {
   return values.length > 1 ? Math.sqrt(values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (values.length - 1)) : null;
 };
 
-// How many of the possible choices of n values have each sum: Map from the sum to the count.
-function countSums(values, n) {
-  const sums = Array.from({ length: n + 1 }, () => new Map());
-  sums[0].set(0, 1);
-  for (const value of values) {
-    for (let size = n; size >= 1; size -= 1) {
-      for (const [sum, count] of sums[size - 1]) sums[size].set(sum + value, (sums[size].get(sum + value) ?? 0) + count);
+// The chance of each sum of n values, each drawn from all of them: a run that was drawn can be drawn again, as a new run can
+// repeat a result. Without this, ten of ten runs would be one draw, and chance would seem to vanish.
+function chancesOfSums(values, n) {
+  let sums = new Map([[0, 1]]);
+  for (let size = 0; size < n; size += 1) {
+    const longer = new Map();
+    for (const [sum, chance] of sums) {
+      for (const value of values) longer.set(sum + value, (longer.get(sum + value) ?? 0) + chance / values.length);
     }
+    sums = longer;
   }
-  return sums[n];
+  return sums;
 }
 
 function chooseRuns(random, n) {
@@ -48,7 +53,7 @@ const LESSON = {
     because: "If runs of one setting differ as much as A and B do, the next three runs may turn the result around.",
   },
   touch: "Look at the drawn runs and decide which setting is better. Then press “Draw other runs” a few times. Repeat it with all three comparisons: only some gains are real.",
-  see: "Each mark is one training run. Runs of one setting differ only in their seed, which decides the random start and the random order of the images. The thick line is the mean of the drawn runs, and the bar is one standard deviation to each side. After you decide, hollow marks show the other runs, and the columns show the gain in every possible draw.",
+  see: "Each mark is one training run. Runs of one setting differ only in their seed, which decides the random start and the random order of the images. The thick line is the mean of the drawn runs, and the bar is one standard deviation to each side. After you decide, hollow marks show the other runs, and the columns show the gain in all possible draws of new runs, in which each run can be any of the ten.",
   controls: [
     { name: "comparison", kind: "choice", label: "Comparison", start: "nothing", options: [{ value: "nothing", words: "1" }, { value: "angle", words: "2" }, { value: "width", words: "3" }] },
     { name: "n", kind: "slider", label: "Runs drawn of each setting", low: 1, high: 10, step: 1, start: 3 },
@@ -63,21 +68,21 @@ const LESSON = {
     const [drawnA, drawnB] = [runsA.map((run) => a[run]), runsB.map((run) => b[run])];
     const [deviationA, deviationB] = [deviation(drawnA), deviation(drawnB)];
     const hits = (recalls) => recalls.map((recall) => Math.round(recall / 100 * IMAGES));
-    const gains = new Map(); // of all possible draws: bin → number of draws
-    let [aheadA, aheadB, all] = [0, 0, 0];
-    for (const [sumB, countB] of countSums(hits(b), n)) {
-      for (const [sumA, countA] of countSums(hits(a), n)) {
-        const [count, gain] = [countA * countB, 100 * (sumB - sumA) / n / IMAGES];
+    const gains = new Map(); // of all possible draws: bin → chance
+    let [aheadA, aheadB] = [0, 0];
+    const ofA = chancesOfSums(hits(a), n);
+    for (const [sumB, chanceB] of chancesOfSums(hits(b), n)) {
+      for (const [sumA, chanceA] of ofA) {
+        const [chance, gain] = [chanceA * chanceB, 100 * (sumB - sumA) / n / IMAGES];
         const bin = Math.floor(gain / BIN + 1e-9);
-        gains.set(bin, (gains.get(bin) ?? 0) + count);
-        all += count;
-        if (gain > 0) aheadB += count;
-        if (gain < 0) aheadA += count;
+        gains.set(bin, (gains.get(bin) ?? 0) + chance);
+        if (gain > 0) aheadB += chance;
+        if (gain < 0) aheadA += chance;
       }
     }
     return { a, b, runsA, runsB, drawnA, drawnB, meanA: mean(drawnA), meanB: mean(drawnB), deviationA, deviationB,
       gain: mean(drawnB) - mean(drawnA), error: n > 1 ? Math.sqrt((deviationA ** 2 + deviationB ** 2) / n) : null,
-      gains, all, aheadA: aheadA / all, aheadB: aheadB / all };
+      gains, aheadA, aheadB, limit: STUDENT[n] };
   },
   readout: ({ meanA, meanB, deviationA, deviationB, gain, error, aheadA, aheadB }, { verdict, comparison }) => {
     const spread = (middle, part) => `${middle.toFixed(1)} ± ${part === null ? "?" : part.toFixed(1)}`;
@@ -122,7 +127,7 @@ const LESSON = {
       strip.svg.setAttribute("aria-label", `R@1 of ${n} ${n > 1 ? "runs" : "run"} of A and of B, comparison ${Object.keys(TRUTH).indexOf(comparison) + 1}: `
         + `mean ${meanA.toFixed(2)} % for A and ${meanB.toFixed(2)} % for B, so ${gain > 0 ? "B is ahead" : gain < 0 ? "A is ahead" : "both are equal"}`);
     };
-    const drawGains = ({ gains, all, gain, aheadA, aheadB }, isDecided) => {
+    const drawGains = ({ gains, gain, aheadA, aheadB }, isDecided) => {
       histogram.clear();
       histogram.line([-3, 0], [4.2, 0], { width: 1 });
       for (const tick of [-2, -1, 0, 1, 2, 3, 4]) histogram.text([tick, -0.2], tick > 0 ? `+${tick}` : String(tick).replace("-", "−"), { size: 12 });
@@ -132,9 +137,9 @@ const LESSON = {
         histogram.svg.setAttribute("aria-label", "Hidden until you decide: the gain in all possible draws");
         return;
       }
-      const most = Math.max(...gains.values()) / all;
-      for (const [bin, count] of gains) {
-        const [left, right, height] = [bin * BIN, (bin + 1) * BIN, 0.85 * count / all / most];
+      const most = Math.max(...gains.values());
+      for (const [bin, chance] of gains) {
+        const [left, right, height] = [bin * BIN, (bin + 1) * BIN, 0.85 * chance / most];
         const isBehind = bin < 0;
         histogram.path([[left, 0], [left, height], [right, height], [right, 0]], { closed: true, width: 1, color: isBehind ? COLOR_A : COLOR_B,
           style: `fill:${isBehind ? COLOR_A : COLOR_B};fill-opacity:${isBehind ? 0.35 : 0.75}` });
@@ -156,7 +161,7 @@ const LESSON = {
       drawGains(numbers, isDecided);
     } };
   },
-  formula: ({ n }, { drawnA, drawnB, meanA, meanB, deviationA, deviationB, gain, error }) => {
+  formula: ({ n }, { drawnA, drawnB, meanA, meanB, deviationA, deviationB, gain, error, limit }) => {
     const number = (value) => `<mn>${value.toFixed(2)}</mn>`;
     const list = (values) => values.map((value) => value.toFixed(2)).join(", ");
     const means = `<p>Drawn runs of A: ${list(drawnA)}; of B: ${list(drawnB)}.</p><p>Mean:
@@ -169,9 +174,9 @@ const LESSON = {
       <p>Standard error of the gain, how far the difference of two means varies by chance:<br>
       <math><msqrt><mfrac><msubsup><mi>s</mi><mi>A</mi><mn>2</mn></msubsup><mi>n</mi></mfrac><mo>+</mo><mfrac><msubsup><mi>s</mi><mi>B</mi><mn>2</mn></msubsup><mi>n</mi></mfrac></msqrt>
       <mo>=</mo><msqrt><mrow><mfrac><msup>${number(deviationA)}<mn>2</mn></msup><mn>${n}</mn></mfrac><mo>+</mo><mfrac><msup>${number(deviationB)}<mn>2</mn></msup><mn>${n}</mn></mfrac></mrow></msqrt><mo>=</mo>${number(error)}</math></p>
-      <p>Your gain is <b>${gain.toFixed(2)}</b>${error > 0 ? `, which is <b>${Math.abs(gain / error).toFixed(1)}</b> standard errors` : ""}. A common rule distrusts a gain below two standard errors.</p>`;
+      <p>Your gain is <b>${gain.toFixed(2)}</b>${error > 0 ? `, which is <b>${Math.abs(gain / error).toFixed(1)}</b> standard errors` : ""}. By Student’s t, chance alone exceeds <b>${limit.toFixed(1)}</b> of them in one case of 20 with ${n} runs of each setting: distrust a smaller gain.</p>`;
   },
-  fails: "Choose comparison 1 and press <b>Luckiest draw for B</b>: the best runs of B against the worst runs of A. The gain is more than two standard errors, although the settings are equal. You make the same draw if you report only the best of many runs, or choose the seed on the test images. Then draw only one run of each setting: without a standard deviation, nothing warns you.",
+  fails: "Choose comparison 1 and press <b>Luckiest draw for B</b>: the best runs of B against the worst runs of A. The gain is four standard errors, although the settings are equal. You make the same draw if you report only the best of many runs, or choose the seed on the test images. Then draw only one run of each setting: without a standard deviation, nothing warns you.",
   takeaway: "Report the mean and the standard deviation over several seeds, and give both settings the same number of tries.",
   open: { page: "compare", label: "two runs side by side" },
   after: {

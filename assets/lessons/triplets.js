@@ -15,9 +15,9 @@ const LESSON = {
   see: "A is the anchor, P the positive, N the negative. While N is in the shaded region, it is too near: the triplet violates its bound. The loss says by how much. An arrow shows how one training step moves a point to lower the loss; no arrow means no movement.",
   controls: [
     { name: "loss", kind: "choice", label: "Bound", start: "margin",
-      options: [{ value: "margin", words: "Margin τ" }, { value: "angle", words: "Angle α" }] },
-    { name: "margin", kind: "slider", label: "Margin τ between the squared distances", low: 0, high: 3, step: 0.1, start: 1 },
-    { name: "alpha", kind: "slider", label: "Angle α: the largest angle that is allowed at N", low: 15, high: 45, step: 1, start: 28, unit: "°" },
+      options: [{ value: "margin", words: "Margin μ" }, { value: "angle", words: "Angle α" }] },
+    { name: "margin", kind: "slider", label: "Margin μ between the squared distances", low: 0, high: 3, step: 0.1, start: 1 },
+    { name: "alpha", kind: "slider", label: "Angle α: the largest half angle that is allowed at N", low: 15, high: 45, step: 1, start: 28, unit: "°" },
   ],
   hidden: [
     { name: "anchor", start: [-0.4, 0], low: [-3, -2], high: [3, 2] },
@@ -25,7 +25,7 @@ const LESSON = {
     { name: "negative", start: [0.6, 1.05], low: [-3, -2], high: [3, 2] },
   ],
   rate: 0.03, // step size of gradient descent
-  // Loss and gradients of three points: Σ [δ²(a,p) − δ²(a,n) + τ]₊ or Σ [δ²(a,p) − 4tan²α δ²(n,m)]₊ with m = (a+p)/2.
+  // Loss and gradients of three points: Σ [δ²(a,p) − δ²(a,n) + μ]₊ or Σ [δ²(a,p) − 4tan²α δ²(n,m)]₊ with m = (a+p)/2.
   loss({ loss, margin, alpha }, [anchor, positive, negative]) {
     const minus = (one, other) => one.map((part, axis) => part - other[axis]);
     const squared = (vector) => vector.reduce((sum, part) => sum + part * part, 0);
@@ -52,8 +52,18 @@ const LESSON = {
     const stepped = points.map((point, row) => point.map((part, axis) => part - LESSON.rate * now.gradients[row][axis]));
     return { ...now, stepped, after: LESSON.loss(state, stepped).value };
   },
+  // The arc at N between the line to M and a side of the symmetric triangle.
+  arc({ angle, middle }, { anchor, positive, negative }) {
+    const toM = Math.atan2(middle[1] - negative[1], middle[0] - negative[0]);
+    const cross = (middle[0] - negative[0]) * (positive[1] - anchor[1]) - (middle[1] - negative[1]) * (positive[0] - anchor[0]);
+    const reach = Math.min(0.45, 0.5 * Math.hypot(middle[0] - negative[0], middle[1] - negative[1]));
+    return Array.from({ length: 13 }, (_empty, at) => {
+      const turn = toM + Math.sign(cross || 1) * (at / 12) * angle * Math.PI / 180;
+      return [negative[0] + reach * Math.cos(turn), negative[1] + reach * Math.sin(turn)];
+    });
+  },
   readout: ({ value, after, angle, near, far }, { loss, alpha }) => [["loss", value.toFixed(2)], ["loss after one step", after.toFixed(2)],
-    ...(loss === "margin" ? [["δ²(A, P)", near.toFixed(2)], ["δ²(A, N)", far.toFixed(2)]] : [["angle at N", `${angle.toFixed(0)}°`], ["α", `${alpha}°`]])],
+    ...(loss === "margin" ? [["δ²(A, P)", near.toFixed(2)], ["δ²(A, N)", far.toFixed(2)]] : [["half angle at N", `${angle.toFixed(0)}°`], ["α", `${alpha}°`]])],
   build({ stage, state, change }) {
     const plane = new Plane(stage, { x: [-3, 3], y: [-2, 2], width: 660, height: 430, label: "A triplet in the plane" });
     const names = ["anchor", "positive", "negative"];
@@ -78,7 +88,7 @@ const LESSON = {
       plane.line(anchor, positive, { color: COLORS.hit, width: 2 });
       if (loss === "margin") plane.line(anchor, negative, { color: COLORS.miss, width: 2, dashed: true });
       else {
-        // The triangle with the same base and height whose sides are equal: its angle at N is the bounded angle.
+        // The triangle with the same base and height whose sides are equal: half its angle at N, the arc, is bounded.
         const [bx, by] = [positive[0] - anchor[0], positive[1] - anchor[1]];
         const [mx, my] = [negative[0] - middle[0], negative[1] - middle[1]];
         const stretch = Math.hypot(bx, by) / (2 * (Math.hypot(mx, my) || 1));
@@ -86,6 +96,11 @@ const LESSON = {
         plane.line(negative, middle, { color: COLORS.miss, width: 2, dashed: true });
         plane.dot(middle, { radius: 4 });
         plane.text(middle, "M", { dy: 18, size: 13 });
+        if (Math.hypot(mx, my) > 0.05) {
+          const arc = LESSON.arc(numbers, state());
+          plane.path(arc, { color: "currentColor", width: 3 });
+          plane.text(arc[Math.floor(arc.length / 2)], `${numbers.angle.toFixed(0)}°`, { size: 14, dx: 4, dy: 16 });
+        }
       }
       points.forEach((point, row) => plane.arrow(point, point.map((part, axis) => part + 8 * (stepped[row][axis] - part)), { color: "currentColor", width: 3 }));
       points.forEach((point, row) => handles[row].place(point));
@@ -100,12 +115,12 @@ const LESSON = {
     const plus = (inner) => `<msub><mrow><mo>[</mo>${inner}<mo>]</mo></mrow><mo>+</mo></msub>`;
     const meaning = "<math><mi>δ</mi></math> is the distance in the plane, and <math><msub><mrow><mo>[</mo><mi>z</mi><mo>]</mo></mrow><mo>+</mo></msub></math> is z if z is positive, else 0.";
     return loss === "margin"
-      ? `<p>Triplet loss: <math>${plus(`${squared("A", "P")}<mo>−</mo>${squared("A", "N")}<mo>+</mo><mi>τ</mi>`)}<mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(far)}<mo>+</mo>${number(margin)}`)}<mo>=</mo>${number(value)}</math></p>
+      ? `<p>Triplet loss: <math>${plus(`${squared("A", "P")}<mo>−</mo>${squared("A", "N")}<mo>+</mo><mi>μ</mi>`)}<mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(far)}<mo>+</mo>${number(margin)}`)}<mo>=</mo>${number(value)}</math></p>
         <p>${meaning} N must leave the circle around A.</p>`
       : `<p>Angular loss: <math>${plus(`${squared("A", "P")}<mo>−</mo><mn>4</mn><msup><mi>tan</mi><mn>2</mn></msup><mi>α</mi>${squared("N", "M")}`)}<mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(tightness)}<mo>·</mo>${number(far)}`)}<mo>=</mo>${number(value)}</math>, α = ${alpha}°</p>
-        <p>M is the middle between A and P. The angle is the angle at N after the triangle is made symmetric (gray sides). ${meaning} N must leave the circle around M.</p>`;
+        <p>M is the middle between A and P. The gray sides make the triangle symmetric, and α bounds half its angle at N, between a gray side and the line to M. ${meaning} N must leave the circle around M.</p>`;
   },
-  fails: "With the margin, drag N exactly onto A; with the angle, onto M, the middle between A and P. N could not be worse, but its arrow disappears: every direction is equally good, so the step prefers none. And with the margin, shrink the whole triangle. The margin τ stays, so even a well-shaped small triangle violates the bound.",
+  fails: "With the margin, drag N exactly onto A; with the angle, onto M, the middle between A and P. N could not be worse, but its arrow disappears: every direction is equally good, so the step prefers none. And with the margin, shrink the whole triangle. The margin μ stays, so even a well-shaped small triangle violates the bound.",
   takeaway: "A triplet that violates its bound moves its points; any other triplet teaches nothing. The margin bounds a difference of squared distances. The angle bounds the shape of the triangle.",
   open: { page: "train", label: "train with triplets and this bound", query: ({ loss, margin, alpha }) => (loss === "margin"
     ? { method: "triplet", fields: `margin:${margin}` } : { method: "angular", fields: `alpha:${alpha}` }) },
@@ -113,11 +128,11 @@ const LESSON = {
     text: "All coordinates of the points are multiplied by 10. Which loss of a triplet can become zero by this alone?",
     choices: ["Only the triplet loss with a margin", "Only the angular loss", "Both"],
     right: 0,
-    because: "Squared distances grow a hundredfold, but the margin τ stays. Angles do not change with the scale.",
+    because: "Squared distances grow a hundredfold, but the margin μ stays. Angles do not change with the scale.",
   },
   notes: {
     ask: "Where may N be without any loss? Draw the border before you show the region.",
-    wrong: "“Far from the positive.” Neither bound looks at the distance from N to P: one looks at A, the other at the middle M.",
+    wrong: "“Far from the positive.” The margin bounds the distance from N to A alone. The angle bounds the distance to the middle M, in which N to P counts as much as N to A: |NM|² = ½|NA|² + ½|NP|² − ¼|AP|².",
     stuck: "The arrow of A: it points away from N and toward P. Ask which of its two parts would remain if N were gone.",
   },
 };

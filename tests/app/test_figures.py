@@ -64,7 +64,7 @@ def test_every_axis_has_a_title_with_its_unit(drawn: Drawn) -> None:
     figures.bars(["cat", "dog"], [3, 4], "Images per class", "classes")
     assert {key: (chart.layout.xaxis.title.text, chart.layout.yaxis.title.text) for key, chart in drawn.items()} == {
         "shares": ("epoch", "MAP@R, %"), "unknown": ("epoch", "positive distance"), "purity": ("ε", "share, %"),
-        "clusters": ("ε", "clusters, log scale"), "angles": ("angle at the negative, °", "triplets"),
+        "clusters": ("ε", "clusters, log scale"), "angles": ("half angle at the negative, °", "triplets"),
         "sizes": ("rank", "images, log scale"), "classes": ("images", "class")}
 
 

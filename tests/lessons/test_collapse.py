@@ -73,7 +73,10 @@ def test_the_sentences_of_the_lesson_are_true(compute: Callable[..., Any]) -> No
     assert free["loss"] < orthonormal["loss"] < start["loss"]
     assert free["rank"] < 0.6 * orthonormal["rank"]
     assert free["recall"] < orthonormal["recall"]
+    assert 2.5 < free["rank"] < 3.5
+    assert 5 < orthonormal["rank"] < 6
     last_orthonormal, last_free = run(4)
+    assert (round(start["rank"], 1), round(last_orthonormal["rank"], 1)) == (7.6, 4.8)
     assert last_free["recall"] < start["recall"]
     assert last_free["rank"] == pytest.approx(1, abs=0.05)
     assert last_free["loss"] > 1000 > start["loss"]

@@ -118,6 +118,33 @@ def test_a_presentation_shows_one_section_and_keys_lead_through_it(open_lesson: 
 
 
 @pytest.mark.browser
+def test_arrows_turn_slides_and_change_no_answer_and_no_slider(open_lesson: Open) -> None:
+    page = open_lesson("epsilon")
+    page.get_by_label("Fewer, larger clusters").check()
+    page.get_by_role("button", name="Present").click()
+    for focused in (page.get_by_label("Fewer, larger clusters"), page.get_by_role("slider")):
+        focused.focus()
+        page.keyboard.press("ArrowRight")
+        expect(page.locator("[data-slide]").nth(1)).to_be_visible()
+        page.keyboard.press("ArrowLeft")
+        expect(page.locator("[data-slide]").nth(0)).to_be_visible()
+    expect(page.get_by_label("Fewer, larger clusters")).to_be_checked()
+    assert page.evaluate("window.lesson.state.epsilon") == 0.3
+    page.get_by_role("slider").focus()
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate("window.lesson.state.epsilon") == 0.31
+
+
+@pytest.mark.browser
+def test_the_claim_waits_for_the_prediction(open_lesson: Open) -> None:
+    """In eight lessons it answers the question."""
+    page = open_lesson("epsilon")
+    expect(page.locator(".claim")).to_have_text("Predict first: what this lesson claims stands here after your answer.")
+    page.get_by_role("button", name="Skip the question").click()
+    expect(page.locator(".claim")).to_contain_text("A low threshold ε merges true classes")
+
+
+@pytest.mark.browser
 def test_the_course_s_contents_show_the_progress(open_lesson: Open) -> None:
     page = open_lesson("epsilon")
     page.get_by_label("How many images are singletons").check()
@@ -130,7 +157,7 @@ def test_the_course_s_contents_show_the_progress(open_lesson: Open) -> None:
 
 
 @pytest.mark.browser
-def test_the_summary_to_print_holds_the_picture_and_the_notes(open_lesson: Open) -> None:
+def test_the_summary_to_print_holds_the_picture_and_no_notes_of_the_teacher(open_lesson: Open) -> None:
     page = open_lesson("epsilon")
     page.evaluate("""() => {
         const append = Element.prototype.append;
@@ -143,5 +170,7 @@ def test_the_summary_to_print_holds_the_picture_and_the_notes(open_lesson: Open)
     }""")
     page.get_by_role("button", name="Print summary").click()
     printed = page.evaluate("window.printed")
-    for part in ("<h1>ε merges and shatters</h1>", "data:image/png", "<math>", "Common wrong answer"):
+    for part in ("<h1>ε merges and shatters</h1>", "data:image/png", "<math>", "Takeaway"):
         assert part in printed
+    for spoiler in ("Teacher notes", "Common wrong answer"):
+        assert spoiler not in printed

@@ -42,9 +42,15 @@ def made() -> Made:
     return Made(points, data, triplets, (anchor - negative).square().sum(1) - (anchor - positive).square().sum(1))
 
 
-def train(made: Made, low: float, high: float, epochs: int) -> tuple[Tensor, Tensor]:
+def has_wrong_label(made: Made, triplets: Tensor) -> Array:
+    """Return whether a triplet (t, 3) has an image whose label is wrong."""
+    return np.asarray((made.data["labels"] != made.data["classes"])[triplets].any(axis=1))
+
+
+def train(made: Made, low: float, high: float, epochs: int, is_right: bool = False) -> tuple[Tensor, Tensor]:
     """Train on the first 600 triplets of a range with the library's loss, and return the projection and triplets."""
-    chosen = made.triplets[(made.differences > low) & (made.differences <= high)][:600]
+    chosen = made.triplets[(made.differences > low) & (made.differences <= high)]
+    chosen = chosen[~torch.from_numpy(has_wrong_label(made, chosen))][:600] if is_right else chosen[:600]
     projection = torch.from_numpy(made.data["projection"]).double().requires_grad_()
     for batch in list(chosen.split(50)) * epochs:
         embedding = made.points @ projection
@@ -55,22 +61,22 @@ def train(made: Made, low: float, high: float, epochs: int) -> tuple[Tensor, Ten
     return projection.detach(), chosen
 
 
-@pytest.mark.parametrize(("epochs", "own"), [(0, [-0.9, -0.3]), (1, [-0.21, 0.03]), (3, [-0.4, -0.9])])
+@pytest.mark.parametrize(("epochs", "own", "labels"), [
+    (0, [-0.9, -0.3], "all"), (1, [-0.21, 0.03], "right"), (3, [-0.4, -0.9], "all")])
 def test_training_in_the_browser_takes_the_library_s_steps(compute: Callable[..., Any], made: Made, epochs: int,
-                                                           own: list[float]) -> None:
-    shown = compute("hardness", {"epochs": epochs, "range": own}, SELECT)
+                                                           own: list[float], labels: str) -> None:
+    shown = compute("hardness", {"epochs": epochs, "range": own, "labels": labels}, SELECT)
     assert shown["differences"] == pytest.approx(made.differences.tolist())
     ranges = {"easy": (MARGIN, np.inf), "semi": (0, MARGIN), "hard": (-np.inf, 0), "own": (min(own), max(own))}
     for name, (low, high) in ranges.items():
-        projection, chosen = train(made, low, high, epochs)
+        projection, chosen = train(made, low, high, epochs, labels == "right")
         result = shown["results"][name]
         assert result["used"] == len(chosen)
         assert result["projection"] == pytest.approx(projection.flatten().tolist(), abs=1e-9)
         embedding = (made.points @ projection).numpy()
         assert result["recall"] == pytest.approx(recall_at_k(embedding, made.data["classes"], (1,))[1])
         assert result["spread"] == pytest.approx(np.sqrt(embedding.var(axis=0).sum()))
-        is_wrong = (made.data["labels"] != made.data["classes"])[chosen].any(axis=1)
-        assert result["wrong"] == pytest.approx(is_wrong.mean())
+        assert result["wrong"] == pytest.approx(has_wrong_label(made, chosen).mean() if len(chosen) else 0)
 
 
 def test_the_sentences_of_the_lesson_are_true(compute: Callable[..., Any]) -> None:
@@ -82,5 +88,10 @@ def test_the_sentences_of_the_lesson_are_true(compute: Callable[..., Any]) -> No
         assert results["semi"]["recall"] > before > results["hard"]["recall"]
         assert results["own"]["recall"] < before
         assert results["own"]["spread"] < 0.5 * shown["spread"]
-        assert results["own"]["wrong"] > 0.5
+        assert results["own"]["wrong"] == pytest.approx(0.957, abs=0.001)
         assert results["semi"]["wrong"] < 0.5
+        right = compute("hardness", {"epochs": epochs, "labels": "right"}, SELECT)["results"]
+        assert results["hard"]["recall"] < right["hard"]["recall"] < before
+        if epochs == 1:
+            recalls = [results["own"]["recall"], right["hard"]["recall"], results["hard"]["recall"], before]
+            assert [round(100 * recall) for recall in recalls] == [55, 80, 69, 83]

@@ -81,3 +81,11 @@ def test_the_text_describes_the_pictures(open_lesson: Callable[..., Any]) -> Non
     nearest = np.argmax(after[triangles] @ after[~triangles].T, axis=1)
     assert (np.linalg.norm(after[triangles] - after[~triangles][nearest], axis=1)
             < 0.2 * np.linalg.norm(before[triangles] - before[~triangles][nearest], axis=1)).all()
+
+
+def test_the_text_names_both_measures_of_the_digits() -> None:
+    stored = json.loads((FOLDER / "reranking.json").read_text(encoding="utf-8"))["averaged"]
+    values = np.frombuffer(base64.b64decode(stored["base64"]), stored["dtype"]).reshape(stored["shape"]).round()
+    (recall, precision), (recall_at_5, precision_at_5) = values[[0, 5]].astype(int).tolist()
+    assert (f"MAP@R rises from {precision} % to {precision_at_5} %, and R@1 falls from {recall} % to {recall_at_5} %"
+            in (FOLDER / "reranking.js").read_text(encoding="utf-8"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -85,3 +86,21 @@ def test_steps_end_at_the_bound(open_lesson: Callable[..., Page]) -> None:
     assert losses[-1] == 0
     assert losses == sorted(losses, reverse=True)
     assert 2 < len(losses) < 12
+
+
+@pytest.mark.parametrize("moved", [{}, {"anchor": [-1, -1], "positive": [1, -1], "negative": [0, 1]},
+                                   {"anchor": [1.2, 0.3], "positive": [-0.4, -0.8], "negative": [0.2, 1.7]},
+                                   {"negative": [0.3, -1.6]}])
+def test_the_drawn_arc_is_the_angle_of_the_readout(compute: Callable[..., Any], moved: dict[str, Any]) -> None:
+    """It is half the angle at N of the gray triangle: 26.6° where the whole angle is 53.1°."""
+    state = START | moved | {"loss": "angle", "alpha": 28}
+    numbers = compute("triplets", state, "numbers => ({ angle: numbers.angle, arc: window.lesson.lesson.arc(numbers, "
+                                         f"{json.dumps(state)}) }})")
+    anchor, positive, negative = (torch.tensor(state[name], dtype=torch.float64) for name in NAMES)
+    begin, end = (torch.tensor(numbers["arc"][at], dtype=torch.float64) - negative for at in (0, -1))
+    drawn = torch.rad2deg(torch.arccos((begin @ end) / begin.norm() / end.norm())).item()
+    assert drawn == pytest.approx(numbers["angle"], abs=0.01)
+    middle = (anchor + positive) / 2 - negative
+    assert (begin / begin.norm()).tolist() == pytest.approx((middle / middle.norm()).tolist())
+    half = torch.rad2deg(torch.arctan((anchor - positive).norm() / 2 / middle.norm())).item()
+    assert drawn == pytest.approx(half, abs=0.01)

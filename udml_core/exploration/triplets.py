@@ -40,7 +40,7 @@ class Shape:
     def angle(self) -> Array:
         """(t,) angle arctan(‖a−p‖ / 2‖n−m‖) in degrees.
 
-        It is the angle at the negative of the symmetrized triangle. A triplet is a violation exactly when the angle
+        It is half the angle at the negative of the symmetrized triangle. A triplet is a violation exactly when it
         exceeds α.
         """
         return np.degrees(np.arctan2(np.sqrt(self.near), 2 * np.sqrt(self.far)))

@@ -122,7 +122,7 @@ class SSDML(Method):
     0.99 a walk has 99 steps on average, and an image's own label hardly counts; 0.7 gives purer triplets."""
 
     alpha: Angle = 40.0
-    """Upper bound on the angle at the negative (eq. 3)."""
+    """Upper bound on half the angle at the negative (eq. 3)."""
 
     orthogonal: Annotated[bool, Shown(label="Orthonormal projection")] = True
     """Keep the projection orthonormal, LᵀL = I. The paper's table 4 compares both cases."""

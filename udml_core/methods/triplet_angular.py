@@ -172,7 +172,7 @@ class Angular(LabeledOnly):
     main_fields: ClassVar[tuple[str, ...]] = ("alpha", "per_anchor", "dimension", "trains", "epochs", "learning_rate")
 
     alpha: Angle = 45.0
-    """Upper bound on the angle at the negative."""
+    """Upper bound on half the angle at the negative."""
 
     def _loss(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return angular_loss(anchor, positive, negative, self.alpha)

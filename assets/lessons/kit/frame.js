@@ -35,7 +35,7 @@ class Lesson {
     this.update();
     this.present(new URLSearchParams(location.search).get(PRESENT) === "1");
     this.onKey = (event) => this.key(event);
-    document.addEventListener("keydown", this.onKey);
+    document.addEventListener("keydown", this.onKey, true); // before an answer or a slider, which the arrows would change
   }
 
   // Arrays inside of a data file, at any depth, become typed arrays.
@@ -109,6 +109,7 @@ class Lesson {
     this.next = next;
     this.previous = previous;
     this.stage = element("div", { class: "stage" });
+    this.claim = element("p", { class: "claim" });
     this.readout = element("dl", { class: "readout", "aria-live": "polite" });
     this.formula = element("div", { class: "formula" });
     this.widgets = {};
@@ -120,7 +121,7 @@ class Lesson {
     this.root.replaceChildren(
       element("header", {},
         header.heading ? element("h1", {}, lesson.title) : null,
-        element("p", { class: "claim" }, lesson.claim),
+        this.claim,
         element("div", { class: "tools" },
           element("span", {}, `Lesson ${position + 1} of ${header.course.length} · ${lesson.minutes} minutes`),
           element("button", { type: "button", class: "plain start-present", onclick: () => this.present(true, true) }, "Present"),
@@ -139,7 +140,7 @@ class Lesson {
         previous ? this.link(previous, `← ${previous.title}`) : element("span"),
         this.link({ id: "", href: header.index }, "All lessons"),
         next ? this.link(next, `${next.title} →`) : element("span")),
-      element("p", { class: "hint" }, "→ next · ← previous · Esc ends the presentation"));
+      element("p", { class: "hint" }, "→ next · ← previous · ↑ ↓ move a slider · Esc ends the presentation"));
   }
 
   link({ id, href }, words) {
@@ -202,9 +203,10 @@ class Lesson {
     if (typeof choice === "number") this.outside.answered?.(name, choice, this.course.reader);
   }
 
-  // The controls wait for a prediction, or for the reader to skip it.
+  // The controls, and the claim that would give the answer away, wait for a prediction, or for the reader to skip it.
   lock() {
     const isLocked = this.kept.before === undefined;
+    this.claim.textContent = isLocked ? "Predict first: what this lesson claims stands here after your answer." : this.lesson.claim;
     this.root.classList.toggle("locked", isLocked);
     this.controls.inert = isLocked;
     this.stage.inert = isLocked;
@@ -248,12 +250,11 @@ class Lesson {
 
   key(event) {
     if (!this.isPresented || event.ctrlKey || event.metaKey || event.altKey) return;
-    const target = event.composedPath()[0];
     if (event.key === "Escape") this.present(false, true);
-    if (target.matches?.("input, [role=slider]")) return;
     const way = { ArrowRight: 1, PageDown: 1, ArrowLeft: -1, PageUp: -1 }[event.key];
     if (!way) return;
     event.preventDefault();
+    event.stopPropagation();
     const count = this.root.querySelectorAll("[data-slide]").length;
     const to = this.slide + way;
     if (to >= 0 && to < count) { this.slide = to; this.showSlide(); return; }
@@ -263,10 +264,9 @@ class Lesson {
     else location.href = `${lesson.href}?${PRESENT}=1`;
   }
 
-  // One page to hand out: the current picture, the formula, the failure, the takeaway and the notes.
+  // One page to hand out: the current picture, the formula, the failure and the takeaway.
   print() {
     const { lesson } = this;
-    const { ask, wrong, stuck } = lesson.notes;
     const picture = this.stage.cloneNode(true);
     const drawn = [...this.stage.querySelectorAll("canvas")];
     [...picture.querySelectorAll("canvas")].forEach((canvas, index) => {
@@ -278,8 +278,7 @@ class Lesson {
     this.root.append(frame);
     const page = frame.contentDocument;
     page.body.innerHTML = `<h1>${lesson.title}</h1><p><b>${lesson.claim}</b></p>${picture.outerHTML}
-      <h2>Formula</h2>${this.formula.innerHTML}<h2>When it fails</h2><p>${lesson.fails}</p><h2>Takeaway</h2><p>${lesson.takeaway}</p>
-      <h2>Teacher notes</h2><p><b>Ask:</b> ${ask}</p><p><b>Common wrong answer:</b> ${wrong}</p><p><b>Where students get stuck:</b> ${stuck}</p>`;
+      <h2>Formula</h2>${this.formula.innerHTML}<h2>When it fails</h2><p>${lesson.fails}</p><h2>Takeaway</h2><p>${lesson.takeaway}</p>`;
     page.head.append(element("style", {}, `body { font: 11pt system-ui, sans-serif; color: #000; } h1 { font-size: 16pt; margin: 0; }
       h2 { font-size: 12pt; margin: 8pt 0 2pt; } p { margin: 2pt 0; } svg, img { max-height: 8cm; max-width: 100%; } [hidden], button:not(:has(img)) { display: none; }
       button { border: 1px solid #999; background: none; padding: 2px; font-size: 8pt; } img, button > * { display: block; } button img { margin: auto; }`));
@@ -288,7 +287,7 @@ class Lesson {
   }
 
   end() {
-    document.removeEventListener("keydown", this.onKey);
+    document.removeEventListener("keydown", this.onKey, true);
     document.body.classList.remove("udml-present");
     clearTimeout(this.writing);
   }

@@ -179,7 +179,7 @@ def lines(x: Sequence[float], y: Sequence[float], title: str, x_title: str, key:
 
 
 def histogram(edges: Sequence[float], counts: Sequence[int], title: str, key: str, cursor: float,
-              x_title: str = "angle at the negative, °", y_title: str = "triplets") -> None:
+              x_title: str = "half angle at the negative, °", y_title: str = "triplets") -> None:
     """Show the counts between consecutive edges, by default of the angles of triplets.
 
     A dotted line marks the cursor, such as a slider's value.

@@ -35,7 +35,7 @@ def pick_alpha(run: Run, key: str) -> float:
     has_field = "alpha" in type(method).model_fields
     field = describe_field(type(method) if has_field else RPML, "alpha")
     default = float(getattr(method, "alpha", field.default))
-    return field_slider(field, key, default, "upper bound of the angle at the negative", play=True,
+    return field_slider(field, key, default, "upper bound of half the angle at the negative", play=True,
                         marks={default: "this run" if has_field else "RPML's default"})
 
 
@@ -70,9 +70,9 @@ def show_triplets(bench: Workbench) -> DeepLink:
     violating = stored.shape.angle > alpha
     explain(f"**{violating[own].sum()} of this anchor's {len(own)} triplets violate α = {alpha:g}°**, and "
             f"{violating.sum():,} of all {len(violating):,} of epoch {epoch}.",
-            "Training pulls the positive near and pushes the negative away until the angle at the negative is at most "
-            "α. The map joins the triplets of this anchor that violate α with lines: blue to the positive, orange to "
-            "the negative. Gray rings belong to triplets that satisfy α. The angle is "
+            "Training pulls the positive near and pushes the negative away until half the angle at the negative is at "
+            "most α. The map joins the triplets of this anchor that violate α with lines: blue to the positive, orange "
+            "to the negative. Gray rings belong to triplets that satisfy α. The half angle is "
             r"$\arctan\frac{\|a - p\|}{2\|n - m\|}$ with $m = \frac{a + p}{2}$; above $\alpha$, "
             r"$z = \|a - p\|^2 - 4\tan^2\alpha\,\|n - m\|^2$ is above 0 (RPML eq. 8). Distances are of the learned "
             "embedding.")

@@ -64,7 +64,7 @@ def triangle(corners: Array, alpha: float, angle: float, colors: Colors = LIGHT,
     parts += _corners(points, (QUERY, blue, orange), images)
     relation = "&gt;" if angle > alpha else "≤"
     x, end = (4, "start") if points[2][0] >= WIDTH / 2 else (WIDTH - 4, "end")  # on the side away from the negative
-    parts.append(f'<text x="{x}" y="18" text-anchor="{end}" font-size="15" font-weight="600">angle {angle:.1f}° '
+    parts.append(f'<text x="{x}" y="18" text-anchor="{end}" font-size="15" font-weight="600">half angle {angle:.1f}° '
                  f"{relation} α {alpha:g}°</text>")
     return svg(WIDTH, height, ink, parts)
 
@@ -99,7 +99,8 @@ def _corners(points: Sequence[tuple[float, float]], colors: Sequence[str],
 
 def describe_triangle(title: str, alpha: float, angle: float) -> str:
     """Say in words what a triplet's drawing shows, for screen readers."""
-    return f"{title}: the angle is {angle:.1f}°, which {'violates' if angle > alpha else 'satisfies'} α = {alpha:g}°."
+    verdict = "violates" if angle > alpha else "satisfies"
+    return f"{title}: the half angle is {angle:.1f}°, which {verdict} α = {alpha:g}°."
 
 
 def draw_triangle(corners: Array, alpha: float, angle: float, title: str, key: str,

@@ -40,7 +40,7 @@ class AuthorityMethod(Method):
     clusters_by_ascent: ClassVar[bool] = True
 
     alpha: Angle = 45.0
-    """Upper bound on the angle at the negative (eq. 8). A smaller angle requires more distant negatives."""
+    """Upper bound on half the angle at the negative (eq. 8). A smaller angle requires more distant negatives."""
 
     epsilon: Annotated[float, Field(ge=0, le=1), Shown(symbol="ε", step=0.01, label="Strictness of groups")] = 0.65
     """Least relevancy of an edge that authority ascent may follow (eq. 4). Lower values give fewer, larger clusters."""

@@ -43,16 +43,16 @@ def angular_loss(anchor: Tensor, positive: Tensor, negative: Tensor, alpha: floa
 def angular_argument(anchor: Tensor, positive: Tensor, negative: Tensor, alpha: float) -> Tensor:
     """Compute z = δ²(a,p) − 4tan²α δ²(n,m) with m = (a+p)/2 (eq. 8), (t,).
 
-    A triplet violates the bound on its angle exactly when z > 0.
+    A triplet violates the bound on its half angle exactly when z > 0.
     """
     return _squared(anchor - positive) - tightness(alpha) * _squared(negative - (anchor + positive) / 2)
 
 
 def angle(anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-    """Compute the symmetrized triangle's angle at the negative, (t,) in degrees.
+    """Compute half the symmetrized triangle's angle at the negative, (t,) in degrees.
 
-    The angle is arctan(‖a−p‖ / 2‖n−m‖). It exceeds α exactly when z > 0. The vertex angle a–n–p does not have this
-    property.
+    It is arctan(‖a−p‖ / 2‖n−m‖), the angle between a side and the median, and exceeds α exactly when z > 0. The vertex
+    angle a–n–p does not have this property.
     """
     base = _squared(anchor - positive).sqrt()
     height = _squared(negative - (anchor + positive) / 2).sqrt()
