@@ -5,6 +5,7 @@
 
     MetricLearner(NML(dimension=32)).fit(X, y).transform(X)
     MetricLearner(NML(dimension=32)).fit(X, pairs=(pairs, same)).transform(X)
+    GridSearchCV(make_pipeline(MetricLearner(NML()), classifier), {"metriclearner__method__dimension": [8, 32]})
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from udml_core.numerics.sampling import generator, label_pairs
 
 GivenPairs = tuple[Any, Any]
 """Rows of X (p, 2) int, and whether the pairs are similar (p,): bool, or 1 and 0, or 1 and −1 as in NML's paper."""
+FIELD = "method__"
+"""How a field of the method is named among the parameters."""
 SIMILARITY_CODES = ({0, 1}, {-1, 1})
 
 
@@ -43,7 +46,8 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     """A method's embedding of vectors (n, D), float32 (n, l).
 
     Args:
-        method: A method that needs neither images nor augmented views.
+        method: A method that needs neither images nor augmented views. Its fields are parameters: `method__dimension`.
+            A dimension or a number of neighbors that is not given is lowered where the data allow less.
         random_state: The seed, or a source of seeds that scikit-learn accepts.
 
     Attributes:
@@ -68,7 +72,8 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         self._seed = self._draw_seed()
         data = self._training_data(X, y, pairs, reset=True)
-        return self._train(lambda setting: self.method.fit(data, setting))
+        method = _within(self.method, data)
+        return self._train(lambda setting: method.fit(data, setting))
 
     @available_if(_continues)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, pairs: GivenPairs | None = None) -> Self:
@@ -77,7 +82,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if not is_trained:
             self._seed = self._draw_seed()
         data = self._training_data(X, y, pairs, reset=not is_trained)
-        method = self.method
+        method = _within(self.method, data)
         if is_trained:
             return self._train(lambda setting: method.continue_fit(data, setting, self._state, 1))
         return self._train(lambda setting: method.model_copy(update={"epochs": 1}).fit(data, setting))
@@ -86,6 +91,25 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Return the embeddings (n, l) float32 of vectors (n, D)."""
         check_is_fitted(self, "embedder_")
         return self.embedder_.embed_features(self._checked(X, reset=False))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; with `deep`, the method's fields as well, such as `method__dimension`."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        fields = type(self.method).model_fields if deep and isinstance(self.method, Method) else ()
+        return params | {f"{FIELD}{name}": getattr(self.method, name) for name in fields}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also fields of the method.
+
+        Raises:
+            ValueError: A parameter is unknown, or a value is not allowed.
+        """
+        super().set_params(**{name: value for name, value in params.items() if not name.startswith(FIELD)})
+        fields = {name.removeprefix(FIELD): value for name, value in params.items() if name.startswith(FIELD)}
+        if fields:
+            with _user_errors_as_value_errors():
+                self.method = self.method.make(self.method.model_dump(exclude_unset=True) | fields)
+        return self
 
     @property
     def _n_features_out(self) -> int:
@@ -147,6 +171,16 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if self.method.positive_only:
             check_non_negative(rows, type(self).__name__)
         return rows
+
+
+def _within(method: Method, data: TrainingData) -> Method:
+    """Return the method with a dimension and a number of neighbors that the data allow, where the user gave none."""
+    count, width = data.features.shape[0], data.features.shape[-1]
+    most = {"dimension": min(count, width), "n_neighbors": count - 1}
+    lowered = {name: limit for name, limit in most.items()
+               if name in type(method).model_fields and name not in method.model_fields_set
+               and getattr(method, name) > limit >= 1}
+    return method.model_copy(update=lowered) if lowered else method
 
 
 def _number_classes(y: Any, few: bool) -> torch.Tensor:

@@ -6,6 +6,7 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn import config_context
@@ -30,6 +31,7 @@ from udml_core.methods.seraph import SERAPH
 from udml_core.methods.ssdml import SSDML
 from udml_core.methods.ssdml_baselines import APIT, APLLR, ISDML, LRML
 from udml_core.methods.triplet_angular import Angular, Triplet
+from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.sampling import generator, label_pairs
 from udml_core.sklearn import MetricLearner
 
@@ -49,13 +51,13 @@ OTHERS += [method.make(smallest_fields(method)) for method in METHODS if method(
            and method not in {type(listed) for listed in FULL + OTHERS}]
 
 
-@parametrize_with_checks([MetricLearner(method) for method in FULL[:1]])
+@parametrize_with_checks([MetricLearner(FULL[0]), Refiner()])
 def test_the_estimator_checks_of_scikit_learn_pass(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
 @pytest.mark.slow
-@parametrize_with_checks([MetricLearner(method) for method in FULL[1:]])
+@parametrize_with_checks([MetricLearner(method) for method in (*FULL[1:], SSDML(), LMNN(), NML(), PCA(), Whiten())])
 def test_the_estimator_checks_of_scikit_learn_pass_with_labels_and_pairs(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -100,6 +102,31 @@ def test_a_method_embeds_a_single_feature_and_rejects_bad_vectors(method: Method
     for bad in (X[:1], np.where(X > 0.9, np.nan, X), np.where(X > 0.9, np.inf, X), X[:, :0], X[0]):
         with pytest.raises(ValueError, match=r"sample|NaN|infinity|feature|1D array|inconsistent"):
             MetricLearner(method).fit(bad, y[: len(bad)])
+
+
+def test_fields_of_the_method_are_parameters_and_given_ones_are_not_lowered() -> None:
+    X, y = np.random.default_rng(0).random((30, 4)), np.arange(30) % 3
+    learner = MetricLearner(LMNN())
+    assert learner.get_params()["method__dimension"] == LMNN().dimension
+    assert learner.fit(X, y).transform(X).shape == (30, 4), "a dimension that is not given is lowered"
+    assert clone(learner).set_params(method__dimension=2).fit(X, y).transform(X).shape == (30, 2)
+    with pytest.raises(ValueError, match="dimension"):
+        learner.set_params(method__dimension=9).fit(X, y)
+    for wrong in ({"method__dimension": 0}, {"method__nothing": 1}, {"nothing": 1}):
+        with pytest.raises(ValueError, match=r"dimension|nothing"):
+            MetricLearner(LMNN()).set_params(**wrong)
+    search = GridSearchCV(make_pipeline(MetricLearner(LMNN(iterations=3)), KNeighborsClassifier()),
+                          {"metriclearner__method__dimension": [1, 3]}, cv=2).fit(X, y)
+    assert [params["metriclearner__method__dimension"] for params in search.cv_results_["params"]] == [1, 3]
+    assert search.best_estimator_[0].method.iterations == 3
+
+
+def test_a_refiner_keeps_the_names_of_columns() -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).random((30, 4)), columns=list("abcd"))
+    refiner = Refiner("average:k=3").fit(frame).set_output(transform="pandas")
+    assert list(refiner.transform(frame).columns) == ["refiner0", "refiner1", "refiner2", "refiner3"]
+    with pytest.raises(ValueError, match="feature names"):
+        refiner.transform(frame[list("dcba")])
 
 
 @pytest.fixture(scope="module")

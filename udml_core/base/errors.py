@@ -12,6 +12,10 @@ class UserError(Exception):
     """
 
 
+class ArrayError(UserError, ValueError, TypeError):
+    """An unsuitable array: of the types that users of scikit-learn expect as well."""
+
+
 def quoted(value: object) -> str:
     """Return a value as messages quote it, with at most `LONGEST_QUOTE` letters."""
     text = repr(value)

@@ -99,13 +99,16 @@ def test_a_refiner_is_a_step_of_scikit_learn() -> None:
     assert first.transform(gallery).shape == (40, 8)
 
 
-def test_a_gallery_changed_in_place_is_new_queries() -> None:
+def test_rows_of_the_gallery_return_their_refined_rows_in_any_order_and_others_are_queries() -> None:
     gallery = rows_of(0, 30)
     refiner = Refiner("average:k=3").fit(gallery)
     np.testing.assert_array_equal(refiner.transform(gallery.tolist()), refiner.embedding_)
+    np.testing.assert_array_equal(refiner.transform(gallery[[7, 2, 2]]), refiner.embedding_[[7, 2, 2]])
+    np.testing.assert_array_equal(refiner.transform(2 * gallery[:1]), refiner.embedding_[:1])
     gallery[4] = -gallery[4]
-    np.testing.assert_array_equal(refiner.transform(gallery), refiner.transform(gallery.copy()))
-    np.testing.assert_allclose(refiner.transform(gallery), unit_rows(gallery), atol=1e-6)
+    changed = refiner.transform(gallery)
+    np.testing.assert_allclose(changed[4], unit_rows(gallery)[4], atol=1e-6)
+    np.testing.assert_array_equal(np.delete(changed, 4, axis=0), np.delete(refiner.embedding_, 4, axis=0))
 
 
 def test_wrong_calls_of_a_refiner_raise_an_error() -> None:
@@ -214,7 +217,7 @@ def test_reduction_keeps_the_directions_of_largest_variance() -> None:
     ("", rows_of(0, 1), "at least 2 images; got 1"),
     ("views", rows_of(0, 9), r"shape \(n, v, d\), the features of several views; got \(9, 8\)"),
     ("", np.zeros((3, 2, 4)), r"shape \(n, d\); got \(3, 2, 4\)"),
-    ("", np.full((3, 4), np.nan), "12 that are not finite"),
+    ("", np.full((3, 4), np.nan), "12 that are NaN or infinite"),
 ])
 def test_unsuitable_arrays_raise_an_error(recipe: str, gallery: Array, message: str) -> None:
     with pytest.raises(UserError, match=message):

@@ -8,16 +8,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_array, validate_data
 
 from udml_core.base.arrays import Array, Floats, Integers
-from udml_core.base.errors import UserError
+from udml_core.base.errors import ArrayError, UserError
 from udml_core.numerics.refinement.averaging import average_neighbors, expand_queries, mean_with
 from udml_core.numerics.refinement.diffusion import DiffusionRanking
 from udml_core.numerics.refinement.linear import LinearMap, reduction, unit_rows, whitening
@@ -47,7 +48,11 @@ class Ranking:
     protocol: Protocol
 
 
-class Refiner(TransformerMixin, BaseEstimator):
+class RefinerNotFittedError(UserError, NotFittedError):
+    """A refiner without a gallery."""
+
+
+class Refiner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A recipe fitted to an unlabeled gallery.
 
     No step receives labels. The images that each step has seen are in `seen_`. As a transformer of scikit-learn, it can
@@ -60,6 +65,7 @@ class Refiner(TransformerMixin, BaseEstimator):
         recipe_: The recipe.
         embedding_: Refined unit rows (n, l) float32 of the gallery.
         seen_: For each step its name, and "nothing", "training half" or "gallery".
+        n_features_in_: Width d of the embeddings.
     """
 
     def __init__(self, recipe: Recipe | str = "whiten+average:k=10,times=2") -> None:
@@ -82,9 +88,10 @@ class Refiner(TransformerMixin, BaseEstimator):
         self.recipe_ = Recipe.parse(self.recipe) if isinstance(self.recipe, str) else self.recipe
         rows = self._start(gallery, "gallery", None)
         if len(rows) < 2:
-            raise UserError(f"A gallery must have at least 2 images; got {len(rows)}. Add images.")
-        self._width, self._digest = rows.shape[1], _digest(rows)
-        fitted_on = None if training is None else self._start(training, "training half", self._width)
+            raise ArrayError(f"A gallery must have at least 2 images; got {len(rows)} (n_samples={len(rows)}). Add "
+                             "images.")
+        self._places = _places(rows)
+        fitted_on = None if training is None else self._start(training, "training half", self.n_features_in_)
         self._maps: list[LinearMap] = []
         self._ranker: ReciprocalRanking | DiffusionRanking | None = None
         self._expand: Expand | None = None
@@ -119,8 +126,8 @@ class Refiner(TransformerMixin, BaseEstimator):
     def transform(self, rows: Array) -> Floats:
         """Return refined unit rows (q, l).
 
-        The fitted gallery itself returns `embedding_`. Other rows are queries from outside: they pass through whitening
-        and reduction, and are expanded if the recipe has `expand`. Averaging changes gallery images only.
+        A row of the gallery returns its row of `embedding_`. Other rows are queries from outside: they pass through
+        whitening and reduction, and are expanded if the recipe has `expand`. Averaging changes gallery images only.
 
         Args:
             rows: The gallery, or embeddings (q, d) or features of several views (q, v, d).
@@ -129,9 +136,16 @@ class Refiner(TransformerMixin, BaseEstimator):
             UserError: The refiner is not fitted, or the rows do not suit the gallery.
         """
         self._check_fitted()
-        start = self._start(rows, "queries", self._width)
-        is_gallery = len(start) == len(self.embedding_) and _digest(start) == self._digest
-        return self.embedding_ if is_gallery else self._queries(start)
+        start = self._start(rows, "queries", self.n_features_in_)
+        numbers = _numbers(start)
+        known, order = self._places
+        found = np.searchsorted(known, numbers).clip(max=len(known) - 1)
+        is_own = known[found] == numbers
+        refined = np.empty((len(start), self._n_features_out), np.float32)
+        refined[is_own] = self.embedding_[order[found[is_own]]]
+        if not is_own.all():
+            refined[~is_own] = self._queries(start[~is_own])
+        return refined
 
     def fit_transform(self, gallery: Array, y: Any = None, *, training: Array | None = None) -> Floats:
         """Fit, and return the refined gallery (n, l); see `fit` for the arguments."""
@@ -169,7 +183,7 @@ class Refiner(TransformerMixin, BaseEstimator):
             k: Number of images to return for each query; the whole gallery if it has fewer.
         """
         self._check_fitted()
-        rows = self._queries(self._start(queries, "queries", self._width))
+        rows = self._queries(self._start(queries, "queries", self.n_features_in_))
         k = min(k, len(self.embedding_))
         if self._ranker is not None:
             return Ranking(*self._ranker.search(rows, k), self.protocol(inside=False))
@@ -187,6 +201,15 @@ class Refiner(TransformerMixin, BaseEstimator):
             return "inductive"
         return "transductive" if inside else "gallery"
 
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.embedding_.shape[1])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
     def _queries(self, rows: Floats) -> Floats:
         for linear in self._maps:
             rows = linear(rows)
@@ -196,7 +219,7 @@ class Refiner(TransformerMixin, BaseEstimator):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "embedding_"):
-            raise UserError(f"This refiner is not fitted; its recipe is '{self.recipe}'. Call `fit` with a gallery "
+            raise RefinerNotFittedError(f"This refiner is not fitted; its recipe is '{self.recipe}'. Call `fit` with a gallery "
                             "first.")
 
     def _start(self, rows: Any, name: str, width: int | None) -> Floats:
@@ -208,28 +231,45 @@ class Refiner(TransformerMixin, BaseEstimator):
             width: Width d of the gallery, which the rows must have; any if None.
         """
         try:
-            rows = np.asarray(rows, dtype=np.float32)
+            checked = check_array(rows, dtype=np.float32, ensure_all_finite=False, ensure_2d=False, allow_nd=True,
+                                  ensure_min_samples=0)
         except (TypeError, ValueError) as error:
-            raise UserError(f"The {name} must be an array of numbers; got a {type(rows).__name__} that is none: "
-                            f"{error}. Give each image a row of the same length.") from None
+            raise ArrayError(f"The {name} must be an array of numbers; got a {type(rows).__name__} that is none: "
+                             f"{error}. Give each image a row of the same length.") from None
         expected = 3 if self.recipe_.find("views") else 2
-        if rows.ndim != expected:
+        if checked.ndim != expected:
             shape = "(n, v, d), the features of several views" if expected == 3 else "(n, d)"
-            raise UserError(f"The {name} must have the shape {shape}; got {rows.shape}. "
-                            + ("Remove `views` from the recipe, or compute the features of the views."
-                               if expected == 3 else "Add `views` to the recipe to average the features of views."))
-        if width is not None and rows.shape[-1] != width:
-            raise UserError(f"The {name} must have the gallery's dimension {width}; got {rows.shape[-1]}. Compute them "
-                            "as the gallery was computed.")
-        if not np.isfinite(rows).all():
-            raise UserError(f"The {name} must have finite values; got {(~np.isfinite(rows)).sum():,} that are not "
-                            "finite. Remove these images.")
-        return unit_rows(rows.mean(axis=1, dtype=np.float32) if expected == 3 else rows)
+            raise ArrayError(f"The {name} must have the shape {shape}; got {checked.shape}. "
+                             + ("Remove `views` from the recipe, or compute the features of the views."
+                                if expected == 3 else
+                                "Reshape your data, or add `views` to the recipe to average the features of views."))
+        found = checked.shape[-1]
+        if width is not None and found != width:
+            raise ArrayError(f"The {name} must have the gallery's dimension {width}; got {found}: X has {found} "
+                             f"features, but Refiner is expecting {width} features as input. Compute them as the "
+                             "gallery was computed.")
+        if not np.isfinite(checked).all():
+            raise ArrayError(f"The {name} must have finite values; got {(~np.isfinite(checked)).sum():,} that are NaN "
+                             "or infinite. Remove these images.")
+        if expected == 3:
+            self.n_features_in_ = found
+            return unit_rows(checked.mean(axis=1, dtype=np.float32))
+        validate_data(self, rows, reset=width is None, skip_check_array=True)  # keeps or compares names of columns
+        return unit_rows(checked)
 
 
-def _digest(rows: Floats) -> bytes:
-    """Return a digest of rows: a copy of a large gallery would double its memory."""
-    return hashlib.blake2b(np.ascontiguousarray(rows).data).digest()
+def _numbers(rows: Floats) -> Integers:
+    """Return a number for each row, equal for equal rows: copies of a large gallery would double its memory."""
+    factors = np.random.default_rng(0).integers(2**64, size=rows.shape[1], dtype=np.uint64) | np.uint64(1)
+    bits = np.ascontiguousarray(rows + np.float32(0)).view(np.uint32)  # + 0: −0 equals 0
+    return np.concatenate([(part * factors).sum(axis=1) for part in np.array_split(bits, len(bits) // 8192 + 1)])
+
+
+def _places(rows: Floats) -> tuple[Integers, Integers]:
+    """Return the numbers of rows in order, and where each row is."""
+    numbers = _numbers(rows)
+    order = np.argsort(numbers, kind="stable")
+    return numbers[order], order
 
 
 def _fit_linear(step: Whiten | Reduce, rows: Floats) -> LinearMap:
