@@ -219,8 +219,8 @@ class Refiner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "embedding_"):
-            raise RefinerNotFittedError(f"This refiner is not fitted; its recipe is '{self.recipe}'. Call `fit` with a gallery "
-                            "first.")
+            raise RefinerNotFittedError(f"This refiner is not fitted; its recipe is '{self.recipe}'. Call `fit` with a "
+                                        "gallery first.")
 
     def _start(self, rows: Any, name: str, width: int | None) -> Floats:
         """Return unit rows, averaged over the views if there are several.
