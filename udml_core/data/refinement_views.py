@@ -14,9 +14,10 @@ import numpy as np
 from PIL import Image
 
 from udml_core.base.arrays import Array, Integers
+from udml_core.base.paths import dataset_cache
 from udml_core.data.dataset import Dataset, Report, reduced
 from udml_core.data.encoders import Encoder
-from udml_core.data.features import BLOCK, FEW, Work, cached_rows, features_of
+from udml_core.data.features import BLOCK, FEW, Work, cached_rows, features_of, joined_rows
 from udml_core.data.inference import Rows, inference_of, torch_inference
 from udml_core.numerics.refinement.recipe import Views
 
@@ -68,6 +69,11 @@ def view_features(dataset: Dataset, encoder: Encoder, view: View,
     """
     if view == View():
         return features_of(dataset, encoder, report)
+
+    if encoder.spec.parts:
+        path = dataset_cache(dataset.fingerprint) / f"{encoder.spec.key}-{view.key}.npy"
+        return joined_rows(path, encoder, (len(dataset),),
+                           lambda part: view_features(dataset, part, view, report), report, "features of views")
 
     def make() -> Work:
         chosen = inference_of(encoder, dataset, len(dataset))

@@ -15,6 +15,7 @@ from udml_core.base.arrays import Array, Integers, evenly_spaced
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError, duration
 from udml_core.data.dataset import DETAIL, TABLE, WAITING, step_name
+from udml_core.data.encoders.side_by_side import encoders_in
 from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race import (
     FROZEN,
@@ -156,7 +157,10 @@ class Advice(AnalysisKind):
                             f"judge compares the images: {race.titles[name]}")
             judges[name] = Judge.of(features, None if views is None else (seen, views))
         jury = Jury(judges, evenly_spaced(len(indices), QUERIES))
-        jury.check_differs(material.vectors("final", indices), unknown_judges(judges, material.backbone))
+        unknown = unknown_judges(judges, material.backbone)
+        jury.check_differs(material.vectors("final", indices), unknown)
+        for part in material.part_features() if unknown else ():
+            jury.check_differs(part[indices], unknown)
         embeddings = _Embeddings(material, race, indices, began + seconds, clock)
         track = JudgedTrack(embeddings, jury, len(indices), clock() - began, partial(_refusal, race), clock,
                             progress.announce)
@@ -185,7 +189,7 @@ class Advice(AnalysisKind):
         """
         from udml_core.exploration.jury import independent
 
-        names = [name for name in self.judges if name != material.backbone]
+        names = [name for name in self.judges if name not in encoders_in(material.backbone)]
         expected = {name: material.feature_time(name)[0] for name in names}
         fitting = list[str]()
         for name in names:
