@@ -50,13 +50,13 @@ class RunRequest(Options):
     themselves, without a network. Several side by side: efficientnet-lite0+squeezenet, or with a weight
     efficientnet-lite0+squeezenet:0.7."""
 
-    weights: Annotated[str | None, Shown(placeholder="downloaded")] = None
-    """File with the weights of timm:NAME or torchvision:NAME in the format safetensors, for machines without a network.
-    Default: downloaded on first use."""
-
     whitening: Annotated[Whitening, Shown(label="Whitening of several encoders")] = "together"
     """What is whitened where several encoders stand side by side: their joint vector (together), the features of each
     (each), or nothing (none). Its statistics come from the training images."""
+
+    weights: Annotated[str | None, Shown(placeholder="downloaded")] = None
+    """File with the weights of timm:NAME or torchvision:NAME in the format safetensors, for machines without a network.
+    Default: downloaded on first use."""
 
     pooling: Pooling = "mean"
     """Pooling of feature maps. R-MAC reads the image at three scales, as RPML and SSDML do; it is slower."""

@@ -155,7 +155,8 @@ def encoder_of(dataset: Dataset, backbone: str, request: RunRequest | None = Non
         return choose_spec(backbone, dataset.native_size, dataset.gray)
     if not is_several(backbone) and request.whitening != RunRequest.model_fields["whitening"].default:
         raise UserError(f"The option 'whitening' applies to several encoders side by side, got '{request.whitening}' "
-                        f"with {backbone}. Remove it, or add an encoder, such as {backbone}+squeezenet.")
+                        f"with {backbone}. Remove it, or add an encoder by a plus sign, such as "
+                        "efficientnet-lite0+squeezenet.")
     return choose_spec(backbone, dataset.native_size, dataset.gray, request.pooling, request.size, request.seed,
                        request.weights, request.whitening)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.encoders import EncoderSpec, choose_spec, feature_width, image_seconds
+from udml_core.data.encoders.side_by_side import encoders_in
 from udml_core.data.features import features_path
 from udml_core.data.refinement_views import View, views_of_step
 from udml_core.data.sources.embeddings import table_of
@@ -45,7 +46,7 @@ def plan_candidate(run: Run, dataset: Dataset, setup: Setup) -> Spec:
     """
     own = run.spec()
     request = RunRequest(dataset=dataset.name, method=setup.method, backbone=setup.backbone, split="all")
-    if setup.backbone == own.backbone:
+    if encoders_in(own.backbone) <= encoders_in(setup.backbone):  # the same, or another encoder beside it
         request = request.model_copy(update={name: getattr(own, name) for name in ("pooling", "size", "weights")})
     if setup.method != FROZEN:
         method = find_method(setup.method)
