@@ -14,6 +14,7 @@ from pydantic import Field
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.shell.method_lines import LINES, line_of
+from pages.parts.train.encoder_choice import SECOND
 from pages.parts.train.method_cards import MARKS, card_groups, lacking
 from pages.parts.train.method_choice import choose_method, lacks_labels
 from pages.parts.train.preview import cluster_counts
@@ -837,3 +838,30 @@ def test_a_result_names_its_images_and_its_numbers() -> None:
         "898 test images of the classes that it trained on, by 4 numbers each")
     unseen = seen.model_copy(update={"split": "zero-shot", "fields": {}})
     assert protocol_of({}, unseen) == "Test images of classes that it never trained on"
+
+
+def test_a_second_encoder_is_added_by_a_plain_control(submitted: list[Spec]) -> None:
+    test = opened("train", dataset="digits", method="pca", backbone="pixels", size="8", split="seen",
+                  fields="dimension:9", whitening="each")
+    assert "whitening" not in values_of(test), "a single encoder has nothing to join"
+    assert "whitening" not in test.query_params
+    test.selectbox(key=SECOND).select("cnn").run()
+    assert not test.exception
+    assert not test.error
+    assert test.query_params["backbone"] == "pixels+cnn"
+    test.selectbox(key="whitening").select("each").run()
+    start(test)
+    (spec,) = submitted
+    assert (spec.backbone, spec.encoder.whitening) == ("pixels+cnn", "each")
+    assert [part.backbone for part in spec.encoder.parts] == ["pixels", "cnn"]
+
+
+def test_a_link_to_several_encoders_fills_both_boxes() -> None:
+    test = opened("train", dataset="digits", method="pca", backbone="pixels+cnn:0.5", size="8", split="seen",
+                  fields="dimension:9")
+    assert not test.error
+    assert (test.selectbox(key="backbone").value, test.selectbox(key=SECOND).value) == ("pixels", "cnn:0.5")
+    test.selectbox(key=SECOND).select("none").run()
+    assert test.query_params["backbone"] == "pixels"
+    test = opened("train", dataset="digits", method="pca", backbone="pixels+pixels")
+    assert "stand beside the others once" in test.error[0].value

@@ -18,7 +18,7 @@ from ..shell.address import write_address
 from .data_choice import options_for
 
 BACKBONE, WHITENING = "backbone", "whitening"
-SECOND = "lab-second-encoder"
+SECOND, NONE = "lab-second-encoder", "none"
 
 
 def choose_options(dataset: Dataset, first: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,14 +46,15 @@ def _choose_backbone(first: Mapping[str, Any]) -> str:
     stated = str(read_options(st.query_params.to_dict(), RunRequest).get(BACKBONE, default))
     head, _, rest = (part.strip() for part in stated.partition(SIGN))
     chosen = str(field_widget(field, option_key(BACKBONE, first), begin={BACKBONE: head}))
-    offered = [name for name in (field.shown.suggestions() if field.shown.suggestions else ()) if name != chosen]
+    suggested = field.shown.suggestions() if field.shown.suggestions else ()
+    offered = [NONE, *(name for name in suggested if name != chosen)]
     offered += [rest] if rest and rest not in offered else []
     second = st.selectbox(
-        "Second encoder", offered, offered.index(rest) if rest else None, key=SECOND, placeholder="none",
-        accept_new_options=True,
+        "Second encoder", offered, offered.index(rest) if rest else 0, key=SECOND, accept_new_options=True,
         help="Adds the features of a second network beside the first: two encoders with different errors find more "
              "than one. Their features are computed once. Also timm:NAME, torchvision:NAME, or a name with a weight "
              "such as squeezenet:0.7.")
-    value = f"{chosen}{SIGN}{second.strip()}" if second and not is_several(chosen) else chosen
+    is_alone = not second or second == NONE or is_several(chosen)
+    value = chosen if is_alone else f"{chosen}{SIGN}{second.strip()}"
     write_address(BACKBONE, write_option(value), write_option(default))
     return value
