@@ -20,8 +20,8 @@ from udml_core.data.encoders import Encoder, EncoderSpec, check_trainable, choos
 from udml_core.data.encoders.graphs import Graph, network_graph, paired_cosines
 from udml_core.data.encoders.side_by_side import encoders_in, parts_of
 from udml_core.data.features import features_of, features_of_some, features_path, views_of
-from udml_core.data.inference import embed_pixels, inference_of, joined
-from udml_core.data.refinement_views import View, view_features
+from udml_core.data.inference import embed_pixels, joined
+from udml_core.data.refinement_views import View, average_features, view_features
 from udml_core.data.side_by_side import frozen_encoder
 from udml_core.methods import Embedder
 from udml_core.methods.embedder import Head
@@ -152,7 +152,7 @@ def test_a_second_combination_reads_no_image(monkeypatch: pytest.MonkeyPatch) ->
     dataset, train = photos(), TRAIN[:20]
     first = several("squeezenet+cnn", dataset)
     features_of(dataset, first)
-    view_features(dataset, first, View(flip=True))
+    average_features(dataset, first, [View(), View(flip=True)])
     views_of(dataset, first, train, 2, CROPS, 0)
 
     def read(*_: object) -> Array:
@@ -163,7 +163,7 @@ def test_a_second_combination_reads_no_image(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(ArrayImages, "__getitem__", read)
     second = several("cnn:0.5+squeezenet", dataset, whitening="each")
     assert features_of(dataset, second).shape == (COUNT, 640)
-    assert view_features(dataset, second, View(flip=True)).shape == (COUNT, 640)
+    assert average_features(dataset, second, [View(), View(flip=True)]).shape == (COUNT, 640)
     assert views_of(dataset, second, train, 2, CROPS, 0).shape == (20, 2, 640)
 
 
@@ -172,9 +172,13 @@ def test_views_are_the_joined_views_of_the_parts() -> None:
     encoder = several("squeezenet+cnn", dataset)
     parts = [views_of(dataset, part, TEST, 2, CROPS, 5) for part in encoder.part_encoders]
     np.testing.assert_array_equal(views_of(dataset, encoder, TEST, 2, CROPS, 5), joined(encoder, parts))
-    flipped = np.stack([encoder.prepare(dataset.images[index])[:, :, ::-1] for index in range(4)])
-    np.testing.assert_allclose(view_features(dataset, encoder, View(flip=True))[:4],
-                               inference_of(encoder, dataset, 0).rows(flipped), atol=1e-4)
+    both = [View(), View(flip=True)]
+    averages = [(features_of(dataset, part) + view_features(dataset, part, both[1])) / 2
+                for part in encoder.part_encoders]
+    averaged = average_features(dataset, encoder, both)
+    np.testing.assert_allclose(averaged, joined(encoder, averages), rtol=1e-5, atol=1e-5)
+    model = Model(Embedder(encoder), lambda: dataset)
+    np.testing.assert_allclose(model.embed(dataset.images[3], both), unit_rows(averaged[3:4])[0], atol=1e-5)
 
 
 def test_a_stored_model_keeps_the_statistics(tmp_path: Path) -> None:

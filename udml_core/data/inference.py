@@ -55,10 +55,20 @@ class Inference:
     Attributes:
         rows: Computes them.
         engine: The engine's name and version. Another engine's rows differ in their last digits.
+        mean_of_parts: Computes the row (1, d) of several views of an image from the mean features of each of several
+            encoders side by side; None for a single encoder.
     """
 
     rows: Rows
     engine: str
+    mean_of_parts: Rows | None = None
+
+    def mean_row(self, views: Array) -> Array:
+        """Return the row (1, d) of the mean features of an image's prepared views (v, c, s, s)."""
+        if self.mean_of_parts is not None:
+            return self.mean_of_parts(views)
+        mean: Array = self.rows(views).mean(axis=0, keepdims=True)
+        return mean
 
 
 def torch_inference(network: nn.Module) -> Inference:
@@ -90,7 +100,8 @@ def _inference_of_parts(encoder: Encoder, dataset: Dataset, count: int) -> Infer
     """Return the inference of encoders side by side: each part by the engine that computes its stored features."""
     parts = [inference_of(part, dataset, count) for part in encoder.part_encoders]
     return Inference(lambda images: joined(encoder, [part.rows(images) for part in parts]),
-                     ", ".join(dict.fromkeys(part.engine for part in parts)))
+                     ", ".join(dict.fromkeys(part.engine for part in parts)),
+                     lambda views: joined(encoder, [part.mean_row(np.asarray(views)) for part in parts]))
 
 
 def joined(encoder: Encoder, features: Sequence[Array]) -> Array:

@@ -16,9 +16,9 @@ Whitened = Literal["together", "each", "none"]
 def joining(parts: Sequence[Array], weights: Sequence[float], whitened: Whitened) -> LinearMap:
     """Fit the map x ↦ (x − offset)·weight of unit features side by side.
 
-    `together` centers the parts, scales each to a mean squared length of 1, multiplies it by its weight, and whitens
-    the joint vector. `each` whitens every part before it is scaled. `none` only multiplies by the weights. The
-    whitening is that of the method `whiten`: directions in which mutual nearest neighbors differ shrink.
+    `none` multiplies each part by its weight. `together` then whitens the joint vector as the method `whiten` does:
+    it subtracts the mean, and directions in which mutual nearest neighbors differ shrink. `each` whitens every part in
+    this way, scales it to a mean squared length of 1 and multiplies it by its weight.
 
     Args:
         parts: Unit features (n, d_i) of the training images by each encoder.
@@ -29,19 +29,16 @@ def joining(parts: Sequence[Array], weights: Sequence[float], whitened: Whitened
         The map, with weight (d, d) and offset (d,) for the d = Σ d_i joint features.
     """
     rows = [np.asarray(part, np.float32) for part in parts]
-    if whitened == "none":
-        factors = np.concatenate([np.full(part.shape[1], weight, np.float32)
-                                  for part, weight in zip(rows, weights, strict=True)])
-        return LinearMap(np.diag(factors), np.zeros(len(factors), np.float32))
     offset = np.concatenate([part.mean(axis=0) for part in rows])
-    blocks = [whitening(part).weight if whitened == "each" else np.eye(part.shape[1], dtype=np.float32)
-              for part in rows]
-    blocks = [block * (weight / _length((part - part.mean(axis=0)) @ block))
-              for part, block, weight in zip(rows, blocks, weights, strict=True)]
-    joint = _diagonal(blocks)
-    if whitened == "together":
-        joint = joint @ whitening((np.concatenate(rows, axis=1) - offset) @ joint).weight
-    return LinearMap(joint, offset)
+    if whitened == "each":
+        blocks = [whitening(part).weight for part in rows]
+        return LinearMap(_diagonal([block * (weight / _length((part - part.mean(axis=0)) @ block))
+                                    for part, block, weight in zip(rows, blocks, weights, strict=True)]), offset)
+    shares = np.asarray(weights, np.float32) / np.linalg.norm(weights)  # the weighted rows then have unit length
+    factors = np.repeat(shares, [part.shape[1] for part in rows]).astype(np.float32)
+    if whitened == "none":
+        return LinearMap(np.diag(factors), np.zeros_like(offset))
+    return LinearMap(factors[:, None] * whitening(np.concatenate(rows, axis=1) * factors).weight, offset)
 
 
 def _diagonal(blocks: Sequence[Floats]) -> Floats:
