@@ -5,25 +5,26 @@
 Every row is inductive: the whitening is fitted on the training half, and each query of the zero-shot test half is
 compared with the rest of that half. Nothing depends on a seed. "Weight" multiplies SqueezeNet where each encoder is
 whitened alone. The chosen weight has the most mutual neighbors in the training half, without labels. "Step whiten" is
-the step of a recipe after the views: it whitens the joint vector of encoders that are not whitened before.
+the step of a recipe after the views: it whitens the joint vector of encoders that are not whitened before. The crops of
+the six views are chosen on the training classes of the first data set, half of which the whitening is fitted on.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from experiments.recording import provenance, record_parser, write_record
+from experiments.recording import mean_and_deviation, provenance, record_parser, write_record
 from udml_core.base.arrays import Array
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.encoders.encoder import Whitening
-from udml_core.data.refinement_views import average_features, views_of_step
+from udml_core.data.refinement_views import View, average_features, views_of_step
 from udml_core.data.side_by_side import frozen_encoder
 from udml_core.data.splits import Split, make_split
 from udml_core.numerics.neighbors import nearest
@@ -34,8 +35,13 @@ from udml_core.numerics.refinement.recipe import Views
 FIRST, SECOND = "efficientnet-lite0", "squeezenet"
 TITLES = {FIRST: "EfficientNet-Lite0", SECOND: "SqueezeNet"}
 WEIGHTS = (0.3, 0.5, 0.7, 1.0)
-VIEWS = {"": Views(flip=False, zoom=1), ", views": Views()}
-"""The views by the end of a row's name: the image itself, and the mean of the image, its crop and their mirror images."""
+VIEWS = {"": [View()], ", views": views_of_step(Views()),
+         ", six views": [View(zoom, flip) for zoom in (1.0, 0.85, 0.7) for flip in (False, True)]}
+"""The views by the end of a row's name."""
+CROPS = ((1.0,), (1.0, 0.7), (1.0, 0.85, 0.7), (1.0, 0.85, 0.7, 0.55), (1.0, 0.7, 0.55), (0.85, 0.7))
+"""Sets of crops that are compared on the training classes, each with its mirror images."""
+DRAWS = 3
+"""Divisions of the training classes into one part for the whitening and one that is measured."""
 NEIGHBORS = 10
 """Neighbors of an image among which mutual neighbors are counted."""
 
@@ -54,12 +60,12 @@ class Material:
     split: Split
     size: int
 
-    def rows(self, backbone: str, views: Views, whitened: Whitening = "together") -> Array:
+    def rows(self, backbone: str, views: Sequence[View], whitened: Whitening = "together") -> Array:
         """Return the features (n, d) of all images by an encoder, or by several with the training half's statistics."""
         spec = choose_spec(backbone, self.dataset.native_size, self.dataset.gray, size=self.size, whitening=whitened)
         encoder: Encoder = frozen_encoder(self.dataset, spec.fitted(self.split.train, self.dataset.fingerprint),
                                           self.split.train)
-        return average_features(self.dataset, encoder, views_of_step(views))
+        return average_features(self.dataset, encoder, views)
 
     def whiten(self, rows: Array) -> Array:
         """Return features whitened by the training half's mutual neighbors, as the method and the step `whiten` do."""
@@ -86,18 +92,42 @@ def main() -> None:
     options = parser.parse_args()
     record: dict[str, Any] = provenance("side_by_side") | {
         "protocol": "zero-shot test half, every image is a query; statistics of the training half only; no labels and "
-                    "no training; views are the image, its center crop of 70 % and their mirror images; percent",
+                    "no training; views are the image, its center crop of 70 % and their mirror images, six views also "
+                    "the crop of 85 %; percent",
         "datasets": {}}
     for text in options.datasets:
         name, _, size = text.partition(":")
         dataset = catalog.load(name)
         material = Material(dataset, make_split(dataset, "zero-shot"), int(size))
-        rows = {}
+        rows: dict[str, Mapping[str, float]] = {}
         for row, measures in measure(material):
             rows[row] = measures
             print(f"{name:14}{row:52}{measures}", flush=True)
         record["datasets"][f"{dataset.title}, {size} px"] = {"images": len(material.split.test), "rows": rows}
+        if name == options.datasets[0].partition(":")[0]:
+            record["datasets"][f"{dataset.title}, {size} px: crops on the training classes, step whiten"] = {
+                "images": len(material.split.train), "rows": compare_crops(material)}
         write_record(options.out, record)
+
+
+def compare_crops(material: Material) -> dict[str, dict[str, list[float]]]:
+    """Return the measures of sets of crops on the training classes, of which half are for the whitening."""
+    train, labels = material.split.train, np.asarray(material.dataset.labels)
+    rows: dict[str, dict[str, list[float]]] = {}
+    for crops in CROPS:
+        joint = unit_rows(material.rows(f"{FIRST}+{SECOND}", [View(zoom, flip) for zoom in crops
+                                                              for flip in (False, True)], "none"))
+        values = []
+        for seed in range(DRAWS):
+            classes = np.random.default_rng(seed).permutation(np.unique(labels[train]))
+            is_fitted = np.isin(labels[train], classes[: len(classes) // 2])
+            rest = train[~is_fitted]
+            ranking = nearest(unit_rows(whitening(joint[train[is_fitted]])(joint[rest])),
+                              int(np.bincount(labels[rest]).max()) - 1)[1]
+            values.append(retrieval_measures(ranking, labels[rest], labels[rest], inside=True))
+        rows["Crops of " + ", ".join(f"{zoom:.0%}" for zoom in crops)] = {
+            name: mean_and_deviation([value[name] for value in values]) for name in ("recall@1", "map@r")}
+    return rows
 
 
 def measure(material: Material) -> Iterator[tuple[str, Mapping[str, float]]]:

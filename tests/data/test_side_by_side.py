@@ -253,10 +253,27 @@ def test_names_and_weights_are_read() -> None:
 def test_several_encoders_are_not_trained() -> None:
     spec = choose_spec("squeezenet+cnn", SIDE, False)
     assert not spec.trainable
-    with pytest.raises(UserError, match="side by side are not trained.*'head'"):
+    with pytest.raises(UserError, match=r"side by side are not trained.*'head'"):
         check_trainable(spec)
 
 
 def test_a_file_of_weights_needs_one_model_that_reads_it() -> None:
     with pytest.raises(UserError, match="has 0 of them"):
         choose_spec("squeezenet+cnn", SIDE, False, weights="model.safetensors")
+
+
+@pytest.mark.parametrize("name", ["torchvision:resnet18", "timm:test_resnet"])
+def test_a_model_of_a_library_reads_the_same_square(name: str) -> None:
+    spec = choose_spec(f"{name}:0.5+pixels", SIDE, False, size=64)
+    assert (spec.parts[0].square, spec.part_weights) == (True, (0.5, 1.0))
+    assert spec.parts[0].key.endswith("-square")
+    assert feature_width(spec) is None
+    encoder = Encoder(spec, filled=False)
+    alone = Encoder(choose_spec(name, SIDE, False, size=64), filled=False)
+    wide = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 128, 3), dtype=np.uint8))
+    expected = Encoder(choose_spec("pixels", SIDE, False, size=64)).prepare(wide)
+    for part in (encoder, *encoder.part_encoders):
+        np.testing.assert_array_equal(part.prepare(wide), expected)
+    assert not np.array_equal(alone.prepare(wide), expected)
+    assert encoder.dimension == alone.dimension + 3 * 32**2
+    assert EncoderSpec.model_validate_json(spec.model_dump_json()) == spec

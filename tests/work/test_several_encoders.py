@@ -77,7 +77,7 @@ def test_a_plan_depends_on_the_training_images_and_costs_only_what_is_missing(ru
 
 def test_methods_that_train_the_encoder_refuse_several() -> None:
     for fields in ({"trains": "all"}, {"trains": "last"}):
-        with pytest.raises(UserError, match="side by side are not trained, got 'cnn\\+pixels'.*'head'"):
+        with pytest.raises(UserError, match=r"side by side are not trained, got 'cnn\+pixels'.*'head'"):
             spec(method="plm", backbone="cnn+pixels", size=8, fields=fields)
     with pytest.raises(UserError, match="applies to several encoders side by side, got 'each' with cnn"):
         spec(method="pca", backbone="cnn", size=8, fields={"dimension": 8}, whitening="each")

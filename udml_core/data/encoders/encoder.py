@@ -350,7 +350,7 @@ def choose_spec(backbone: str, native_size: int, gray: bool, pooling: Pooling = 
 
 def _choose_several(backbone: str, native_size: int, gray: bool, pooling: Pooling, size: int | None, seed: int,
                     weights: str | None, whitening: Whitening) -> EncoderSpec:
-    """Choose the settings of encoders side by side, which read the same square: the largest that one of them chooses.
+    """Choose the settings of encoders side by side, which all read the largest square that any of them chooses.
 
     The arguments are those of `choose_spec`. Raw pixels are averaged over blocks, so that at most about 32 pixels a
     side are compared.

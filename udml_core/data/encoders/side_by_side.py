@@ -63,7 +63,7 @@ def parts_of(name: str) -> tuple[Part, ...]:
 
 
 def encoders_in(*backbones: str) -> frozenset[str]:
-    """Return the names of all encoders in backbones, without weights: whoever took part, and so cannot judge."""
+    """Return the names of all encoders in backbones, without weights: these took part, so they cannot judge."""
     return frozenset(part.backbone for name in backbones for part in parts_of(name))
 
 

@@ -40,8 +40,8 @@ COLUMNS = {"frozen": words_of("frozen").sentence, "centered pca": words_of("cent
 UNJUDGED = "This run has neither labels nor a second opinion: nothing says whether it is better than frozen features."
 JOINED = {"together": " The unit features of these encoders stand side by side, centered and whitened as one vector by "
                       "statistics of the training images.",
-          "each": " The unit features of these encoders stand side by side, each centered and whitened by statistics of "
-                  "the training images.",
+          "each": " The unit features of these encoders stand side by side, each centered and whitened by statistics "
+                  "of the training images.",
           "none": " The unit features of these encoders stand side by side."}
 """How several encoders make one vector."""
 LEFT_OUT = {"images", "dimension", "map@r left out", "precision", "recall"}
