@@ -11,7 +11,6 @@ the six views are chosen on the training classes of the first data set, half of 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +37,10 @@ WEIGHTS = (0.3, 0.5, 0.7, 1.0)
 VIEWS = {"": [View()], ", views": views_of_step(Views()),
          ", six views": [View(zoom, flip) for zoom in (1.0, 0.85, 0.7) for flip in (False, True)]}
 """The views by the end of a row's name."""
+SHOWN = ("EfficientNet-Lite0", "EfficientNet-Lite0, whitened", "SqueezeNet", "SqueezeNet, whitened",
+         "Both, not whitened", "Both, each whitened, weight 0.7", "Both, each whitened, chosen weight",
+         "Both, whitened together", "Both, not whitened, step whiten", "Both and raw pixels, whitened together")
+"""The rows that the documents show."""
 CROPS = ((1.0,), (1.0, 0.7), (1.0, 0.85, 0.7), (1.0, 0.85, 0.7, 0.55), (1.0, 0.7, 0.55), (0.85, 0.7))
 """Sets of crops that are compared on the training classes, each with its mirror images."""
 DRAWS = 3
@@ -110,6 +113,18 @@ def main() -> None:
         write_record(options.out, record)
 
 
+def as_table(record: Mapping[str, Any]) -> str:
+    """Return the record's main rows as a Markdown table of R@1 / MAP@R, without and with views."""
+    tables = {title: of["rows"] for title, of in record["datasets"].items() if "crops on" not in title}
+    heads = [f"{title.split(',')[0].lower()}{end}" for title in tables for end in ("", ", views")]
+    lines = ["| | " + " | ".join(heads) + " |", "|---|" + "---:|" * len(heads)]
+    for row in SHOWN:
+        cells = [f"{measures['recall@1']:.1f} / {measures['map@r']:.1f}" for rows in tables.values()
+                 for measures in (rows[row], rows[f"{row}, views"])]
+        lines.append(f"| {row} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def compare_crops(material: Material) -> dict[str, dict[str, list[float]]]:
     """Return the measures of sets of crops on the training classes, of which half are for the whitening."""
     train, labels = material.split.train, np.asarray(material.dataset.labels)
@@ -147,9 +162,8 @@ def measure(material: Material) -> Iterator[tuple[str, Mapping[str, float]]]:
                 "mutual neighbors": material.mutual_share(rows)}
         chosen = max(weighted, key=lambda weight: material.mutual_share(weighted[weight]))
         yield f"Both, each whitened, chosen weight{end}", material.measures(weighted[chosen]) | {"weight": chosen}
-        began, rows = time.process_time(), material.rows(both, views)
-        yield f"Both, whitened together{end}", material.measures(rows) | {
-            "processor seconds": round(time.process_time() - began, 1)}
+        rows = material.rows(both, views)
+        yield f"Both, whitened together{end}", material.measures(rows)
         yield f"Both, whitened together, step whiten{end}", material.measures(material.whiten(rows))
         three = material.rows(f"{both}+pixels", views)
         yield f"Both and raw pixels, whitened together{end}", material.measures(three)

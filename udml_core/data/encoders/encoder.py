@@ -352,7 +352,7 @@ def _choose_several(backbone: str, native_size: int, gray: bool, pooling: Poolin
                     weights: str | None, whitening: Whitening) -> EncoderSpec:
     """Choose the settings of encoders side by side, which all read the largest square that any of them chooses.
 
-    The arguments are those of `choose_spec`. Raw pixels are averaged over blocks, so that at most about 32 pixels a
+    It takes the arguments of `choose_spec`. Raw pixels are averaged over blocks, so that at most about 32 pixels a
     side are compared.
     """
     parts = parts_of(backbone)
