@@ -179,10 +179,10 @@ def test_every_further_declared_option_appears_on_the_page(monkeypatch: pytest.M
     def reject(*_request: object) -> None:
         raise UserError("No run is planned.")
 
-    for module in ("pages.views.train", "pages.parts.train.data_choice"):
+    for module in ("pages.views.train", "pages.parts.train.data_choice", "pages.parts.train.encoder_choice"):
         monkeypatch.setattr(f"{module}.RunRequest", PatientRequest)
     monkeypatch.setattr(jobs, "plan", reject)
-    test = opened("train", dataset="digits", method="pca", backbone="pixels", patience="7")
+    test = opened("train", dataset="digits", method="pca", backbone="pixels+cnn", patience="7")
     assert not test.exception
     values = values_of(test)
     assert values | {"patience": 7, "augment": True} == values

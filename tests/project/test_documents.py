@@ -224,15 +224,15 @@ def test_the_figures_of_encoders_side_by_side_are_those_of_the_record() -> None:
 
     said = " ".join(f"{results} {changes}".split())
     for words in (
-            f"R@1 rises from {of(birds, alone)[0]} (EfficientNet-Lite0, whitened) to {of(birds, both)[0]} and MAP@R from "
-            f"{of(birds, alone)[1]} to {of(birds, both)[1]}",
+            f"R@1 rises from {of(birds, alone)[0]} (EfficientNet-Lite0, whitened) to {of(birds, both)[0]} and MAP@R "
+            f"from {of(birds, alone)[1]} to {of(birds, both)[1]}",
             "reach R@1 {} and MAP@R {} on birds".format(*of(birds, f"{last}, views")),
             "EfficientNet-Lite0 has {} and {};".format(*of(birds, f"{alone}, views")),
             "chosen on the training classes) reach {} and {}".format(*of(birds, f"{last}, six views")),
             f"within {max(loss(rows, both) for rows in (birds, emoji, clothes)):.1f} points",
             f"loses up to {max(loss(rows, chosen) for rows in (birds, emoji, clothes)):.1f}",
-            "on clothes (MAP@R {} to {})".format(of(clothes, both)[1], of(clothes, pixels)[1]),
-            "on birds ({} to {})".format(of(birds, both)[1], of(birds, pixels)[1])):
+            f"on clothes (MAP@R {of(clothes, both)[1]} to {of(clothes, pixels)[1]})",
+            f"on birds ({of(birds, both)[1]} to {of(birds, pixels)[1]})"):
         assert words in said, words
     for rows in (birds, emoji, clothes):
         assert all(rows[both][measure] > max(rows[row][measure] for row in (alone, "SqueezeNet, whitened"))
