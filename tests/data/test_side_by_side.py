@@ -16,9 +16,9 @@ from udml_core.base.paths import dataset_cache
 from udml_core.data import features, inference
 from udml_core.data.augmentation import CROPS
 from udml_core.data.dataset import ArrayImages, Dataset
+from udml_core.data.encoder_names import encoders_in, parts_of
 from udml_core.data.encoders import Encoder, EncoderSpec, check_trainable, choose_spec, feature_width
 from udml_core.data.encoders.graphs import Graph, network_graph, paired_cosines
-from udml_core.data.encoders.side_by_side import encoders_in, parts_of
 from udml_core.data.features import features_of, features_of_some, features_path, views_of
 from udml_core.data.inference import embed_pixels, joined
 from udml_core.data.refinement_views import View, average_features, view_features

@@ -9,8 +9,8 @@ import numpy as np
 from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError, listed
 from udml_core.data.dataset import Dataset, Report
+from udml_core.data.encoder_names import encoders_in, is_several, parts_of
 from udml_core.data.encoders import BACKBONES, Encoder, check_backbone, choose_spec
-from udml_core.data.encoders.side_by_side import encoders_in, is_several, parts_of
 from udml_core.data.features import features_of
 from udml_core.data.judge_names import WEAK
 from udml_core.data.refinement_views import View, view_features_of_some

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
-from udml_core.data.encoders.side_by_side import encoders_in
+from udml_core.data.encoder_names import encoders_in
 from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race import Comparison, Count, Measured
 from udml_core.numerics.changed_groups import changed_groups

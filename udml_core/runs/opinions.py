@@ -15,8 +15,8 @@ import numpy as np
 from udml_core.base.arrays import Array, evenly_spaced
 from udml_core.base.errors import UserError
 from udml_core.base.files import read_array
+from udml_core.data.encoder_names import encoders_in
 from udml_core.data.encoders import choose_spec
-from udml_core.data.encoders.side_by_side import encoders_in
 from udml_core.data.judge_names import WEAK
 from udml_core.data.judging import encoder_title, judges_words
 from udml_core.exploration.race_figures import SAID

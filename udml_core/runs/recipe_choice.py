@@ -117,8 +117,8 @@ def judge_paths(run: Run, dataset: Dataset) -> dict[str, Path]:
     Returns:
         The judges that took no part in the run and whose features are stored; none if the rest cannot judge alone.
     """
+    from udml_core.data.encoder_names import encoders_in
     from udml_core.data.encoders import choose_spec
-    from udml_core.data.encoders.side_by_side import encoders_in
     from udml_core.data.features import features_path
 
     if why_not_judged(run):

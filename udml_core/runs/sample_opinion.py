@@ -12,7 +12,7 @@ import numpy as np
 
 from udml_core.base.arrays import Array, Integers
 from udml_core.data.dataset import Dataset
-from udml_core.data.encoders.side_by_side import encoders_in
+from udml_core.data.encoder_names import encoders_in
 from udml_core.data.judge_names import WEAK
 from udml_core.numerics.neighbors import nearest
 from udml_core.runs.analyses.kinds.opinion import JUDGES

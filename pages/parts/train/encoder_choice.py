@@ -9,7 +9,7 @@ import streamlit as st
 
 from udml_core.base.declaration import describe
 from udml_core.data.dataset import Dataset
-from udml_core.data.encoders.side_by_side import SIGN, is_several
+from udml_core.data.encoder_names import SIGN, is_several
 from udml_core.runs import RunRequest
 from udml_core.work.jobs import read_options, write_option
 

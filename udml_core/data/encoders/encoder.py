@@ -19,11 +19,12 @@ from torch.nn.functional import avg_pool2d
 
 from udml_core.base.errors import UserError, quoted
 from udml_core.data.dataset import TABLE
+from udml_core.data.encoder_names import is_several, parts_of
 from udml_core.data.encoders import hub, pretrained, small
 from udml_core.data.encoders.body import Body, Preparation
 from udml_core.data.encoders.division import divide
 from udml_core.data.encoders.pooling import Pooling, pool, rmac_scales
-from udml_core.data.encoders.side_by_side import SideBySide, is_several, parts_of
+from udml_core.data.encoders.side_by_side import SideBySide
 from udml_core.data.encoders.weights import WeightFile, choose_weights
 
 DEFAULT_BACKBONE = "efficientnet-lite0"

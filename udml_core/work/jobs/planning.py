@@ -14,9 +14,9 @@ from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError, counted
 from udml_core.base.files import read_array
 from udml_core.data.dataset import TABLE, Dataset
+from udml_core.data.encoder_names import is_several
 from udml_core.data.encoders import EncoderSpec, check_backbone, check_compiler, choose_spec, feature_width
 from udml_core.data.encoders.encoder import SMALLEST
-from udml_core.data.encoders.side_by_side import is_several
 from udml_core.data.features import features_path
 from udml_core.data.given.exclusions import excluded_names, indices_of
 from udml_core.data.given.labels import assigned_labels

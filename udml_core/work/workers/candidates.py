@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset, Report
+from udml_core.data.encoder_names import encoders_in
 from udml_core.data.encoders import EncoderSpec, choose_spec, feature_width, image_seconds
-from udml_core.data.encoders.side_by_side import encoders_in
 from udml_core.data.features import features_path
 from udml_core.data.refinement_views import View, views_of_step
 from udml_core.data.sources.embeddings import table_of

@@ -15,7 +15,7 @@ from udml_core.base.arrays import Array, Integers, evenly_spaced
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError, duration
 from udml_core.data.dataset import DETAIL, TABLE, WAITING, step_name
-from udml_core.data.encoders.side_by_side import SIGN, encoders_in
+from udml_core.data.encoder_names import SIGN, encoders_in
 from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race import (
     FROZEN,

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from udml_core.base.arrays import Integers, evenly_spaced
 from udml_core.base.errors import UserError, listed
-from udml_core.data.encoders.side_by_side import encoders_in
+from udml_core.data.encoder_names import encoders_in
 from udml_core.data.judge_names import WEAK
 from udml_core.numerics.refinement.recipe import Recipe
 from udml_core.runs.analyses.fields import REFINED, Frames, Images, Judges
