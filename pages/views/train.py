@@ -15,7 +15,8 @@ from pages.parts.shell.run_status import escaped_message
 from pages.parts.shell.setting_words import with_titles
 from pages.parts.shell.user_errors import show_user_errors
 from pages.parts.shell.views import view_link
-from pages.parts.train.data_choice import choose_dataset, options_for
+from pages.parts.train.data_choice import choose_dataset
+from pages.parts.train.encoder_choice import choose_options
 from pages.parts.train.live import middle_and_right, show_run, watched_run
 from pages.parts.train.method_choice import (
     choose_method,
@@ -181,7 +182,7 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
             show_images(dataset, center, "The map follows once the method has what it learns from.")
         return
     with details, st.expander("Backbone, split, seed and device", icon=":material/tune:"):
-        values = option_form(RunRequest, options_for(dataset), first=settings.options, in_row=1)
+        values = choose_options(dataset, settings.options)
     with box:
         choose_settings(wanted, example, settings, is_changed(fields))
     with start:

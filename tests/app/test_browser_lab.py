@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.app.conftest import App
-from tests.app.test_browser import NARROW, newest, settle, until
+from tests.app.test_browser import NARROW, choose, newest, settle, until
 from udml_core.runs import Run
 
 pytestmark = pytest.mark.browser
@@ -208,3 +208,29 @@ def test_score_and_cancel_are_in_view_while_a_run_trains(app: App, page: Page) -
     page.get_by_role("button", name="Cancel").click()
     assert until(run, "stopped", "done") == "stopped"
     settle(page)
+
+
+@pytest.mark.slow
+def test_a_second_encoder_is_added_removed_and_trained_with(app: App, page: Page) -> None:
+    page.goto("/lab?dataset=digits&method=pca&backbone=pixels&size=8&split=seen&fields=dimension:9")
+    settle(page)
+    page.get_by_text("Backbone, split, seed and device").click()
+    whitening = page.get_by_role("combobox", name=re.compile("^Whitening of several"))
+    expect(whitening).to_have_count(0)
+    choose(page, "Second encoder", "cnn")
+    page.wait_for_url(re.compile(r"backbone=pixels(%2B|\+)cnn"))
+    expect(whitening).to_have_value("together")
+    page.reload()
+    settle(page)
+    page.get_by_text("Backbone, split, seed and device").click()
+    choose(page, "Second encoder", "none")
+    page.wait_for_url(lambda url: "cnn" not in url)
+    expect(whitening).to_have_count(0)
+    choose(page, "Second encoder", "cnn")
+    page.wait_for_url(re.compile(r"backbone=pixels(%2B|\+)cnn"))
+    expect(page.get_by_role("img", name=re.compile("^Before training"))).to_be_visible()
+    page.get_by_role("button", name="Start training").click()
+    page.wait_for_url(re.compile("live="))
+    run = newest(app)
+    assert [part.backbone for part in run.spec().encoder.parts] == ["pixels", "cnn"]
+    assert until(run, "done", "failed") == "done", run.status().message

@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.shell.method_lines import LINES, line_of
 from pages.parts.shell.run_status import escaped
+from pages.parts.train.encoder_choice import SECOND
 from pages.parts.train.method_cards import MARKS, card_groups, lacking
 from pages.parts.train.method_choice import choose_method, lacks_labels
 from pages.parts.train.preview import cluster_counts
@@ -179,10 +180,10 @@ def test_every_further_declared_option_appears_on_the_page(monkeypatch: pytest.M
     def reject(*_request: object) -> None:
         raise UserError("No run is planned.")
 
-    for module in ("pages.views.train", "pages.parts.train.data_choice"):
+    for module in ("pages.views.train", "pages.parts.train.data_choice", "pages.parts.train.encoder_choice"):
         monkeypatch.setattr(f"{module}.RunRequest", PatientRequest)
     monkeypatch.setattr(jobs, "plan", reject)
-    test = opened("train", dataset="digits", method="pca", backbone="pixels", patience="7")
+    test = opened("train", dataset="digits", method="pca", backbone="pixels+cnn", patience="7")
     assert not test.exception
     values = values_of(test)
     assert values | {"patience": 7, "augment": True} == values
@@ -838,3 +839,30 @@ def test_a_result_names_its_images_and_its_numbers() -> None:
         "898 test images of the classes that it trained on, by 4 numbers each")
     unseen = seen.model_copy(update={"split": "zero-shot", "fields": {}})
     assert protocol_of({}, unseen) == "Test images of classes that it never trained on"
+
+
+def test_a_second_encoder_is_added_by_a_plain_control(submitted: list[Spec]) -> None:
+    test = opened("train", dataset="digits", method="pca", backbone="pixels", size="8", split="seen",
+                  fields="dimension:9", whitening="each")
+    assert "whitening" not in values_of(test), "a single encoder has nothing to join"
+    assert "whitening" not in test.query_params
+    test.selectbox(key=SECOND).select("cnn").run()
+    assert not test.exception
+    assert not test.error
+    assert test.query_params["backbone"] == "pixels+cnn"
+    test.selectbox(key="whitening").select("each").run()
+    start(test)
+    (spec,) = submitted
+    assert (spec.backbone, spec.encoder.whitening) == ("pixels+cnn", "each")
+    assert [part.backbone for part in spec.encoder.parts] == ["pixels", "cnn"]
+
+
+def test_a_link_to_several_encoders_fills_both_boxes() -> None:
+    test = opened("train", dataset="digits", method="pca", backbone="pixels+cnn:0.5", size="8", split="seen",
+                  fields="dimension:9")
+    assert not test.error
+    assert (test.selectbox(key="backbone").value, test.selectbox(key=SECOND).value) == ("pixels", "cnn:0.5")
+    test.selectbox(key=SECOND).select("none").run()
+    assert test.query_params["backbone"] == "pixels"
+    test = opened("train", dataset="digits", method="pca", backbone="pixels+pixels")
+    assert "stand beside the others once" in test.error[0].value

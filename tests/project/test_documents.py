@@ -20,6 +20,7 @@ from sklearn.datasets import load_digits
 from typer.exceptions import TyperException
 
 from experiments import method_tables
+from experiments.side_by_side import WEIGHTS, as_table
 from tests.project.documents import DOCUMENTS, ROOT, SHORT, anchors, blocks, links, spans
 from udml_core.base.declaration import Options
 from udml_core.cli import commands
@@ -201,6 +202,44 @@ def dataset_rows(record: str, title: str) -> dict[str, Any]:
 def figures(row: dict[str, Any]) -> list[float]:
     """Return R@1 and MAP@R of a row."""
     return [value[0] if isinstance(value, list) else value for value in (row["recall@1"], row["map@r"])]
+
+
+def test_the_figures_of_encoders_side_by_side_are_those_of_the_record() -> None:
+    record = json.loads(read(records.FOLDER / "side-by-side.json"))
+    results, changes = (read(path) for path in (ROOT / "docs" / "results.md", ROOT / "CHANGELOG.md"))
+    assert as_table(record) in results
+    birds, emoji, clothes = (next(of["rows"] for title, of in record["datasets"].items() if title.startswith(name))
+                             for name in ("Birds", "Emoji", "Fashion"))
+    alone, both, last = "EfficientNet-Lite0, whitened", "Both, whitened together", "Both, not whitened, step whiten"
+
+    chosen, pixels = "Both, each whitened, chosen weight", "Both and raw pixels, whitened together"
+
+    def of(rows: dict[str, Any], row: str) -> tuple[str, str]:
+        return f"{rows[row]['recall@1']:.1f}", f"{rows[row]['map@r']:.1f}"
+
+    def loss(rows: dict[str, Any], row: str) -> float:
+        """Return how far a row's MAP@R is below that of the best of the four weights."""
+        best = max(rows[f"Both, each whitened, weight {weight:g}"]["map@r"] for weight in WEIGHTS)
+        return float(best - rows[row]["map@r"])
+
+    said = " ".join(f"{results} {changes}".split())
+    for words in (
+            f"R@1 rises from {of(birds, alone)[0]} (EfficientNet-Lite0, whitened) to {of(birds, both)[0]} and MAP@R "
+            f"from {of(birds, alone)[1]} to {of(birds, both)[1]}",
+            "reach R@1 {} and MAP@R {} on birds".format(*of(birds, f"{last}, views")),
+            "EfficientNet-Lite0 has {} and {};".format(*of(birds, f"{alone}, views")),
+            "chosen on the training classes) reach {} and {}".format(*of(birds, f"{last}, six views")),
+            f"within {max(loss(rows, both) for rows in (birds, emoji, clothes)):.1f} points",
+            f"loses up to {max(loss(rows, chosen) for rows in (birds, emoji, clothes)):.1f}",
+            f"on clothes (MAP@R {of(clothes, both)[1]} to {of(clothes, pixels)[1]})",
+            f"on birds ({of(birds, both)[1]} to {of(birds, pixels)[1]})"):
+        assert words in said, words
+    for rows in (birds, emoji, clothes):
+        assert all(rows[both][measure] > max(rows[row][measure] for row in (alone, "SqueezeNet, whitened"))
+                   for measure in ("recall@1", "map@r"))
+    crops = {name: row["recall@1"][0] + row["map@r"][0] for title, of_crops in record["datasets"].items()
+             if "crops on the training classes" in title for name, row in of_crops["rows"].items()}
+    assert max(crops, key=crops.__getitem__) == "Crops of 100%, 85%, 70%"
 
 
 def test_the_figures_of_refinement_are_those_of_the_records() -> None:

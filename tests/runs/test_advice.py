@@ -63,6 +63,9 @@ class Vectors:
         self.report(0.5, "features")
         return self._judged_by
 
+    def part_features(self) -> list[np.ndarray]:
+        return [self.known[name] for name in self.known if name.startswith("part")]
+
     def of(self, setup: Setup) -> Vectors:
         if setup.method not in self.known:
             raise UserError("not on these images")
@@ -137,6 +140,28 @@ def test_another_encoder_needs_a_judge_that_took_no_part(monkeypatch: pytest.Mon
     outcome = next(outcome for outcome in outcomes if outcome.name == "SqueezeNet 1.1")
     assert outcome.state == "not possible"
     assert "took part in EfficientNet-Lite0 or SqueezeNet 1.1, and none judges itself. Install timm" in outcome.reason
+
+
+def test_two_encoders_side_by_side_are_tried_where_a_third_judges() -> None:
+    both = "efficientnet-lite0+squeezenet"
+    race = raced(material(), judges=("timm:vit_tiny_patch16_224",))
+    outcome = next(outcome for outcome in race.outcomes if outcome.setup.backbone == both)
+    assert (outcome.name, outcome.state) == ("EfficientNet-Lite0 + SqueezeNet 1.1", "judged")
+    assert outcome.against_start is not None
+    assert outcome.against_start.judges == ("timm:vit_tiny_patch16_224",)
+    for judges in (("squeezenet",), ("efficientnet-lite0", "squeezenet", "pixels")):
+        assert both not in {outcome.setup.backbone for outcome in raced(material(), judges=judges).outcomes}
+
+
+def test_a_race_of_two_encoders_is_judged_by_neither() -> None:
+    of = material()
+    of.backbone = "efficientnet-lite0+squeezenet:0.7"
+    race = raced(of)
+    assert not race.is_judged
+    assert race.reason.startswith("Cannot tell: EfficientNet-Lite0 + SqueezeNet 1.1 × 0.7 took part in every search")
+    of.known["part 2"] = of._judged_by @ np.random.default_rng(0).normal(size=(of._judged_by.shape[1], 200))
+    with pytest.raises(UserError, match="probably the same encoder under another name"):
+        raced(of, judges=("timm:squeezenet",))
 
 
 def test_the_race_stores_how_many_first_results_differ() -> None:

@@ -21,7 +21,7 @@ from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.second_opinion import Interval, Judge, Opinion, judge_rankings, second_opinion
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at, plan_analysis
-from udml_core.runs.analyses.kinds.opinion import Opinions, SecondOpinion
+from udml_core.runs.analyses.kinds.opinion import JUDGES, Opinions, SecondOpinion
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.work.workers import analyse
 
@@ -44,6 +44,9 @@ class WithoutLabels:
 
     def training_indices(self) -> np.ndarray:
         return np.zeros(0, np.int64)
+
+    def part_features(self) -> list[np.ndarray]:
+        return []
 
     def judge_features(self, backbone: str) -> np.ndarray:
         return self._judges[backbone]
@@ -204,6 +207,21 @@ def test_pixels_do_not_judge_alone() -> None:
     with pytest.raises(UserError, match=r"pixels cannot judge alone.*Add efficientnet-lite0"):
         SecondOpinion(judges=("pixels", "squeezenet")).check_run(run)
     SecondOpinion(judges=("pixels", "efficientnet-lite0")).check_run(run)
+
+
+@pytest.mark.parametrize(("judges", "message"), [
+    (JUDGES, r"efficientnet-lite0 and squeezenet took part in this run, and pixels cannot judge alone.*Name a further"),
+    (("squeezenet",), r"efficientnet-lite0\+squeezenet:0.7 took part .*Name a further encoder or a table"),
+    (("squeezenet+cnn",), "A judge is a single encoder")])
+def test_no_encoder_judges_a_combination_that_it_is_a_part_of(judges: tuple[str, ...], message: str) -> None:
+    spec = SimpleNamespace(encoder=choose_spec("efficientnet-lite0+squeezenet:0.7", 40, gray=False),
+                           backbone="efficientnet-lite0+squeezenet:0.7")
+    run: Any = SimpleNamespace(spec=lambda: spec)
+    with pytest.raises(UserError, match=message):
+        SecondOpinion(judges=judges).check_run(run)
+    spec.backbone = "pixels+squeezenet"
+    SecondOpinion().check_run(run)
+    assert SecondOpinion().independent(spec.backbone) == ("efficientnet-lite0",)
 
 
 def test_a_table_of_vectors_judges_the_images_in_their_order(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from udml_core.base.paths import dataset_cache
 from udml_core.data.augmentation import VERSION, Augmentation
 from udml_core.data.dataset import DETAIL, Dataset, Report, reduced
 from udml_core.data.encoders import Encoder, EncoderSpec
-from udml_core.data.inference import Inference, Rows, in_batches, inference_of, torch_inference
+from udml_core.data.inference import Inference, Rows, in_batches, inference_of, joined, torch_inference
 
 Compute: TypeAlias = Callable[[int, int], Array]
 """Returns the rows from a start to a stop index."""
@@ -91,9 +91,34 @@ def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _sha
         return lambda start, stop: rows(pixels[start:stop])
 
     path = features_path(dataset, encoder.spec)
+    if encoder.spec.parts:
+        return joined_rows(path, encoder, (len(dataset),),
+                           lambda part: features_of(dataset, part, report, devices), report, "features")
     choose = partial(inference_of, dataset=dataset, count=len(dataset))
     return _load_or_compute(path, (len(dataset), encoder.dimension), np.dtype(np.float32),
                             _Sharing(encoder, devices, choose, computing), report, "features")
+
+
+def joined_rows(path: Path, encoder: Encoder, shape: tuple[int, ...], rows_of: Callable[[Encoder], Array],
+                report: Report, step: str) -> Array:
+    """Return the rows of encoders side by side, computed on first use from the stored rows of each part.
+
+    Args:
+        path: File of the rows.
+        encoder: The encoders.
+        shape: Shape of the rows without the dimension.
+        rows_of: Returns the rows of a part, which are computed if they are not stored.
+        report: Receives the progress.
+        step: Name of the computation in progress reports.
+
+    Returns:
+        Rows (…, l) float32, memory-mapped and read-only.
+    """
+    def make() -> Work:
+        parts = [rows_of(part) for part in encoder.part_encoders]
+        return Work([lambda start, stop: joined(encoder, [rows[start:stop] for rows in parts])])
+
+    return _load_or_compute(path, (*shape, encoder.dimension), np.dtype(np.float32), make, report, step)
 
 
 def features_of_some(dataset: Dataset, encoder: Encoder, indices: Integers) -> Array:
@@ -192,6 +217,9 @@ def views_of(dataset: Dataset, encoder: Encoder, indices: Integers, count: int, 
         return lambda start, stop: np.stack([rows(view) for view in draw(start, stop, count)], axis=1)
 
     path = views_path(dataset, encoder.spec, indices, f"views{count}", augmentation, seed)
+    if encoder.spec.parts:
+        return joined_rows(path, encoder, (len(indices), count), lambda part: views_of(
+            dataset, part, indices, count, augmentation, seed, report, devices), report, f"features of {count} views")
     choose = partial(inference_of, dataset=dataset, count=count * len(indices))
     return _load_or_compute(path, (len(indices), count, encoder.dimension), np.dtype(np.float32),
                             _Sharing(encoder, devices, choose, computing), report, f"features of {count} views")

@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -55,10 +55,20 @@ class Inference:
     Attributes:
         rows: Computes them.
         engine: The engine's name and version. Another engine's rows differ in their last digits.
+        mean_of_parts: Computes the row (1, d) of several views of an image from the mean features of each of several
+            encoders side by side; None for a single encoder.
     """
 
     rows: Rows
     engine: str
+    mean_of_parts: Rows | None = None
+
+    def mean_row(self, views: Array) -> Array:
+        """Return the row (1, d) of the mean features of an image's prepared views (v, c, s, s)."""
+        if self.mean_of_parts is not None:
+            return self.mean_of_parts(views)
+        mean: Array = self.rows(views).mean(axis=0, keepdims=True)
+        return mean
 
 
 def torch_inference(network: nn.Module) -> Inference:
@@ -74,6 +84,8 @@ def inference_of(encoder: Encoder, dataset: Dataset, count: int) -> Inference:
         dataset: The data set, on some images of which the engines are compared once.
         count: Number of images to come; for a few, a network is not converted.
     """
+    if encoder.spec.parts:
+        return _inference_of_parts(encoder, dataset, count)
     by_torch = torch_inference(encoder)
     if next(encoder.buffers()).device.type != "cpu" or not encoder.spec.trainable:
         return by_torch
@@ -82,6 +94,29 @@ def inference_of(encoder: Encoder, dataset: Dataset, count: int) -> Inference:
     if graph is None or not _agrees(graph, by_torch.rows, path, encoder, dataset):
         return by_torch
     return Inference(partial(_finite_rows, graph), engine_words())
+
+
+def _inference_of_parts(encoder: Encoder, dataset: Dataset, count: int) -> Inference:
+    """Return the inference of encoders side by side: each part by the engine that computes its stored features."""
+    parts = [inference_of(part, dataset, count) for part in encoder.part_encoders]
+    return Inference(lambda images: joined(encoder, [part.rows(images) for part in parts]),
+                     ", ".join(dict.fromkeys(part.engine for part in parts)),
+                     lambda views: joined(encoder, [part.mean_row(np.asarray(views)) for part in parts]))
+
+
+def joined(encoder: Encoder, features: Sequence[Array]) -> Array:
+    """Return the rows (…, l) float32 of encoders side by side from the features of each part, (…, d_i).
+
+    Raises:
+        UserError: The statistics of the training images are not known, or some features are not finite.
+    """
+    network = encoder.joint
+    if not network.is_fitted:
+        raise UserError("Several encoders side by side need statistics of training images, which are not stored here. "
+                        "Start a run with them, or open a run that has them.")
+    with torch.inference_mode():
+        parts = [torch.from_numpy(np.array(rows, np.float32)).to(network.weight.device) for rows in features]
+        return _finite(network.join(parts).cpu().numpy())
 
 
 def embed_pixels(encoder: nn.Module, pixels: Array | torch.Tensor) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError, listed
 from udml_core.data.dataset import Dataset, Report
+from udml_core.data.encoder_names import encoders_in, is_several, parts_of
 from udml_core.data.encoders import BACKBONES, Encoder, check_backbone, choose_spec
 from udml_core.data.features import features_of
 from udml_core.data.judge_names import WEAK
@@ -36,6 +37,8 @@ def check_judge(name: str, has_images: bool = True) -> None:
     table = table_of(name)
     if table is not None:
         table.check()
+    elif has_images and is_several(name):
+        raise UserError(f"A judge is a single encoder, got {name}. Name its encoders as several judges.")
     elif has_images:
         check_backbone(name)
     else:
@@ -46,6 +49,9 @@ def check_judge(name: str, has_images: bool = True) -> None:
 
 def encoder_title(name: str) -> str:
     """Return the short title of a backbone or of a table of vectors, such as `SqueezeNet 1.1`."""
+    if is_several(name) and table_of(name) is None:
+        return " + ".join(encoder_title(part.backbone) + (f" × {part.weight:g}" if part.weight != 1 else "")
+                          for part in parts_of(name))
     table = None if name in BACKBONES else table_of(name)
     return BACKBONES[name].title.partition(",")[0] if name in BACKBONES else name if table is None else table.path.name
 
@@ -72,7 +78,7 @@ def judges_words(weights: Mapping[str, float], where: str = "") -> str:
 
 def unknown_judges(judges: Iterable[str], backbone: str) -> tuple[str, ...]:
     """Return the judges that may be a run's encoder under another name: tables, models of timm, or all for a table."""
-    return tuple(judge for judge in judges if not {judge, backbone} <= set(BACKBONES))
+    return tuple(judge for judge in judges if not {judge, *encoders_in(backbone)} <= set(BACKBONES))
 
 
 def judge_features(dataset: Dataset, name: str, report: Report, device: str) -> Array:

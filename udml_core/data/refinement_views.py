@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image
 
-from udml_core.base.arrays import Array, Integers
+from udml_core.base.arrays import Array, Integers, blocks
 from udml_core.data.dataset import Dataset, Report, reduced
 from udml_core.data.encoders import Encoder
 from udml_core.data.features import BLOCK, FEW, Work, cached_rows, features_of
-from udml_core.data.inference import Rows, inference_of, torch_inference
+from udml_core.data.inference import Rows, inference_of, joined, torch_inference
 from udml_core.numerics.refinement.recipe import Views
 
 
@@ -59,7 +59,7 @@ def view_features(dataset: Dataset, encoder: Encoder, view: View,
 
     Args:
         dataset: The data set.
-        encoder: The frozen encoder.
+        encoder: The frozen encoder; a single one, because the views of several are averaged for each.
         view: The view.
         report: Receives the progress.
 
@@ -107,6 +107,8 @@ def average_features(dataset: Dataset, encoder: Encoder, views: Sequence[View],
                      report: Report = lambda _share, _step: None, cached: bool = True) -> Array:
     """Average the features of several views of every image, before unit length.
 
+    Of several encoders side by side the features of each are averaged before they are joined.
+
     Args:
         dataset: The data set.
         encoder: The encoder.
@@ -118,6 +120,10 @@ def average_features(dataset: Dataset, encoder: Encoder, views: Sequence[View],
     Returns:
         Features (n, d) float32.
     """
+    if encoder.spec.parts:
+        means = [average_features(dataset, part, views, report, cached) for part in encoder.part_encoders]
+        return np.concatenate([joined(encoder, [mean[some] for mean in means])
+                               for some in blocks(len(dataset), encoder.dimension)])
     total = np.zeros((len(dataset), encoder.dimension), np.float32)
     for number, view in enumerate(views):
         def report_view(share: float, step: str, done: int = number) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
+from udml_core.data.encoder_names import encoders_in
 from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race import Comparison, Count, Measured
 from udml_core.numerics.changed_groups import changed_groups
@@ -20,9 +21,9 @@ def independent(judges: Collection[str], took_part: Collection[str]) -> tuple[st
 
     Args:
         judges: Names of the judges.
-        took_part: Names of the encoders whose embeddings are compared.
+        took_part: Backbones whose embeddings are compared; each of several encoders side by side took part.
     """
-    left = tuple(judge for judge in judges if judge not in took_part)
+    left = tuple(judge for judge in judges if judge not in encoders_in(*took_part))
     return () if set(left) <= set(WEAK) else left
 
 

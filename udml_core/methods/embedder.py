@@ -19,6 +19,7 @@ from udml_core.base.arrays import Array, blocks
 from udml_core.base.errors import UserError
 from udml_core.base.files import check_regular, replace_bytes
 from udml_core.data.encoders import Encoder, EncoderSpec
+from udml_core.data.encoders.side_by_side import STATISTICS
 from udml_core.numerics.losses.kernels import KernelName, kernel_of
 
 Representation = Literal["instance", "latent"]
@@ -210,15 +211,18 @@ class Embedder(nn.Module):
     def save(self, path: Path, whole: bool = False) -> None:
         """Write a safetensors file.
 
-        It holds the head, the encoder's spec and, if trained, the encoder's weights.
+        It holds the head, the encoder's spec and, if trained, the encoder's weights; of several encoders side by side
+        the statistics of the training images.
 
         Args:
             path: The file.
             whole: Whether it also holds the weights of a frozen encoder, so that they need not be found elsewhere.
         """
         tensors = {f"head.{name}": value for name, value in self.head.state_dict().items()}
-        if self.trained or whole:
-            tensors |= {f"encoder.{name}": value for name, value in self.encoder.state_dict().items()}
+        kept = self.encoder.state_dict()
+        if not (self.trained or whole):  # all else is found elsewhere
+            kept = {name: kept[name] for name in STATISTICS if name in kept}
+        tensors |= {f"encoder.{name}": value for name, value in kept.items()}
         tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
         metadata = {"encoder": self.encoder.spec.model_dump_json(), "trained": json.dumps(self.trained),
                     "head": json.dumps(self.head.describe())}
@@ -238,9 +242,10 @@ class Embedder(nn.Module):
             head = _read_head(_head_of(metadata), tensors)
         weights = {name.removeprefix("encoder."): value for name, value in tensors.items()
                    if name.startswith("encoder.")}
-        encoder = Encoder(spec, filled=not weights)
+        is_whole = not weights.keys() <= set(STATISTICS)
+        encoder = Encoder(spec, filled=not is_whole)
         if trained or weights:
-            encoder.load_state_dict(weights)
+            encoder.load_state_dict(weights, strict=is_whole)
         return Embedder(encoder, head, trained).to(device or torch.device("cpu")).eval()
 
 

@@ -12,7 +12,7 @@ from PIL import Image
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset, UserImage
 from udml_core.data.features import FEW
-from udml_core.data.inference import Rows, inference_of
+from udml_core.data.inference import Inference, inference_of
 from udml_core.data.refinement_views import View
 from udml_core.methods.embedder import Embedder
 
@@ -38,17 +38,17 @@ class Model:
         self.embedder, self._dataset = embedder, dataset
 
     @cached_property
-    def _rows(self) -> Rows:
-        return inference_of(self.embedder.encoder, self._dataset(), FEW).rows
+    def _inference(self) -> Inference:
+        return inference_of(self.embedder.encoder, self._dataset(), FEW)
 
     def embed(self, image: Picture, views: Sequence[View] = WHOLE) -> Array:
         """Return the embedding (l,) of an image from outside, from the mean features of its views."""
         encoder = self.embedder.encoder
         read = image.reduced(encoder.needed_side) if isinstance(image, UserImage) else image.convert("RGB")
-        features = self._rows(np.stack([view(read, encoder) for view in views]))
-        row: Array = self.embedder.apply_head(features.mean(axis=0, keepdims=True))[0]
+        mean = self._inference.mean_row(np.stack([view(read, encoder) for view in views]))
+        row: Array = self.embedder.apply_head(mean)[0]
         return row
 
     def embed_prepared(self, pixels: Array) -> Array:
         """Return the embeddings (b, l) of prepared images (b, 3, s, s)."""
-        return self.embedder.apply_head(self._rows(pixels))
+        return self.embedder.apply_head(self._inference.rows(pixels))

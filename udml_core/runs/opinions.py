@@ -15,6 +15,7 @@ import numpy as np
 from udml_core.base.arrays import Array, evenly_spaced
 from udml_core.base.errors import UserError
 from udml_core.base.files import read_array
+from udml_core.data.encoder_names import encoders_in
 from udml_core.data.encoders import choose_spec
 from udml_core.data.judge_names import WEAK
 from udml_core.data.judging import encoder_title, judges_words
@@ -85,7 +86,7 @@ def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
     test, tested = run.spec().halves(dataset).test, other.spec().halves(dataset).test
     if len(test) > MOST_COMPARED or not np.array_equal(test, tested):
         return None
-    took_part = {run.spec().backbone, other.spec().backbone}
+    took_part = encoders_in(run.spec().backbone, other.spec().backbone)
     features = {judge: stored_features(dataset, judge) for judge in JUDGES if judge not in (*took_part, *WEAK)}
     judges = {judge: Judge.of(of[test]) for judge, of in features.items() if of is not None}
     if not judges:

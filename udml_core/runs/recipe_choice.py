@@ -117,13 +117,14 @@ def judge_paths(run: Run, dataset: Dataset) -> dict[str, Path]:
     Returns:
         The judges that took no part in the run and whose features are stored; none if the rest cannot judge alone.
     """
+    from udml_core.data.encoder_names import encoders_in
     from udml_core.data.encoders import choose_spec
     from udml_core.data.features import features_path
 
     if why_not_judged(run):
         return {}
     paths = {name: features_path(dataset, choose_spec(name, dataset.native_size, dataset.gray))
-             for name in JUDGES if name != run.spec().backbone}
+             for name in JUDGES if name not in encoders_in(run.spec().backbone)}
     stored = {name: path for name, path in paths.items() if path.exists()}
     return stored if set(stored) - set(WEAK) else {}
 

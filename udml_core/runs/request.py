@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from udml_core.base.declaration import Options, Shown, describe
-from udml_core.data.encoders import BACKBONES, DEFAULT_BACKBONE, Pooling, Precision
+from udml_core.data.encoders import BACKBONES, DEFAULT_BACKBONE, Pooling, Precision, Whitening
 from udml_core.data.encoders.encoder import LARGEST, SMALLEST
 from udml_core.data.given.pair_sets import MOST_PAIRS
 from udml_core.data.label_budget import PER_CLASS, PER_SMALL_CLASS, SMALL_CLASS, LabelSource
@@ -47,7 +47,12 @@ class RunRequest(Options):
 
     backbone: Annotated[str, Shown(suggestions=backbone_titles)] = DEFAULT_BACKBONE
     """Network whose features the method starts from: a listed name, timm:NAME or torchvision:NAME. pixels: the images
-    themselves, without a network."""
+    themselves, without a network. Several side by side: efficientnet-lite0+squeezenet, or with a weight
+    efficientnet-lite0+squeezenet:0.7."""
+
+    whitening: Annotated[Whitening, Shown(label="Whitening of several encoders")] = "together"
+    """What is whitened where several encoders stand side by side: their joint vector (together), the features of each
+    (each), or nothing (none). Its statistics come from the training images."""
 
     weights: Annotated[str | None, Shown(placeholder="downloaded")] = None
     """File with the weights of timm:NAME or torchvision:NAME in the format safetensors, for machines without a network.

@@ -12,6 +12,7 @@ import numpy as np
 
 from udml_core.base.arrays import Array, Integers
 from udml_core.data.dataset import Dataset
+from udml_core.data.encoder_names import encoders_in
 from udml_core.data.judge_names import WEAK
 from udml_core.numerics.neighbors import nearest
 from udml_core.runs.analyses.kinds.opinion import JUDGES
@@ -78,5 +79,5 @@ def judge_features(dataset: Dataset, backbone: str) -> Array | None:
     """Return the stored features (n, d) of the first encoder that may judge a backbone alone; None without any."""
     if dataset.vectors is not None:
         return None
-    stored = (stored_features(dataset, judge) for judge in JUDGES if judge != backbone and judge not in WEAK)
+    stored = (stored_features(dataset, judge) for judge in JUDGES if judge not in (*encoders_in(backbone), *WEAK))
     return next((features for features in stored if features is not None), None)

@@ -16,6 +16,7 @@ from udml_core.data.features import features_path
 from udml_core.exploration.preview import SAMPLE, Preview
 from udml_core.methods import find_method
 from udml_core.runs import Spec
+from udml_core.work import jobs
 
 from ..draw.gallery import gallery
 from ..maps.excluding import NONE
@@ -238,6 +239,8 @@ def _may_compute(spec: Spec, dataset: Dataset) -> bool:
     key = f"train-preview-{dataset.name}-{spec.encoder.key}"
     count = min(SAMPLE, len(dataset))
     seconds = image_seconds(spec.encoder) * count
+    if spec.encoder.parts:  # their statistics need the features of all training images
+        count, seconds = len(dataset), jobs.feature_seconds(dataset, spec.encoder, spec.device)
     if seconds <= LONGEST_WAIT or st.session_state.get(key) or features_path(dataset, spec.encoder).exists():
         return True
     with st.container(horizontal=True, vertical_alignment="center", key="lab-compute"):

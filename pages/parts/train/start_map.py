@@ -13,7 +13,8 @@ from udml_core.base.arrays import Array, Integers
 from udml_core.base.files import read_array
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import Encoder
-from udml_core.data.features import features_of_some, features_path
+from udml_core.data.features import features_of, features_of_some, features_path
+from udml_core.data.side_by_side import frozen_encoder
 from udml_core.data.splits import fixed_sample
 from udml_core.exploration.identity import Numbered, number_clusters, track_clusters
 from udml_core.exploration.live import live_frame, view_of
@@ -128,6 +129,8 @@ def _first_map(fingerprint: str, encoder_key: str, split: str, seed: int, k: int
         path = features_path(_dataset, _spec.encoder)
         if path.exists():
             return read_array(path, mapped=True)[indices]
+        if _spec.encoder.parts:  # whose statistics need the features of all training images
+            return features_of(_dataset, frozen_encoder(_dataset, _spec.encoder, _spec.halves(_dataset).train))[indices]
         return features_of_some(_dataset, Encoder(_spec.encoder), indices)
 
     def draw() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,13 +15,16 @@ import torch
 from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 from torch import Tensor, nn
+from torch.nn.functional import avg_pool2d
 
 from udml_core.base.errors import UserError, quoted
 from udml_core.data.dataset import TABLE
+from udml_core.data.encoder_names import is_several, parts_of
 from udml_core.data.encoders import hub, pretrained, small
-from udml_core.data.encoders.body import Body
+from udml_core.data.encoders.body import Body, Preparation
 from udml_core.data.encoders.division import divide
 from udml_core.data.encoders.pooling import Pooling, pool, rmac_scales
+from udml_core.data.encoders.side_by_side import SideBySide
 from udml_core.data.encoders.weights import WeightFile, choose_weights
 
 DEFAULT_BACKBONE = "efficientnet-lite0"
@@ -29,6 +33,10 @@ Precision = Literal["auto", "fp32", "bf16"]
 """Precision of an encoder in training: bfloat16 where that is safe (`auto`: on a GPU only), or float32 throughout."""
 PHOTOGRAPH = 160
 """Shorter side, in pixels, from which images count as photographs."""
+PIXELS_SIDE = 32
+"""Largest side at which raw pixels are compared by default."""
+Whitening = Literal["together", "each", "none"]
+"""What is whitened where several encoders stand side by side: their joint vector, the features of each, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,7 @@ class Backbone:
     early_bytes: float = 2.0
 
 
-_NONE, _HALF, _WHITE = (0.0, 0.0, 0.0), (128.0, 128.0, 128.0), (255.0, 255.0, 255.0)
+_NONE, _HALF, _WHITE, _UNIT = (0.0, 0.0, 0.0), (128.0, 128.0, 128.0), (255.0, 255.0, 255.0), (1.0, 1.0, 1.0)
 
 BACKBONES: dict[str, Backbone] = {
     "efficientnet-lite0": Backbone(
@@ -99,6 +107,14 @@ class EncoderSpec(BaseModel):
         width: Width of a table's vectors; 0 for images.
         features_version: How models of timm and torchvision give features; `hub.VERSION`, but 1 in a file that does not
             say it. Always 1 for other backbones.
+        parts: The encoders that stand side by side; empty for a single one.
+        part_weights: The weight of each part.
+        whitening: What is whitened where several encoders stand side by side.
+        fitted_on: Digest of the training images whose statistics center and whiten the parts; empty before a run is
+            planned, and for a single encoder.
+        square: Whether a model of timm or torchvision reads the centered square as the other backbones do, in place of
+            its own preparation, because encoders side by side read the same pixels.
+        block: Side of the blocks of pixels that raw pixels are averaged over; 1 keeps each pixel.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -111,6 +127,12 @@ class EncoderSpec(BaseModel):
     weights: WeightFile | None = None
     width: int = Field(default=0, ge=0)
     features_version: int = Field(default=1, ge=1)
+    parts: tuple[EncoderSpec, ...] = ()
+    part_weights: tuple[float, ...] = ()
+    whitening: Whitening = "together"
+    fitted_on: str = ""
+    square: bool = False
+    block: int = Field(default=1, ge=1)
 
     @model_validator(mode="before")
     @classmethod
@@ -122,8 +144,30 @@ class EncoderSpec(BaseModel):
 
     @property
     def trainable(self) -> bool:
-        """Whether the network has parameters; raw pixels and the vectors of a table have none."""
-        return self.backbone not in ("pixels", TABLE)
+        """Whether a run can train the network; raw pixels and the vectors of a table have no parameters."""
+        return self.backbone not in ("pixels", TABLE) and not self.parts
+
+    @property
+    def sources(self) -> tuple[EncoderSpec, ...]:
+        """The encoders that compute features from images: the parts, or the encoder itself."""
+        return self.parts or (self,)
+
+    def fitted(self, images: np.ndarray[Any, Any], fingerprint: str) -> EncoderSpec:
+        """Return the same encoder with the statistics of training images; a single encoder has none.
+
+        Args:
+            images: Indices (n,) of the training images.
+            fingerprint: Fingerprint of their data set.
+        """
+        if not self.parts:
+            return self
+        content = fingerprint.encode() + np.ascontiguousarray(images, np.int64).tobytes()
+        return self.model_copy(update={"fitted_on": hashlib.sha256(content).hexdigest()[:16]})
+
+    @property
+    def unfitted(self) -> EncoderSpec:
+        """The same encoder before any statistics."""
+        return self.model_copy(update={"fitted_on": ""})
 
     @property
     def reads_images(self) -> bool:
@@ -134,7 +178,7 @@ class EncoderSpec(BaseModel):
     def frozen_words(self) -> str:
         """The frozen features in words, such as `the backbone's features`."""
         names = {"pixels": "the pixels themselves", TABLE: "the vectors of the table"}
-        return names.get(self.backbone, "the backbone's features")
+        return names.get(self.backbone, "the encoders' features" if self.parts else "the backbone's features")
 
     @property
     def words(self) -> str:
@@ -146,12 +190,23 @@ class EncoderSpec(BaseModel):
         """A file name, unique among specs with different features."""
         if not self.reads_images:
             return TABLE
+        if self.parts:
+            return self._key_of_parts
         parts = [self.backbone.replace(":", "-").replace("/", "-"), self.pooling, str(self.size)]
         parts += ["gray"] if self.gray and self.backbone == "pixels" else []
         parts += [f"seed{self.seed}"] if _is_seeded(self.backbone) else []
         parts += [f"v{hub.VERSION}"] if self.backbone not in BACKBONES else []
         parts += [self.weights.sha256[:16]] if self.weights else []
+        parts += ["square"] if self.square else []
+        parts += [f"block{self.block}"] if self.block > 1 else []
         return "-".join(parts)
+
+    @property
+    def _key_of_parts(self) -> str:
+        """The key of encoders side by side; the digest tells parts, weights, whitening and training images apart."""
+        content = repr(([part.key for part in self.parts], self.part_weights, self.whitening, self.fitted_on))
+        name = self.backbone.replace(":", "-").replace("/", "-")[:80]
+        return f"{name}-{self.size}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
 
 
 class Encoder(nn.Module):
@@ -178,7 +233,7 @@ class Encoder(nn.Module):
         self.network = body.network
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # twice as fast on a CPU
         self.bgr = body.bgr
-        self.preparation = body.preparation
+        self.preparation = Preparation() if spec.square else body.preparation
         self.register_buffer("mean", torch.tensor(body.mean).view(1, 3, 1, 1), persistent=False)
         self.register_buffer("deviation", torch.tensor(body.deviation).view(1, 3, 1, 1), persistent=False)
         self.dimension = body.dimension or spec.width or _pixels(spec)
@@ -194,8 +249,24 @@ class Encoder(nn.Module):
         rgb = images.expand(-1, 3, -1, -1).to(self.mean.dtype)
         if self.spec.backbone == "pixels":
             values = (rgb / self.deviation).mean(1) if self.spec.gray else rgb / self.deviation
-            return values.flatten(1)
-        return pool(self.network, self._normalize(rgb), self.spec.pooling)
+            return (values if self.spec.block == 1 else avg_pool2d(values, self.spec.block)).flatten(1)
+        return pool(self.network, self._normalize(rgb), "mean" if self.spec.parts else self.spec.pooling)
+
+    @property
+    def joint(self) -> SideBySide:
+        """The network of several encoders side by side.
+
+        Raises:
+            TypeError: It is a single encoder.
+        """
+        if not isinstance(self.network, SideBySide):
+            raise TypeError(f"{self.spec.backbone} is a single encoder")
+        return self.network
+
+    @property
+    def part_encoders(self) -> list[Encoder]:
+        """The encoders that stand side by side."""
+        return [part for part in self.joint.parts if isinstance(part, Encoder)]
 
     def early(self, images: Tensor) -> Tensor:
         """Return the activations (b, c, h, w) of images after the early blocks."""
@@ -233,7 +304,7 @@ class Encoder(nn.Module):
 
 
 def choose_spec(backbone: str, native_size: int, gray: bool, pooling: Pooling = "mean", size: int | None = None,
-                seed: int = 0, weights: str | None = None) -> EncoderSpec:
+                seed: int = 0, weights: str | None = None, whitening: Whitening = "together") -> EncoderSpec:
     """Choose the encoder settings of a data set.
 
     By default photographs are read at 224 pixels and smaller images at 96; R-MAC starts at 512 (as in the papers) and
@@ -249,12 +320,15 @@ def choose_spec(backbone: str, native_size: int, gray: bool, pooling: Pooling = 
         size: Image size in pixels; chosen as described if None.
         seed: Seed of random weights.
         weights: Path of a file with the weights of a model of timm or torchvision; None to download them.
+        whitening: What is whitened where several encoders stand side by side.
 
     Raises:
         UserError: The backbone is not available, the size or the pooling does not fit it, or the file of the weights
             cannot be read.
     """
     check_backbone(backbone)
+    if is_several(backbone):
+        return _choose_several(backbone, native_size, gray, pooling, size, seed, weights, whitening)
     chosen, size = size, size or _default_size(backbone, native_size, pooling)
     smallest = BACKBONES[backbone].smallest if backbone in BACKBONES else SMALLEST
     if not smallest <= size <= LARGEST:
@@ -275,13 +349,41 @@ def choose_spec(backbone: str, native_size: int, gray: bool, pooling: Pooling = 
                        seed=seed if _is_seeded(backbone) else 0, weights=weights and choose_weights(weights))
 
 
+def _choose_several(backbone: str, native_size: int, gray: bool, pooling: Pooling, size: int | None, seed: int,
+                    weights: str | None, whitening: Whitening) -> EncoderSpec:
+    """Choose the settings of encoders side by side, which all read the largest square that any of them chooses.
+
+    It takes the arguments of `choose_spec`. Raw pixels are averaged over blocks, so that at most about 32 pixels a
+    side are compared.
+    """
+    parts = parts_of(backbone)
+    hubs = [part.backbone for part in parts if part.backbone not in BACKBONES]
+    if weights is not None and len(hubs) != 1:
+        raise UserError(f"The option 'weights' names the file of one model of timm or torchvision, and {backbone} has "
+                        f"{len(hubs)} of them. Remove the option, or name {'one' if not hubs else 'only one'} such "
+                        "model.")
+    if size is None:
+        networks = [part.backbone for part in parts if part.backbone != "pixels"]
+        size = max(_default_size(name, native_size, pooling) if name in BACKBONES else
+                   choose_spec(name, native_size, gray, pooling).size for name in networks)
+    chosen = []
+    for part in parts:
+        is_hub = part.backbone in hubs
+        spec = choose_spec(part.backbone, native_size, gray, "mean" if part.backbone == "pixels" else pooling, size,
+                           seed, weights if is_hub else None)
+        block = -(-size // PIXELS_SIDE) if part.backbone == "pixels" else 1
+        chosen.append(spec.model_copy(update={"square": is_hub, "block": block}))
+    return EncoderSpec(backbone=backbone, pooling=pooling, size=size, gray=gray, parts=tuple(chosen),
+                       part_weights=tuple(part.weight for part in parts), whitening=whitening, features_version=1)
+
+
 def _default_size(backbone: str, native_size: int, pooling: Pooling) -> int:
     """Return the image size that `choose_spec` describes."""
     photograph = native_size >= PHOTOGRAPH
     if backbone in BACKBONES and BACKBONES[backbone].made_for:
         return BACKBONES[backbone].made_for
     if backbone == "pixels":
-        return min(native_size, 32)
+        return min(native_size, PIXELS_SIDE)
     if _is_seeded(backbone):
         return min(native_size, 64)
     if pooling == "rmac":
@@ -297,11 +399,15 @@ def check_backbone(name: str) -> None:
     """
     if name in BACKBONES:
         return
+    if is_several(name):
+        for part in parts_of(name):
+            check_backbone(part.backbone)
+        return
     if ":" in name:
         hub.check(name)
         return
-    raise UserError(f"The backbone must be one of {', '.join(BACKBONES)}, timm:NAME or torchvision:NAME, "
-                    f"got {quoted(name)}.")
+    raise UserError(f"The backbone must be one of {', '.join(BACKBONES)}, timm:NAME or torchvision:NAME, or several of "
+                    f"them joined by a plus sign, got {quoted(name)}.")
 
 
 def _check_version(spec: EncoderSpec) -> None:
@@ -310,7 +416,7 @@ def _check_version(spec: EncoderSpec) -> None:
     Raises:
         UserError: It prepares and pools images of this backbone in another way.
     """
-    if ":" in spec.backbone and spec.features_version != hub.VERSION:
+    if ":" in spec.backbone and not spec.parts and spec.features_version != hub.VERSION:
         raise UserError(f"This run used version {spec.features_version} of the features of the backbone "
                         f"'{spec.backbone}', which prepared and pooled images differently than version {hub.VERSION} "
                         "does. Search by an image of the data set, or train again.")
@@ -354,6 +460,9 @@ def check_trainable(spec: EncoderSpec) -> None:
     Raises:
         UserError: The encoder has nothing to train.
     """
+    if spec.parts:
+        raise UserError(f"Several encoders side by side are not trained, got '{spec.backbone}'. Set the field 'trains' "
+                        "to 'head', or choose a single backbone.")
     if not spec.trainable:
         raise UserError(f"The backbone '{spec.backbone}' has nothing to train. Set the field 'trains' to 'head', or "
                         "choose another backbone.")
@@ -378,6 +487,8 @@ def image_seconds(spec: EncoderSpec) -> float:
     """Estimate the seconds to read and encode an image on two CPU cores."""
     if not spec.reads_images:
         return 0.0
+    if spec.parts:
+        return sum(image_seconds(part) for part in spec.parts)
     rate = BACKBONES[spec.backbone].seconds_per_megapixel if spec.backbone in BACKBONES else 1.0
     scales = rmac_scales(spec.size) if spec.pooling == "rmac" else (spec.size,)
     return 0.0005 + rate * sum(side**2 for side in scales) / 1e6
@@ -401,6 +512,9 @@ def feature_width(spec: EncoderSpec) -> int | None:
     """
     if not spec.reads_images:
         return spec.width
+    if spec.parts:
+        widths = [feature_width(part) for part in spec.parts]
+        return None if None in widths else sum(filter(None, widths))
     if spec.backbone not in BACKBONES:
         return None
     return BACKBONES[spec.backbone].width or _pixels(spec)
@@ -419,7 +533,7 @@ def needs_batches(spec: EncoderSpec) -> bool:
 
 
 def _pixels(spec: EncoderSpec) -> int:
-    return spec.size**2 * (1 if spec.gray else 3)
+    return (spec.size // spec.block)**2 * (1 if spec.gray else 3)
 
 
 def _is_seeded(name: str) -> bool:
@@ -429,6 +543,10 @@ def _is_seeded(name: str) -> bool:
 def _build(spec: EncoderSpec, filled: bool = True) -> Body:
     if spec.backbone == TABLE:
         return Body(nn.Identity(), _NONE, _WHITE, False, 0)
+    if spec.parts:
+        encoders = [Encoder(part, filled) for part in spec.parts]
+        width = sum(encoder.dimension for encoder in encoders)
+        return Body(SideBySide(encoders, width), _NONE, _UNIT, False, width)
     if spec.backbone in BACKBONES:
         return BACKBONES[spec.backbone].build()
     return hub.load(spec.backbone, spec.size, spec.pooling, spec.weights, filled)

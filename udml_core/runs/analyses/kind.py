@@ -63,6 +63,9 @@ class Material(Protocol):
     def refinement(self, name: str) -> tuple[str, str]:
         """Return the recipe of a refinement of the run, and the frame that it refines."""
 
+    def part_features(self) -> list[Array]:
+        """Return the features (n, d) of all images by each of several encoders side by side; none for a single one."""
+
     def judge_features(self, backbone: str) -> Array:
         """Return the features (n, d) of all images by another encoder than the run's."""
 

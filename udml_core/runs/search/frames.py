@@ -150,7 +150,10 @@ class Frames:
     def _load_embedder(self, name: str) -> Embedder:
         match name:
             case "frozen":
-                return Embedder(Encoder(self.run.spec().encoder)).eval()
+                spec = self.run.spec().encoder
+                # Encoders side by side have statistics of the training images, which the run keeps.
+                stored = Embedder.load(self.run.initial_embedder_path).encoder if spec.parts else None
+                return Embedder(stored or Encoder(spec)).eval()
             case "initial":
                 return Embedder.load(self.run.initial_embedder_path)
             case "final":

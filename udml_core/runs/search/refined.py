@@ -92,9 +92,9 @@ def are_views_stored(run: Run, step: Views, frame: str = "final") -> bool:
         step: The views.
         frame: The embedding: `frozen`, `initial` or `final`.
     """
-    features = stored_features_path(run)
-    stored = all(features.with_name(f"{features.stem}-{view.key}.npy").exists() for view in views_of_step(step)
-                 if view != View())
+    cache = dataset_cache(run.spec().fingerprint)
+    stored = all((cache / f"{source.key}-{view.key}.npy").exists() for source in run.spec().encoder.sources
+                 for view in views_of_step(step) if view != View())
     path = run.initial_embedder_path if frame == "initial" else run.embedder_path
     return stored and (frame == FROZEN or not _is_encoder_trained(path))
 

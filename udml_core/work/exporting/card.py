@@ -38,6 +38,12 @@ SUPERVISION = {"none": "No labels were used in training.",
 COLUMNS = {"frozen": words_of("frozen").sentence, "centered pca": words_of("centered pca").title,
            "initial": words_of("initial").sentence, "final": "this model"}
 UNJUDGED = "This run has neither labels nor a second opinion: nothing says whether it is better than frozen features."
+JOINED = {"together": " The unit features of these encoders stand side by side, centered and whitened as one vector by "
+                      "statistics of the training images.",
+          "each": " The unit features of these encoders stand side by side, each centered and whitened by statistics "
+                  "of the training images.",
+          "none": " The unit features of these encoders stand side by side."}
+"""How several encoders make one vector."""
 LEFT_OUT = {"images", "dimension", "map@r left out", "precision", "recall"}
 """Measures of the evaluation that the card leaves out."""
 
@@ -58,7 +64,7 @@ def write_card(opened: Retrieval, config: Mapping[str, Any], path: Path) -> None
 
 def _header(opened: Retrieval) -> str:
     spec = opened.spec
-    backbone = _plain(spec.encoder.backbone)
+    backbone, several = _plain(spec.encoder.backbone), JOINED.get(spec.encoder.whitening) if spec.encoder.parts else ""
     return f"""---
 library_name: udml-explorer
 pipeline_tag: image-feature-extraction
@@ -69,7 +75,7 @@ tags: [metric-learning, image-retrieval]
 This model maps an image to a vector, its embedding. Similar images have near embeddings.
 
 - **Method**: {_title(opened)} (`{spec.method}`). {_paper(spec.method)}
-- **Backbone**: {backbone}, images of {spec.encoder.size} × {spec.encoder.size} pixels.
+- **Backbone**: {backbone}, images of {spec.encoder.size} × {spec.encoder.size} pixels.{several}
 - **Run**: `{opened.run.id}`, seed {spec.seed}, UDML Explorer {spec.version}.
 - **Hyper-parameters**: in `{target.CONFIG}`.
 """

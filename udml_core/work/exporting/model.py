@@ -22,7 +22,7 @@ from udml_core.base.files import jsonable
 from udml_core.base.paths import python_path
 from udml_core.base.spreadsheets import write_rows
 from udml_core.data.dataset import Dataset
-from udml_core.data.encoders import check_reads_images, graphs
+from udml_core.data.encoders import Encoder, check_reads_images, graphs
 from udml_core.data.encoders.body import Preparation
 from udml_core.methods import Embedder
 from udml_core.numerics.neighbors import build_index, write_index
@@ -127,6 +127,12 @@ def _write_onnx(opened: Retrieval, embedder: Embedder, path: Path) -> Agreement:
     return onnx_graph.compare(path, embedder, np.stack([embedder.encoder.prepare(image) for image in images]))
 
 
+def _normalization(encoder: Encoder) -> dict[str, Any]:
+    """Return how a network reads the pixels of a prepared image."""
+    return {"order": "BGR" if encoder.bgr else "RGB", "mean": encoder.mean.flatten().tolist(),
+            "divisor": encoder.deviation.flatten().tolist()}
+
+
 def _describe(opened: Retrieval, embedder: Embedder, gallery: int, agreement: Agreement | None) -> dict[str, Any]:
     """Return the content of the description of a model."""
     spec, encoder = opened.spec, embedder.encoder
@@ -138,9 +144,8 @@ def _describe(opened: Retrieval, embedder: Embedder, gallery: int, agreement: Ag
             "image": "upright by EXIF orientation, on white where transparent, RGB",
             "square": encoder.preparation.describe(encoder.spec.size),
             "size": encoder.spec.size, "input": "uint8, 0 to 255, (images, 3, size, size)",
-            "inside_the_model": {"order": "BGR" if encoder.bgr else "RGB",
-                                 "mean": encoder.mean.flatten().tolist(),
-                                 "divisor": encoder.deviation.flatten().tolist()}},
+            "inside_the_model": {part.spec.backbone: _normalization(part) for part in encoder.part_encoders}
+                                if encoder.spec.parts else _normalization(encoder)},
         "embedding": {"dimension": opened.frame("final").rows.shape[1], "unit_length": embedder.head.normalized,
                       "distance": "Euclidean"},
         "gallery": {"images": gallery, "index": target.INDEX, "list": target.GALLERY}}

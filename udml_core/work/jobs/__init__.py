@@ -2,7 +2,7 @@
 
 from udml_core.work.jobs.advising import start_wanted, wake
 from udml_core.work.jobs.analysis_request import analyse, place_images
-from udml_core.work.jobs.estimate import Estimate, estimate, training_left
+from udml_core.work.jobs.estimate import Estimate, estimate, feature_seconds, training_left
 from udml_core.work.jobs.example_settings import (
     example_settings,
     example_title,
@@ -66,6 +66,7 @@ __all__ = [
     "examples_on",
     "expected_seconds",
     "favored_method",
+    "feature_seconds",
     "find_example",
     "find_preset",
     "first_method",

@@ -151,7 +151,7 @@ def _find_features(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Run | 
     for run in list_runs(root):
         spec = run.spec()
         same = (spec.method, spec.split, spec.fingerprint) == (FROZEN, "all", dataset.fingerprint)
-        if not same or spec.encoder != encoder or run.is_example:
+        if not same or spec.encoder.unfitted != encoder or run.is_example:
             continue
         state = run.status().state
         if state == "done":

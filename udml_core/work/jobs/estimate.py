@@ -65,18 +65,21 @@ def estimate(spec: Spec, dataset: Dataset) -> Estimate:
     late = late_share(spec.encoder) if divided else 1.0
 
     def missing(kind: str, count: int, indices: Integers, augmentation: Augmentation, seed: int) -> int:
-        """Return the number of images and views that must be computed."""
-        path = views_path(dataset, spec.encoder, indices, f"{kind}{count}", augmentation, seed)
-        return 0 if not count or path.exists() else count * len(indices)
+        """Return the number of images and views that must be computed; in whole passes of several encoders."""
+        paths = [views_path(dataset, source, indices, f"{kind}{count}", augmentation, seed)
+                 for source in spec.encoder.sources]
+        return count * len(indices) if count and not all(path.exists() for path in paths) else 0
 
-    whole = 0 if features_path(dataset, spec.encoder).exists() else len(dataset)
+    whole = len(dataset) if missing_sources(dataset, spec.encoder) else 0
     views = missing("views", method.views_needed, train, method.augmentation, spec.seed)
     early = 0
     if divided:
         early = missing("early", method.activations_needed, train, method.augmentation, spec.seed)
         early += missing("early", 1, np.arange(len(dataset)), CROPS, 0)  # for the curves of the epochs
-    image_speed, epoch_speed = measured_speed(encoding_kind(spec)), measured_speed(epoch_kind(spec))
-    per_image, view_speed = image_speed or image_seconds(spec.encoder), measured_speed(view_kind(spec))
+    image_speed, epoch_speed = measured_image_speed(spec.encoder, spec.device), measured_speed(epoch_kind(spec))
+    per_image = feature_seconds(dataset, spec.encoder, spec.device) / len(dataset) if whole else (
+        image_speed or image_seconds(spec.encoder))
+    view_speed = measured_speed(view_kind(spec))
     per_view = view_speed or per_image
     epoch = _expected_epoch(spec, len(train)) * (epoch_speed or 1.0)
     start, evaluation = measured_speed(start_kind(spec)), measured_speed(evaluation_kind(spec))
@@ -85,6 +88,25 @@ def estimate(spec: Spec, dataset: Dataset) -> Estimate:
                     expected_memory(method, spec.encoder, len(train), len(halves.test)),
                     4.0 * (whole + views) * width + activation_bytes(spec.encoder) * early,
                     None not in needed, evaluation or 0.0, start or 0.0, measured_speed(follow_kind(spec)) or 0.0)
+
+
+def missing_sources(dataset: Dataset, encoder: EncoderSpec) -> list[EncoderSpec]:
+    """Return the encoders whose features of the images are not stored: of several side by side each has its own."""
+    if features_path(dataset, encoder).exists():
+        return []
+    return [source for source in encoder.sources if not features_path(dataset, source).exists()]
+
+
+def feature_seconds(dataset: Dataset, encoder: EncoderSpec, device: str) -> float:
+    """Return the expected seconds of the features that are not stored."""
+    return len(dataset) * sum(measured_speed(image_kind(source, device)) or image_seconds(source)
+                              for source in missing_sources(dataset, encoder))
+
+
+def measured_image_speed(encoder: EncoderSpec, device: str) -> float | None:
+    """Return the seconds an image takes in all encoders, as measured on this machine; None if one was not measured."""
+    speeds = [measured_speed(image_kind(source, device)) for source in encoder.sources]
+    return None if None in speeds else sum(filter(None, speeds))
 
 
 def expected_memory(method: Method, encoder: EncoderSpec, train: int, test: int) -> float:

@@ -14,6 +14,7 @@ from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError, counted
 from udml_core.base.files import read_array
 from udml_core.data.dataset import TABLE, Dataset
+from udml_core.data.encoder_names import is_several
 from udml_core.data.encoders import EncoderSpec, check_backbone, check_compiler, choose_spec, feature_width
 from udml_core.data.encoders.encoder import SMALLEST
 from udml_core.data.features import features_path
@@ -32,7 +33,7 @@ from udml_core.work.jobs.queue import resolve_device, resolve_processes
 
 MOST_CHECKED = 500
 """Most training images that are looked at while a run is planned; more take longer than a form should."""
-IMAGE_OPTIONS = ("backbone", "weights", "pooling", "size", "compile")
+IMAGE_OPTIONS = ("backbone", "weights", "whitening", "pooling", "size", "compile")
 """Options of a run that apply to images only, not to a table of embeddings."""
 
 
@@ -61,6 +62,7 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None, gp
     halves = make_split(dataset, split, select if request.labels == "drawn" else "last", request.seed).without(
         indices_of(dataset, excluded.images))
     _check_halves(dataset, halves, excluded.count)
+    encoder = encoder.fitted(halves.train, dataset.fingerprint)
     if select != "last" and request.labels == "drawn":
         _check_validation(dataset, halves, select)
     _check_supervision(method, dataset, halves, pairs)
@@ -151,8 +153,12 @@ def encoder_of(dataset: Dataset, backbone: str, request: RunRequest | None = Non
     check_backbone(backbone)
     if request is None:
         return choose_spec(backbone, dataset.native_size, dataset.gray)
+    if not is_several(backbone) and request.whitening != RunRequest.model_fields["whitening"].default:
+        raise UserError(f"The option 'whitening' applies to several encoders side by side, got '{request.whitening}' "
+                        f"with {backbone}. Remove it, or add an encoder by a plus sign, such as "
+                        "efficientnet-lite0+squeezenet.")
     return choose_spec(backbone, dataset.native_size, dataset.gray, request.pooling, request.size, request.seed,
-                       request.weights)
+                       request.weights, request.whitening)
 
 
 def _check_table_options(request: RunRequest, dataset: Dataset) -> None:

@@ -13,6 +13,8 @@ import numpy as np
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset, Report
+from udml_core.data.encoders import Encoder
+from udml_core.data.features import features_of
 from udml_core.data.judging import encoder_title, judge_features, judge_views
 from udml_core.exploration.race import Setup
 from udml_core.methods.model import Model
@@ -148,6 +150,11 @@ class StoredMaterial:
     def backbone(self) -> str:
         """The backbone of the run's encoder."""
         return self.spec.backbone
+
+    def part_features(self) -> list[Array]:
+        """Return the features (n, d) of all images by each of several encoders side by side; none for a single one."""
+        device = resolve_device("auto")
+        return [features_of(self.dataset, Encoder(part).to(device), self.report) for part in self.spec.encoder.parts]
 
     def judge_features(self, backbone: str) -> Array:
         """Return the features (n, d) of all images by another encoder than the run's, computed on first use."""

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.encoders import choose_spec, feature_width, image_seconds
+from udml_core.data.encoder_names import encoders_in
+from udml_core.data.encoders import EncoderSpec, choose_spec, feature_width, image_seconds
 from udml_core.data.features import features_path
 from udml_core.data.refinement_views import View, views_of_step
 from udml_core.data.sources.embeddings import table_of
@@ -45,7 +46,7 @@ def plan_candidate(run: Run, dataset: Dataset, setup: Setup) -> Spec:
     """
     own = run.spec()
     request = RunRequest(dataset=dataset.name, method=setup.method, backbone=setup.backbone, split="all")
-    if setup.backbone == own.backbone:
+    if encoders_in(own.backbone) <= encoders_in(setup.backbone):  # the same, or another encoder beside it
         request = request.model_copy(update={name: getattr(own, name) for name in ("pooling", "size", "weights")})
     if setup.method != FROZEN:
         method = find_method(setup.method)
@@ -154,12 +155,19 @@ def feature_time(run: Run, dataset: Dataset, backbone: str, views: Views | None)
         return 0.0, True
     own = run.spec()
     encoder = own.encoder if backbone == own.backbone else choose_spec(backbone, dataset.native_size, dataset.gray)
+    times = [_source_time(own, dataset, source, views, encoder == own.encoder) for source in encoder.sources]
+    return sum(seconds for seconds, _ in times), all(is_measured for _, is_measured in times)
+
+
+def _source_time(own: Spec, dataset: Dataset, encoder: EncoderSpec, views: Views | None, is_own: bool
+                 ) -> tuple[float, bool]:
+    """Return the expected seconds of the features of one encoder that are not stored, and whether they are measured."""
     whole = features_path(dataset, encoder)
     paths = [whole] if views is None else [
         whole if view == View() else whole.with_name(f"{whole.stem}-{view.key}.npy") for view in views_of_step(views)]
     missing = sum(not path.exists() for path in paths)
     measured = [measured_speed(image_kind(encoder, own.device))]
-    if views is not None and encoder == own.encoder:  # from stored images, which are read faster than at first
+    if views is not None and is_own:  # from stored images, which are read faster than at first
         measured.insert(0, measured_speed(view_kind(own)))
     known = next(filter(None, measured), None)
     return missing * len(dataset) * (known or image_seconds(encoder)), known is not None or not missing

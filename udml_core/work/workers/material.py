@@ -28,6 +28,7 @@ from udml_core.data.features import (
 )
 from udml_core.data.given.pair_sets import PairSet
 from udml_core.data.inference import embed_pixels
+from udml_core.data.side_by_side import frozen_encoder
 from udml_core.data.speed import record_speed
 from udml_core.data.splits import Split, fixed_sample
 from udml_core.data.training_data import TrainingData, training_data
@@ -36,7 +37,7 @@ from udml_core.numerics.sampling import generator, label_pairs
 from udml_core.runs import Run
 from udml_core.runs.baselines import JUDGED
 from udml_core.work.jobs import other_free_gpus, resolve_device
-from udml_core.work.jobs.estimate import encoding_kind, view_kind
+from udml_core.work.jobs.estimate import image_kind, view_kind
 
 SAMPLE, TRAINED_SAMPLE = 3000, 1000
 """Number of test images whose embedding is stored for every epoch; fewer if the method trains the encoder."""
@@ -78,10 +79,14 @@ def load(run: Run, report: Report, device: str = "auto") -> Loaded:
     spec = run.spec()
     dataset = run.dataset(report)
     torch.backends.cudnn.deterministic = True  # else a GPU trains two equal runs to different weights
-    encoder = Encoder(spec.encoder).to(resolve_device(device))
-    with _timed(encoding_kind(spec), features_path(dataset, spec.encoder), len(dataset)), _others(encoder) as others:
-        features = features_of(dataset, encoder, report, others)
-    split = spec.halves(dataset)
+    device, split = resolve_device(device), spec.halves(dataset)
+    with other_free_gpus(device) as others:
+        for source in spec.encoder.sources:
+            with _timed(image_kind(source, spec.device), features_path(dataset, source), len(dataset)):
+                features = features_of(dataset, encoder := Encoder(source).to(device), report, others)
+        if spec.encoder.parts:
+            encoder = frozen_encoder(dataset, spec.encoder, split.train, report, device)
+            features = features_of(dataset, encoder, report)
     few = spec.few_labels(dataset, split.train)
     if few is not None:
         log.info("training uses %d labels", (few >= 0).sum())

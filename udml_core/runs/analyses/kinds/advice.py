@@ -15,6 +15,7 @@ from udml_core.base.arrays import Array, Integers, evenly_spaced
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError, duration
 from udml_core.data.dataset import DETAIL, TABLE, WAITING, step_name
+from udml_core.data.encoder_names import SIGN, encoders_in
 from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race import (
     FROZEN,
@@ -71,7 +72,8 @@ class Advice(AnalysisKind):
     """What the search serves: the first results of a query (first), or its whole group (groups)."""
     judges: Judges = JUDGES
     encoders: Annotated[tuple[str, ...], Field(max_length=10)] = ENCODERS
-    """Other backbones to try; of the usual backbones only those for which a judge is left that took no part."""
+    """Other backbones to try, alone and beside the start's; of the usual backbones only those for which a judge is left
+    that took no part."""
 
     @property
     def progress(self) -> str:
@@ -115,7 +117,8 @@ class Advice(AnalysisKind):
         from udml_core.exploration.race import METHODS
         from udml_core.methods import find_method
 
-        titles = {name: encoder_title(name) for name in (backbone, *self.judges, *self.encoders)}
+        titles = {name: encoder_title(name)
+                  for name in (backbone, *self.judges, *self.encoders, *self._beside(backbone))}
         titles |= {name: find_method(name).card.title for name in METHODS}
         return Race(serves=self.serves, budget=self.budget, start=Setup(backbone=backbone), run=run_id, titles=titles)
 
@@ -156,7 +159,10 @@ class Advice(AnalysisKind):
                             f"judge compares the images: {race.titles[name]}")
             judges[name] = Judge.of(features, None if views is None else (seen, views))
         jury = Jury(judges, evenly_spaced(len(indices), QUERIES))
-        jury.check_differs(material.vectors("final", indices), unknown_judges(judges, material.backbone))
+        unknown = unknown_judges(judges, material.backbone)
+        jury.check_differs(material.vectors("final", indices), unknown)
+        for part in material.part_features() if unknown else ():
+            jury.check_differs(part[indices], unknown)
         embeddings = _Embeddings(material, race, indices, began + seconds, clock)
         track = JudgedTrack(embeddings, jury, len(indices), clock() - began, partial(_refusal, race), clock,
                             progress.announce)
@@ -173,9 +179,21 @@ class Advice(AnalysisKind):
                                               "group": jury.depth}), track)
 
     def _rivals(self, race: Race, jury: Jury) -> list[str]:
-        """Return the other backbones to try; a usual backbone only if a judge is left that took no part."""
-        return [encoder for encoder in self.encoders if encoder != race.start.backbone
-                and (encoder not in ENCODERS or not jury.refuses({race.start.backbone, encoder}))]
+        """Return the other backbones to try, alone and beside the start's.
+
+        A usual backbone, and one beside the start's, is tried only if a judge is left that took no part.
+        """
+        start = race.start.backbone
+        alone = [encoder for encoder in self.encoders if encoder != start
+                 and (encoder not in ENCODERS or not jury.refuses({start, encoder}))]
+        return alone + [both for both in self._beside(start) if both not in alone and not jury.refuses({start, both})]
+
+    def _beside(self, backbone: str) -> list[str]:
+        """Return the backbone with each other encoder beside it; none for a table, which has no images."""
+        if backbone == TABLE:
+            return []
+        return [f"{backbone}{SIGN}{encoder}" for encoder in self.encoders
+                if not encoders_in(encoder) & encoders_in(backbone)]
 
     def _sitting(self, material: Material, race: Race, seconds: float) -> list[str]:
         """Return the judges whose features fit into the time.
@@ -185,7 +203,7 @@ class Advice(AnalysisKind):
         """
         from udml_core.exploration.jury import independent
 
-        names = [name for name in self.judges if name != material.backbone]
+        names = [name for name in self.judges if name not in encoders_in(material.backbone)]
         expected = {name: material.feature_time(name)[0] for name in names}
         fitting = list[str]()
         for name in names:

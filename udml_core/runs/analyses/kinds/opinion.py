@@ -10,7 +10,8 @@ import numpy as np
 from pydantic import Field
 
 from udml_core.base.arrays import Integers, evenly_spaced
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, listed
+from udml_core.data.encoder_names import encoders_in
 from udml_core.data.judge_names import WEAK
 from udml_core.numerics.refinement.recipe import Recipe
 from udml_core.runs.analyses.fields import REFINED, Frames, Images, Judges
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 JUDGES = ("efficientnet-lite0", "squeezenet", "pixels")
 """The encoders that judge by default; the run's own does not."""
+ADD_JUDGE = ("Name a further encoder or a table of vectors as a judge, such as `udml opinion RUN --judges timm:MODEL`; "
+             "models of timm need `pip install timm`.")
+"""What to do where every usual judge took part."""
 QUESTIONS = {"first result": "first_results", "whole group": "groups"}
 """The attribute of an opinion by its name in words."""
 SHOWN = ("difference", "low", "high")
@@ -153,17 +157,20 @@ class SecondOpinion(AnalysisKind):
         spec = run.spec()
         for judge in self.judges:
             check_judge(judge, spec.encoder.reads_images)
-        independent = self.independent(spec.backbone)
+        independent, took_part = self.independent(spec.backbone), encoders_in(spec.backbone)
+        left = next((judge for judge in JUDGES if judge not in (*took_part, *WEAK)), "")
+        fix = f"Add {left}." if left else ADD_JUDGE
         if not independent:
-            raise UserError(f"{spec.backbone} took part in this run and cannot judge it. Choose another judge, such as "
-                            f"{next(judge for judge in JUDGES if judge != spec.backbone)}.")
+            raise UserError(f"{spec.backbone} took part in this run and cannot judge it. " + (
+                f"Choose another judge, such as {left}." if left else ADD_JUDGE))
         if set(independent) <= set(WEAK):
-            raise UserError(f"{', '.join(independent)} cannot judge alone: pixels see color and place, hardly content. "
-                            f"Add {next(judge for judge in JUDGES if judge not in (spec.backbone, *WEAK))}.")
+            others = "" if left else f"{listed(sorted(took_part))} took part in this run, and "
+            raise UserError(f"{others}{', '.join(independent)} cannot judge alone: pixels see color and place, hardly "
+                            f"content. {fix}")
 
     def independent(self, backbone: str) -> tuple[str, ...]:
         """Return the judges without a run's own backbone, whose students its embeddings are."""
-        return tuple(judge for judge in self.judges if judge != backbone)
+        return tuple(judge for judge in self.judges if judge not in encoders_in(backbone))
 
     def compute(self, material: Material) -> Arrays:
         """Let each judge compare every embedding with the first."""
@@ -201,6 +208,8 @@ class SecondOpinion(AnalysisKind):
             check_judge(features, frozen)
             if name in unknown:
                 check_kinship(name, features, frozen)
+                for part in material.part_features():
+                    check_kinship(name, features, part[indices])
             views = material.judge_views(name, indices[seen])
             judges[name] = Judge.of(features, None if views is None else (seen, views))
         return judges
