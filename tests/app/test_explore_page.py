@@ -17,7 +17,7 @@ from pages.parts.explore.neighborhood import run_geometry
 from pages.parts.explore.panels import PANELS
 from pages.parts.explore.toolbar import MapChoice
 from pages.parts.explore.workbench import Workbench, interesting_images
-from pages.parts.maps.content import Color, grayed
+from pages.parts.maps.content import Color
 from pages.parts.maps.frame import load_map
 from pages.parts.maps.layouts import EPOCHS, MOVING, MapLayout
 from pages.parts.shell.epoch_images import EpochImages
@@ -371,7 +371,7 @@ def test_selected_images_are_excluded_from_the_map_or_grid_until_all_are_shown(l
     assert components(test, "scatter")[0]["count"] == whole
 
 
-def test_a_click_on_a_map_without_hidden_images_names_the_drawn_image(rpml: Run) -> None:
+def test_hidden_images_are_not_among_the_images_of_the_map(rpml: Run) -> None:
     layout = MapLayout("pca-now", "PCA", ("initial", "final"))
     shown = layout.load(rpml, "final")
     none = np.zeros(0, np.int64)
@@ -504,28 +504,21 @@ def _check_epochs_on_a_map(run: Run, umap: Analysis) -> None:
     ground = umap.projection()
     np.testing.assert_array_equal(after.layout.positions, ground.positions[ground.frames.index("final")])
     stored = EpochImages(run, bench_of(run, 0).split.train)
-    np.testing.assert_array_equal(early.projection.indices, after.projection.indices)
+    np.testing.assert_array_equal(early.projection.indices, stored.indices, "images without a position are left out")
     points, row = stored.embedding(1), 7
     order = np.argsort(((points - points[row]) ** 2).sum(axis=1), kind="stable")
     ten = stored.indices[order[order != row][:10]]
-    own = int(stored.indices[row])  # the map has all images
-    np.testing.assert_allclose(early.layout.positions[own], after.layout.positions[ten].mean(axis=0), rtol=1e-4)
-    np.testing.assert_array_equal(np.sort(early.neighbors[own]), np.sort(ten))
-    still = layout.still(early)
-    np.testing.assert_array_equal(np.flatnonzero(~still), stored.indices)
-    assert not layout.still(after).any()
-    np.testing.assert_array_equal(early.layout.positions[still], after.layout.positions[still])
+    np.testing.assert_allclose(early.layout.positions[row], after.layout.positions[ten].mean(axis=0), rtol=1e-4)
+    np.testing.assert_array_equal(np.sort(stored.indices[early.neighbors[row]]), np.sort(ten))
+    assert (layout.count_left_out(early), layout.count_left_out(after)) == (1797 - len(stored.indices), 0)
     assert layout.draw(early).bounds == layout.draw(after).bounds
-
-
-def test_images_without_an_embedding_of_the_epoch_are_gray() -> None:
-    still = np.array([False, True, False])
-    classes = grayed(Color("class", np.array([0, 1, 1]), ("a", "b")), still)
-    assert (classes.values.tolist(), classes.none) == ([0, -1, 1], "not stored")
-    numbers = grayed(Color("x", np.array([1.0, 2.0, np.nan])), still)
-    np.testing.assert_array_equal(numbers.values, [1.0, np.nan, np.nan])
-    assert numbers.none == "none, or not stored"
-    assert grayed(classes, np.zeros(3, bool)) is classes
+    ahead = layout.following(layout.load(run, "0"), "0")
+    assert ahead is not None
+    np.testing.assert_array_equal(ahead.positions, early.layout.positions)
+    assert layout.following(after, "2") is None
+    said = texts(opened("explore", run=run.id, map=layout.id, frame="1"))
+    assert f"{1797 - len(stored.indices):,} images are left out" in said
+    assert "left out" not in texts(opened("explore", run=run.id, map=layout.id))
 
 
 def test_both_rows_of_neighbors_search_the_same_images_at_every_epoch(rpml: Run) -> None:

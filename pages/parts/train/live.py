@@ -352,9 +352,8 @@ def _query(watched: Watched) -> int:
 
 def _clicked(watched: Watched) -> int:
     """Return the row of the image that was clicked on the map or below it; −1 without a click."""
-    clicked = getattr(st.session_state.get("lab-map"), "picked", None)
-    found = int(clicked) if clicked is not None and int(clicked) < len(watched.images) else -1
-    for place in ("lab-before", "lab-now"):
+    found = -1
+    for place in ("lab-map", "lab-before", "lab-now"):
         index = getattr(st.session_state.get(place), "picked", None)
         row = -1 if index is None else int(rows_of(watched.images, int(index)))
         found = row if row >= 0 else found
