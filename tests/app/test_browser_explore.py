@@ -185,6 +185,12 @@ def _fill_the_panel_with_a_lasso(page: Page) -> None:
     tiles = page.locator(".st-key-explore-tiles-selected .tile")
     expect(tiles.first).to_be_visible()
     expect(page.get_by_text(re.compile(r"\d+ images selected"))).to_be_visible()
+    page.go_back()
+    expect(tiles).to_have_count(0)
+    expect(drawn_map(page).locator(".summary")).not_to_contain_text("selected")
+    page.go_forward()
+    expect(tiles.first).to_be_visible()
+    settle(page)
     for action in ("Label", "Search", "CSV"):
         expect(page.get_by_text(action, exact=True).first).to_be_visible()
     before = parameter(page, "picked")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.draw.palette import MISS
@@ -20,9 +21,10 @@ from pages.parts.explore.workbench import Workbench, interesting_images
 from pages.parts.maps.content import Color
 from pages.parts.maps.frame import load_map
 from pages.parts.maps.layouts import EPOCHS, MOVING, MapLayout
+from pages.parts.shell.address import drop_foreign_parameters
 from pages.parts.shell.epoch_images import EpochImages
 from pages.parts.shell.interesting import MOST, MOST_TEST, recorded_images
-from pages.parts.shell.selection import Selection
+from pages.parts.shell.selection import Selection, select, selection
 from pages.parts.triplets.stored import StoredTriplets
 from tests.app.opening import opened, switched, texts
 from tests.app.test_refine_page import components, tiles
@@ -336,6 +338,44 @@ def test_the_panel_in_the_address_stays_when_the_selection_changed_on_another_pa
     switched(test, "explore")
     assert panels(test)[-1] == "Selection (3)"
     assert chosen_panel(test) == "cluster"
+
+
+def test_back_and_forward_restore_the_selection_in_the_address(rpml: Run) -> None:
+    def selected(test: AppTest) -> list[str]:
+        assert not test.exception
+        return [name for name in panels(test) if name.startswith("Selection")]
+
+    fingerprint = rpml.dataset().fingerprint
+    tokens = {len(ids): f"{fingerprint[:6]}:{store_selection(np.array(ids))}" for ids in ([3, 5, 9], [4, 6])}
+    test = explored(rpml)
+    test.session_state["selection"] = Selection(fingerprint, np.array([3, 5, 9]), 9)
+    assert selected(test.run()) == ["Selection (3)"], "the user's selection wins over the address before it"
+    assert test.query_params["selected"] in (tokens[3], [tokens[3]])
+    assert selected(test.run()) == ["Selection (3)"]
+    for count in (0, 3, 2, 0):
+        test.query_params.pop("selected", None)
+        if count:
+            test.query_params["selected"] = tokens[count]
+        assert selected(test.run()) == [f"Selection ({count})"] * bool(count)
+        assert ("selected" in test.query_params) == bool(count)
+
+
+def test_an_older_address_within_a_part_of_the_page_changes_no_selection(monkeypatch: pytest.MonkeyPatch,
+                                                                         rpml: Run) -> None:
+    state: dict[str, Any] = {"page": "explore"}
+    query: dict[str, str] = {}
+    monkeypatch.setattr(st, "session_state", state)
+    monkeypatch.setattr(st, "query_params", query)
+    dataset = rpml.dataset()
+    drop_foreign_parameters("explore")
+    select(dataset.fingerprint, np.array([3, 5]))
+    assert selection(dataset).ids.tolist() == [3, 5]
+    query.clear()  # the next movement of a slider began before the browser showed the address
+    assert selection(dataset).ids.tolist() == [3, 5]
+    assert "selected" in query
+    query.clear()
+    drop_foreign_parameters("explore")  # Back draws the whole page
+    assert selection(dataset).ids.tolist() == []
 
 
 def test_a_selection_in_the_link_is_offered_with_its_actions(rpml: Run) -> None:
