@@ -107,8 +107,8 @@ def test_without_a_choice_the_image_whose_neighbors_changed_most_is_shown(rpml: 
     shown = texts(explored(rpml))
     assert dataset.labels is not None
     assert f"**{dataset.class_names[dataset.labels[index]]}**  \n:small[{dataset.names[index]}. Training half." in shown
-    assert "change through training about as" in shown
-    assert "change through training about as" not in texts(explored(rpml, picked=interesting_images(rpml)[1]))
+    assert "Typical of the images whose results change" in shown
+    assert "Typical of the images whose results change" not in texts(explored(rpml, picked=interesting_images(rpml)[1]))
     strip = tiles(opened("retrieval", run=rpml.id), "Sample queries")
     assert {tile["id"] for tile in strip} == set(interesting_images(rpml)), "Retrieval shows the same images"
 
