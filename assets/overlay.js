@@ -36,8 +36,10 @@ class Overlay {
     if (isPlain && this.chart.images && this.chart.header.sheets) this.drawImages(pen, width, height, marks);
     for (const mark of marks) this.drawMark(pen, mark);
     const rings = marks.map(({ row }) => boxAround(...this.chart.screenPosition(row)));
-    const side = this.chart.header.grid ? 0 : this.tiles.side();
-    this.taken.push(...this.names.draw(pen, width, height, rings, side ? this.tiles.boxes : [], side));
+    const isTiled = !isPlain && !this.chart.header.grid;
+    const images = isTiled ? this.tiles.boxes : [...this.taken];
+    const side = isTiled ? this.tiles.side() : images.length ? TILE - 8 : 0;
+    this.taken.push(...this.names.draw(pen, width, height, rings, images, side, isTiled ? Infinity : NEAR));
     for (const { row, word } of marks) this.drawWord(pen, word, ...this.chart.screenPosition(row));
     for (const guest of this.chart.header.placed ?? []) this.drawGuest(pen, guest);
     if (this.chart.hovered !== NONE && this.chart.hovered < this.chart.header.count) this.drawHover(pen);

@@ -118,6 +118,23 @@ def test_a_click_on_a_map_of_some_images_names_the_image_at_that_point(page: Pag
 
 
 @pytest.mark.slow
+def test_no_name_on_the_map_covers_an_image(page: Page, finished: Run) -> None:
+    page.goto(f"/explore?run={finished.id}&map=pca-now&color=class")
+    chart = drawn_map(page)
+    settle(page)
+    names, images, side = chart.evaluate("""chart => {
+      const { chart: map } = chart;
+      return [map.overlay.names.boxes, map.overlay.chosen.map((row) => map.screenPosition(row)), 36];
+    }""")
+    assert len(names) >= 3
+    assert len(images) >= 5
+    covered = [(name, x, y) for name in names for x, y in images
+               if name["left"] < x + side / 2 and x - side / 2 < name["right"]
+               and name["top"] < y + side / 2 and y - side / 2 < name["bottom"]]
+    assert covered == []
+
+
+@pytest.mark.slow
 def test_no_points_of_the_map_stay_below_a_grid(page: Page, finished: Run) -> None:
     run = Run(shutil.copytree(finished.folder, finished.folder.with_name("20250101-000000-rpml-0000ab")))
     pca = plan_analysis(kind="pca")
