@@ -83,7 +83,7 @@ CONTRASTS = """() => {
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [{"color_scheme": "light"}, {"color_scheme": "dark"}], indirect=True,
                          ids=["light", "dark"])
-def test_the_labels_of_a_chart_have_enough_contrast(page: Page, app: App) -> None:  # noqa: ARG001 (the page needs it)
+def test_the_labels_of_a_chart_have_enough_contrast(page: Page, app: App) -> None:
     page.goto("/results")
     page.locator(".stPlotlyChart .ytick text").first.wait_for()
     settle(page)

@@ -58,7 +58,7 @@ class Sheets:
 
 
 def sharpen_tiny(image: Image.Image) -> Image.Image:
-    """Return a tiny image with whole multiples of its pixels, which stay sharp when it is scaled; others as they are."""
+    """Return a tiny image in whole multiples of its pixels, which stay sharp when scaled; others as they are."""
     if max(image.size) > TINY:
         return image
     factor = SHARP // max(image.size)
