@@ -247,7 +247,7 @@ def _draw(run: Run, status: Status, places: Places, shown: Shown) -> None:
         if shown.is_moving:
             if status.state == "done":
                 st.button("Pause", icon=":material/pause:", key="lab-pause", type="tertiary", on_click=_pause,
-                          args=(run, shown.epoch))
+                          args=(run, shown.epoch), help="Stops the picture. The training is done already.")
             st.caption(f"**{words[0].upper()}{words[1:]}:** {count}{_half(watched)}. Choose an image to make it the "
                        "query.")
         choose_colors(run.spec(), watched.dataset)
