@@ -18,6 +18,7 @@ class Cards {
     this.more = document.createElement("button");
     Object.assign(this.more, { type: "button", className: "more", tabIndex: -1 }); // the arrow keys reach every card
     this.more.setAttribute("aria-hidden", "true");
+    this.more.onpointerdown = (event) => event.preventDefault(); // the focus stays in the list
     this.more.onclick = () => root.scrollBy({ top: root.clientHeight - PEEK, behavior: calm() ? "auto" : "smooth" });
     root.after(this.more);
     this.resized = new ResizeObserver(() => this.fit());
