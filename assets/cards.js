@@ -1,11 +1,12 @@
 // Cards in groups, one of which is chosen. Arrow keys, Home and End move the focus, a letter moves it to a title that
 // begins with it; Enter, Space and a click choose. A card that cannot be chosen keeps its place and says why.
-// The list ends below a whole card, as far as its place in the window goes.
+// The list ends in the middle of a card, and a line below counts the cards that follow, so that it is seen to go on.
 // data: {label, chosen, groups: [{title, cards: [{name, title, line, mark, reason}]}]}
 // answers: trigger "picked" name
 const LEAST = 236; // pixels of the list in a low window
 const BESIDE = 664; // pixels of what stands above and below the list, so that the button is in a usual window
 const PADDING = 4;
+const PEEK = 22; // pixels of the card after the last whole one
 
 class Cards {
   constructor(root) {
@@ -13,6 +14,13 @@ class Cards {
     root.onclick = (event) => this.pick(event.target.closest(".card"));
     root.onkeydown = (event) => this.key(event);
     root.onfocusin = (event) => this.rove(event.target.closest(".card"));
+    root.onscroll = () => this.count();
+    this.more = document.createElement("button");
+    Object.assign(this.more, { type: "button", className: "more", tabIndex: -1 }); // the arrow keys reach every card
+    this.more.setAttribute("aria-hidden", "true");
+    this.more.onpointerdown = (event) => event.preventDefault(); // the focus stays in the list
+    this.more.onclick = () => root.scrollBy({ top: root.clientHeight - PEEK, behavior: calm() ? "auto" : "smooth" });
+    root.after(this.more);
     this.resized = new ResizeObserver(() => this.fit());
     this.resized.observe(root);
   }
@@ -32,12 +40,22 @@ class Cards {
     this.root.dataset.drawn = "1";
   }
 
-  // Height from the top of what is in sight to the end of the last card that fits whole.
+  // Height from the top of what is in sight to the end of the last card that fits whole, and a part of the next.
   fit() {
     const most = Math.max(LEAST, window.innerHeight - BESIDE);
     const top = this.root.scrollTop - PADDING;
     const ends = this.list().map((card) => card.offsetTop + card.offsetHeight - top).filter((end) => end > 0 && end <= most);
-    if (ends.length) this.root.style.maxHeight = `${Math.max(...ends) - 2 * PADDING}px`; // the height without padding
+    if (ends.length) this.root.style.maxHeight = `${Math.max(...ends) - 2 * PADDING + PEEK}px`; // without padding
+    this.count();
+  }
+
+  // Count the cards that end below what is in sight.
+  count() {
+    const end = this.root.scrollTop + this.root.clientHeight + PADDING;
+    const rest = this.list().filter((card) => card.offsetTop + card.offsetHeight > end).length;
+    const all = this.list().length;
+    this.more.textContent = rest ? `▾ ${rest} more of ${all} methods` : `All ${all} methods are above`;
+    this.more.classList.toggle("end", !rest);
   }
 
   // Scrolls the list alone, not the page.

@@ -12,12 +12,14 @@ const differ = (before, after, names) => [before, after].every((url) => names.ev
   && names.some((name) => before.searchParams.get(name) !== after.searchParams.get(name));
 const isSameView = (before, after) => viewOf(before) === viewOf(after) && !OF_DATA.some(
   (names) => differ(before, after, names));
-// What a click opens within a view is a step too: a lesson, the current image, a query. What a page writes by itself is not.
-const STEPS = { "/learn": "lesson", "/explore": "picked", "/search": "add" };
+// What a click opens within a view is a step too: a lesson, the current image, a selection, a query. What a page writes by
+// itself is not.
+const STEPS = { "/learn": ["lesson"], "/explore": ["picked", "selected"], "/search": ["add"] };
 const isStep = (before, after, own) => {
-  const name = Object.entries(STEPS).find(([path]) => before.pathname === after.pathname && after.pathname.endsWith(path))?.[1];
-  if (!name || own.acted <= own.opened || before.searchParams.get(name) === after.searchParams.get(name)) return false;
-  return after.searchParams.has(name) || (name === "lesson" && !after.search);
+  const names = Object.entries(STEPS).find(([path]) => before.pathname === after.pathname && after.pathname.endsWith(path))?.[1];
+  if (!names || own.acted <= own.opened) return false;
+  return names.some((name) => before.searchParams.get(name) !== after.searchParams.get(name)
+    && (name === "selected" || after.searchParams.has(name) || (name === "lesson" && !after.search)));
 };
 if (!window.udmlHistory) {
   const push = history.pushState.bind(history);

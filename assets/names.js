@@ -15,6 +15,7 @@ class Names {
   constructor(chart) {
     this.chart = chart;
     this.found = [];
+    this.boxes = []; // of the names that are drawn
     this.moved = new Map(); // code → where the name was drawn last, so that it does not jump while its images travel
   }
 
@@ -34,10 +35,11 @@ class Names {
   }
 
   // Draw the names that overlap no other name, no taken box and no image; return their boxes. `images` are the boxes of the
-  // images that are drawn, `side` is their side; without images a name lies on its category or is left out.
-  draw(pen, width, height, taken, images = [], side = 0) {
+  // images that are drawn, `side` is their side, and `reach` how many sides a name may lie from the middle of its category;
+  // without images a name lies on its category or is left out.
+  draw(pen, width, height, taken, images = [], side = 0, reach = Infinity) {
     const { header, names, lit } = this.chart;
-    const drawn = [];
+    const drawn = (this.boxes = []);
     if (!names || header.plain || header.grid || header.color.kind !== "category" || header.color.names.length < 2) return drawn;
     pen.font = wordFont(this.chart.root);
     pen.textBaseline = "middle";
@@ -52,7 +54,8 @@ class Names {
       const others = [...taken, ...drawn, ...images];
       const isFree = (box) => box.left >= 0 && box.right <= width && box.top >= 0 && box.bottom <= height
         && !others.some((other) => overlap(box, other));
-      const spots = side ? [...(this.moved.has(code) ? [this.moved.get(code)] : []), ...NAME_SPOTS] : [[0, 0]];
+      const spots = side ? [...(this.moved.has(code) ? [this.moved.get(code)] : []), ...NAME_SPOTS]
+        .filter((each) => Math.hypot(...each) <= reach) : [[0, 0]];
       const spot = spots.find(([across, down]) => isFree(nameBox(x + across * side, y + down * side, half)));
       if (!spot) continue;
       if (Math.hypot(...spot) <= NEAR) this.moved.set(code, spot);

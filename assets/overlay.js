@@ -1,5 +1,6 @@
 // The layer above a map's points, on a 2-D canvas: images, seams, marks, the point under the pointer, and the lasso.
 const TILE = 44;
+const HALF = TILE / 2 - 4; // half the side of an image
 const APART_TILES = 52; // pixels between the middles of two images of a map, so that the points between them are seen
 const CLEAR = 40; // pixels from a mark within which no image lies
 const FRAMED = 24; // pixels from which an image of a grid shows its color as a frame; smaller ones have a strip below
@@ -36,8 +37,10 @@ class Overlay {
     if (isPlain && this.chart.images && this.chart.header.sheets) this.drawImages(pen, width, height, marks);
     for (const mark of marks) this.drawMark(pen, mark);
     const rings = marks.map(({ row }) => boxAround(...this.chart.screenPosition(row)));
-    const side = this.chart.header.grid ? 0 : this.tiles.side();
-    this.taken.push(...this.names.draw(pen, width, height, rings, side ? this.tiles.boxes : [], side));
+    const isTiled = !isPlain && !this.chart.header.grid;
+    const images = isTiled ? this.tiles.boxes : [...this.taken];
+    const side = isTiled ? this.tiles.side() : images.length ? TILE - 8 : 0;
+    this.taken.push(...this.names.draw(pen, width, height, rings, images, side, isTiled ? Infinity : NEAR));
     for (const { row, word } of marks) this.drawWord(pen, word, ...this.chart.screenPosition(row));
     for (const guest of this.chart.header.placed ?? []) this.drawGuest(pen, guest);
     if (this.chart.hovered !== NONE && this.chart.hovered < this.chart.header.count) this.drawHover(pen);
@@ -51,8 +54,7 @@ class Overlay {
       const [x, y] = this.chart.screenPosition(row);
       pen.globalAlpha = this.chart.grayed(row) ? 0.25 : 1;
       this.drawImage(pen, this.chart.idOf(row), x, y, TILE - 8, this.chart.tint(row));
-      const half = TILE / 2 - 4;
-      this.taken.push({ left: x - half, right: x + half, top: y - half, bottom: y + half });
+      this.taken.push({ left: x - HALF, right: x + HALF, top: y - HALF, bottom: y + HALF });
     }
     pen.globalAlpha = 1;
   }
@@ -80,7 +82,7 @@ class Overlay {
     for (const rows of spans) {
       for (const row of rows) {
         const [sx, sy] = spot(row);
-        if (sx < 0 || sy < 0 || sx > width || sy > height) continue;
+        if (sx < HALF || sy < HALF || sx > width - HALF || sy > height - HALF) continue; // the edge would cut it
         const cell = Math.floor(sy / TILE) * across + Math.floor(sx / TILE);
         const rank = (this.chart.grayed(row) ? 2e9 : before.has(row) ? 0 : 1e9) + row;
         if (!best.has(cell) || rank < best.get(cell)) best.set(cell, rank);

@@ -3,8 +3,8 @@
 // header: {label, height, group, count, positions, steps: {low, width}, bounds, fitKey, ids, color: {label, kind,
 //          values, names | low, high, unit}, classes, classNames, names, sheets, neighbors, width (k), segments,
 //          selection: {mask, revision}, marks, placed, linked, below, tiles, plain, fills, camera, cameraKey,
-//          grid: {right, down, columns, rows, low, high}}
-// answers: state "selection" {mask, revision}; trigger "picked" row; trigger "searched" row (right-click, long press or
+//          ahead: [part], grid: {right, down, columns, rows, low, high}}
+// answers: state "selection" {mask, revision}; trigger "picked" id; trigger "searched" id (right-click, long press or
 //          Q: the image becomes the query)
 const TRAVEL = 700;
 const SIGHT = 0.8; // share of the window in which some point always lies
@@ -110,6 +110,8 @@ class Chart {
     this.ask(moved || recolored || reselected || differs("segments"));
     if (!this.cameraIsFitted) this.rewriteCamera(); // Python may have dropped the camera from the address
     this.root.dataset.drawn = String(turn);
+    if (moved) window.dispatchEvent(new Event("udml-drawn"));
+    for (const part of header.ahead ?? []) array(part).catch(() => {}); // the next epoch, which a slider may play
     this.root.dataset.colored = header.color.token;
     this.watch();
   }
@@ -688,11 +690,16 @@ class Chart {
       const flags = this.selectedCount ? this.selected.slice() : new Uint8Array(this.header.count);
       flags[row] ^= 1;
       this.choose(flags);
-    } else this.answers.setTriggerValue("picked", row);
+    } else this.pick(row);
+  }
+
+  // Answers name the image, not the row: rows may change before Python reads them.
+  pick(row) {
+    this.answers.setTriggerValue("picked", this.idOf(row));
   }
 
   query(row) {
-    if (row !== NONE) this.answers.setTriggerValue("searched", row);
+    if (row !== NONE) this.answers.setTriggerValue("searched", this.idOf(row));
   }
 
   key(event) {
@@ -708,7 +715,7 @@ class Chart {
       this.moved();
     } else if (onMap && event.key === "Enter") {
       const row = this.nearest(width / 2, height / 2, Math.max(width, height));
-      if (row !== NONE) this.answers.setTriggerValue("picked", row);
+      if (row !== NONE) this.pick(row);
     } else if (onMap && event.key.toLowerCase() === "q" && !event.ctrlKey && !event.metaKey) {
       this.query(this.hovered === NONE ? this.nearest(width / 2, height / 2, Math.max(width, height)) : this.hovered);
     } else if (event.key in tools && !event.ctrlKey && !event.metaKey) this.use(tools[event.key]);

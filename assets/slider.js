@@ -2,8 +2,12 @@
 // header: {label, low, high, step, value, unit, play, logarithmic, marks: [{at, word}], words, revision}; `words` names
 // each step of a slider in one line, in place of the number;
 // reports: state "value" {value, revision}.
+// While it plays, the name of a step appears when a map of the page begins to move to it, or soon after the page is
+// drawn.
 const PATIENCE = 1500;
-const BEAT = 900;
+const BEAT = 900; // least time for which a step is shown
+const TICK = 60;
+const SETTLED = 600; // a map draws what Python sent within this time
 const TRACK_STEPS = 240; // of a logarithmic track
 const PLAY_STEPS = 20;
 const DIGITS = 3;
@@ -16,6 +20,10 @@ const readable = (value) => Number(Math.abs(value) >= 1 ? value.toFixed(3) : val
 class Live {
   constructor(root) {
     this.root = root;
+    this.shownAt = 0;
+    this.busyAt = 0;
+    this.onDrawn = () => { if (this.answeredRevision === this.revision) this.appear(); };
+    window.addEventListener("udml-drawn", this.onDrawn);
     this.range = root.querySelector("input[type=range]");
     this.number = root.querySelector("input[type=number]");
     this.button = root.querySelector("button");
@@ -50,8 +58,11 @@ class Live {
     if (header.revision > this.revision) {
       this.revision = header.revision;
       this.value = header.value;
+      this.awaited = false;
       this.show();
     }
+    this.answeredRevision = header.revision;
+    if (!header.words) this.appear();
     const list = this.root.querySelector(".marks");
     list.replaceChildren(...header.marks.map(({ at, word }) => {
       const mark = document.createElement("span");
@@ -84,10 +95,28 @@ class Live {
     const { low, high } = this.header;
     if (!Number.isFinite(value)) return;
     this.value = Math.max(low, Math.min(high, value));
+    this.awaited = false;
     this.number.value = readable(this.value);
     this.show();
+    this.report();
+  }
+
+  report() {
     this.wanted = true;
     if (!this.asking) this.ask();
+  }
+
+  advance(value) {
+    this.value = value;
+    this.awaited = true;
+    this.report();
+  }
+
+  appear() {
+    if (!this.awaited) return;
+    this.awaited = false;
+    this.shownAt = performance.now();
+    this.show();
   }
 
   ask() {
@@ -108,16 +137,25 @@ class Live {
   play(on) {
     this.playing = on;
     clearInterval(this.timer);
+    if (!on) this.appear();
     this.button.textContent = on ? "❚❚" : "▶";
     this.button.setAttribute("aria-label", on ? "Pause" : "Play");
     if (!on) return;
-    const { low, high, step } = this.header;
-    if (this.value >= high) this.set(low);
-    this.timer = setInterval(() => {
-      if (this.asking || isDrawing() || !this.root.isConnected) return;
-      if (this.value >= high) this.play(false);
-      else this.set(Math.min(high, this.next(step)));
-    }, BEAT);
+    const { low, high } = this.header;
+    if (this.value >= high) this.advance(low);
+    this.timer = setInterval(() => this.tick(), TICK);
+  }
+
+  tick() {
+    const now = performance.now();
+    if (this.asking || isDrawing() || !this.root.isConnected) {
+      this.busyAt = now;
+      return;
+    }
+    if (now - this.busyAt > SETTLED) this.appear();
+    if (this.awaited || now - this.shownAt < BEAT) return;
+    if (this.value >= this.header.high) this.play(false);
+    else this.advance(Math.min(this.header.high, this.next(this.header.step)));
   }
 
   next(step) {
@@ -128,6 +166,7 @@ class Live {
   end() {
     clearInterval(this.timer);
     clearTimeout(this.late);
+    window.removeEventListener("udml-drawn", this.onDrawn);
   }
 }
 

@@ -62,7 +62,7 @@ def explore(run: Run) -> None:
         return
     run_header(run, graph_embedding(run, clustering.graph_id), header)
     shown = covering_map(run, clustering.indices)
-    if shown is not None and follow_click(MAP_KEY, shown.projection.indices):
+    if shown is not None and follow_click(MAP_KEY, shown.dataset):
         open_section(SECTIONS, PATH)
     current = current_image(run, clustering.dataset)
     show_clusters(clustering, shown, current, graph_embedding(run, clustering.graph_id))

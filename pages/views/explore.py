@@ -40,7 +40,7 @@ def show_focus(bench: Workbench) -> None:
     half = "Training half." if bench.focus in bench.split.train else "Test half."
     why = ""
     if load_retrieval(bench.run).is_changed and bench.focus in interesting_images(bench.run)[:1]:
-        why = "Its results change through training about as the average image's do."
+        why = "Typical of the images whose results change through training as they do on average."
     middle.markdown(f"**{escaped(bench.title)}**  \n:small[{escaped(bench.file)}. {half}]", help=why or None)
     with right.container(gap=None):
         # Without tooltips, which would cover the other button.

@@ -44,13 +44,16 @@ def choose_measure(table: Table, key: str) -> str:
     return measure
 
 
-def show_chart(table: Table, measure: str, key: str) -> None:
-    """Show one data set's rows as a chart."""
+def show_chart(table: Table, measure: str, key: str, words: str = "") -> None:
+    """Show one data set's rows as a chart, with words below it."""
+    top = top_rows(table, measure)
     if has_widths(table):
         chart_by_width(table, measure, f"{key}-width")
-        return
-    top = top_rows(table, measure)
-    chart_by_row(top, measure, f"{key}-dots")
+        top = table
+    else:
+        chart_by_row(top, measure, f"{key}-dots")
+    if words:
+        st.caption(words)
     if top is not table:
         with st.expander(f"All {len(table.ranked(measure))} rows as a chart", icon=":material/unfold_more:"):
             chart_by_row(table, measure, f"{key}-all-dots")
@@ -72,11 +75,14 @@ def show_numbers(table: Table, key: str) -> None:
 
 
 def show_claim(experiment: Experiment, measure: str) -> None:
-    """State the result in one sentence above the chart of the first table, and what was measured on."""
-    table = experiment.tables[0]
-    st.markdown(f"##### {headline(table, measure, experiment.finding.claim).rstrip('.')}")
-    st.caption(f"{table.title}. Points are means, bars are standard deviations over seeds. A triangle at the end of "
-               "the axis is a value beyond it.")
+    """State the result in one sentence, as the title of the first table's chart."""
+    st.markdown(f"##### {headline(experiment.tables[0], measure, experiment.finding.claim).rstrip('.')}")
+
+
+def chart_words(table: Table) -> str:
+    """Return what a chart shows, and of which images."""
+    return (f"{table.title}. Points are means, bars are standard deviations over seeds. A triangle at the end of the "
+            "axis is a value beyond it.")
 
 
 def show_experiment() -> None:
@@ -92,7 +98,7 @@ def show_experiment() -> None:
             measure = choose_measure(table, key)
         if not number:
             show_claim(experiment, measure)
-        show_chart(table, measure, key)
+        show_chart(table, measure, key, "" if number else chart_words(table))
         show_numbers(table, key)
         if not number:
             st.markdown(f"*{experiment.finding.source}.* {experiment.finding.text}")

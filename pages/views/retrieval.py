@@ -21,6 +21,7 @@ from pages.parts.retrieval.rankings import (
     SearchResult,
     query_in,
     rank_images,
+    say_unlike,
     share_results,
     show_epochs,
     show_rankings,
@@ -88,6 +89,7 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
         st.info("The query has only subtracted images. Add an image.", icon=":material/add_photo_alternate:")
     if rankings:
         with st.container(key="retrieval-results"):
+            say_unlike(retrieval, query)
             show_rankings(retrieval, rankings, lambda index: pick(query, index), badge_words(retrieval, strip))
             show_frames_verdict((column.retrieval.run, column.frame.name) for column in columns)
     for column in columns:

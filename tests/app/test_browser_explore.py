@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from pages.parts.shell.epoch_images import epoch_images
 from tests.app.test_browser import settle
 from tests.app.test_browser_map import drawn_map, lasso
 from udml_core.runs import Run
@@ -71,6 +72,68 @@ def test_the_panel_shows_a_whole_triangle_and_the_link_to_its_page(page: Page, f
     assert (triangle.bounding_box() or {})["height"] >= 300
 
 
+WATCH = """() => {
+  const find = (selector, root = document) => root.querySelector(selector)
+    ?? [...root.querySelectorAll("*")].map((each) => each.shadowRoot && find(selector, each.shadowRoot)).find(Boolean);
+  window.seen = [];
+  const look = () => {
+    const map = find(".scatter").getAttribute("aria-label").split(", ")[1];
+    const panel = document.querySelector(".st-key-explore-details").innerText;
+    window.seen.push([find(".slider.line output").textContent, map, panel]);
+    window.looking = requestAnimationFrame(look);
+  };
+  look();
+}"""
+
+
+@pytest.mark.slow
+def test_slider_map_and_panel_show_the_same_epoch_while_it_plays(page: Page, finished: Run) -> None:
+    page.goto(f"/explore?run={finished.id}&map=pca-epochs")
+    drawn_map(page)
+    settle(page)
+    page.evaluate(WATCH)
+    page.get_by_role("button", name="Play").click()
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    expect(page.get_by_role("button", name="Play")).to_be_visible(timeout=60_000)
+    seen = page.evaluate("() => window.seen")
+    assert {word for word, *_ in seen} >= {"before training", "after training"}
+    assert [(word, drawn) for word, drawn, _ in seen if word != drawn] == []
+    epochs = {word for word, *_ in seen if word.startswith("epoch")}
+    assert epochs
+    assert epochs <= {word for word, _, panel in seen if word.capitalize() in panel}, "the panel follows in time"
+
+
+@pytest.mark.slow
+def test_a_click_on_a_map_of_some_images_names_the_image_at_that_point(page: Page, finished: Run) -> None:
+    page.goto(f"/explore?run={finished.id}&map=pca-epochs&picked=0")
+    chart = drawn_map(page)
+    settle(page)
+    images = epoch_images(finished).indices
+    assert len(images) < len(finished.dataset())
+    x, y = _middle_point(chart)
+    chart.locator(".overlay").click(position={"x": x, "y": y})
+    page.wait_for_url(re.compile(r"picked=[1-9]\d*"))
+    row = chart.evaluate("(chart, [x, y]) => chart.chart.nearest(x, y)", [x, y])
+    assert int(parameter(page, "picked")) == images[row]
+
+
+@pytest.mark.slow
+def test_no_name_on_the_map_covers_an_image(page: Page, finished: Run) -> None:
+    page.goto(f"/explore?run={finished.id}&map=pca-now&color=class")
+    chart = drawn_map(page)
+    settle(page)
+    names, images, side = chart.evaluate("""chart => {
+      const { chart: map } = chart;
+      return [map.overlay.names.boxes, map.overlay.chosen.map((row) => map.screenPosition(row)), 36];
+    }""")
+    assert len(names) >= 3
+    assert len(images) >= 5
+    covered = [(name, x, y) for name in names for x, y in images
+               if name["left"] < x + side / 2 and x - side / 2 < name["right"]
+               and name["top"] < y + side / 2 and y - side / 2 < name["bottom"]]
+    assert covered == []
+
+
 @pytest.mark.slow
 def test_no_points_of_the_map_stay_below_a_grid(page: Page, finished: Run) -> None:
     run = Run(shutil.copytree(finished.folder, finished.folder.with_name("20250101-000000-rpml-0000ab")))
@@ -99,14 +162,19 @@ def _has_points(chart: Locator) -> bool:
     return drawn
 
 
-def _click_a_point(page: Page, chart: Locator) -> None:
-    """Click the point in the middle of the map's points: most of the map is empty."""
+def _middle_point(chart: Locator) -> tuple[float, float]:
+    """Return the place of the point in the middle of the map: most of the map is empty."""
     x, y = chart.evaluate("""chart => {
       const { chart: map } = chart, { width, height } = map.room();
       const points = Array.from({ length: map.header.count }, (_, row) => map.screenPosition(row));
       const away = ([x, y]) => Math.hypot(x - width / 2, y - height / 2);
       return points.reduce((best, point) => (away(point) < away(best) ? point : best));
     }""")
+    return x, y
+
+
+def _click_a_point(page: Page, chart: Locator) -> None:
+    x, y = _middle_point(chart)
     chart.locator(".overlay").click(position={"x": x, "y": y})
     page.wait_for_url(re.compile(r"picked=\d+"))
 
@@ -134,6 +202,12 @@ def _fill_the_panel_with_a_lasso(page: Page) -> None:
     tiles = page.locator(".st-key-explore-tiles-selected .tile")
     expect(tiles.first).to_be_visible()
     expect(page.get_by_text(re.compile(r"\d+ images selected"))).to_be_visible()
+    page.go_back()
+    expect(tiles).to_have_count(0)
+    expect(drawn_map(page).locator(".summary")).not_to_contain_text("selected")
+    page.go_forward()
+    expect(tiles.first).to_be_visible()
+    settle(page)
     for action in ("Label", "Search", "CSV"):
         expect(page.get_by_text(action, exact=True).first).to_be_visible()
     before = parameter(page, "picked")

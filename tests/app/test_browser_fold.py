@@ -61,3 +61,32 @@ def test_the_main_picture_and_its_control_are_above_the_fold(name: str, page: Pa
         assert slider is not None
         assert slider["y"] < 500
         assert control in (page.get_by_role("slider").first.get_attribute("aria-label") or "")
+
+
+CONTRASTS = """() => {
+  const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const over = (colors) => {
+    for (const color of colors) { pen.fillStyle = color; pen.fillRect(0, 0, 1, 1); }
+    return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const light = (color) => color.map((part) => part / 255)
+    .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, part, at) => sum + part * [0.2126, 0.7152, 0.0722][at], 0);
+  const paper = getComputedStyle(document.querySelector(".stApp")).backgroundColor;
+  return [...document.querySelectorAll(".stPlotlyChart :is(.xtick, .ytick, .g-xtitle) text")].map((text) => {
+    const [ink, ground] = [over([paper, getComputedStyle(text).fill]), over([paper])].map(light);
+    return (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
+  });
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [{"color_scheme": "light"}, {"color_scheme": "dark"}], indirect=True,
+                         ids=["light", "dark"])
+def test_the_labels_of_a_chart_have_enough_contrast(page: Page, app: App) -> None:
+    page.goto("/results")
+    page.locator(".stPlotlyChart .ytick text").first.wait_for()
+    settle(page)
+    contrasts = page.evaluate(CONTRASTS)
+    assert len(contrasts) > 10
+    assert min(contrasts) >= 4.5

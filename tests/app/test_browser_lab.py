@@ -136,6 +136,11 @@ def test_methods_are_chosen_by_keys(page: Page) -> None:
     page.wait_for_url(re.compile("method=rpml"))
     settle(page)
     expect(page.get_by_role("radio", name=re.compile("^RPML"))).to_have_attribute("aria-checked", "true")
+    more = page.locator(".cards + .more")
+    expect(more).to_have_text(re.compile(r"\d+ more of \d+ methods"))
+    before = more.inner_text()
+    more.click()
+    expect(more).not_to_have_text(before)
 
 
 @pytest.mark.slow

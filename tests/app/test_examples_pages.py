@@ -59,7 +59,9 @@ def test_explore_opens_with_an_image_that_changes_as_images_do_on_average() -> N
     recorded = set(recorded_images(run).tolist())
     gains = {image: int(badge.split(" → ")[1]) - int(badge.split(" → ")[0])
              for image, badge in interesting_queries(run) if image in recorded}
-    assert abs(gains[default_image(run)] - mean) == min(abs(gain - mean) for gain in gains.values())
+    assert mean < 0
+    losses = [gain for gain in gains.values() if gain <= mean]
+    assert gains[default_image(run)] == max(losses), "the smallest loss that is no better than the average"
     assert max(gains.values()) > 2, "others change more"
 
 
@@ -130,10 +132,11 @@ def test_without_examples_a_page_says_only_how_to_train(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(("hits", "before", "after", "expected"), [
     (((10, 1), (6, 5), (1, 8)), 6.8, 6.0, 1), (((0, 0), (9, 4), (1, 2)), 1.1, 1.5, 2),
-    (((10, 10), (7, 6)), 8.31, 7.83, 0), (((3, 3), (5, 4)), 4.0, 4.4, 0)])
-def test_the_first_image_changes_as_the_average_image_does(hits: tuple[tuple[int, int], ...], before: float,
+    (((10, 10), (7, 6)), 8.31, 7.83, 1), (((3, 3), (5, 4)), 4.0, 4.4, 0), (((3, 6), (3, 7)), 3.0, 6.4, 0),
+    (((9, 6), (9, 5)), 9.0, 5.6, 1), (((9, 8), (8, 8)), 8.4, 8.4, 1)])
+def test_the_first_image_changes_visibly_and_no_better_than_on_average(hits: tuple[tuple[int, int], ...], before: float,
                                                            after: float, expected: int) -> None:
-    assert typical_row(hits, before, after) == expected, "a gain where training gains on average, if there is one"
+    assert typical_row(hits, before, after) == expected, "a gain where training gains on average"
 
 
 @pytest.mark.parametrize("run", EXAMPLES.values(), ids=EXAMPLES)
@@ -142,4 +145,5 @@ def test_no_example_that_gains_opens_with_a_loss(run: Run) -> None:
     assert evaluation is not None
     before, after = (evaluation[name]["mprec@10"] for name in (load_retrieval(run).before, "final"))
     had, has = map(int, interesting_queries(run)[0][1].split(" → "))
-    assert has > had if after > before else has - had >= -2
+    assert (has - had) * (after - before) > 0, "a change that is seen, in the direction of the average"
+    assert has - had <= max(1, (after - before) / 10), "no better than the average"

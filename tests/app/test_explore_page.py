@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.draw.palette import MISS
@@ -17,12 +18,13 @@ from pages.parts.explore.neighborhood import run_geometry
 from pages.parts.explore.panels import PANELS
 from pages.parts.explore.toolbar import MapChoice
 from pages.parts.explore.workbench import Workbench, interesting_images
-from pages.parts.maps.content import Color, grayed
+from pages.parts.maps.content import Color
 from pages.parts.maps.frame import load_map
 from pages.parts.maps.layouts import EPOCHS, MOVING, MapLayout
+from pages.parts.shell.address import drop_foreign_parameters
 from pages.parts.shell.epoch_images import EpochImages
 from pages.parts.shell.interesting import MOST, MOST_TEST, recorded_images
-from pages.parts.shell.selection import Selection
+from pages.parts.shell.selection import Selection, select, selection
 from pages.parts.triplets.stored import StoredTriplets
 from tests.app.opening import opened, switched, texts
 from tests.app.test_refine_page import components, tiles
@@ -105,8 +107,8 @@ def test_without_a_choice_the_image_whose_neighbors_changed_most_is_shown(rpml: 
     shown = texts(explored(rpml))
     assert dataset.labels is not None
     assert f"**{dataset.class_names[dataset.labels[index]]}**  \n:small[{dataset.names[index]}. Training half." in shown
-    assert "change through training about as" in shown
-    assert "change through training about as" not in texts(explored(rpml, picked=interesting_images(rpml)[1]))
+    assert "Typical of the images whose results change" in shown
+    assert "Typical of the images whose results change" not in texts(explored(rpml, picked=interesting_images(rpml)[1]))
     strip = tiles(opened("retrieval", run=rpml.id), "Sample queries")
     assert {tile["id"] for tile in strip} == set(interesting_images(rpml)), "Retrieval shows the same images"
 
@@ -338,6 +340,44 @@ def test_the_panel_in_the_address_stays_when_the_selection_changed_on_another_pa
     assert chosen_panel(test) == "cluster"
 
 
+def test_back_and_forward_restore_the_selection_in_the_address(rpml: Run) -> None:
+    def selected(test: AppTest) -> list[str]:
+        assert not test.exception
+        return [name for name in panels(test) if name.startswith("Selection")]
+
+    fingerprint = rpml.dataset().fingerprint
+    tokens = {len(ids): f"{fingerprint[:6]}:{store_selection(np.array(ids))}" for ids in ([3, 5, 9], [4, 6])}
+    test = explored(rpml)
+    test.session_state["selection"] = Selection(fingerprint, np.array([3, 5, 9]), 9)
+    assert selected(test.run()) == ["Selection (3)"], "the user's selection wins over the address before it"
+    assert test.query_params["selected"] in (tokens[3], [tokens[3]])
+    assert selected(test.run()) == ["Selection (3)"]
+    for count in (0, 3, 2, 0):
+        test.query_params.pop("selected", None)
+        if count:
+            test.query_params["selected"] = tokens[count]
+        assert selected(test.run()) == [f"Selection ({count})"] * bool(count)
+        assert ("selected" in test.query_params) == bool(count)
+
+
+def test_an_older_address_within_a_part_of_the_page_changes_no_selection(monkeypatch: pytest.MonkeyPatch,
+                                                                         rpml: Run) -> None:
+    state: dict[str, Any] = {"page": "explore"}
+    query: dict[str, str] = {}
+    monkeypatch.setattr(st, "session_state", state)
+    monkeypatch.setattr(st, "query_params", query)
+    dataset = rpml.dataset()
+    drop_foreign_parameters("explore")
+    select(dataset.fingerprint, np.array([3, 5]))
+    assert selection(dataset).ids.tolist() == [3, 5]
+    query.clear()  # the next movement of a slider began before the browser showed the address
+    assert selection(dataset).ids.tolist() == [3, 5]
+    assert "selected" in query
+    query.clear()
+    drop_foreign_parameters("explore")  # Back draws the whole page
+    assert selection(dataset).ids.tolist() == []
+
+
 def test_a_selection_in_the_link_is_offered_with_its_actions(rpml: Run) -> None:
     dataset = rpml.dataset()
     token = f"{dataset.fingerprint[:6]}:{store_selection(np.array([3, 5, 9]))}"
@@ -371,7 +411,7 @@ def test_selected_images_are_excluded_from_the_map_or_grid_until_all_are_shown(l
     assert components(test, "scatter")[0]["count"] == whole
 
 
-def test_a_click_on_a_map_without_hidden_images_names_the_drawn_image(rpml: Run) -> None:
+def test_hidden_images_are_not_among_the_images_of_the_map(rpml: Run) -> None:
     layout = MapLayout("pca-now", "PCA", ("initial", "final"))
     shown = layout.load(rpml, "final")
     none = np.zeros(0, np.int64)
@@ -504,28 +544,21 @@ def _check_epochs_on_a_map(run: Run, umap: Analysis) -> None:
     ground = umap.projection()
     np.testing.assert_array_equal(after.layout.positions, ground.positions[ground.frames.index("final")])
     stored = EpochImages(run, bench_of(run, 0).split.train)
-    np.testing.assert_array_equal(early.projection.indices, after.projection.indices)
+    np.testing.assert_array_equal(early.projection.indices, stored.indices, "images without a position are left out")
     points, row = stored.embedding(1), 7
     order = np.argsort(((points - points[row]) ** 2).sum(axis=1), kind="stable")
     ten = stored.indices[order[order != row][:10]]
-    own = int(stored.indices[row])  # the map has all images
-    np.testing.assert_allclose(early.layout.positions[own], after.layout.positions[ten].mean(axis=0), rtol=1e-4)
-    np.testing.assert_array_equal(np.sort(early.neighbors[own]), np.sort(ten))
-    still = layout.still(early)
-    np.testing.assert_array_equal(np.flatnonzero(~still), stored.indices)
-    assert not layout.still(after).any()
-    np.testing.assert_array_equal(early.layout.positions[still], after.layout.positions[still])
+    np.testing.assert_allclose(early.layout.positions[row], after.layout.positions[ten].mean(axis=0), rtol=1e-4)
+    np.testing.assert_array_equal(np.sort(stored.indices[early.neighbors[row]]), np.sort(ten))
+    assert (layout.count_left_out(early), layout.count_left_out(after)) == (1797 - len(stored.indices), 0)
     assert layout.draw(early).bounds == layout.draw(after).bounds
-
-
-def test_images_without_an_embedding_of_the_epoch_are_gray() -> None:
-    still = np.array([False, True, False])
-    classes = grayed(Color("class", np.array([0, 1, 1]), ("a", "b")), still)
-    assert (classes.values.tolist(), classes.none) == ([0, -1, 1], "not stored")
-    numbers = grayed(Color("x", np.array([1.0, 2.0, np.nan])), still)
-    np.testing.assert_array_equal(numbers.values, [1.0, np.nan, np.nan])
-    assert numbers.none == "none, or not stored"
-    assert grayed(classes, np.zeros(3, bool)) is classes
+    ahead = layout.following(layout.load(run, "0"), "0")
+    assert ahead is not None
+    np.testing.assert_array_equal(ahead.positions, early.layout.positions)
+    assert layout.following(after, "2") is None
+    said = texts(opened("explore", run=run.id, map=layout.id, frame="1"))
+    assert f"{1797 - len(stored.indices):,} images are left out" in said
+    assert "left out" not in texts(opened("explore", run=run.id, map=layout.id))
 
 
 def test_both_rows_of_neighbors_search_the_same_images_at_every_epoch(rpml: Run) -> None:

@@ -9,6 +9,7 @@ import pytest
 import streamlit as st
 
 from pages.parts.train import live
+from pages.parts.train.shown import same_words
 from pages.parts.train.start_steps import IMAGES, LIBRARIES, MEASURING, QUEUED, STEPS, TRAINING, step_of, steps_of
 from udml_core.runs.tasks import Status
 
@@ -66,9 +67,9 @@ def test_a_failed_run_is_not_played(run: Any) -> None:
 
 
 def test_rows_of_the_same_images_say_so() -> None:
-    assert live.same_words([3, 1], [3, 1]) == ", the same images"
-    assert live.same_words([3, 1], [1, 3]) == ", the same images in another order"
-    assert live.same_words([3, 1], [3, 2]) == ""
+    assert same_words([3, 1], [3, 1]) == ", the same images"
+    assert same_words([3, 1], [1, 3]) == ", the same images in another order"
+    assert same_words([3, 1], [3, 2]) == ""
 
 
 def test_the_steps_of_a_start_follow_the_status_of_the_run() -> None:

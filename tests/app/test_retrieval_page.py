@@ -325,6 +325,21 @@ def test_an_own_image_is_refined_and_its_first_result_is_explained(run: Run) -> 
     assert [tile["id"] for tile in tiles(test, "Nearest images of both")] == [of.image for of in shared[:12]]
 
 
+def test_an_own_image_that_nothing_resembles_is_said_above_the_results(run: Run) -> None:
+    retrieval = Retrieval(run)
+    test, words = opened("retrieval", run=run.id), "No image here resembles yours"
+    for image, expected in ((Image.new("RGB", (40, 40), "red"), True),
+                            (Image.fromarray(np.asarray(retrieval.dataset.images[5])), False)):
+        test.session_state["brought"] = (own_image(as_file(image, "mine.png"), "add"),)
+        test.run()
+        assert not test.exception
+        assert (words in " ".join(shown.value for shown in test.warning)) == expected
+        assert tiles(test, "The 10 nearest images, after training")
+    test.session_state["brought"] = (own_image(as_file(Image.new("RGB", (40, 40), "red"), "mine.png"), "add"),)
+    test.query_params["add"] = "3"
+    assert words not in " ".join(shown.value for shown in test.run().warning), "a mean of images is not an image"
+
+
 def test_only_failures_fill_the_strip_and_the_first_becomes_the_query(run: Run) -> None:
     atlas = Retrieval(run).atlas("final")
     test = opened("retrieval", run=run.id, add="3")

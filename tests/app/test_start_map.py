@@ -55,6 +55,18 @@ def test_images_and_colors_stay_when_a_run_has_begun(root: Path, chosen: dict[st
     assert color_of(watched, 1).values.tolist() == dataset.labels[before.images].tolist()
 
 
+def test_another_k_changes_the_clusters_and_not_the_layout(chosen: dict[str, str]) -> None:
+    dataset, specs = catalog.load("digits"), [planned("rpml")]
+    specs += [specs[0].model_copy(update={"fields": specs[0].fields | {"n_neighbors": 10}})]
+    drawn = [start_map.first_map(spec, dataset).result(60) for spec in specs]
+    assert drawn[0] is drawn[1], "the images stay where they are, and nothing is computed again"
+    assert start_map.map_name(specs[0]) == start_map.map_name(specs[1])
+    counts = [start_map.clusters_before(shown, spec) for shown, spec in zip(drawn, specs, strict=True)]
+    assert counts[0] is not None
+    assert counts[1] is not None
+    assert counts[0].clusters.count < counts[1].clusters.count, "fewer neighbors form more clusters"
+
+
 def test_compared_runs_show_test_images_by_class(root: Path) -> None:
     watched = watch_images(worked(root, fields={"dimension": 16, "epochs": 3}), compares=True)
     assert not watched.trained

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 import pytest
 import typer
+from PIL import Image
 from pydantic import Field
 from typer.testing import CliRunner
 
@@ -249,7 +250,12 @@ def test_evaluate_query_and_export_accept_the_folder_of_a_run(
     initial = answer(capsys, monkeypatch, "query", str(run.folder), "17", "-k", "4", "--embedding", "initial")
     assert initial["results"] != result["results"]
     image = write_digits(tmp_path / "single", 1, by_class=False) / "000.png"
-    assert len(answer(capsys, monkeypatch, "query", str(run.folder), str(image))["results"]) == 10
+    own = answer(capsys, monkeypatch, "query", str(run.folder), str(image))
+    assert (len(own["results"]), own["unlike"], result["unlike"]) == (10, None, None)
+    Image.new("RGB", (40, 40), "red").save(tmp_path / "red.png")
+    unlike = answer(capsys, monkeypatch, "query", str(run.folder), str(tmp_path / "red.png"))["unlike"]
+    assert unlike["share"] >= 0.99
+    assert unlike["words"] in call(capsys, monkeypatch, "query", str(run.folder), str(tmp_path / "red.png"))[2]
     exported = answer(capsys, monkeypatch, "export", str(run.folder), str(tmp_path / "out"))
     assert "embedder.safetensors" in exported["files"]
 

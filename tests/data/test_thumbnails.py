@@ -46,6 +46,19 @@ def test_each_image_is_complete_in_its_cell_on_white(monkeypatch: pytest.MonkeyP
     assert Image.open(sheets.paths[2]).size == (512, 3 * 64)
 
 
+def test_tiny_images_are_enlarged_in_whole_pixels_and_others_smoothly() -> None:
+    digits = catalog.load("digits")
+    sheets = make_sheets(digits)
+    drawn = cell(sheets, 3).astype(int).mean(axis=2)
+    pixels = np.asarray(digits.images[3].convert("L")).astype(int)
+    assert abs(drawn - np.kron(pixels, np.ones((8, 8)))).mean() < 4, "JPEG changes values a little"
+    own = np.asarray(make_thumbnail(digits.images[3], 160)).astype(int).mean(axis=2)
+    assert abs(own - np.kron(pixels, np.ones((20, 20)))).mean() < 4
+    ramp = Image.fromarray(np.tile(np.arange(20, dtype=np.uint8) * 12, (20, 1))).convert("RGB")
+    assert len(np.unique(np.asarray(make_thumbnail(ramp, 160)))) > 100, "an image of 20 pixels is interpolated"
+    assert make_thumbnail(digits.images[3], 680, square=False).size == (512, 512)
+
+
 @pytest.mark.parametrize("shape", [(1, 300), (300, 1), (1, 1)])
 def test_images_of_any_aspect_ratio_keep_at_least_one_pixel(shape: tuple[int, int]) -> None:
     pixels = np.zeros((2, *shape), np.uint8)

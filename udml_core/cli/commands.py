@@ -12,7 +12,7 @@ import json
 import logging
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
@@ -69,6 +69,8 @@ if TYPE_CHECKING:
     from udml_core.data.dataset import Dataset, Report
     from udml_core.data.given.pair_sets import PairSet
     from udml_core.runs import Run
+    from udml_core.runs.search import Hit
+    from udml_core.runs.search.same import Threshold
 
 LONGEST_NUMBER = 20
 MOST_SKIPPED = 20
@@ -403,18 +405,22 @@ def query(name: RunName, image: Annotated[str, typer.Argument(help="An image fil
           root: Root = None, as_json: Json = False) -> None:
     """Find the images most similar to a query image.
 
-    All images are searched, the training half included, unless --gallery test is given. Results that count as the same
+    All images are searched, the training half included, unless --gallery test is given. A sentence says so if no image
+    resembles an image file. Results that count as the same
     are marked with "=" once enough pairs are judged.
     """
     from udml_core.data.dataset import UserImage
     from udml_core.runs.search import Query, Retrieval
+    from udml_core.runs.search.resemblance import find_unlike
     from udml_core.runs.search.same import same_threshold
 
     opened = Retrieval(_find_run(name, root))
     opened.frame(embedding)  # rejects an unknown name before an image is read
-    path = existing_path(image)
+    path, unlike = existing_path(image), None
     if path is not None:
-        wanted = Query((opened.embed(UserImage(path, str(path)), embedding),))
+        own = UserImage(path, str(path))
+        wanted = Query((opened.embed(own, embedding),))
+        unlike = find_unlike(opened, lambda frame: opened.embed(own, frame), embedding)
     elif image.isdecimal() and len(image) < LONGEST_NUMBER:
         wanted = Query((int(image),))
     else:
@@ -426,18 +432,25 @@ def query(name: RunName, image: Annotated[str, typer.Argument(help="An image fil
                         f"pairs: udml same {opened.run.id} --frame {embedding} --ask")
     if same_only and threshold is not None:
         hits = [hit for hit in hits if threshold.holds(hit)]
-    rows: list[dict[str, Any]] = [
-        {"rank": hit.rank, "index": hit.index, "image": dataset.names[hit.index], "distance": hit.distance,
-         "similarity": hit.similarity, "shown": hit.shown,
-         "class": None if dataset.labels is None else dataset.class_names[dataset.labels[hit.index]],
-         "correct": hit.correct, "same": None if threshold is None else threshold.holds(hit)} for hit in hits]
+    rows = _result_rows(dataset, hits, threshold)
     typer.echo(f"{searched}, embedding: {embedding}", err=True)
+    if unlike is not None:
+        typer.echo(unlike.sentence, err=True)
     if threshold is not None:
         typer.echo(f"= marks the same: {threshold.sentence}", err=True)
     print_answer({"run": opened.run.id, "query": image, "embedding": embedding, "searched": searched,
-                  "threshold": None if threshold is None else threshold.describe(), "results": rows}, as_json, lambda: [
+                  "threshold": None if threshold is None else threshold.describe(),
+                  "unlike": None if unlike is None else unlike.describe(), "results": rows}, as_json, lambda: [
         f"{row['rank']:3}  {row['shown']:.4f}  #{row['index']}  {dataset.caption(row['index'])}"
         + ("  =" if row["same"] else "") for row in rows])
+
+
+def _result_rows(dataset: Dataset, hits: Sequence[Hit], threshold: Threshold | None) -> list[dict[str, Any]]:
+    """Return the results of a search as `--json` writes them."""
+    return [{"rank": hit.rank, "index": hit.index, "image": dataset.names[hit.index], "distance": hit.distance,
+             "similarity": hit.similarity, "shown": hit.shown,
+             "class": None if dataset.labels is None else dataset.class_names[dataset.labels[hit.index]],
+             "correct": hit.correct, "same": None if threshold is None else threshold.holds(hit)} for hit in hits]
 
 
 @app.command()

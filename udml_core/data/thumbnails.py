@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 from filelock import FileLock
 from PIL import Image
 
+from udml_core.base.errors import UserError
 from udml_core.base.paths import dataset_cache
 from udml_core.data.dataset import Dataset, Report
 
@@ -29,6 +31,11 @@ MANY = 20_000
 QUALITY = 85
 BLOCK = 64
 """Images that are read between two progress reports."""
+TINY = 16
+"""Pixels of the longer side of an image that is enlarged in whole pixels: a smooth enlargement looks blurred."""
+SHARP = 512
+"""Pixels of the longer side to which a tiny image is enlarged."""
+_are_tiny: dict[str, bool] = {}
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,14 @@ class Sheets:
     per_sheet: int
 
 
+def sharpen_tiny(image: Image.Image) -> Image.Image:
+    """Return a tiny image in whole multiples of its pixels, which stay sharp when scaled; others as they are."""
+    if max(image.size) > TINY:
+        return image
+    factor = SHARP // max(image.size)
+    return image.resize((factor * image.width, factor * image.height), Image.Resampling.NEAREST)
+
+
 def make_thumbnail(image: Image.Image, side: int, square: bool = True) -> Image.Image:
     """Scale an image to fit into a square, with its aspect ratio kept.
 
@@ -57,8 +72,9 @@ def make_thumbnail(image: Image.Image, side: int, square: bool = True) -> Image.
         image: An RGB image.
         side: Side of the square in pixels.
         square: Enlarge small images too, and center the image on a white square. Without it, small images keep their
-            size and the result has no margins.
+            size and the result has no margins. Tiny images are enlarged in whole pixels.
     """
+    image = sharpen_tiny(image)
     scale = side / max(image.size)
     if not square and scale >= 1:
         return image
@@ -97,8 +113,16 @@ def _plan(dataset: Dataset) -> Sheets:
     cell = CELL if len(dataset) <= MANY else SMALL_CELL
     columns = min(SHEET // cell, math.ceil(math.sqrt(len(dataset))))
     count = -(-len(dataset) // columns**2)
-    folder = dataset_cache(dataset.fingerprint) / f"thumbnails-{cell}"
+    folder = dataset_cache(dataset.fingerprint) / f"thumbnails-{cell}{'-sharp' * _is_tiny(dataset)}"
     return Sheets(tuple(folder / f"{number:04d}.jpg" for number in range(count)), cell, columns, columns**2)
+
+
+def _is_tiny(dataset: Dataset) -> bool:
+    """Return whether the first image of a data set is tiny, read once; a file that cannot be read is not."""
+    if dataset.fingerprint not in _are_tiny:
+        with suppress(UserError):
+            _are_tiny[dataset.fingerprint] = max(dataset.images[0].size) <= TINY
+    return _are_tiny.get(dataset.fingerprint, False)
 
 
 def _exist(sheets: Sheets) -> bool:

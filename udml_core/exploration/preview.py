@@ -13,26 +13,35 @@ from udml_core.data.splits import fixed_sample
 from udml_core.exploration.clusters import Summary, cluster_summary
 from udml_core.exploration.triplets import Shape, shape_in
 from udml_core.numerics.graph import AuthorityGraph
+from udml_core.numerics.neighbors import graph_neighbors
 from udml_core.numerics.sampling import cluster_triplets, generator
 
 SAMPLE = 1500
 """Images of the training half that a preview uses, so that every step is fast."""
 MOST_TRIPLETS = 3000
+MOST_NEIGHBORS = 500
+"""Largest k of a graph, as the methods declare it; the neighbors of smaller k are among them."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A sample of the training half with its neighbor graph.
+    """A sample of the training half with the nearest neighbors of each image.
 
     Attributes:
         indices: Data set indices (m,), ascending.
         rows: Unit features (m, d).
-        graph: The graph that clusters are formed from.
+        squared: Squared distances (m, k) to the nearest neighbors, ascending.
+        neighbors: Their rows (m, k).
     """
 
     indices: Integers
     rows: Array
-    graph: AuthorityGraph
+    squared: Array
+    neighbors: Integers
+
+    def graph(self, n_neighbors: int) -> AuthorityGraph:
+        """Return the graph that clusters are formed from, of k neighbors; of fewer if the sample is small."""
+        return AuthorityGraph.of_neighbors(self.squared[:, :n_neighbors], self.neighbors[:, :n_neighbors])
 
 
 @dataclass(frozen=True)
@@ -56,17 +65,16 @@ class Preview:
         return 0.0 if self.shape is None else float((self.shape.angle > alpha).mean())
 
 
-def draw_sample(features: Callable[[Integers], Array], train: Integers, n_neighbors: int) -> Sample:
-    """Draw the fixed sample of training images, which holds every smaller sample, and build its graph.
+def draw_sample(features: Callable[[Integers], Array], train: Integers) -> Sample:
+    """Draw the fixed sample of training images, which holds every smaller sample, and find their neighbors.
 
     Args:
         features: Returns the features (m, d) of images, by their indices (m,).
         train: Indices of the training half.
-        n_neighbors: k of the graph; less if the sample is small.
     """
     indices = fixed_sample(train, SAMPLE)
     rows = unit_features(features, indices)
-    return Sample(indices, rows, AuthorityGraph.build(rows, min(n_neighbors, len(rows) - 1)))
+    return Sample(indices, rows, *graph_neighbors(rows, min(MOST_NEIGHBORS, len(rows) - 1)))
 
 
 def unit_features(features: Callable[[Integers], Array], indices: Integers) -> Array:
@@ -75,15 +83,15 @@ def unit_features(features: Callable[[Integers], Array], indices: Integers) -> A
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
-def assignment_at(sample: Sample, epsilon: float, gamma: float) -> Integers:
-    """Return the cluster of each image of a sample (m,) at an ε; −1 for an image alone."""
-    labels = np.asarray(sample.graph.clusters(epsilon, gamma).labels, dtype=np.int64)
+def assignment_at(graph: AuthorityGraph, epsilon: float, gamma: float) -> Integers:
+    """Return the cluster of each image of a sample's graph (m,) at an ε; −1 for an image alone."""
+    labels = np.asarray(graph.clusters(epsilon, gamma).labels, dtype=np.int64)
     return np.where(np.bincount(labels)[labels] > 1, labels, -1)
 
 
-def preview(sample: Sample, epsilon: float, gamma: float, seed: int = 0) -> Preview:
-    """Form clusters at an ε, and draw triplets from them: two images of a cluster and one of another."""
-    clusters = sample.graph.clusters(epsilon, gamma)
+def preview(sample: Sample, n_neighbors: int, epsilon: float, gamma: float, seed: int = 0) -> Preview:
+    """Form clusters at k and ε, and draw triplets from them: two images of a cluster and one of another."""
+    clusters = sample.graph(n_neighbors).clusters(epsilon, gamma)
     statistics = cluster_summary(clusters)
     assignment, several = np.asarray(clusters.labels, dtype=np.int64), np.flatnonzero(statistics.sizes > 1)
     example: Integers = np.zeros(0, dtype=np.int64)

@@ -16,7 +16,6 @@ from udml_core.runs.search import SCOPE_WORDS, frame_words
 
 from ..maps.choosing import map_specs
 from ..maps.coloring import colorings
-from ..maps.content import grayed
 from ..maps.excluding import show_excluded, visible_images
 from ..maps.frame import UNITS, MapFrame, distortion_words
 from ..maps.grids import offer_grid
@@ -38,9 +37,8 @@ LINES = 10
 
 def follow_clicks(choice: MapChoice) -> bool:
     """Make an image that was just clicked on a map the current image; return whether one was."""
-    return any([follow_click(KEY, shown_images(choice)),
-                choice.other is not None
-                and follow_click(SECOND, _visible(choice.other, choice.other_grid, choice.hidden))])
+    return any([follow_click(KEY, choice.shown.dataset),
+                choice.other is not None and follow_click(SECOND, choice.other.dataset)])
 
 
 def draw_maps(bench: Workbench, choice: MapChoice, marks: Sequence[Ring] | None = None) -> None:
@@ -54,10 +52,10 @@ def draw_maps(bench: Workbench, choice: MapChoice, marks: Sequence[Ring] | None 
     layout, shown, other, grid = choice.layout, choice.shown, choice.other, choice.grid
     places = [st.container()] if other is None else st.columns(2, gap="small")
     with places[0]:
-        color = choice.color if grid is not None else grayed(choice.color, layout.still(shown))
-        show_map(shown, color, f"{layout.title}, {bench.frame_words}", KEY, choice.hidden,
+        show_map(shown, choice.color, f"{layout.title}, {bench.frame_words}", KEY, choice.hidden,
                  layout=layout.draw(shown), grid=grid, current=bench.focus, marks=marks, most=LINES, legend_below=True,
-                 placed=[] if grid is not None else placed_images(shown), linked=other is not None)
+                 placed=[] if grid is not None else placed_images(shown), linked=other is not None,
+                 ahead=layout.following(shown, choice.frame))
     if other is not None:
         colors = colorings(other)
         with places[1]:
@@ -134,8 +132,8 @@ def _words_of_map(choice: MapChoice) -> tuple[str, str]:
     if choice.layout.moves:
         hint += " " + MOVING_WORDS
     if choice.layout.moves and shown.is_quick:
-        still = int(choice.layout.still(shown).sum())
-        rest = f" The {still:,} gray images stay: their embedding is stored after training only." if still else ""
+        left_out = choice.layout.count_left_out(shown)
+        rest = f" {left_out:,} images are left out: their embedding is stored after training only." if left_out else ""
         neighbors = shown.neighbors.shape[1]
         return f"Each image lies at the mean position of its {neighbors} neighbors at this epoch.{rest}", hint
     return f"{part}Click an image; the lasso selects several.{kept}", hint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from udml_core.base.arrays import LARGE, Array
 from udml_core.data.dataset import Dataset
 
 from ..draw.thumbnails import all_sheets
-from ..draw.transport import Message, pack_mask
+from ..draw.transport import Message, Part, pack_mask
 from ..shell.cached import load_dataset
 from ..shell.selection import Selection
 
@@ -47,15 +47,6 @@ class Color:
     high: float | None = None
     by_size: bool = False
     fixed: bool = False
-
-
-def grayed(color: Color, still: Array) -> Color:
-    """Return colors in which some points (n,) have no value, because the shown epoch does not store them."""
-    if not still.any():
-        return color
-    missing = color.values < 0 if color.names else np.isnan(color.values)
-    none = f"{color.none}, or not stored" if missing.any() else "not stored"
-    return replace(color, values=np.where(still, -1 if color.names else np.nan, color.values), none=none)
 
 
 @dataclass(frozen=True)
@@ -114,7 +105,7 @@ def map_header(message: Message, dataset: Dataset, layout: Layout, color: Color,
     positions, steps = _positions(layout)
     return {
         "count": len(layout.indices), "fitKey": layout.name, "bounds": layout.bounds,
-        "positions": message.once(positions), "steps": steps,
+        "positions": message.once(positions), "steps": steps, "neighbors": message.once(row_array(layout.neighbors)),
         "ids": None if whole else message.once(layout.indices.astype(np.int32)),
         "color": _coloring(message, color), "classLabel": "class",
         "classes": None if labels is None else message.once(_codes(labels[layout.indices], len(dataset.class_names))),
@@ -122,10 +113,14 @@ def map_header(message: Message, dataset: Dataset, layout: Layout, color: Color,
         "names": message.url(_names(dataset.name, dataset.fingerprint), "application/json")
         if images and not dataset.is_large else None,
         "sheets": all_sheets(message, dataset) if images and not dataset.is_large else None,
-        "neighbors": message.once(row_array(layout.neighbors)),
         "width": 0 if layout.neighbors is None else layout.neighbors.shape[1],
         "selection": {"mask": message.inside(pack_mask(rows, len(layout.indices))), "revision": selected.revision},
     }
+
+
+def moving_parts(message: Message, layout: Layout) -> list[Part]:
+    """Return the parts of a map that differ between its epochs, as `map_header` names them."""
+    return [message.once(_positions(layout)[0]), message.once(row_array(layout.neighbors))]
 
 
 def _positions(layout: Layout) -> tuple[Array, dict[str, list[float]] | None]:

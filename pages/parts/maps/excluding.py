@@ -77,9 +77,16 @@ def _visible(indices: Array, excluded: Array) -> Array:
 
 def without_excluded(layout: Layout, color: Color, excluded: Array) -> tuple[Layout, Color]:
     """Return a map without the excluded images; the window then fits the rest."""
+    rest = visible_layout(layout, excluded)
+    if rest is layout:
+        return layout, color
+    return rest, replace(color, values=np.asarray(color.values)[_visible(layout.indices, excluded)])
+
+
+def visible_layout(layout: Layout, excluded: Array) -> Layout:
+    """Return the positions of the images that are not excluded; the window then fits them."""
     kept = _visible(layout.indices, excluded)
     if kept.all():
-        return layout, color
+        return layout
     neighbors = None if layout.neighbors is None else keep_neighbors(layout.neighbors, kept)
-    rest = Layout(layout.indices[kept], layout.positions[kept], f"{layout.name} {(~kept).sum()}", None, neighbors)
-    return rest, replace(color, values=np.asarray(color.values)[kept])
+    return Layout(layout.indices[kept], layout.positions[kept], f"{layout.name} {(~kept).sum()}", None, neighbors)

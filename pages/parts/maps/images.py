@@ -27,22 +27,22 @@ def announce_missing(dataset: Dataset, index: int, shown: Array) -> None:
                    "this map.", width="content")
 
 
-def follow_click(map_key: str, shown: Array) -> bool:
+def follow_click(map_key: str, dataset: Dataset) -> bool:
     """Make the image that was just clicked on the map the current image.
 
     The answer of the map is read before the page is drawn, so that a click costs one run of the fragment.
 
     Args:
         map_key: The key of the map.
-        shown: Data set indices of the map's points, (n,).
+        dataset: The data set whose images the map shows.
 
     Returns:
         Whether an image was clicked on the map.
     """
-    row = getattr(st.session_state.get(map_key), "picked", None)
-    if row is None or int(row) >= len(shown):
+    index = getattr(st.session_state.get(map_key), "picked", None)
+    if index is None or int(index) >= len(dataset):
         return False
-    write_address("picked", str(int(shown[int(row)])))
+    write_address("picked", str(int(index)))
     return True
 
 

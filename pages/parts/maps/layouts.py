@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import streamlit as st
 
-from udml_core.base.arrays import Array, rows_of
+from udml_core.base.arrays import rows_of
 from udml_core.exploration.quick_map import place_among_neighbors, quick_frames
 from udml_core.runs import Run
 from udml_core.runs.analyses import AnalysisSpec, ImageGrid, Projection
@@ -86,12 +86,18 @@ class MapLayout:
         (left, bottom), (right, top) = after.min(axis=0).tolist(), after.max(axis=0).tolist()
         return replace(points, name=f"{shown.run.id} {self.id}", bounds=(left, bottom, right, top))
 
-    def still(self, shown: MapFrame) -> Array:
-        """Return which points (n,) of a layout have no embedding at its epoch, and so stay at their place."""
-        indices = shown.projection.indices
-        if not self.moves or not shown.is_quick:
-            return np.zeros(len(indices), dtype=bool)
-        return ~np.isin(indices, epoch_images(shown.run).indices)
+    def following(self, shown: MapFrame, frame: str) -> Layout | None:
+        """Return the points of the embedding after one; None after the last, and for images too many to fetch ahead."""
+        position = self.frames.index(frame) + 1
+        if position == len(self.frames) or self.is_grid or shown.is_large:
+            return None
+        return self.draw(self.load(shown.run, self.frames[position]))
+
+    def count_left_out(self, shown: MapFrame) -> int:
+        """Return the number of images on the map after training that have no embedding at a layout's epoch."""
+        if not self.moves:
+            return 0
+        return len(load_projection(shown.run, shown.map_id).indices) - len(shown.projection.indices)
 
     def grid(self, run: Run, frame: str) -> ImageGrid | None:
         """Return the grid of an embedding; None if this layout is a map, or the grid is not computed yet."""
@@ -155,8 +161,8 @@ def _quick(run: Run, name: str) -> Projection:
 def _load_moving(run: Run, map_id: str, frame: str) -> MapFrame:
     """Return an epoch drawn on a map of all images; after training, the map itself.
 
-    At earlier epochs the images that every epoch has lie at the mean position of their neighbors at that epoch. All
-    other images stay where they are after training, so the same images are shown at every epoch; see `MapLayout.still`.
+    At earlier epochs the images that every epoch has lie at the mean position of their neighbors at that epoch. The
+    other images have no position there, and are left out.
     """
     ground = load_map(run, map_id, load_projection(run, map_id).frames.index("final"))
     if frame == str(run.kept_epoch()):
@@ -166,20 +172,14 @@ def _load_moving(run: Run, map_id: str, frame: str) -> MapFrame:
 
 @st.cache_resource(max_entries=48, show_spinner=False, hash_funcs=RUN_HASH)
 def _moving(run: Run, map_id: str, epoch: int) -> Projection:
-    """Return the first epoch, an epoch, and the map after training, so that all epochs have nearly the same bounds."""
+    """Return the first epoch, an epoch, and the map after training, of the images that every epoch has."""
     projection, images = load_projection(run, map_id), epoch_images(run)
-    after = projection.positions[projection.frames.index("final")]
     rows = rows_of(projection.indices, images.indices)
     drawn = np.flatnonzero(rows >= 0)
-    moved = rows[drawn]
+    after = projection.positions[projection.frames.index("final")][rows[drawn]].astype(np.float32)
     epochs = run.epoch_numbers()[0], epoch
-    positions, neighbors = [], []
-    for number in epochs:
-        places, nearby = place_among_neighbors(images.embedding(number)[drawn], after[moved])
-        positions.append(after.astype(np.float32))
-        positions[-1][moved] = places
-        neighbors.append(np.repeat(np.arange(len(after), dtype=np.int32)[:, None], nearby.shape[1], axis=1))
-        neighbors[-1][moved] = moved[nearby]
+    placed = [place_among_neighbors(images.embedding(number)[drawn], after) for number in epochs]
     unknown = np.full((len(epochs) + 1, len(after)), np.nan, dtype=np.float32)
-    return Projection(projection.indices, (*map(str, epochs), "final"), np.stack([*positions, after]),
-                      np.stack([*neighbors, neighbors[-1]]), unknown, unknown)
+    return Projection(images.indices[drawn], (*map(str, epochs), "final"),
+                      np.stack([*(places for places, _ in placed), after]),
+                      np.stack([*(nearby for _, nearby in placed), placed[-1][1]]), unknown, unknown)

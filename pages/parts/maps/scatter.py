@@ -23,8 +23,8 @@ from udml_core.runs.analyses import ImageGrid
 from ..draw.transport import Message, component, script_and_style, unpack_mask
 from ..shell.run_picker import open_search
 from ..shell.selection import Selection, select, selection
-from .content import Color, Followed, Layout, map_header, row_array
-from .excluding import NONE, visible_images, without_excluded
+from .content import Color, Followed, Layout, map_header, moving_parts, row_array
+from .excluding import NONE, visible_images, visible_layout, without_excluded
 from .frame import MapFrame
 from .image_grid import grid_color, grid_layout, seams
 
@@ -84,7 +84,7 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
              hidden: Array = NONE, segments: Array | None = None, placed: Sequence[Mapping[str, Any]] = (),
              height: int | str = 560, linked: bool = False, images: bool = True, grid: ImageGrid | None = None,
              legend_below: bool = False, tiles: Tiles = "some", plain: bool = False, fills: bool = False,
-             followed: Followed | None = None) -> int | None:
+             followed: Followed | None = None, ahead: Layout | None = None) -> int | None:
     """Draw a map or an image grid with the data set's selection.
 
     Points selected on it become the selection (see `shell.selection`). A right-click, a long press or the key Q opens
@@ -110,6 +110,7 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
         plain: Whether tools and legend are hidden, as on a small map among several.
         fills: Whether the map is stretched to the shape of its frame, within bounds; its axes carry no units.
         followed: Colors while a slider moves, of all points; no point may be hidden.
+        ahead: The positions that are likely next, which the browser fetches now, so that they appear without delay.
 
     Returns:
         The data set index of the image that was clicked just now, or None.
@@ -125,19 +126,21 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
             "values": message.once(followed.values)},
         "group": dataset.fingerprint[:8], "camera": _camera(key), "cameraKey": f"camera-{key}",
         "grid": None if grid is None else seams(message, grid)}
+    if ahead is not None:
+        header["ahead"] = moving_parts(message, visible_layout(ahead, hidden))
     count = len(layout.indices)
     result = component("scatter", HTML)(
         data=message.pack(header), key=key, on_picked_change=lambda: None, on_searched_change=lambda: None,
         on_selection_change=lambda: _update_selection(key, dataset.fingerprint, layout.indices, count))
     if result.searched is not None:
-        open_search(dataset, int(layout.indices[int(result.searched)]))
-    return None if result.picked is None else int(layout.indices[int(result.picked)])
+        open_search(dataset, int(result.searched))
+    return None if result.picked is None else int(result.picked)
 
 
 def show_map(shown: MapFrame, color: Color, title: str, key: str, hidden: Array, *, layout: Layout | None = None,
              grid: ImageGrid | None = None, current: int | None = None, marks: Sequence[Ring] | None = None,
              most: int | None = None, placed: Sequence[Mapping[str, Any]] = (), linked: bool = False,
-             legend_below: bool = False) -> int | None:
+             legend_below: bool = False, ahead: Layout | None = None) -> int | None:
     """Draw a map of a run or the grid of it, with the current image marked.
 
     Args:
@@ -154,6 +157,7 @@ def show_map(shown: MapFrame, color: Color, title: str, key: str, hidden: Array,
         placed: New images; see `draw_map`.
         linked: Whether another map on the page shows the same selection.
         legend_below: Whether the legend lies below the map.
+        ahead: The positions that are likely next; see `draw_map`.
 
     Returns:
         The data set index of the image that was clicked just now, or None.
@@ -164,7 +168,7 @@ def show_map(shown: MapFrame, color: Color, title: str, key: str, hidden: Array,
     count = len(visible_images(layout.indices, hidden))
     return draw_map(shown.dataset, layout, color, f"{title}, {count:,} images", key, hidden=hidden, grid=grid,
                     marks=current_ring(layout, current, most) if marks is None else marks, placed=placed,
-                    linked=linked, height=HEIGHT, legend_below=legend_below)
+                    linked=linked, height=HEIGHT, legend_below=legend_below, ahead=ahead)
 
 
 def map_file(dataset: Dataset, layout: Layout, color: Color, selected: Selection, title: str, caption: str) -> bytes:

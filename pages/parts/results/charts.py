@@ -138,7 +138,7 @@ def label_of(name: str, is_plain: bool = True) -> str:
         is_plain: Whether to add the plain words.
     """
     plain = plain_words(name) if is_plain else ""
-    small = "".join(f'<br><span style="font-size:10px">{html.escape(line)}</span>'
+    small = "".join(f'<br><span style="font-size:11px">{html.escape(line)}</span>'
                     for line in textwrap.wrap(plain, LONGEST_LINE + 6))
     return f"{wrapped(name)}{small}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.results.embedding_words import in_numbers
 from udml_core.runs.search import DISTANCE, RECIPE, Hit, Query, Retrieval, epoch_words
+from udml_core.runs.search.resemblance import find_unlike
 from udml_core.runs.search.same import Threshold
 from udml_core.work.exporting import embeddings_file, images_file, model_archive
 
@@ -98,6 +100,17 @@ def query_in(column: Column, query: PageQuery) -> Query:
                      for image in query.images(side))
 
     return Query(vectors("add"), vectors("subtract"))
+
+
+def say_unlike(retrieval: Retrieval, query: PageQuery) -> None:
+    """Say that no image resembles an own image, which is the whole query, if none does."""
+    if len(query) != 1 or not query.images("add") or not query.own:
+        return
+    (image,) = query.own
+    with suppress(UserError):  # the results below say why the image cannot be embedded
+        unlike = find_unlike(retrieval, lambda name: embed_image(retrieval, image, name))
+        if unlike is not None:
+            st.warning(escaped(unlike.sentence), icon=":material/image_search:")
 
 
 def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pick: Callable[[int], None],

@@ -29,7 +29,7 @@ MOST_LISTED = 200
 SHORT_TABLE = 12  # A longer table has a scroll bar, so that the chosen run stays near the fold.
 ROW_HEIGHT, BAR_HEIGHT = 35, 12
 """Heights in pixels of a row, and of the scroll bar with the border: a narrow screen needs it below the last row."""
-NAME_WIDTH = 200
+NAME_WIDTH = 184
 """Width in pixels of the names at most: the measures follow on a phone, and 29 characters fit."""
 WHOLE_WIDTH = 420
 """Width of the names at most where no measures follow them."""

@@ -28,6 +28,8 @@ VISIT = "visit-"
 """How the session keys begin that are forgotten when another view is opened."""
 SETTLES = 5.0
 """Seconds after which the browser surely shows a click in its address."""
+WHOLE_RUNS = "address-whole-runs"
+"""Session key of the number of times that a whole page was drawn."""
 CLICKS = "address-clicks"
 """Session key of the page's clicks: parameter -> (value, value that is left out, time)."""
 IMAGE = "app-image"
@@ -159,12 +161,15 @@ def write_address(parameter: str, value: str, default: str = "") -> None:
 def drop_foreign_parameters(page: str) -> None:
     """Write the address again when the page changes, and forget what belonged to the visit.
 
+    Each whole run of a page calls this first, and the session counts them; see `whole_runs`.
+
     The previous page may still have been writing its parameters when the user left it; the browser then shows them as
     this page's.
 
     Args:
         page: The name of the current page.
     """
+    st.session_state[WHOLE_RUNS] = whole_runs() + 1
     if st.session_state.get("page") != page:
         st.session_state["page"] = page
         st.session_state.pop(CLICKS, None)
@@ -172,6 +177,15 @@ def drop_foreign_parameters(page: str) -> None:
             del st.session_state[key]
         with suppress(StreamlitAPIException):  # A parameter that is bound to a widget belongs to this page.
             st.query_params.from_dict({name: st.query_params.get_all(name) for name in st.query_params})
+
+
+def whole_runs() -> int:
+    """Return how many times a whole page was drawn in this session.
+
+    Back and Forward draw a whole page. What happens within a part of it may carry an address that is older than the
+    page, so that a changed address then means nothing.
+    """
+    return int(st.session_state.get(WHOLE_RUNS, 0))
 
 
 def note_address(parameter: str) -> None:

@@ -67,8 +67,8 @@ def interesting_queries(run: Run, label: int = ANY_CLASS) -> Strip:
 
     Images that all records of the run contain come first, if there are any, then images of the fixed sample of the test
     half; every epoch has both. Every class contributes. Gains and losses of hits take turns, the largest first and the
-    more frequent kind before the other, so that the first pictures flatter no training. Before both parts comes the
-    image whose hits change most nearly as in the average test image.
+    more frequent kind before the other, so that the first pictures flatter no training. Before both parts comes an
+    image that is typical of those whose hits change as the average does; see `typical_row`.
 
     Args:
         run: The run.
@@ -87,10 +87,7 @@ def interesting_queries(run: Run, label: int = ANY_CLASS) -> Strip:
 
 
 def _typical_first(run: Run, strip: Strip) -> Strip:
-    """Move the image to the front with most nearly the hits of the average test image, and the same change.
-
-    Where training gains on average, the image gains as well.
-    """
+    """Move the image to the front that is typical of the images whose hits change as the average test image's do."""
     evaluation = run.evaluation() or {}
     before, after = (evaluation.get(name, {}).get(f"mprec@{HITS}") for name in (load_retrieval(run).before, "final"))
     if before is None or after is None or not strip or not all(badge for _, badge in strip):
@@ -103,16 +100,23 @@ def _typical_first(run: Run, strip: Strip) -> Strip:
 
 
 def typical_row(hits: Sequence[Sequence[int]], before: float, after: float) -> int:
-    """Return the row whose hits without and with training are most nearly as on average.
+    """Return the row whose hits change as on average, if possible by at least one.
+
+    An image whose results do not change shows nothing. Among the images that gain, or lose, as training does on
+    average, the hits are most nearly the average's, and the change is no better than the average or one hit.
 
     Args:
         hits: Hits without and with training, a pair for each row.
         before: Mean number of hits without training.
         after: Mean number of hits with training.
     """
-    def distance(row: int) -> tuple[bool, float]:
+    average = after - before
+    best = max(average, 1.0) if average > 0 else average
+
+    def distance(row: int) -> tuple[bool, bool, float]:
         had, has = hits[row]
-        return after > before and has <= had, abs(has - had - (after - before)) + LEVEL * abs(had - before)
+        change = has - had
+        return change * average <= 0, change > best, abs(change - average) + LEVEL * abs(had - before)
 
     return min(range(len(hits)), key=distance)
 

@@ -9,30 +9,25 @@ from dataclasses import dataclass
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
-from udml_core.exploration.interesting import first_query
-from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.live_steps import mark_watched
-from udml_core.runs.search import epoch_words
 from udml_core.runs.tasks import LIVE_STATES, Status
 
 from ..draw.gallery import gallery, mark_of
-from ..maps.content import Color, Layout
-from ..maps.scatter import Ring, draw_map
+from ..maps.scatter import draw_map
 from ..shell.cached import dataset_of, load_split
-from ..shell.focus import choose_image, current_elsewhere
 from ..shell.run_picker import choose_run
 from ..shell.user_errors import show_user_errors
 from .flip import RESULT, epoch_key, flip, flip_key, last_epoch, leave_flip
 from .measures import show_measures
 from .preview import HEIGHT, line_below, show_before
-from .start_map import choose_colors, framed, map_name, raw_words
+from .shown import NEIGHBORS, Shown, frame_at, moment_words
+from .start_map import choose_colors
 from .status_strip import show_status, strip_place
 from .tiles import small_tile
-from .watched import Watched, color_of, first_frame, live_map, moments_of, untrained, watch_images
+from .watched import Watched, moments_of, watch_images
 
 PARAMETER = "live"
 STARTED = "lab-live"
@@ -41,9 +36,6 @@ STEP = 0.8
 """Seconds between two looks at a run that trains; points travel for 0.7 s."""
 CATCH_UP = 5
 """A run that trains faster than the page looks is shown epoch by epoch, faster by one epoch for so many behind."""
-NEIGHBORS = 8
-SETTLED = 2
-"""Stored epochs from which the first query is chosen for good: only then has anything changed."""
 WIDTHS = [13, 7]
 """Widths of the middle and the right part of the page."""
 
@@ -151,35 +143,6 @@ class Places:
     under: DeltaGenerator
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A frame of the training. All of it is computed before any of it is drawn, so that all parts show one epoch.
-
-    Attributes:
-        watched: The images.
-        epoch: The number of finished epochs.
-        newest: The newest epoch that is stored.
-        words: The name of the embedding.
-        raw: The name of the raw features if the map shows them, else empty.
-        is_moving: Whether the next frame follows by itself.
-        layout: The positions on the map.
-        color: The colors.
-        ring: The query with its neighbors on the map.
-        rows: The neighbors in rows below the map: words, images and name of the place.
-    """
-
-    watched: Watched
-    epoch: float
-    newest: float
-    words: str
-    raw: str
-    is_moving: bool
-    layout: Layout
-    color: Color
-    ring: Ring
-    rows: Sequence[tuple[str, list[int], str]]
-
-
 def _draw_before(run: Run, status: Status, places: Places, behind: DeltaGenerator) -> None:
     """Show the map before training until the first epoch is stored."""
     show_status(places.strip, run, status, None)
@@ -213,27 +176,7 @@ def _prepare(run: Run, status: Status, places: Places, behind: DeltaGenerator) -
     with places.under:
         epoch = next_epoch(run, epochs) if is_moving else _choose_epoch(run, epochs, status)
     with behind:
-        return _frame(watched, epoch, epochs, status, raw, is_moving)
-
-
-def _frame(watched: Watched, epoch: float, epochs: Sequence[float], status: Status, raw: str, is_moving: bool) -> Shown:
-    """Compute the frame of an epoch; see `Shown`."""
-    run, images, query = watched.run, watched.images, _query(watched)
-    before, frozen = first_frame(watched), untrained(watched)
-    positions = live_map(run.id).frame(epoch, epochs, watched.sample, None if before is None else before.positions)
-    embedding = watched.sample(epoch)
-    words = raw or _words(run, epoch, status)
-    first = _nearest(watched, watched.sample(epochs[0]) if frozen is None else frozen, query)
-    of_start = _words(run, epochs[0], status) if frozen is None else f"by {raw_words(run.spec())}"
-    rows = [(of_start, first, "before")]
-    if not raw and (frozen is not None or epoch != epochs[0]):
-        now = _nearest(watched, embedding, query)
-        rows.append((words + same_words(first, now), now, "now"))
-    if raw and before is not None and frozen is not None:
-        positions, embedding = before.positions, frozen
-    near = images[nearest_rows(embedding, query, NEIGHBORS)]
-    return Shown(watched, epoch, epochs[-1], words, raw, is_moving, framed(map_name(run.spec()), images, positions),
-                 color_of(watched, epoch), Ring(int(images[query]), "query", near), rows)
+        return frame_at(watched, epoch, epochs, status, raw, is_moving)
 
 
 def _draw(run: Run, status: Status, places: Places, shown: Shown) -> None:
@@ -247,7 +190,7 @@ def _draw(run: Run, status: Status, places: Places, shown: Shown) -> None:
         if shown.is_moving:
             if status.state == "done":
                 st.button("Pause", icon=":material/pause:", key="lab-pause", type="tertiary", on_click=_pause,
-                          args=(run, shown.epoch))
+                          args=(run, shown.epoch), help="Stops the picture. The training is done already.")
             st.caption(f"**{words[0].upper()}{words[1:]}:** {count}{_half(watched)}. Choose an image to make it the "
                        "query.")
         choose_colors(run.spec(), watched.dataset)
@@ -291,29 +234,8 @@ def _choose_epoch(run: Run, epochs: list[float], status: Status) -> float:
 def _slide(run: Run, epochs: list[float], status: Status) -> float:
     """Show the slider of the moments; the arrow keys take one step."""
     return float(st.select_slider("Epoch", epochs, key=epoch_key(run), label_visibility="collapsed",
-                                format_func=lambda number: _words(run, number, status),
+                                format_func=lambda number: moment_words(run, number, status),
                                 on_change=leave_flip, args=(run,)))
-
-
-def _words(run: Run, epoch: float, status: Status) -> str:
-    """Return the name of an epoch; the newest epoch is not the last while a run trains."""
-    if epoch % 1:
-        return f"after {epoch % 1:.0%} of epoch {int(epoch) + 1}".replace("%", " %")
-    epoch = int(epoch)
-    is_last = status.state == "done" and epoch == run.kept_epoch()
-    return f"after epoch {epoch}" if epoch and not is_last else epoch_words(run, epoch)
-
-
-def _nearest(watched: Watched, embedding: Array, query: int) -> list[int]:
-    """Return the images nearest to the query in an embedding (s, d) of all, nearest first."""
-    return [int(index) for index in watched.images[nearest_rows(embedding, query, NEIGHBORS)]]
-
-
-def same_words(before: list[int], now: list[int]) -> str:
-    """Say that two rows show the same images; nothing if they do not."""
-    if before == now:
-        return ", the same images"
-    return ", the same images in another order" if sorted(before) == sorted(now) else ""
 
 
 def _show_neighbors(dataset: Dataset, near: list[int], asked: int, words: str, place: str) -> None:
@@ -324,38 +246,3 @@ def _show_neighbors(dataset: Dataset, near: list[int], asked: int, words: str, p
     gallery(dataset, [small_tile(dataset, asked, "query"), *(small_tile(dataset, index, mark_of(dataset, index, asked))
                                                          for index in near)],
             f"The query and its nearest images {words.split(',')[0]}", f"lab-{place}", 44, columns=NEIGHBORS + 1)
-
-
-def _query(watched: Watched) -> int:
-    """Return the row of the query: the image that was clicked on the map or in a row, else the app's current image.
-
-    Without a current image among the shown images, the query is the image that the first epochs improve most.
-    """
-    key = f"lab-query-{watched.run.id}"
-    row = _clicked(watched)
-    if row >= 0:
-        choose_image(int(watched.images[row]))
-        st.session_state[key] = row
-    if key in st.session_state:
-        return int(st.session_state[key])
-    current = current_elsewhere()
-    row = -1 if current is None else int(rows_of(watched.images, int(current)))
-    epochs = watched.run.epoch_numbers()[:SETTLED]
-    if row < 0:
-        frozen = untrained(watched)
-        row = first_query(watched.sample(epochs[0]) if frozen is None else frozen, watched.sample(epochs[-1]),
-                          watched.labels)
-    if len(epochs) == SETTLED:
-        st.session_state[key] = row
-    return row
-
-
-def _clicked(watched: Watched) -> int:
-    """Return the row of the image that was clicked on the map or below it; −1 without a click."""
-    clicked = getattr(st.session_state.get("lab-map"), "picked", None)
-    found = int(clicked) if clicked is not None and int(clicked) < len(watched.images) else -1
-    for place in ("lab-before", "lab-now"):
-        index = getattr(st.session_state.get(place), "picked", None)
-        row = -1 if index is None else int(rows_of(watched.images, int(index)))
-        found = row if row >= 0 else found
-    return found

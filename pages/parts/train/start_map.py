@@ -97,7 +97,7 @@ def clusters_before(drawn: Drawn, spec: Spec) -> Preview | None:
     """Return the clusters and triplets at the planned ε; None for methods without them."""
     if drawn.sample is None:
         return None
-    return _preview(*_key(spec), float(spec.fields["epsilon"]), float(spec.fields["gamma"]), drawn.sample)
+    return _preview(*_key(spec), *_graph_fields(spec), float(spec.fields["epsilon"]), drawn.sample)
 
 
 def settled_map(spec: Spec, dataset: Dataset) -> Drawn | None:
@@ -108,19 +108,26 @@ def settled_map(spec: Spec, dataset: Dataset) -> Drawn | None:
     return drawn.result() if wait([drawn], SETTLED).done and not drawn.exception() else None
 
 
-def _key(spec: Spec) -> tuple[str, str, str, int, int, str, str]:
-    k = int(spec.fields["n_neighbors"]) if has_clusters(spec) else 0
-    return (spec.fingerprint, spec.encoder.key, spec.split, spec.seed, k, spec.holds_out, spec.excluded.digest)
+def _key(spec: Spec) -> tuple[str, str, str, int, bool, str, str]:
+    """Return what the images and the layout of a map depend on: not the method's fields, so that it stays."""
+    return (spec.fingerprint, spec.encoder.key, spec.split, spec.seed, has_clusters(spec), spec.holds_out,
+            spec.excluded.digest)
+
+
+def _graph_fields(spec: Spec) -> tuple[int, float]:
+    """Return k and γ of the graph that clusters are formed from."""
+    return int(spec.fields["n_neighbors"]), float(spec.fields["gamma"])
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
-def _preview(fingerprint: str, encoder_key: str, split: str, seed: int, k: int,  # noqa: ARG001 (parts of the key)
-             holds_out: str, excluded: str, epsilon: float, gamma: float, _sample: Sample) -> Preview:  # noqa: ARG001
-    return preview(_sample, epsilon, gamma, seed)
+def _preview(fingerprint: str, encoder_key: str, split: str, seed: int, trains: bool,  # noqa: ARG001 (the key)
+             holds_out: str, excluded: str, k: int, gamma: float, epsilon: float,  # noqa: ARG001
+             _sample: Sample) -> Preview:
+    return preview(_sample, k, epsilon, gamma, seed)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _first_map(fingerprint: str, encoder_key: str, split: str, seed: int, k: int,  # noqa: ARG001 (parts of the key)
+def _first_map(fingerprint: str, encoder_key: str, split: str, seed: int, trains: bool,  # noqa: ARG001 (the key)
                holds_out: str, excluded: str, _spec: Spec, _dataset: Dataset) -> Future[Drawn]:  # noqa: ARG001
     """Lay out images in the background, with the stored features or with features that are computed for them alone."""
     drawn: Future[Drawn] = Future()
@@ -136,12 +143,12 @@ def _first_map(fingerprint: str, encoder_key: str, split: str, seed: int, k: int
     def draw() -> None:
         try:
             halves = _spec.halves(_dataset)
-            images = fixed_sample(halves.train if k else halves.test, JUDGED)
-            if not k:
+            images = fixed_sample(halves.train if trains else halves.test, JUDGED)
+            if not trains:
                 rows = unit_features(features, images)
                 drawn.set_result(Drawn(images, live_frame(rows, None), rows, None))
                 return
-            sample = draw_sample(features, halves.train, k)
+            sample = draw_sample(features, halves.train)
             shown = sample.rows[np.isin(sample.indices, images)]
             drawn.set_result(Drawn(images, live_frame(shown, None), shown, sample))
         except Exception as error:  # the page shows it
@@ -201,15 +208,15 @@ def followed_clusters(drawn: Drawn, spec: Spec) -> Followed:
 
 def tracked(drawn: Drawn, spec: Spec) -> Array:
     """Return the clusters (t, s) of the map's images at each of `EPSILONS`."""
-    return _tracked(*_key(spec), float(spec.fields["gamma"]), drawn)
+    return _tracked(*_key(spec), *_graph_fields(spec), drawn)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _tracked(fingerprint: str, encoder_key: str, split: str, seed: int, k: int,  # noqa: ARG001 (parts of the key)
-             holds_out: str, excluded: str, gamma: float, _drawn: Drawn) -> Array:  # noqa: ARG001
-    sample = _drawn.sample
-    assert sample is not None
-    return track_clusters(lambda epsilon: _drawn.of_images(assignment_at(sample, epsilon, gamma)), EPSILONS,
+def _tracked(fingerprint: str, encoder_key: str, split: str, seed: int, trains: bool,  # noqa: ARG001 (the key)
+             holds_out: str, excluded: str, k: int, gamma: float, _drawn: Drawn) -> Array:  # noqa: ARG001
+    assert _drawn.sample is not None
+    graph = _drawn.sample.graph(k)
+    return track_clusters(lambda epsilon: _drawn.of_images(assignment_at(graph, epsilon, gamma)), EPSILONS,
                           EPSILONS.index(FIRST_EPSILON))
 
 

@@ -52,7 +52,9 @@ def show_status(place: DeltaGenerator, run: Run, status: Status, epoch: float | 
             st.html(strip_of(cells_of(run, status, epoch, newest, is_moving), share_of(status)) + heard)
         if is_live:
             with st.container(width="content"):
-                stop_button(run, "lab", "Cancel", "Finished epochs are kept, and the run can be resumed.")
+                stop_button(run, "lab", "Cancel",
+                            "Stops the training itself. Finished epochs are kept, and Resume goes on after the last "
+                            "of them; the picture alone can be paused when the training is done.")
 
 
 def cells_of(run: Run, status: Status, epoch: float | None, newest: float | None = None, is_moving: bool = True

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from udml_core.base.arrays import Array, Floats, Integers, rows_of
+from udml_core.base.arrays import Array, Floats, Integers, evenly_spaced, rows_of
 from udml_core.base.errors import UserError
+from udml_core.base.paths import dataset_cache
 from udml_core.methods.model import Model, Picture
 from udml_core.numerics import galleries
 from udml_core.numerics.neighbors import nearest, search, without_own
@@ -21,6 +24,8 @@ from udml_core.runs.search.query import Query
 COSINE, DISTANCE = "cosine similarity", "distance"
 CHUNK = 1_000
 """Number of queries that a large gallery searches at once."""
+CHECKED = 64
+"""Number of rows that tell whether a stored file belongs to an embedding."""
 
 
 class Nearest(NamedTuple):
@@ -142,6 +147,19 @@ class Frame:
                             "the same scope as the frame's.")
         is_whole = np.array_equal(rows, np.arange(len(self.rows)))
         return np.asarray(self.rows if is_whole else self.rows[rows])  # all rows stay on the disk
+
+
+def frame_file(frame: Frame, folder: str) -> Path:
+    """Return the file of what is known about an embedding; its name depends on the run, the name and some rows.
+
+    Args:
+        frame: The embedding.
+        folder: A folder of the data set's cache.
+    """
+    rows = np.ascontiguousarray(frame.rows[evenly_spaced(len(frame.rows), CHECKED)])
+    content = f"{frame.run.id} {frame.name} {frame.rows.shape} {len(frame.indices)}".encode() + rows.tobytes()
+    name = hashlib.sha256(content).hexdigest()[:24]
+    return dataset_cache(frame.run.spec().fingerprint) / folder / f"{name}.npz"
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,10 +18,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from udml_core.base.arrays import Array, Integers, evenly_spaced
+from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError, counted
 from udml_core.base.files import read_arrays, replace_arrays
-from udml_core.base.paths import dataset_cache
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.judged_pairs import judged_pairs, wanted_precision
 from udml_core.data.given.pair_sets import Answer
@@ -38,7 +37,7 @@ from udml_core.numerics.same_pairs import (
     next_pair,
     plan_pairs,
 )
-from udml_core.runs.search.frame import COSINE, DISTANCE, Frame
+from udml_core.runs.search.frame import COSINE, DISTANCE, Frame, frame_file
 from udml_core.runs.search.query import Hit
 from udml_core.runs.search.retrieval import Retrieval
 
@@ -50,8 +49,6 @@ UNKNOWN = 0.5
 """Width of an interval of a share from which nothing can be said."""
 ENOUGH = 10
 """Number of judged pairs from which a curve is drawn and a precision can be called out of reach."""
-CHECKED = 64
-"""Number of rows that tell whether a stored plan belongs to an embedding."""
 MOST_BYTES = 64_000_000
 Value = TypeVar("Value", float, Array)
 
@@ -342,8 +339,4 @@ def _stored_plan(frame: Frame) -> Plan | None:
 
 
 def _plan_path(frame: Frame) -> Path:
-    """Return the file of an embedding's plan; its name depends on the run, the embedding and some of its rows."""
-    rows = np.ascontiguousarray(frame.rows[evenly_spaced(len(frame.rows), CHECKED)])
-    content = f"{frame.run.id} {frame.name} {frame.rows.shape} {len(frame.indices)}".encode() + rows.tobytes()
-    name = hashlib.sha256(content).hexdigest()[:24]
-    return dataset_cache(frame.run.spec().fingerprint) / "same" / f"{name}.npz"
+    return frame_file(frame, "same")
