@@ -50,6 +50,7 @@ from udml_core.data.features import features_of
 from udml_core.data.judging import OTHER_VIEW
 from udml_core.data.refinement_views import view_features_of_some
 from udml_core.data.splits import make_split
+from udml_core.numerics.changed_groups import changed_both
 from udml_core.numerics.evaluation import effective_rank, kmeans_clusters
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Refiner
@@ -127,12 +128,13 @@ def measure(track: Track, places: dict[str, Any], options: argparse.Namespace, u
     """Measure the rows of a data set that the record lacks and that fit into the time."""
     place = places.setdefault(name_of(track), {"comparisons": {}})
     for row, compute in comparisons(track, options.runs, place):
-        if row.name in place["comparisons"]:
+        stored = place["comparisons"].get(row.name, {})
+        if "counts" in stored:
             continue
         if time.monotonic() + row.seconds > until:
             print(f"not measured: {name_of(track)}, {row.name}: needs about {row.seconds:.0f} seconds", flush=True)
             continue
-        place["comparisons"][row.name] = compute()
+        place["comparisons"][row.name] = compute() | stored  # what an earlier version measured stays
         print(name_of(track), row.name, place["comparisons"][row.name]["truth"], flush=True)
         write_record(options.out, provenance("second_opinion") | {"places": places})
 
@@ -217,7 +219,15 @@ class Half:
         opinions = {name: {f"{question} {count}": opinion(name, question, count)
                            for question, counts in (("first", FIRST), ("group", GROUPS)) for count in counts}
                     for name in self.judges}
-        return {"truth": truth, "opinions": opinions, "own": self.own_measures(ranking, embedding)}
+        counts = {name: self.counts_of(judge, ranking) for name, judge in self.judges.items()}
+        return {"truth": truth, "opinions": opinions, "counts": counts, "own": self.own_measures(ranking, embedding)}
+
+    def counts_of(self, judge: Judge, ranking: Integers) -> dict[str, list[float]]:
+        """Return by question the share of queries that differ, and the share of these that are better, in an interval."""
+        queries = np.arange(len(ranking))
+        counts = changed_both(judge, queries, self.before[:, :self.group], ranking[:, :self.group])
+        return {question: [round(value, 5) for value in (count.share, count.better, count.low, count.high)]
+                for question, count in zip(QUESTIONS, counts, strict=True)}
 
     @cached_property
     def seen_before(self) -> dict[str, dict[str, Array]]:

@@ -18,7 +18,7 @@ from udml_core.base.files import read_array
 from udml_core.data.encoders import choose_spec
 from udml_core.data.judge_names import WEAK
 from udml_core.data.judging import encoder_title, judges_words
-from udml_core.exploration.race_figures import SAID
+from udml_core.exploration.race_figures import said_of_measured
 from udml_core.numerics.measures import measure_of
 from udml_core.runs.analyses import AnalysisSpec, analysis_at, plan_analysis
 from udml_core.runs.analyses.kinds.opinion import JUDGES, QUESTIONS, RECIPES, Opinions, SecondOpinion, Verdicts
@@ -78,7 +78,7 @@ def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
     Raises:
         UserError: The stored embeddings are damaged.
     """
-    from udml_core.numerics.changed_results import changed_results
+    from udml_core.numerics.changed_groups import changed_both
     from udml_core.numerics.neighbors import nearest
     from udml_core.numerics.second_opinion import QUERIES, Judge, judge_rankings
 
@@ -95,7 +95,7 @@ def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
     return Opinions(other.id, {"final": {name: judge_rankings(judge, queries, before, after)
                                          for name, judge in judges.items()}},
                     _weights((run, other), list(judges)), depth,
-                    {name: changed_results(judge, queries, before, after) for name, judge in judges.items()})
+                    {"final": {name: changed_both(judge, queries, before, after) for name, judge in judges.items()}})
 
 
 def _weights(runs: Sequence[Run], names: Sequence[str]) -> dict[str, float]:
@@ -133,9 +133,9 @@ def size_words(opinions: Opinions, name: str) -> str:
     """
     from udml_core.numerics.changed_results import joint_changed
 
-    if not opinions.changed:
+    if "final" not in opinions.counts:
         return ""
-    of = joint_changed(opinions.changed, opinions.weights)
+    of = joint_changed({judge: first for judge, (first, _) in opinions.counts["final"].items()}, opinions.weights)
     if not of.share:
         return "Both find the same first results."
     changes = f"The first results of {share_words(of.share)} of images differ"
@@ -152,17 +152,17 @@ def share_words(share: float) -> str:
 
 
 def opinion_words(opinions: Opinions, compared: str = "final", reference: str = "the frozen features",
-                  verdicts: Verdicts | None = None) -> str:
-    """State the verdicts on an embedding, who judged, and against what.
+                  candidates: int = 1) -> str:
+    """State the verdicts on an embedding, for how many images they hold, who judged, and against what.
 
     Args:
         opinions: The second opinion.
         compared: The frame or recipe.
         reference: The embedding that it is compared with, in words.
-        verdicts: Stricter verdicts than the second opinion's own; None for its own.
+        candidates: Number of candidates among which a difference must be certain.
     """
-    verdicts = verdicts or opinions.verdicts(compared)
-    said = ". ".join(f"{question}: {SAID[verdict]}" for question, verdict in zip(QUESTION_WORDS, verdicts, strict=True))
+    said = ". ".join(said_of_measured(*of) for of in zip(
+        QUESTION_WORDS, opinions.verdicts(compared, candidates), opinions.measured(compared, candidates), strict=True))
     weights = {judge: opinions.weights[judge] for judge in opinions.judges}
     return f"{said}. Compared with {reference}, without labels, by {judges_words(weights, 'in this run')}."
 
@@ -223,12 +223,12 @@ def obstacle(run: Run) -> str:
     return ""
 
 
-def opinion_lines(run: Run, verdicts: Verdicts | None = None, note: str = "") -> list[str]:
+def opinion_lines(run: Run, candidates: int = 1, note: str = "") -> list[str]:
     """State a run's second opinion in text: the verdicts, the judges' intervals, and whether labels agree.
 
     Args:
         run: The run.
-        verdicts: Stricter verdicts than the second opinion's own; None for its own.
+        candidates: Number of candidates among which a difference must be certain.
         note: Sentences that follow the verdicts.
 
     Returns:
@@ -237,9 +237,8 @@ def opinion_lines(run: Run, verdicts: Verdicts | None = None, note: str = "") ->
     opinions = opinion_of(run)
     if opinions is None:
         return []
-    verdicts = verdicts or opinions.verdicts("final")
-    said = agreement_words(verdicts, run.evaluation())
-    return [" ".join(filter(None, (opinion_words(opinions, verdicts=verdicts), note, said))), *(
+    said = agreement_words(opinions.verdicts("final", candidates), run.evaluation())
+    return [" ".join(filter(None, (opinion_words(opinions, candidates=candidates), note, said))), *(
         f"{question}, {judge_words(judge)} (weight {opinions.weights[judge]:.2f}): {of.difference:+.4f}, 95 % interval "
         f"{of.low:+.4f} to {of.high:+.4f}"
         for name, question in zip(QUESTIONS, QUESTION_WORDS, strict=True)

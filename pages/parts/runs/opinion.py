@@ -87,7 +87,7 @@ def _show_verdict(run: Run, opinions: Opinions) -> None:
     """
     said = said_of(run)
     assert said is not None, "the run has a second opinion"
-    verdicts, rest = opinion_words(opinions, verdicts=said.verdicts).split(". Compared", 1)
+    verdicts, rest = opinion_words(opinions, candidates=candidates_beside(run)).split(". Compared", 1)
     agreed = agreement_words(said.verdicts, run.evaluation())
     words = agreed if said.is_raced else " ".join(filter(None, (
         f"{verdict_icon(said.verdicts)} **{verdicts}.** Compared{rest}", escaped(said.note), agreed)))

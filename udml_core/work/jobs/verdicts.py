@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from udml_core.exploration.race import Measured
 from udml_core.exploration.race_figures import setup_words
 from udml_core.runs import Run
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
@@ -45,7 +44,7 @@ def said_of_run(run: Run, opinions: Opinions | None) -> Said | None:
         return Said(Verdicts(*judged[0].verdicts(judged[1])), is_raced=True)
     if opinions is None:
         return None
-    return Said(verdicts_among(opinions, candidates_beside(run)), is_raced=False, note=unraced_words(run))
+    return Said(opinions.verdicts("final", candidates_beside(run)), is_raced=False, note=unraced_words(run))
 
 
 def said_lines(run: Run) -> list[str]:
@@ -55,21 +54,8 @@ def said_lines(run: Run) -> list[str]:
         The verdicts, then each judge's figures if the run has a second opinion; none if nothing judged it.
     """
     said = said_of_run(run, opinion_of(run))
-    lines = opinion_lines(run, None if said is None else said.verdicts, "" if said is None else said.note)
+    lines = opinion_lines(run, candidates_beside(run), "" if said is None else said.note)
     return [race_words_of(run, ""), *lines[1:]] if said is not None and said.is_raced else lines
-
-
-def verdicts_among(opinions: Opinions, candidates: int) -> Verdicts:
-    """Return the verdicts of a second opinion on a run, where a gain must be certain among several candidates."""
-    if candidates <= 1:
-        return opinions.verdicts("final")
-    return Verdicts(*(measured.said_among(candidates) for measured in opinions.measured("final")))
-
-
-def measured_among(opinions: Opinions, candidates: int) -> tuple[Measured, Measured]:
-    """Return what a second opinion measured of a run, with intervals that hold for several candidates at once."""
-    first, groups = opinions.measured("final")
-    return first.among(candidates), groups.among(candidates)
 
 
 def candidates_beside(run: Run) -> int:
