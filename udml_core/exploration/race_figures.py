@@ -86,7 +86,7 @@ def measured_words(measured: Measured, name: str, count: Count | None = None) ->
 
 
 def said_of_measured(name: str, verdict: str, measured: Measured) -> str:
-    """Return a verdict on one measure with its count, such as "Whole group: better (of 100 images 58 better, 32 worse)".
+    """Return a verdict on one measure with its count, such as "First result: better (of 100 images 9 …)".
 
     Args:
         name: The measure in words.
