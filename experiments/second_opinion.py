@@ -223,7 +223,7 @@ class Half:
         return {"truth": truth, "opinions": opinions, "counts": counts, "own": self.own_measures(ranking, embedding)}
 
     def counts_of(self, judge: Judge, ranking: Integers) -> dict[str, list[float]]:
-        """Return by question the share of queries that differ, and the share of these that are better, in an interval."""
+        """Return by question the share of queries that differ, and of these the share that is better."""
         queries = np.arange(len(ranking))
         counts = changed_both(judge, queries, self.before[:, :self.group], ranking[:, :self.group])
         return {question: [round(value, 5) for value in (count.share, count.better, count.low, count.high)]
