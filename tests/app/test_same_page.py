@@ -110,7 +110,7 @@ def test_the_chart_begins_at_thirty_answers_and_keeps_its_axis(run: Run, log: Pa
     assert "follows at 30 judged pairs; 29 so far." in "".join(bar.proto.text for bar in test.get("progress"))
     judge(run, 1)
     first = chart()
-    assert ["95 % interval", "estimate"] == [trace.get("name") for trace in first["data"]][1:3]
+    assert [trace.get("name") for trace in first["data"]][1:3] == ["95 % interval", "estimate"]
     judged = open_same_pairs(Retrieval(run))
     assert judged.measure == DISTANCE
     values = judged.plan.distances

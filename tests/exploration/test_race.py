@@ -621,9 +621,9 @@ def test_the_shown_time_runs_down_and_grows_only_by_more_than_half() -> None:
     assert shown(21, 60) == 44, "it stands still while it may still be right"
     assert shown(22, 30) == 41
     assert shown(22, 62) == 62, "longer by more than half: it must grow"
-    rng, left, now = np.random.default_rng(0), [], 0.0
-    for now in range(60):  # a true time of 60 s, guessed with errors of up to 20 %
-        left.append(shown(100 + now, (60 - now) * rng.uniform(0.8, 1.2)) or 0.0)
+    rng, left, _now = np.random.default_rng(0), [], 0.0
+    # a true time of 60 s, guessed with errors of up to 20 %
+    left.extend(shown(100 + now, (60 - now) * rng.uniform(0.8, 1.2)) or 0.0 for now in range(60))
     assert left == sorted(left, reverse=True)
 
 

@@ -12,6 +12,8 @@ import streamlit as st
 
 from udml_core.numerics.measures import CURVES, curve_of
 
+from udml_core.runs.selection import ERROR
+
 from .palette import AFTER, BEFORE, CLASS_COLORS, HIT, MISS, REFINED, percent
 
 DASHES = ("solid", "dash", "dot", "dashdot")
@@ -33,7 +35,8 @@ HIDDEN = ("epoch", "seconds")
 
 def curve_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the names of the curves in rows of metrics, listed curves first."""
-    present = list(dict.fromkeys(name for row in rows for name in row if name not in HIDDEN))
+    present = list(dict.fromkeys(name for row in rows for name in row
+                                 if name not in HIDDEN and not name.endswith(ERROR)))
     return sorted(present, key=lambda name: list(CURVES).index(name) if name in CURVES else len(CURVES))
 
 

@@ -47,8 +47,8 @@ from 10 pairs, 46.3 from 100, 52.7 from 300, 63.4 from 1,000 and 71.3 from 10,00
 TRIED = ("Measured on digits with NML, a method that learns from such pairs: with 10 to 300 pairs, whole groups are "
          "found worse than without training; with 1,000 pairs or more, better.")
 """What was measured of training on few pairs, for readers."""
-PURPOSE = ("**What this is for:** a method can learn from your answers which images belong together, and then find them "
-           f"first. That takes about {ENOUGH:,} pairs.")
+PURPOSE = ("**What this is for:** a method can learn from your answers which images belong together, and then find "
+           f"them first. That takes about {ENOUGH:,} pairs.")
 MEANT = ("Before the first pair, say below what counts as the same, such as one species; judge all pairs by it, not by "
          "background or pose.")
 BY_CLASS = "Two images are the same if they have the same class, whatever their background or pose."

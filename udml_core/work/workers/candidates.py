@@ -44,7 +44,8 @@ def plan_candidate(run: Run, dataset: Dataset, setup: Setup) -> Spec:
         UserError: The method or the backbone does not fit the data set.
     """
     own = run.spec()
-    request = RunRequest(dataset=dataset.name, method=setup.method, backbone=setup.backbone, split="all")
+    request = RunRequest(dataset=dataset.name, method=setup.method, backbone=setup.backbone, split="all",
+                         select="last")  # the race judges each candidate once, not each of its epochs
     if setup.backbone == own.backbone:
         request = request.model_copy(update={name: getattr(own, name) for name in ("pooling", "size", "weights")})
     if setup.method != FROZEN:
