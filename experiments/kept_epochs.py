@@ -2,11 +2,11 @@
 
     python -m experiments.kept_epochs --runs runs/second-opinion --out assets/results/kept-epochs.json
 
-Reads the runs that `experiments.second_opinion` trained without labels, of at least `FEWEST` epochs, and what they stored
-of each epoch; nothing is trained. A judge compares every epoch with the frozen features on 1,000 training images. By the
-rule of the app the run keeps the last epoch that is not surely worse than the best, the start included. The truth is
-MAP@R and R@1 of the kept and of the last epoch, on the same training images, which is the case of a folder that is
-trained and searched as a whole, and on 1,000 test images of other classes.
+Reads the runs that `experiments.second_opinion` trained without labels, of more than `FEWEST` epochs, and what they
+stored of each epoch; nothing is trained. A judge compares every epoch with the frozen features on 1,000 training
+images. By the rule of the app the run keeps the last epoch that is not surely worse than the best, the start included.
+The truth is MAP@R and R@1 of the kept and of the last epoch, on the same training images, which is the case of a folder
+that is trained and searched as a whole, and on 1,000 test images of other classes.
 """
 
 from __future__ import annotations
@@ -20,17 +20,23 @@ from typing import Any
 import numpy as np
 
 from experiments.recording import provenance, record_parser, write_record
+from experiments.second_opinion import JUDGES
 from udml_core.base.arrays import Array
 from udml_core.data import catalog
-from udml_core.data.encoders import Encoder, EncoderSpec
+from udml_core.data.encoders import Encoder, EncoderSpec, choose_spec
 from udml_core.data.features import features_of
 from udml_core.data.splits import fixed_sample
 from udml_core.methods import find_method
+from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.refinement.linear import unit_rows
+from udml_core.numerics.second_opinion import Judge
 from udml_core.runs import Run
 from udml_core.runs.baselines import JUDGED, judged_images, sample_measures
 from udml_core.runs.sample_opinion import SampleJudge
 from udml_core.runs.selection import preferred_epoch
 
+SMALLEST = 96
+"""Smallest side of an image that a judge sees."""
 FEWEST = 5
 """Smallest number of epochs of a run that has a choice."""
 SIDES = {"training images": "at hand", "test images": "other classes"}
@@ -61,21 +67,23 @@ def is_chosen(run: Run) -> bool:
 
 
 @cache
-def _seated(dataset: str, encoder: EncoderSpec, images: bytes) -> SampleJudge | None:
-    """Return the judge of some images of a data set."""
+def _seated(dataset: str, encoder: EncoderSpec, images: bytes) -> SampleJudge:
+    """Return the judge of some images of a data set, which sees them in the size of the run, as in the record."""
     loaded, rows = catalog.load(dataset), np.frombuffer(images, np.int64)
-    frozen = np.asarray(features_of(loaded, Encoder(encoder))[rows])
-    return SampleJudge.of(loaded, encoder.backbone, rows, frozen)
+    of_judge = choose_spec(JUDGES[encoder.backbone][0], loaded.native_size, loaded.gray,
+                           size=max(SMALLEST, encoder.size))
+    judge = Judge.of(np.asarray(features_of(loaded, Encoder(of_judge))[rows]))
+    frozen = unit_rows(np.asarray(features_of(loaded, Encoder(encoder))[rows]))
+    return SampleJudge(judge, nearest(frozen, judge.group, own=np.arange(len(rows)))[1])
 
 
 def measured(run: Run) -> list[dict[str, Any]] | None:
-    """Return what a judge and the classes say of each epoch of a run; None without a judge."""
+    """Return what a judge and the classes say of each epoch of a run; None if it stored no training images."""
     spec, dataset = run.spec(), catalog.load(run.spec().dataset)
     halves = spec.halves(dataset)
     trained, sample = fixed_sample(halves.train, JUDGED), run.sample_indices()
     judge, test = _seated(spec.dataset, spec.encoder, trained.tobytes()), judged_images(sample, halves.test)
-    if judge is None or dataset.labels is None:
-        return None
+    assert dataset.labels is not None, "the data sets of the record have classes"
     epochs = []
     for number in run.epoch_numbers():
         of_trained, of_test = run.epoch_trained(number), run.epoch_sample(number)[np.isin(sample, test)]

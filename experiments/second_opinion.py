@@ -50,7 +50,9 @@ from udml_core.data.features import features_of
 from udml_core.data.judging import OTHER_VIEW
 from udml_core.data.refinement_views import view_features_of_some
 from udml_core.data.splits import make_split
+from udml_core.exploration.jury import counted
 from udml_core.numerics.changed_groups import changed_both
+from udml_core.numerics.changed_results import Changed
 from udml_core.numerics.evaluation import effective_rank, kmeans_clusters
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Refiner
@@ -88,6 +90,15 @@ QUESTIONS = {"first result": "recall@1", "whole group": "map@r"}
 """The measure from labels that each question follows."""
 APP = {"first result": f"first {FIRST_RESULTS}", "whole group": "group typical"}
 """The measures of a judge that the app uses."""
+RULES: dict[str, Callable[[int, int], int]] = {
+    "mean alone": lambda mean, _count: mean,
+    "mean, unless the count contradicts": lambda mean, count: mean if mean * count >= 0 else 0,
+    "mean and count": lambda mean, count: mean if mean == count else 0,
+    "count alone": lambda _mean, count: count,
+    "mean or count": lambda mean, count: mean or count if mean * count >= 0 else 0}
+"""What a verdict may be made of: the sign of a sure mean difference of cosines, and whether surely more queries are
+better than worse. The app has the second rule."""
+APP_RULE = "mean, unless the count contradicts"
 LARGE, TINY = 2.0, 0.5
 """Smallest difference in points whose sign must agree, and the largest loss with which "better" is not false."""
 
@@ -109,13 +120,15 @@ def main() -> None:
     totals = {question: total([place[question] for place in summary.values()]) for question in QUESTIONS}
     in_app = {question: total([judged(place, APP[question], QUESTIONS[question]) for place in places.values()])
               for question in QUESTIONS}
+    rules = {question: {rule: total([of for place in places.values() if (of := ruled(place, question, rule))])
+                        for rule in RULES} for question in QUESTIONS}
     said = provenance("second_opinion")
     if count_of(record["places"]) == stored:  # what was measured before keeps its provenance
         said |= {name: record[name] for name in said if name in record}
     write_record(options.out, said | {
         "datasets": {question.capitalize(): {"rows": table(summary, question)} for question in QUESTIONS} | {
             "Verdicts of the app against the truth": {"rows": false_verdicts(places)}},
-        "totals": totals, "totals in the app": in_app, "summary": summary, "places": places})
+        "totals": totals, "totals in the app": in_app, "rules": rules, "summary": summary, "places": places})
     print(json.dumps({"summary": summary, "totals": totals, "totals in the app": in_app}, indent=1))
 
 
@@ -352,14 +365,42 @@ def quality(places: list[dict[str, Any]], measure: str, truth: str) -> tuple[int
 
 def voted(place: dict[str, Any], measure: str) -> Integers:
     """Return the verdict of all judges on each row: 1 for better, -1 for worse, 0 for neither."""
-    signs = {"better": 1, "worse": -1, "cannot tell": 0}
-    weights = list(place["weights"].values())
+    means = voted_by_mean(place, measure)
+    question = next((question for question, of in APP.items() if of == measure), None)
+    if question is None:
+        return means
+    return np.array([RULES[APP_RULE](mean, lean(place, row, question)) for mean, row in zip(
+        means, place["comparisons"].values(), strict=True)])
+
+
+def voted_by_mean(place: dict[str, Any], measure: str) -> Integers:
+    """Return the verdict of all judges on each row by the mean difference alone; see `voted`."""
+    signs, weights = {"better": 1, "worse": -1, "cannot tell": 0}, list(place["weights"].values())
     return np.array([signs[vote([Interval(0.0, *row["opinions"][judge][measure]) for judge in place["weights"]],
                                 weights)] for row in place["comparisons"].values()])
 
 
-def judged(place: dict[str, Any], measure: str, truth: str) -> dict[str, Any]:
-    """Return how right the verdicts on a data set are.
+def lean(place: dict[str, Any], row: dict[str, Any], question: str) -> int:
+    """Return whether surely more queries of a row are better than worse, 1, or fewer, −1; 0 if neither, or unknown."""
+    if "counts" not in row:
+        return 0
+    changed = [Changed(*row["counts"][judge][question]) for judge in place["weights"]]
+    return counted(changed, list(place["weights"].values())).leans
+
+
+def ruled(place: dict[str, Any], question: str, rule: str) -> dict[str, Any] | None:
+    """Return how right the verdicts of a rule are on the rows whose queries were counted; None without such rows."""
+    rows = {name: row for name, row in place["comparisons"].items() if "counts" in row}
+    if not rows:
+        return None
+    of = place | {"comparisons": rows}
+    verdicts = np.array([RULES[rule](mean, lean(place, row, question)) for mean, row in zip(
+        voted_by_mean(of, APP[question]), rows.values(), strict=True)])
+    return judged(of, APP[question], QUESTIONS[question], verdicts)
+
+
+def judged(place: dict[str, Any], measure: str, truth: str, verdicts: Integers | None = None) -> dict[str, Any]:
+    """Return how right the verdicts on a data set are, by default those of the judges' votes.
 
     Correlation is Spearman's, of each judge's difference with the truth. Of the differences of more than 2 points,
     `decided` have a verdict, and `right` the true sign. A false "better" is said of a loss of more than half a point;
@@ -367,7 +408,8 @@ def judged(place: dict[str, Any], measure: str, truth: str) -> dict[str, Any]:
     embeddings that are better loses against the truly best, frozen features included.
     """
     rows = place["comparisons"]
-    true, verdicts = differences(rows.values(), truth), voted(place, measure)
+    true = differences(rows.values(), truth)
+    verdicts = voted(place, measure) if verdicts is None else verdicts
     large = np.abs(true) > LARGE
     chosen = best_judged(place, measure, verdicts > 0)
     return {"correlation": {judge: round(correlation([row["opinions"][judge][measure][0] for row in rows.values()],
@@ -431,7 +473,8 @@ def total(of: list[dict[str, Any]]) -> dict[str, Any]:
     """Add up what the verdicts on all data sets are worth."""
     counts = {name: sum(place[name] for place in of) for name in ("large", "decided", "right", "better",
                                                                   "false better", "worse")}
-    return counts | {"largest regret": max(place["regret"] for place in of)}
+    return counts | {"against the truth": sum(len(place["false"]) for place in of),
+                     "largest regret": max(place["regret"] for place in of)}
 
 
 def differences(rows: Iterable[dict[str, Any]], truth: str) -> Array:

@@ -12,7 +12,9 @@ from tests.running import spec, trained
 from tests.runs.test_sample_opinion import of_classes, stored
 from udml_core.base.errors import UserError
 from udml_core.runs import Run, create_run
+from udml_core.runs.opinions import kept_words
 from udml_core.runs.selection import best_epoch, preferred_epoch
+from udml_core.work.jobs.verdicts import candidates_beside, epochs_words
 from udml_core.work.workers import train as worker
 
 HARMFUL = {"dimension": 4, "epochs": 5, "steps": 30, "alpha": 10.0}
@@ -154,10 +156,24 @@ def test_a_halved_data_set_is_judged_on_its_training_images(tmp_path: Path) -> N
 
 
 def test_judges_choose_only_where_training_sees_no_labels(tmp_path: Path) -> None:
-    assert [spec(method, split="all", fields=fields).select for method, fields in (
-        ("rpml", {"dimension": 8}), ("pca", {"dimension": 8}), ("triplet", {}), ("frozen", {}))] == ["judges", "last", "last", "last"]
+    planned = [spec(method, split="all", fields=fields).select for method, fields in (
+        ("rpml", {"dimension": 8}), ("pca", {"dimension": 8}), ("triplet", {}), ("frozen", {}))]
+    assert planned == ["judges", "last", "last", "last"]
     assert len(spec(split="seen", select="judges").halves(trained(tmp_path, method="frozen").dataset()).validation) == 0
     for options, words in (({"patience": 2, "select": "last"}, "got 2 with select 'last'"),
                            ({"patience": 2, "select": "judges", "processes": 2}, "got 2 processes")):
         with pytest.raises(UserError, match=words):
             spec("simclr", split="all", fields={"dimension": 8}, **options)  # type: ignore[arg-type]
+
+
+def test_pages_say_which_epoch_is_kept_and_a_verdict_on_the_same_images_is_stricter(tmp_path: Path) -> None:
+    plain, last = harmed(tmp_path), harmed(tmp_path, select="last")
+    with stored(of_classes()):
+        run, halved = harmed(tmp_path), trained(tmp_path, split="seen", select="judges", fields=HARMFUL)
+    said = f"Kept: epoch {run.kept_epoch()} of 5. A judge without labels finds epoch 5 surely worse"
+    assert kept_words(run).startswith(said)
+    assert kept_words(plain).startswith("Kept: epoch 5, the last. No encoder that took no part had looked")
+    assert kept_words(last) == ""
+    assert [candidates_beside(of) for of in (run, plain, last, halved)] == [5, 1, 1, 1]
+    assert "among 5, by the same images: a gain counts only if it is certain among 5 candidates." in epochs_words(run)
+    assert epochs_words(halved) == epochs_words(last) == "", "the verdict is on other images than the choice"

@@ -23,6 +23,7 @@ from udml_core.numerics.measures import measure_of
 from udml_core.runs.analyses import AnalysisSpec, analysis_at, plan_analysis
 from udml_core.runs.analyses.kinds.opinion import JUDGES, QUESTIONS, RECIPES, Opinions, SecondOpinion, Verdicts
 from udml_core.runs.search import FROZEN
+from udml_core.runs.selection import preferred_epoch
 from udml_core.runs.verdict import standing
 
 if TYPE_CHECKING:
@@ -205,6 +206,22 @@ def _change_words(measure: str, evaluation: Mapping[str, Mapping[str, Any]] | No
     difference = standing(evaluation, measure).over_frozen or 0.0
     points = "point" if abs(difference) == 1 else "points"
     return f"{measure_of(measure).name} {'rises' if difference > 0 else 'falls'} by {abs(difference):.1f} {points}"
+
+
+def kept_words(run: Run) -> str:
+    """State which epoch judges kept, and why; empty for a run whose epoch judges do not choose."""
+    if run.spec().select != "judges":
+        return ""
+    rows = {int(row["epoch"]): row for row in run.metrics()[0]}
+    kept, last = preferred_epoch(rows), max(rows, default=0)
+    if kept is None:
+        return (f"Kept: epoch {last}, the last. No encoder that took no part had looked at these images yet, so no "
+                "judge could choose.")
+    if kept == last:
+        return f"Kept: epoch {last}, the last; no earlier one is surely better, as a judge without labels sees it."
+    name = f"epoch {kept} of {last}" if kept else "the model before training"
+    return (f"Kept: {name}. A judge without labels finds epoch {last} surely worse in whole groups. To keep the last "
+            "epoch, train with “Keep the epoch: last”.")
 
 
 def has_labels(evaluation: Mapping[str, Mapping[str, Any]] | None) -> bool:

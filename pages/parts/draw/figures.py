@@ -11,7 +11,6 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from udml_core.numerics.measures import CURVES, curve_of
-
 from udml_core.runs.selection import ERROR
 
 from .palette import AFTER, BEFORE, CLASS_COLORS, HIT, MISS, REFINED, percent

@@ -17,6 +17,7 @@ from udml_core.runs.opinions import (
     agreement_words,
     has_labels,
     judge_words,
+    kept_words,
     obstacle,
     opinion_words,
 )
@@ -53,6 +54,8 @@ def show_opinion(run: Run) -> None:
     show_own(run)
     if run.spec().method == FROZEN:
         return
+    if run.status().state == "done" and (kept := kept_words(run)):
+        st.caption(f":material/bookmark: {kept}")
     if opinions is not None:
         _show_verdict(run, opinions)
     elif run.is_example:

@@ -99,9 +99,9 @@ class Opinions:
         from udml_core.exploration.jury import combined, counted
 
         weights = [self.weights[judge] for judge in self.judges]
-        by_judge = [counts for judge in self.judges if (counts := self.counts.get(compared, {}).get(judge))]
-        counts = [counted(changed, weights) if by_judge else None for changed in (
-            zip(*by_judge, strict=True) if by_judge else QUESTIONS)]
+        known = self.counts.get(compared, {})
+        counts = [counted([known[judge][place] for judge in self.judges], weights) if known else None
+                  for place in range(len(QUESTIONS))]
         first, groups = (combined(list(self.intervals(compared, question).values()), weights, count).among(candidates)
                          for question, count in zip(QUESTIONS, counts, strict=True))
         return first, groups
