@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def test_the_kept_epoch_is_the_newest_or_stays_so_that_one_model_is_stored() -> 
     for _ in range(200):
         gains = rng.normal(size=12) * 0.05
         kept = [best_epoch(rows(*gains[:count]), select="judges") for count in range(1, 13)]
-        assert all(now in (before, number) for number, (before, now) in enumerate(zip(kept, kept[1:], strict=False), 1))
+        assert all(now in (before, number) for number, (before, now) in enumerate(itertools.pairwise(kept), 1))
 
 
 def harmed(root: Path, **options: Any) -> Run:

@@ -10,6 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
+from udml_core.exploration.race import ERRORS
 from udml_core.numerics.measures import CURVES, curve_of
 from udml_core.runs.selection import ERROR
 
@@ -60,6 +61,35 @@ def titled(figure: go.Figure, title: str, height: int, **layout: Any) -> None:
                          margin={"l": 8, "r": 8, "t": 36, "b": 8}, **layout)
 
 
+def interval_band(figure: go.Figure, rows: Sequence[Mapping[str, Any]], name: str, color: str) -> bool:
+    """Shade the 95 % interval of a curve whose rows have its standard error.
+
+    Args:
+        figure: The chart.
+        rows: Rows of metrics of one run.
+        name: The curve's name in the rows.
+        color: The curve's color, such as #0072b2.
+
+    Returns:
+        Whether any epoch has an interval.
+    """
+    known = [(row["epoch"], row[name], ERRORS * row[f"{name}{ERROR}"]) for row in rows
+             if row.get(name) is not None and row.get(f"{name}{ERROR}") is not None]
+    shade = {"mode": "lines", "line": {"width": 0}, "showlegend": False, "hoverinfo": "skip"}
+    if known:
+        epochs = [epoch for epoch, _, _ in known]
+        figure.add_scatter(x=epochs, y=[value - half for _, value, half in known], **shade)
+        figure.add_scatter(x=epochs, y=[value + half for _, value, half in known], fill="tonexty",
+                           fillcolor=clear(color), **shade)
+    return bool(known)
+
+
+def clear(color: str) -> str:
+    """Return a color such as #0072b2 with little opacity, for a band behind a line."""
+    red, green, blue = (int(color[start:start + 2], 16) for start in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.18)"
+
+
 def line_style(number: int) -> dict[str, str]:
     """Return the color and dash of a numbered line; 24 lines differ, and the first six in color."""
     colors = len(LINE_COLORS)
@@ -98,6 +128,7 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
     last = []
     for position, (run, values) in enumerate(points.items()):
         if len(values) > 1:
+            interval_band(figure, runs[run], name, line_style(position)["color"])
             figure.add_scatter(x=[x for x, _ in values], y=[y for _, y in values], name=run, mode="lines+markers",
                                line=line_style(position))
             last.append(f"{run} {values[0][1]:.3g} to {values[-1][1]:.3g}")

@@ -11,6 +11,7 @@ from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
 from udml_core.runs.opinions import (
+    DECIDES,
     INSTALL,
     OF_RUN,
     QUESTION_WORDS,
@@ -112,7 +113,7 @@ def show_judges(opinions: Opinions, candidates: int = 1) -> None:
     wider = "" if candidates <= 1 else (
         f" The verdict counts a difference only if it is certain among {candidates} candidates, a race's and "
         "this run: for that each interval is wider than in the table.")
-    st.caption(f"{READING}{wider} Weight: share of a query's neighbors that the judge keeps when it sees another view "
+    st.caption(f"{DECIDES} {READING}{wider} Weight: share of a query's neighbors that the judge keeps when it sees another view "
                f"of the query. First result: the nearest image. {group_size_words(opinions.group)}")
 
 
