@@ -45,8 +45,8 @@ INSTALL = ("No encoder that took no part can judge. Name one with `udml opinion 
 
 JUDGED = "Judged without labels"
 """Heading of the judges' verdicts, apart from the measures from labels."""
-DECIDES = ("The verdict in the headline decides: it is of all judges together. One judge's interval may leave out 0 where "
-           "the verdict does not, and the other way round.")
+DECIDES = ("The verdict in the headline decides: it is of all judges together. One judge's interval may leave out 0 "
+           "where the verdict tells no difference, and the other way round.")
 """Which of several intervals to follow."""
 TRUST = "Trust the labels: they measure the truth, which judges only estimate."
 """Which figures to follow where labels and judges differ."""

@@ -111,10 +111,10 @@ def show_judges(opinions: Opinions, candidates: int = 1) -> None:
     st.dataframe(judge_table(opinions), hide_index=True, width="content",
                  alt="Difference in mean cosine of each judge, with its 95 % interval and weight.")
     wider = "" if candidates <= 1 else (
-        f" The verdict counts a difference only if it is certain among {candidates} candidates, a race's and "
+        f" The verdict counts a difference only if it is certain among {candidates} candidates, of a race or epochs, and "
         "this run: for that each interval is wider than in the table.")
-    st.caption(f"{DECIDES} {READING}{wider} Weight: share of a query's neighbors that the judge keeps when it sees another view "
-               f"of the query. First result: the nearest image. {group_size_words(opinions.group)}")
+    st.caption(f"{DECIDES} {READING}{wider} Weight: share of a query's neighbors that the judge keeps when it sees "
+               f"another view of the query. First result: the nearest image. {group_size_words(opinions.group)}")
 
 
 def judge_table(opinions: Opinions) -> pd.DataFrame:

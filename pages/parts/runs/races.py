@@ -10,6 +10,7 @@ from udml_core.exploration.race import Race
 from udml_core.exploration.race_advice import tell_advice
 from udml_core.exploration.race_figures import MEASURES, both_words, chain_words, setup_words
 from udml_core.runs import Run
+from udml_core.runs.search.judged_runs import go_on
 from udml_core.work.jobs.advising import Raced
 
 from ..shell.race_judgments import run_judgments
