@@ -131,6 +131,21 @@ def summarize(runs: Any, side: str) -> dict[str, Any]:
     return summary
 
 
+def kept_words(record: Mapping[str, Any]) -> str:
+    """Return what the record says, as the documents state it."""
+    hand = record["summary"][next(iter(SIDES))]
+    count = len({name.split(",")[0] for name in record["runs"]})
+    kept, last = (-worst for worst in hand["map@r"]["worst against the start"])
+    truly = {side: [f"better in {of[measure]['better']} and worse in {of[measure]['worse']}" for measure in CURVES]
+             for side, of in record["summary"].items()}
+    at_hand, elsewhere = (truly[side] for side in SIDES)
+    return (f"Of {hand['runs']} runs without labels on {count} data sets, {hand['changed']} kept another epoch than "
+            f"the last, {hand['start kept']} of them the model before training. On the trained images, which such a "
+            f"run searches, MAP@R of the kept epoch was {at_hand[0]} of these, R@1 {at_hand[1]}; the largest loss of "
+            f"MAP@R against the start fell from {last:.1f} to {kept:.1f} points. On images of other classes, MAP@R was "
+            f"{elsewhere[0]}, R@1 {elsewhere[1]}: no better than chance, so there it is not the default.")
+
+
 def table(runs: Mapping[str, Sequence[Mapping[str, Any]]], side: str) -> dict[str, dict[str, float]]:
     """Return a row for each data set: how often another epoch is kept and truly better."""
     groups = defaultdict(list)

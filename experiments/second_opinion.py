@@ -448,6 +448,23 @@ def preferred(place: dict[str, Any], first: str, group: str) -> dict[str, Any]:
                                          for measure in QUESTIONS.values()}}
 
 
+def rule_words(record: dict[str, Any]) -> str:
+    """Return what the record says of rules that count queries, as the documents state it."""
+    rules, rows = record["rules"], sum("counts" in row for place in record["places"].values()
+                                       for row in place["comparisons"].values())
+
+    def of(rule: str, name: str) -> str:
+        return " and ".join(str(rules[question][rule][name]) for question in QUESTIONS)
+
+    return (f"On the {rows} embeddings of the record whose images were counted, the rule decides "
+            f"{of(APP_RULE, 'decided')} of {of(APP_RULE, 'large')} differences of two points in first results and whole "
+            f"groups, {of(APP_RULE, 'right')} of them right; the mean alone decides {of('mean alone', 'decided')}, "
+            f"{of('mean alone', 'right')} right. If the count decided where the mean cannot tell, "
+            f"{of('mean or count', 'decided')} would be decided, but {of('mean or count', 'against the truth')} of all "
+            f"verdicts would be against the truth in place of {of(APP_RULE, 'against the truth')}; therefore the count "
+            "alone makes no verdict.")
+
+
 def table(summary: dict[str, Any], question: str) -> dict[str, dict[str, float]]:
     """Return the rows of a table with the verdicts on each data set, and measures that need no judge beside them."""
     rows = {}

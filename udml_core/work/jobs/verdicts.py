@@ -89,8 +89,10 @@ def epochs_words(run: Run) -> str:
     """Return that judges chose the epoch by the same images, so that the verdict is stricter; empty if they did not."""
     if not (epochs := _chosen_from(run)):
         return ""
-    return (f"A judge also chose the epoch, among {epochs}, by the same images: a gain counts only if it is certain "
-            f"among {counted(candidates_beside(run), 'candidate')}.")
+    chosen = f"A judge also chose the epoch, among {epochs}, by the same images"
+    if _raced_beside(run):
+        return f"{chosen}, so these are candidates, too."
+    return f"{chosen}: a gain counts only if it is certain among {counted(candidates_beside(run), 'candidate')}."
 
 
 def unraced_words(*runs: Run) -> str:
