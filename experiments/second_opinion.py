@@ -457,9 +457,9 @@ def rule_words(record: dict[str, Any]) -> str:
         return " and ".join(str(rules[question][rule][name]) for question in QUESTIONS)
 
     return (f"On the {rows} embeddings of the record whose images were counted, the rule decides "
-            f"{of(APP_RULE, 'decided')} of {of(APP_RULE, 'large')} differences of two points in first results and whole "
-            f"groups, {of(APP_RULE, 'right')} of them right; the mean alone decides {of('mean alone', 'decided')}, "
-            f"{of('mean alone', 'right')} right. If the count decided where the mean cannot tell, "
+            f"{of(APP_RULE, 'decided')} of {of(APP_RULE, 'large')} differences of two points in first results and "
+            f"whole groups, {of(APP_RULE, 'right')} of them right; the mean alone decides "
+            f"{of('mean alone', 'decided')}, {of('mean alone', 'right')} right. If the count decided where the mean cannot tell, "
             f"{of('mean or count', 'decided')} would be decided, but {of('mean or count', 'against the truth')} of all "
             f"verdicts would be against the truth in place of {of(APP_RULE, 'against the truth')}; therefore the count "
             "alone makes no verdict.")
