@@ -400,7 +400,7 @@ def ruled(place: dict[str, Any], question: str, rule: str) -> dict[str, Any] | N
 
 
 def judged(place: dict[str, Any], measure: str, truth: str, verdicts: Integers | None = None) -> dict[str, Any]:
-    """Return how right the verdicts on a data set are, by default those of the judges' votes.
+    """Return how right the verdicts on a data set are, by default of the votes of the judges.
 
     Correlation is Spearman's, of each judge's difference with the truth. Of the differences of more than 2 points,
     `decided` have a verdict, and `right` the true sign. A false "better" is said of a loss of more than half a point;
@@ -459,7 +459,8 @@ def rule_words(record: dict[str, Any]) -> str:
     return (f"On the {rows} embeddings of the record whose images were counted, the rule decides "
             f"{of(APP_RULE, 'decided')} of {of(APP_RULE, 'large')} differences of two points in first results and "
             f"whole groups, {of(APP_RULE, 'right')} of them right; the mean alone decides "
-            f"{of('mean alone', 'decided')}, {of('mean alone', 'right')} right. If the count decided where the mean cannot tell, "
+            f"{of('mean alone', 'decided')}, {of('mean alone', 'right')} right. If the count decided where the mean "
+            "cannot tell, "
             f"{of('mean or count', 'decided')} would be decided, but {of('mean or count', 'against the truth')} of all "
             f"verdicts would be against the truth in place of {of(APP_RULE, 'against the truth')}; therefore the count "
             "alone makes no verdict.")

@@ -227,7 +227,7 @@ class Comparison(BaseModel):
         """Let each measure know its count of queries, which its verdict must not contradict."""
         for serves in get_args(Serves):
             counted = self.served(serves).model_copy(update={"count": self.count(serves)})
-            object.__setattr__(self, serves, counted)  # the names of the fields are those of what a search serves
+            object.__setattr__(self, serves, counted)  # a field has the name of what it serves
         return self
 
     def count(self, serves: Serves) -> Count | None:

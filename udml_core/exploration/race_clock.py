@@ -79,7 +79,7 @@ class Countdown:
     """A time that is left as it is shown: an estimate that jumps up and down becomes a time that runs down.
 
     While an estimate is longer than what is shown, the shown time stands still; it grows only if the estimate is longer
-    by half. A shorter estimate is reached by running faster, so that a hasty estimate is not taken back.
+    by half. A shorter estimate is reached by running faster, so that an estimate which was too short is never seen.
     """
 
     def __init__(self) -> None:
