@@ -19,8 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from experiments.benchmark_rows import benchmark_rows
+from experiments.campaign import first_images
 from experiments.recording import provenance, record_parser, write_record
-from experiments.second_opinion import JUDGES
+from experiments.second_opinion import JUDGES, tracks
 from udml_core.base.arrays import Array
 from udml_core.data import catalog
 from udml_core.data.encoders import Encoder, EncoderSpec, choose_spec
@@ -48,12 +50,14 @@ def main() -> None:
     parser = record_parser(__doc__)
     parser.add_argument("--runs", type=Path, default=Path("runs/second-opinion"), help="folder of the runs")
     options = parser.parse_args()
-    runs = {}
-    for run in map(Run, sorted(options.runs.iterdir())):
-        if run.stored_status().state == "done" and is_chosen(run) and (epochs := measured(run)) is not None:
-            spec = run.spec()
-            runs[f"{spec.dataset}, {spec.backbone}: {find_method(spec.method).card.title}"] = epochs
-            print(list(runs)[-1], flush=True)
+    found, runs = [Run(path.parent) for path in sorted(options.runs.glob("*/spec.json"))], {}
+    for name, track in {track.dataset: track for track in tracks()}.items():
+        with first_images(next(iter(benchmark_rows(track))), options.runs):
+            for run in found:
+                spec = run.spec()
+                if spec.dataset == name and is_chosen(run) and (epochs := measured(run)) is not None:
+                    runs[f"{name}, {spec.backbone}: {find_method(spec.method).card.title}"] = epochs
+                    print(list(runs)[-1], flush=True)
     summary = {side: summarize(runs.values(), side) for side in SIDES}
     write_record(options.out, provenance("kept_epochs") | {
         "datasets": {f"Kept instead of the last epoch, {side}": {"rows": table(runs, side)} for side in SIDES},
@@ -62,8 +66,9 @@ def main() -> None:
 
 
 def is_chosen(run: Run) -> bool:
-    """Return whether a run was trained without labels and has epochs to choose from."""
-    return find_method(run.spec().method).card.supervision == "none" and len(run.epoch_numbers()) > FEWEST
+    """Return whether a run is done, was trained without labels and has epochs to choose from."""
+    return run.stored_status().state == "done" and (
+        find_method(run.spec().method).card.supervision == "none" and len(run.epoch_numbers()) > FEWEST)
 
 
 @cache
