@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from experiments.kept_epochs import SIDES, choice, gain, kept_words, summarize
+from experiments.kept_epochs import SIDES, choice, gain, held_out_words, kept_words, summarize
 from tests.project.documents import ROOT
 from udml_core.results.records import FOLDER, findings
 
@@ -26,6 +26,7 @@ def test_the_documents_state_how_often_the_kept_epoch_is_truly_better(record: di
     assert kept_words(record) in said
     finding = next(finding.text for finding in findings() if finding.name == "kept-epochs")
     assert kept_words(record) in " ".join(finding.split())
+    assert held_out_words(record) in " ".join(finding.split())
 
 
 def test_the_choice_is_worth_it_on_the_images_that_are_searched(record: dict[str, Any]) -> None:

@@ -49,8 +49,9 @@ def show_advised(runs: Sequence[Run], chosen: Sequence[Run] = ()) -> None:
                        "search and of the frozen features, without their names.",
                        key=f"runs-advised-judge-{number}", dataset=dataset)
             if rival := _rival(chosen, start, outcome):
-                use_button("Compare with the ticked run", COMPARE, race, outcome, "compare",
-                           f"Blind: queries with the results of this search and of {run_title(rival)}.",
+                use_button("Compare", COMPARE, race, outcome, "compare",
+                           "Blind, with the ticked run: queries with the results of this search and of "
+                           f"{run_title(rival)}.",
                            key=f"runs-advised-compare-{number}", dataset=dataset, against=rival.id)
 
 

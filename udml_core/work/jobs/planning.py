@@ -114,8 +114,8 @@ def _check_patience(patience: int | None, select: Select, processes: int) -> Non
 def _default_select(request: RunRequest, method: Method, split: SplitName) -> Select:
     """Return the default choice of the epoch.
 
-    Judges choose where training sees no labels and the trained images are searched: on these their choice was right in
-    the record. On images of other classes it was right about as often as wrong; see docs/judging.md.
+    Judges choose where training sees no labels and the trained images are searched: there they prevent the largest
+    losses of the record. On images of other classes they are right about as often as wrong; see docs/judging.md.
     """
     is_judged = split == "all" and method.card.supervision == "none" and method.epochs_planned > 1
     return "judges" if is_judged else default_select(request.labels)
