@@ -159,8 +159,8 @@ def held_out_words(record: Mapping[str, Any]) -> str:
     """Return what the record says of data sets that were measured after the rule was chosen."""
     held_out = [epochs for name, epochs in record["runs"].items() if name.startswith(HELD_OUT)]
     of = summarize(held_out, next(iter(SIDES)))
-    return (f"On CIFAR-10 and birds, which were measured after the rule was chosen, {of['changed']} of {of['runs']} runs "
-            f"keep another epoch: {of['map@r']['better']} gain and {of['map@r']['worse']} lose MAP@R, "
+    return (f"On CIFAR-10 and birds, which were measured after the rule was chosen, {of['changed']} of {of['runs']} "
+            f"runs keep another epoch: {of['map@r']['better']} gain and {of['map@r']['worse']} lose MAP@R, "
             f"{of['map@r']['mean gain']:+.2f} points on average over all runs.")
 
 
