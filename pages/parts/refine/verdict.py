@@ -282,5 +282,5 @@ def show_judges(opinions: Opinions, recipe: str) -> None:
             for judge, of in opinions.intervals(recipe, question).items()), ""]
     st.markdown("\n".join(lines))
     weights = ", ".join(f"{judge_words(judge)} {opinions.weights[judge]:.2f}" for judge in opinions.judges)
-    st.caption(f"Mean cosine between a query and its results in each judge's own features. Weights: {weights}. A "
-               f"verdict needs three quarters of all weight. {DECIDES}")
+    st.caption(f"Mean similarity (cosine) between a query and its results in each judge's own features. Weights: "
+               f"{weights}. A verdict needs three quarters of all weight. {DECIDES}")

@@ -55,8 +55,8 @@ def show_same(retrieval: Retrieval) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width=300):
             choose_words(retrieval.dataset)
-        with st.popover("Embedding and precision", icon=":material/tune:", key="same-choices"):
-            name = choose_in_box("Embedding", "judged", own_titles(retrieval),
+        with st.popover("Search and precision", icon=":material/tune:", key="same-choices"):
+            name = choose_in_box("Search (embedding)", "judged", own_titles(retrieval),
                                  embedding_in_view(retrieval),
                                  key=f"same-embedding-{retrieval.run.id}",
                                  help="A threshold holds in one embedding. A judged pair also counts in another whose "
