@@ -89,8 +89,8 @@ def show_protocol(live: Live, refined: RefinedGallery) -> None:
     steps = "; ".join(f"{STEPS[name].title.lower()}: {words[images]}" for name, images in seen)
     if refining.voting_step(refined) == "average":
         st.caption("**Queries from outside the gallery** are not averaged, so their plain similarity (cosine) "
-                   "ranks them less well. The page Search adds query expansion with the same neighbors; in Python, switch "
-                   "on **Query expansion** before you copy the recipe.")
+                   "ranks them less well. The page Search adds query expansion with the same neighbors; in Python, "
+                   "switch on **Query expansion** before you copy the recipe.")
     if steps:
         measured = " No step uses labels; only the measures do." if live.labels is not None else ""
         st.caption(f"**{first}.** What each step uses: {steps}.{measured}")
