@@ -50,6 +50,9 @@ from udml_core.data.features import features_of
 from udml_core.data.judging import OTHER_VIEW
 from udml_core.data.refinement_views import view_features_of_some
 from udml_core.data.splits import make_split
+from udml_core.exploration.jury import counted
+from udml_core.numerics.changed_groups import changed_both
+from udml_core.numerics.changed_results import Changed
 from udml_core.numerics.evaluation import effective_rank, kmeans_clusters
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Refiner
@@ -87,6 +90,15 @@ QUESTIONS = {"first result": "recall@1", "whole group": "map@r"}
 """The measure from labels that each question follows."""
 APP = {"first result": f"first {FIRST_RESULTS}", "whole group": "group typical"}
 """The measures of a judge that the app uses."""
+RULES: dict[str, Callable[[int, int], int]] = {
+    "mean alone": lambda mean, _count: mean,
+    "mean, unless the count contradicts": lambda mean, count: mean if mean * count >= 0 else 0,
+    "mean and count": lambda mean, count: mean if mean == count else 0,
+    "count alone": lambda _mean, count: count,
+    "mean or count": lambda mean, count: mean or count if mean * count >= 0 else 0}
+"""What a verdict may be made of: the sign of a sure mean difference of cosines, and whether surely more queries are
+better than worse. The app has the second rule."""
+APP_RULE = "mean, unless the count contradicts"
 LARGE, TINY = 2.0, 0.5
 """Smallest difference in points whose sign must agree, and the largest loss with which "better" is not false."""
 
@@ -108,13 +120,15 @@ def main() -> None:
     totals = {question: total([place[question] for place in summary.values()]) for question in QUESTIONS}
     in_app = {question: total([judged(place, APP[question], QUESTIONS[question]) for place in places.values()])
               for question in QUESTIONS}
+    rules = {question: {rule: total([of for place in places.values() if (of := ruled(place, question, rule))])
+                        for rule in RULES} for question in QUESTIONS}
     said = provenance("second_opinion")
     if count_of(record["places"]) == stored:  # what was measured before keeps its provenance
         said |= {name: record[name] for name in said if name in record}
     write_record(options.out, said | {
         "datasets": {question.capitalize(): {"rows": table(summary, question)} for question in QUESTIONS} | {
             "Verdicts of the app against the truth": {"rows": false_verdicts(places)}},
-        "totals": totals, "totals in the app": in_app, "summary": summary, "places": places})
+        "totals": totals, "totals in the app": in_app, "rules": rules, "summary": summary, "places": places})
     print(json.dumps({"summary": summary, "totals": totals, "totals in the app": in_app}, indent=1))
 
 
@@ -127,12 +141,13 @@ def measure(track: Track, places: dict[str, Any], options: argparse.Namespace, u
     """Measure the rows of a data set that the record lacks and that fit into the time."""
     place = places.setdefault(name_of(track), {"comparisons": {}})
     for row, compute in comparisons(track, options.runs, place):
-        if row.name in place["comparisons"]:
+        stored = place["comparisons"].get(row.name, {})
+        if "counts" in stored:
             continue
         if time.monotonic() + row.seconds > until:
             print(f"not measured: {name_of(track)}, {row.name}: needs about {row.seconds:.0f} seconds", flush=True)
             continue
-        place["comparisons"][row.name] = compute()
+        place["comparisons"][row.name] = compute() | stored  # what an earlier version measured stays
         print(name_of(track), row.name, place["comparisons"][row.name]["truth"], flush=True)
         write_record(options.out, provenance("second_opinion") | {"places": places})
 
@@ -217,7 +232,15 @@ class Half:
         opinions = {name: {f"{question} {count}": opinion(name, question, count)
                            for question, counts in (("first", FIRST), ("group", GROUPS)) for count in counts}
                     for name in self.judges}
-        return {"truth": truth, "opinions": opinions, "own": self.own_measures(ranking, embedding)}
+        counts = {name: self.counts_of(judge, ranking) for name, judge in self.judges.items()}
+        return {"truth": truth, "opinions": opinions, "counts": counts, "own": self.own_measures(ranking, embedding)}
+
+    def counts_of(self, judge: Judge, ranking: Integers) -> dict[str, list[float]]:
+        """Return by question the share of queries that differ, and of these the share that is better."""
+        queries = np.arange(len(ranking))
+        counts = changed_both(judge, queries, self.before[:, :self.group], ranking[:, :self.group])
+        return {question: [round(value, 5) for value in (count.share, count.better, count.low, count.high)]
+                for question, count in zip(QUESTIONS, counts, strict=True)}
 
     @cached_property
     def seen_before(self) -> dict[str, dict[str, Array]]:
@@ -342,14 +365,42 @@ def quality(places: list[dict[str, Any]], measure: str, truth: str) -> tuple[int
 
 def voted(place: dict[str, Any], measure: str) -> Integers:
     """Return the verdict of all judges on each row: 1 for better, -1 for worse, 0 for neither."""
-    signs = {"better": 1, "worse": -1, "cannot tell": 0}
-    weights = list(place["weights"].values())
+    means = voted_by_mean(place, measure)
+    question = next((question for question, of in APP.items() if of == measure), None)
+    if question is None:
+        return means
+    return np.array([RULES[APP_RULE](mean, lean(place, row, question)) for mean, row in zip(
+        means, place["comparisons"].values(), strict=True)])
+
+
+def voted_by_mean(place: dict[str, Any], measure: str) -> Integers:
+    """Return the verdict of all judges on each row by the mean difference alone; see `voted`."""
+    signs, weights = {"better": 1, "worse": -1, "cannot tell": 0}, list(place["weights"].values())
     return np.array([signs[vote([Interval(0.0, *row["opinions"][judge][measure]) for judge in place["weights"]],
                                 weights)] for row in place["comparisons"].values()])
 
 
-def judged(place: dict[str, Any], measure: str, truth: str) -> dict[str, Any]:
-    """Return how right the verdicts on a data set are.
+def lean(place: dict[str, Any], row: dict[str, Any], question: str) -> int:
+    """Return whether surely more queries of a row are better than worse, 1, or fewer, −1; 0 if neither, or unknown."""
+    if "counts" not in row:
+        return 0
+    changed = [Changed(*row["counts"][judge][question]) for judge in place["weights"]]
+    return counted(changed, list(place["weights"].values())).leans
+
+
+def ruled(place: dict[str, Any], question: str, rule: str) -> dict[str, Any] | None:
+    """Return how right the verdicts of a rule are on the rows whose queries were counted; None without such rows."""
+    rows = {name: row for name, row in place["comparisons"].items() if "counts" in row}
+    if not rows:
+        return None
+    of = place | {"comparisons": rows}
+    verdicts = np.array([RULES[rule](mean, lean(place, row, question)) for mean, row in zip(
+        voted_by_mean(of, APP[question]), rows.values(), strict=True)])
+    return judged(of, APP[question], QUESTIONS[question], verdicts)
+
+
+def judged(place: dict[str, Any], measure: str, truth: str, verdicts: Integers | None = None) -> dict[str, Any]:
+    """Return how right the verdicts on a data set are, by default of the votes of the judges.
 
     Correlation is Spearman's, of each judge's difference with the truth. Of the differences of more than 2 points,
     `decided` have a verdict, and `right` the true sign. A false "better" is said of a loss of more than half a point;
@@ -357,7 +408,8 @@ def judged(place: dict[str, Any], measure: str, truth: str) -> dict[str, Any]:
     embeddings that are better loses against the truly best, frozen features included.
     """
     rows = place["comparisons"]
-    true, verdicts = differences(rows.values(), truth), voted(place, measure)
+    true = differences(rows.values(), truth)
+    verdicts = voted(place, measure) if verdicts is None else verdicts
     large = np.abs(true) > LARGE
     chosen = best_judged(place, measure, verdicts > 0)
     return {"correlation": {judge: round(correlation([row["opinions"][judge][measure][0] for row in rows.values()],
@@ -396,6 +448,24 @@ def preferred(place: dict[str, Any], first: str, group: str) -> dict[str, Any]:
                                          for measure in QUESTIONS.values()}}
 
 
+def rule_words(record: dict[str, Any]) -> str:
+    """Return what the record says of rules that count queries, as the documents state it."""
+    rules, rows = record["rules"], sum("counts" in row for place in record["places"].values()
+                                       for row in place["comparisons"].values())
+
+    def of(rule: str, name: str) -> str:
+        return " and ".join(str(rules[question][rule][name]) for question in QUESTIONS)
+
+    return (f"On the {rows} embeddings of the record whose images were counted, the rule decides "
+            f"{of(APP_RULE, 'decided')} of {of(APP_RULE, 'large')} differences of two points in first results and "
+            f"whole groups, {of(APP_RULE, 'right')} of them right; the mean alone decides "
+            f"{of('mean alone', 'decided')}, {of('mean alone', 'right')} right. If the count decided where the mean "
+            "cannot tell, "
+            f"{of('mean or count', 'decided')} would be decided, but {of('mean or count', 'against the truth')} of all "
+            f"verdicts would be against the truth in place of {of(APP_RULE, 'against the truth')}; therefore the count "
+            "alone makes no verdict.")
+
+
 def table(summary: dict[str, Any], question: str) -> dict[str, dict[str, float]]:
     """Return the rows of a table with the verdicts on each data set, and measures that need no judge beside them."""
     rows = {}
@@ -421,7 +491,8 @@ def total(of: list[dict[str, Any]]) -> dict[str, Any]:
     """Add up what the verdicts on all data sets are worth."""
     counts = {name: sum(place[name] for place in of) for name in ("large", "decided", "right", "better",
                                                                   "false better", "worse")}
-    return counts | {"largest regret": max(place["regret"] for place in of)}
+    return counts | {"against the truth": sum(len(place["false"]) for place in of),
+                     "largest regret": max(place["regret"] for place in of)}
 
 
 def differences(rows: Iterable[dict[str, Any]], truth: str) -> Array:

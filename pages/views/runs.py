@@ -123,7 +123,7 @@ def show_runs(runs: list[Run]) -> None:
     st.space("small")  # the table's tools appear above it
     chosen_runs = choose_runs(listed) if listed else []
     with show_user_errors():
-        show_advised(listed)
+        show_advised(listed, chosen_runs)
     tags = sorted({tag for run in runs for tag in run.notes().tags})
     if len(chosen_runs) == 1:
         show_run(chosen_runs[0], tags)

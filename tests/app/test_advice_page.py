@@ -205,10 +205,10 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
 def test_links_name_the_search_and_the_judgments() -> None:
     assert search_link("run", None) == {"run": "run"}
     assert search_link("run", "refine-1") == {"run": "run", "refined": "refine-1"}
-    assert judge_link("run", "run", "refine-1") == {"part": "Judge", "runs": "run", "a": "run:frozen",
+    assert judge_link("run:frozen", "run", "refine-1") == {"part": "Judge", "runs": "run", "a": "run:frozen",
                                                     "b": "run:refine-1"}
-    assert judge_link("run", "run", "refine-1", "groups")["results"] == "ten", "whole groups are judged as rows"
-    assert judge_link("run", "other", None) == {"part": "Judge", "runs": "run.other", "a": "run:frozen",
+    assert judge_link("run:frozen", "run", "refine-1", "groups")["results"] == "ten", "whole groups are judged as rows"
+    assert judge_link("run:frozen", "other", None) == {"part": "Judge", "runs": "run.other", "a": "run:frozen",
                                                 "b": "other:final"}
 
 
@@ -513,6 +513,18 @@ def test_a_search_that_a_race_advises_is_a_row_of_runs_with_its_verdict_date_and
     test.button(key="runs-advised-use-0").click().run()
     assert test.query_params["view"] in ("advice", ["advice"]), "Data shows how the search is prepared"
     assert [task.spec().recipe for task in launched] == ["whiten"]
+
+
+def test_an_advised_search_is_compared_with_the_run_that_is_ticked(frozen: Run, launched: list[Any]) -> None:
+    finished(frozen, outcomes(frozen))
+    rival = worked(runs_folder(), method="pca", split="all", fields={"dimension": 4})
+    st.cache_data.clear()
+    test = opened("runs", run=rival.id, **{"with": frozen.id})
+    test.button(key="runs-advised-compare-0").click().run()
+    assert not test.exception
+    assert test.session_state["advice-used"][0] == f"{rival.id}:final"
+    plan = launched[0].spec().id
+    assert judge_link(f"{rival.id}:final", frozen.id, plan)["runs"] == f"{rival.id}.{frozen.id}"
 
 
 def test_the_line_of_a_run_names_what_its_button_opens(frozen: Run, launched: list[Any]) -> None:

@@ -159,3 +159,15 @@ def test_small_changes_of_mean_cosines_look_small() -> None:
     low, high = figures.steady_range([0.011, 0.012], 0.06)
     assert (round(low, 4), round(high, 4)) == (-0.0185, 0.0415)
     assert figures.steady_range([0.0, 1.0], 0.06) == (-0.1, 1.1), "room above and below"
+
+
+def test_a_curve_with_standard_errors_has_its_interval_and_another_has_none() -> None:
+    figure = go.Figure()
+    rows = [{"epoch": epoch, "second opinion": 0.1 * epoch, "second opinion error": 0.01} for epoch in range(3)]
+    assert figures.interval_band(figure, rows, "second opinion", "#0072b2")
+    low, high = (trace.y for trace in figure.data)
+    assert np.allclose(np.array(high) - np.array(low), 2 * 1.96 * 0.01)
+    assert np.allclose((np.array(high) + np.array(low)) / 2, [0.0, 0.1, 0.2])
+    assert figure.data[1].fillcolor == "rgba(0,114,178,0.18)"
+    assert not figures.interval_band(go.Figure(), [{"epoch": 0, "loss": 1.0}], "loss", "#0072b2")
+    assert figures.curve_names(rows) == ["second opinion"], "errors are no curves of their own"

@@ -199,9 +199,12 @@ def test_compare_states_ones_own_judgments_once_they_decide(root: Path, monkeypa
         is_second_left = question.left == judging.comparison.options(question.position)[1]
         judging.answer(question, "left" if is_second_left else "right")
         if judging.count("me") in (1, 2):
-            shown.append(texts(opened("compare", runs=f"{first.id}.{second.id}", part="Settings")))
+            test = opened("compare", runs=f"{first.id}.{second.id}", part="Settings")
+            shown.append(texts(test))
     assert ("Your judgments of first results, **PCA on Digits** against **RPML on Digits**, do not decide yet "
-            "(1 so far): continue under Judge.") in shown[0]
+            "(1 so far).") in shown[0]
+    next(button for button in test.button if button.label == "Continue judging").click().run()
+    assert test.session_state["compare-part"] == "Judge"
     assert "finds the better image" not in shown[1], "judging stays blind"
     decided = texts(opened("compare", runs=f"{first.id}.{second.id}", part="Settings")).replace("\xa0", " ")
     count = judging.count("me")

@@ -335,7 +335,8 @@ def test_votes_of_the_image_in_the_link_are_shown(run: Run) -> None:
     test = opened("refine", run=run.id, recipe="average:k=5", query="1500", image="1600")
     assert "by the mean of **6** images" in texts(test)
     assert len(tiles(test, "Images that voted")) == 6
-    assert "This rank rests on the cosine" in texts(opened("refine", run=run.id, recipe="whiten", query="1500"))
+    alone = texts(opened("refine", run=run.id, recipe="whiten", query="1500"))
+    assert "This rank rests on the similarity (cosine)" in alone
 
 
 @pytest.mark.parametrize("query", [{"recipe": "whitten"}, {"recipe": "average+average"}, {"recipe": "average:k=900"}])

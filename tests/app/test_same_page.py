@@ -22,7 +22,7 @@ from udml_core.data.given.log import log_path_of
 from udml_core.data.given.pair_sets import PairLog
 from udml_core.runs import Run
 from udml_core.runs.analyses import plan_analysis
-from udml_core.runs.search import Retrieval
+from udml_core.runs.search import DISTANCE, Retrieval
 from udml_core.runs.search.same import Threshold, open_same_pairs, same_threshold
 from udml_core.work.workers.analyse import keep
 
@@ -83,8 +83,7 @@ def test_pairs_are_judged_skipped_undone_and_continued_in_another_session(run: R
     undone = f"Undone: digit {expected[1][0]} and digit {expected[1][1]} were different."
     assert undone in texts(again).replace("\\", "")
     assert list(log.answers()) == expected[:1]
-    press(press(again, "Undo"), "Undo")
-    assert "There is nothing left to undo." in texts(again)
+    assert next(button for button in press(again, "Undo").button if button.label == "Undo").disabled
 
 
 def test_the_meaning_of_the_same_stays_in_view_after_an_answer(run: Run, log: PairLog) -> None:
@@ -98,16 +97,26 @@ def test_the_meaning_of_the_same_stays_in_view_after_an_answer(run: Run, log: Pa
     assert r"the same: one \*digit\*?" in texts(again)
 
 
-def test_the_chart_shows_the_interval_after_ten_answers(run: Run, log: PairLog) -> None:
-    def names() -> list[str]:
-        chart = next(chart for chart in opened("retrieval", run=run.id, view=VIEW).get("plotly_chart"))
-        return [trace.get("name") for trace in json.loads(chart.proto.spec)["data"]]
+def test_the_chart_begins_at_thirty_answers_and_keeps_its_axis(run: Run, log: PairLog) -> None:
+    def chart() -> dict[str, Any]:
+        return json.loads(opened("retrieval", run=run.id, view=VIEW).get("plotly_chart")[0].proto.spec)
 
-    judge(run, 9)
-    assert names() == ["judged the same", "judged different"]
+    def low_and_high(of: dict[str, Any]) -> list[float]:
+        return list(of["layout"]["xaxis"]["range"])
+
+    judge(run, 29)
+    test = opened("retrieval", run=run.id, view=VIEW)
+    assert not test.get("plotly_chart")
+    assert "follows at 30 judged pairs; 29 so far." in "".join(bar.proto.text for bar in test.get("progress"))
     judge(run, 1)
-    assert "95 % interval" in names()
-    assert "estimate" in names()
+    first = chart()
+    assert [trace.get("name") for trace in first["data"]][1:3] == ["95 % interval", "estimate"]
+    judged = open_same_pairs(Retrieval(run))
+    assert judged.measure == DISTANCE
+    values = judged.plan.distances
+    assert low_and_high(first) == pytest.approx([values.min(), values.max()], abs=0.03 * np.ptp(values))
+    judge(run, 3)
+    assert low_and_high(chart()) == low_and_high(first)
 
 
 def test_a_file_name_is_shown_unless_it_tells_the_class() -> None:

@@ -187,8 +187,10 @@ def test_train_has_an_option_for_every_run_option(capsys: Any, monkeypatch: pyte
     code, out, _ = call(capsys, monkeypatch, "train", "--help")
     assert code == 0
     assert "train [OPTIONS]" in out
-    names = {"most_pairs": "--pairs"} | {name: f"--{name.replace('_', '-')}" for name in RunRequest.model_fields
-                                         if name not in ("fields", "most_pairs")}
+    names = {"most_pairs": "--pairs", "select": "--keep"} | {
+        name: f"--{name.replace('_', '-')}" for name in RunRequest.model_fields
+        if name not in ("fields", "most_pairs", "select")}
+    assert "--select,--keep" in out
     assert not [option for option in names.values() if f"{option} " not in out]
     text = " ".join(out.replace("│", " ").split())
     assert "Seed of all random draws. Allowed: a whole number between 0 and 2,147,483,647. [default: 0]" in text

@@ -10,13 +10,18 @@ import pytest
 
 from experiments.second_opinion import (
     APP,
+    APP_RULE,
     GROUPS,
+    RULES,
     best_judged,
     deepest,
     judged,
+    lean,
     name_of,
     preferred,
     quality,
+    rule_words,
+    ruled,
     spectral_exponent,
     total,
     tracks,
@@ -172,3 +177,30 @@ def test_the_curators_table_states_what_the_record_holds() -> None:
         truth, (first, groups) = rows[name]["truth"], verdicts[name]
         assert (f"| {title} | {truth['recall@1'][1]:.1f} | {truth['map@r'][1]:.1f} | {said[int(first)]} | "
                 f"{said[int(groups)]} |") in lines
+
+
+def test_a_rule_of_counts_is_no_worse_than_the_mean_alone_and_the_documents_state_it() -> None:
+    record = json.loads((FOLDER / "second-opinion.json").read_text(encoding="utf-8"))
+    for of in record["rules"].values():
+        own, mean = of[APP_RULE], of["mean alone"]
+        assert all(own[name] >= mean[name] for name in ("decided", "right"))
+        assert all(own[name] <= mean[name] for name in ("false better", "against the truth", "largest regret"))
+    assert rule_words(record) in " ".join((ROOT / "docs" / "judging.md").read_text(encoding="utf-8").split())
+    for question in record["rules"]:
+        for rule, said in record["rules"][question].items():
+            known = [of for place in record["places"].values() if (of := ruled(place, question, rule))]
+            assert total(known) == said
+
+
+def test_a_count_that_leans_against_the_mean_leaves_no_verdict() -> None:
+    row = comparison(60, 0.5) | {"counts": {"judge": {"first result": [1.0, 0.5, 0.4, 0.6],
+                                                      "whole group": [1.0, 0.3, 0.2, 0.4]}}}
+    row["opinions"]["judge"]["group typical"] = row["opinions"]["judge"]["group 60"]
+    of = place(row)
+    assert lean(of, row, "whole group") == -1
+    assert voted(of, "group typical").tolist() == [0]
+    assert voted(of, "group 60").tolist() == [1], "other numbers of results were not counted"
+    assert voted(place(comparison(60, 0.5) | {"opinions": row["opinions"]}), "group typical").tolist() == [1]
+    verdicts = {rule: (ruled(of, "whole group", rule) or {})["better"] for rule in RULES}
+    assert verdicts == {"mean alone": 1, "mean, unless the count contradicts": 0, "mean and count": 0, "count alone": 0,
+                        "mean or count": 0}

@@ -102,7 +102,9 @@ def test_the_jury_counts_the_groups_and_stores_what_each_judge_measured() -> Non
         low=expected.share * expected.low, high=expected.share * expected.high)
     assert of.count("first") == Count(changed=of.changed or 0.0, better=of.better, worse=of.worse,
                                       low=first.share * first.low, high=first.share * first.high)
-    assert of.by_judge == dict.fromkeys(("a", "b"), (of.first, of.groups))
+    assert (of.first.count, of.groups.count) == (of.count("first"), of.count("groups")), "the verdict knows them"
+    alone = [measured.model_copy(update={"count": None}) for measured in (of.first, of.groups)]
+    assert of.by_judge == dict.fromkeys(("a", "b"), tuple(alone))
     assert of.whole.low is not None
     assert of.whole.low > expected.share / 2, "more groups are better than worse"
 

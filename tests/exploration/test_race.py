@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 
 from udml_core.base.errors import UserError
@@ -28,7 +29,7 @@ from udml_core.exploration.race import (
     with_step,
 )
 from udml_core.exploration.race_advice import advice_words, figure_line, star_words, tell_advice
-from udml_core.exploration.race_clock import RaceClock, RaceProgress
+from udml_core.exploration.race_clock import Countdown, RaceClock, RaceProgress
 from udml_core.exploration.race_elsewhere import find_elsewhere
 from udml_core.exploration.race_figures import (
     COUNTED,
@@ -36,7 +37,9 @@ from udml_core.exploration.race_figures import (
     changed_words,
     figure_words,
     interval_words,
+    said_of_measured,
     setup_words,
+    verdict_words,
 )
 from udml_core.exploration.race_gaps import gap_words
 from udml_core.exploration.race_words import (
@@ -497,11 +500,29 @@ def test_a_reader_who_adds_a_gain_finds_the_similarity_after_it() -> None:
     assert interval_words(of) == "similarity 0.353 → 0.381: +0.028, 0.020 to 0.040"
 
 
+@pytest.mark.parametrize(("better", "said"), [(0.6, "better"), (0.45, "better"), (0.3, "cannot tell")])
+def test_a_verdict_that_the_count_contradicts_is_no_verdict(better: float, said: Verdict) -> None:
+    count = Count(changed=0.9, better=better, worse=0.9 - better, low=better - 0.05, high=better + 0.05)
+    of = Comparison(first=measured("cannot tell"), groups=measured("better"), judges=("judge",), whole=count)
+    assert of.groups.said == of.groups.among(1).said == said
+    assert of.groups.reversed.said == {"better": "worse", "cannot tell": "cannot tell"}[said]
+    assert of.earns_its_place("groups") == (said == "better")
+    assert Comparison.model_validate_json(of.model_dump_json()).groups.said == said, "as it is stored"
+    assert (verdict_words(of.groups, "whole groups") == "better whole groups") == (said == "better")
+    if said != "better":
+        assert said_of_measured("Whole group", said, of.groups) == (
+            "Whole group: no clear difference (of 100 images 30 better, 60 worse, but the gains are larger than the "
+            "losses)")
+
+
+CHANCE = ", but the difference on average may be chance"
+
+
 @pytest.mark.parametrize(("difference", "better", "said"), [
     (0.02, 0.6, ""), (0.02, 0.5, ", and the gains are larger than the losses"),
     (0.02, 0.3, ", but the gains are larger than the losses"),
-    (0.001, 0.3, ", but the gains are larger than the losses"), (0.001, 0.5, ""), (0.001, 0.7, ""),
-    (-0.001, 0.3, ""), (-0.001, 0.7, ", but the losses are larger than the gains"),
+    (0.001, 0.3, ", but the gains are larger than the losses"), (0.001, 0.5, ""), (0.001, 0.7, CHANCE),
+    (-0.001, 0.3, CHANCE), (-0.001, 0.7, ", but the losses are larger than the gains"),
     (-0.02, 0.5, ", and the losses are larger than the gains"), (-0.02, 0.3, "")])
 def test_a_count_that_does_not_show_the_verdict_says_why(difference: float, better: float, said: str) -> None:
     verdict = "better" if difference > 0.01 else "worse" if difference < -0.01 else "cannot tell"
@@ -586,9 +607,24 @@ def test_the_share_and_the_time_of_a_race_belong_together_and_the_bar_is_never_f
     progress(0.5, "training · 50 %")
     now[0] = 400.0
     progress(0.5, "training · 60 %")
-    assert seen == [(0.0, "judge · at most 5 min left"), (0.5, "judge · at most 2 min left"),
+    assert seen == [(0.0, "judge · 1 s of 5 min"), (0.5, "judge · 2 min of 5 min"),
                     (0.75, "trying Whitening · about 50 s left"), (0.857, "training · 50 % · about 30 s left"),
                     (0.99, "training · 60 % · 5 min are over, finishing")]
+
+
+def test_the_shown_time_runs_down_and_grows_only_by_more_than_half() -> None:
+    shown = Countdown()
+    assert shown(0, None) is None, "nothing is known"
+    assert shown(0, 83) == 83
+    assert shown(2, 31) == 77, "a hasty estimate is reached by running three times as fast"
+    assert shown(20, 44) == 44
+    assert shown(21, 60) == 44, "it stands still while it may still be right"
+    assert shown(22, 30) == 41
+    assert shown(22, 62) == 62, "longer by more than half: it must grow"
+    rng, left, _now = np.random.default_rng(0), [], 0.0
+    # a true time of 60 s, guessed with errors of up to 20 %
+    left.extend(shown(100 + now, (60 - now) * rng.uniform(0.8, 1.2)) or 0.0 for now in range(60))
+    assert left == sorted(left, reverse=True)
 
 
 def test_the_clock_of_a_race_stands_still_while_it_waits() -> None:

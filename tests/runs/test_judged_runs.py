@@ -28,7 +28,7 @@ def test_words_stay_blind_until_judgments_decide_and_then_name_the_agreement() -
     assert judgments_words(comparison, names, "better") == ""
     answer(judging, np.ones(TOTAL))
     assert judgments_words(comparison, names, "better") == (
-        "Your judgments of the first ten results, Y against X, do not decide yet (1 so far): continue under Judge.")
+        "Your judgments of the first ten results, Y against X, do not decide yet (1 so far).")
     while not judging.share("me").is_decided:
         answer(judging, np.ones(TOTAL))
     words = [judgments_words(comparison, names, said) for said in ("better", "worse", "cannot tell", None)]  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ import pytest
 
 from tests.numerics.test_second_opinion import noisy, world
 from tests.running import worked
+from udml_core.base.arrays import misfit
 from udml_core.base.errors import UserError
 from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of
@@ -102,6 +103,26 @@ def test_the_preferred_embedding_makes_no_first_result_worse() -> None:
     for difference, name in ((-0.011, None), (-0.009, "shaky"), (0.01, "shaky")):
         shaky = {"cnn": Opinion(Interval(0.2, 0.2 + difference, 0.01), most)}
         assert Opinions("final", {"shaky": shaky}, {"cnn": 1.0}, 20).preferred() == name
+
+
+def test_a_count_of_queries_is_stored_and_stops_a_verdict_that_it_contradicts() -> None:
+    vectors, features = embeddings()
+    kind = SecondOpinion(judges=("efficientnet-lite0",))
+    arrays = dict(kind.compute(WithoutLabels(vectors, {"efficientnet-lite0": features})))
+    opinions = kind.result(arrays)
+    first, groups = (measured.count for measured in opinions.measured("final"))
+    assert first is not None
+    assert groups is not None
+    assert first.leans == groups.leans == 1
+    assert misfit(arrays, kind.shapes(arrays)) is None
+    assert arrays["counts"].shape == (1, 1, 2, 4)
+    arrays["counts"][0, 0, 1] = 1.0, 0.3, 0.2, 0.4
+    for candidates in (1, 3):
+        assert kind.result(arrays).verdicts("final", candidates) == ("better", "cannot tell")
+    del arrays["counts"]
+    assert misfit(arrays, kind.shapes(arrays)) is None, "an earlier version stored no counts"
+    assert kind.result(arrays).verdicts("final") == ("better", "better")
+    assert kind.result(arrays).measured("final")[0].count is None
 
 
 def test_recipes_refine_the_first_frame() -> None:

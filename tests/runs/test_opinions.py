@@ -144,7 +144,7 @@ def test_two_runs_are_compared_by_the_judges_of_both(tmp_path: Path, monkeypatch
     assert reverse is not None
     assert opinions.verdicts("final") == ("better", "better")
     assert reverse.verdicts("final") == ("worse", "worse")
-    of, reversed_of = opinions.changed["squeezenet"], reverse.changed["squeezenet"]
+    of, reversed_of = (pair.counts["final"]["squeezenet"][0] for pair in (opinions, reverse))
     assert of.share == reversed_of.share > 0.5
     assert of.low > 0.5 > reversed_of.high
     low, high = np.floor(100 * of.low), np.ceil(100 * of.high)
@@ -155,7 +155,7 @@ def test_two_runs_are_compared_by_the_judges_of_both(tmp_path: Path, monkeypatch
     assert itself is not None
     assert size_words(itself, "PCA") == "Both find the same first results."
     assert size_words(Opinions("frozen", {}, {}, 10), "PCA") == "", "stored second opinions do not know it"
-    few = replace(opinions, changed={"squeezenet": Changed(0.004, 0.9, 0.0, 1.0)})
+    few = replace(opinions, counts={"final": {"squeezenet": (Changed(0.004, 0.9, 0.0, 1.0),) * 2}})
     assert size_words(few, "PCA") == "The first results of 0.4 % of images differ, too few to say how many are better."
 
 

@@ -18,6 +18,7 @@ from udml_core.data.splits import fixed_sample
 from udml_core.numerics.second_opinion import Judge, second_opinion
 from udml_core.runs import Run, create_run
 from udml_core.runs.sample_opinion import CURVES, SampleJudge, judge_features
+from udml_core.runs.selection import ERROR
 from udml_core.work import sweeps
 from udml_core.work.workers import train as worker
 
@@ -94,7 +95,8 @@ def test_a_run_has_the_curves_if_the_features_are_stored_and_learns_the_same(tmp
     assert all(CURVES.keys() <= row.keys() for row in rows)
     assert rows[0]["second opinion"] != rows[-1]["second opinion"]
     assert same_results(plain, run)
-    judged = [{name: value for name, value in row.items() if name not in (*CURVES, "seconds")} for row in rows]
+    judged = [{name: value for name, value in row.items() if not name.startswith("second")} for row in rows]
+    assert all(row[f"{name}{ERROR}"] > 0 for row in rows for name in CURVES)
     assert judged == [{name: value for name, value in row.items() if name != "seconds"} for row in plain.metrics()[0]]
 
 

@@ -57,7 +57,7 @@ SHORT: dict[str, Any] = {"method": "pca", "fields": {"dimension": 16}}
      "Exemplar.classes must be 0 or between 2 and the number of training images 1438, got 1. Change the field"),
     ({"method": "lrml", "fields": {"trains": "all"}}, "'pixels' has nothing to train. Set the field 'trains' to"),
     ({"method": "lrml", "labels": "x"}, "labels must be one of 'drawn', 'given', got 'x'"),
-    ({"select": "x"}, "select must be one of 'last', 'validation', 'recall', 'classes', got 'x'"),
+    ({"select": "x"}, "select must be one of 'last', 'validation', 'recall', 'classes', 'judges', got 'x'"),
     ({"split": "x"}, "split must be one of 'zero-shot', 'seen', 'all', got 'x'"),
     ({"backbone": "squeezenet", "size": 8}, "size of squeezenet must be between 15 and 1024 pixels, got 8"),
     ({"backbone": "efficientnet-lite0", "size": 31}, "must be between 32 and 1024 pixels, got 31"),

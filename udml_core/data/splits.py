@@ -12,9 +12,11 @@ from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 
 SplitName = Literal["zero-shot", "seen", "all"]
-Select = Literal["last", "validation", "recall", "classes"]
+Select = Literal["last", "validation", "recall", "classes", "judges"]
 """Rule that chooses the epoch to keep: the last, or the best by MAP@R or by recall@1 on images held out, or by MAP@R
-on classes held out."""
+on classes held out, or the epoch that an encoder prefers that took no part, without labels."""
+HOLDING_OUT: tuple[Select, ...] = ("validation", "recall", "classes")
+"""The rules that hold out labeled images."""
 SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 SEEN_TEST_SHARE = 0.2
 VALIDATION_SHARE = 0.15
@@ -96,7 +98,7 @@ def make_split(dataset: Dataset, name: SplitName, select: Select = "last", seed:
         UserError: The split is `zero-shot`, but the data set has fewer than 2 classes.
     """
     train, test = _halves(dataset, name)
-    if select != "last" and dataset.labels is not None:
+    if select in HOLDING_OUT and dataset.labels is not None:
         draw = holdout_classes if select == "classes" else holdout
         held_out = draw(dataset.labels[train], VALIDATION_SHARE, seed)
         return Split(name, train[~held_out], test, train[held_out])

@@ -9,8 +9,8 @@ from udml_core.base.errors import UserError
 from udml_core.data.encoder_names import encoders_in
 from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race import Comparison, Count, Measured
-from udml_core.numerics.changed_groups import changed_groups
-from udml_core.numerics.changed_results import Changed, changed_results
+from udml_core.numerics.changed_groups import changed_both
+from udml_core.numerics.changed_results import Changed
 from udml_core.numerics.kinship import check_kinship
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.second_opinion import Interval, Judge, is_same, judge_rankings, vote
@@ -89,8 +89,8 @@ class Jury:
         judges = {name: self._judges[name] for name in names}
         opinions = [judge_rankings(judge, self.queries, before, after) for judge in judges.values()]
         weights = [judge.weight for judge in judges.values()]
-        first, whole = (counted([compare(judge, self.queries, before, after) for judge in judges.values()], weights)
-                        for compare in (changed_results, changed_groups))
+        first, whole = (counted(changed, weights) for changed in zip(*(
+            changed_both(judge, self.queries, before, after) for judge in judges.values()), strict=True))
         alone = {name: (combined([opinion.first_results], [1.0]), combined([opinion.groups], [1.0]))
                  for name, opinion in zip(names, opinions, strict=True)}
         return Comparison(first=combined([opinion.first_results for opinion in opinions], weights),
@@ -120,7 +120,7 @@ def _mean(values: Iterable[float], weights: Sequence[float]) -> float:
     return sum(weight * value for weight, value in zip(weights, values, strict=True)) / (sum(weights) or 1.0)
 
 
-def combined(intervals: Sequence[Interval], weights: Sequence[float]) -> Measured:
+def combined(intervals: Sequence[Interval], weights: Sequence[float], count: Count | None = None) -> Measured:
     """Return the verdict of several judges, with the means of their figures and of the ends of their intervals.
 
     The mean of the ends is a safe interval for the mean difference, whatever the judges have in common.
@@ -128,8 +128,9 @@ def combined(intervals: Sequence[Interval], weights: Sequence[float]) -> Measure
     Args:
         intervals: The same difference, as each judge sees it.
         weights: What each judge counts.
+        count: For how many queries it is a gain; None where it is not known.
     """
     difference, low, high, before, after = (_mean((getattr(of, name) for of in intervals), weights) for name in (
         "difference", "low", "high", "before", "after"))
     return Measured(verdict=vote(intervals, weights), difference=difference, low=low, high=high, before=before,
-                    after=after)
+                    after=after, count=count)

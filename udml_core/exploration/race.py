@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from statistics import NormalDist
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from udml_core.base.errors import UserError
 from udml_core.numerics.refinement.recipe import STEPS, Average, Recipe, Rerank, Step, Views
@@ -78,58 +78,6 @@ class Setup(BaseModel):
         return Recipe.parse(self.recipe)
 
 
-class Measured(BaseModel):
-    """How two searches differ in one measure, in mean cosines of the judges' features.
-
-    Attributes:
-        verdict: What the judges say of the second search together.
-        difference: The gain of the second search, averaged over the judges.
-        low: Lower end of the 95 % interval, averaged over the judges.
-        high: Upper end of the interval.
-        before: Mean cosine of a query and its results in the first search, averaged over the judges; None where an
-            earlier version did not store it.
-        after: The same in the second search.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    verdict: Verdict
-    difference: float
-    low: float
-    high: float
-    before: float | None = None
-    after: float | None = None
-
-    @property
-    def said(self) -> Verdict:
-        """The verdict, unless the mean interval of the judges holds 0."""
-        return "cannot tell" if self.low <= 0 <= self.high else self.verdict
-
-    def among(self, candidates: int) -> Self:
-        """Return the difference with intervals that hold for several candidates at once (Bonferroni's correction).
-
-        The largest of many gains is often chance. With these intervals a picture shows what the verdict says.
-        """
-        wider = widened(candidates)
-        return self.model_copy(update={"low": self.difference - wider * (self.difference - self.low),
-                                       "high": self.difference + wider * (self.high - self.difference)})
-
-    def said_among(self, candidates: int) -> Verdict:
-        """Return the verdict, where a difference counts only if it is certain among several candidates."""
-        return self.among(candidates).said
-
-    def is_certain(self, candidates: int) -> bool:
-        """Return whether a gain is certain among several candidates."""
-        return self.said_among(candidates) == "better"
-
-    @property
-    def reversed(self) -> Self:
-        """The same difference with the searches in the other order."""
-        return self.model_copy(update={"verdict": REVERSED[self.verdict], "difference": -self.difference,
-                                       "low": -self.high, "high": -self.low,
-                                       "before": self.after, "after": self.before})
-
-
 class Count(BaseModel):
     """For how many queries a second search is better and worse, as shares of all queries.
 
@@ -156,6 +104,88 @@ class Count(BaseModel):
         wider = widened(candidates)
         return self.model_copy(update={"low": max(0.0, self.better - wider * (self.better - self.low)),
                                        "high": min(self.changed, self.better + wider * (self.high - self.better))})
+
+    @property
+    def leans(self) -> int:
+        """Whether more results are surely better than worse, 1, or fewer, −1; 0 if neither is sure or known."""
+        if self.low is None or self.high is None:
+            return 0
+        half = self.changed / 2
+        return 1 if self.low > half else -1 if self.high < half else 0
+
+    @property
+    def reversed(self) -> Self:
+        """The same count with the searches in the other order."""
+        ends = (None, None) if self.low is None or self.high is None else (self.changed - self.high,
+                                                                            self.changed - self.low)
+        return self.model_copy(update={"better": self.worse, "worse": self.better, "low": ends[0], "high": ends[1]})
+
+
+class Measured(BaseModel):
+    """How two searches differ in one measure, in mean cosines of the judges' features.
+
+    Attributes:
+        verdict: What the judges say of the second search together.
+        difference: The gain of the second search, averaged over the judges.
+        low: Lower end of the 95 % interval, averaged over the judges.
+        high: Upper end of the interval.
+        before: Mean cosine of a query and its results in the first search, averaged over the judges; None where an
+            earlier version did not store it.
+        after: The same in the second search.
+        count: For how many queries the second search is better and worse; None where it is not known.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    verdict: Verdict
+    difference: float
+    low: float
+    high: float
+    before: float | None = None
+    after: float | None = None
+    count: Count | None = Field(default=None, exclude=True)  # `Comparison` stores it
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether the count of queries surely leans against the verdict, which follows the mean."""
+        sign = {"better": 1, "worse": -1, "cannot tell": 0}[self.verdict]
+        return self.count is not None and sign * self.count.leans < 0
+
+    @property
+    def agreed(self) -> Verdict:
+        """The verdict of the judges, unless the count of queries contradicts it."""
+        return "cannot tell" if self.is_contradicted else self.verdict
+
+    @property
+    def said(self) -> Verdict:
+        """The verdict, unless the mean interval of the judges holds 0 or the count of queries contradicts it."""
+        return "cannot tell" if self.low <= 0 <= self.high else self.agreed
+
+    def among(self, candidates: int) -> Self:
+        """Return the difference with intervals that hold for several candidates at once (Bonferroni's correction).
+
+        The largest of many gains is often chance. With these intervals a picture shows what the verdict says.
+        """
+        wider = widened(candidates)
+        return self.model_copy(update={"low": self.difference - wider * (self.difference - self.low),
+                                       "high": self.difference + wider * (self.high - self.difference),
+                                       "count": self.count and self.count.among(candidates)})
+
+    def said_among(self, candidates: int) -> Verdict:
+        """Return the verdict, where a difference counts only if it is certain among several candidates."""
+        return self.among(candidates).said
+
+    def is_certain(self, candidates: int) -> bool:
+        """Return whether a gain is certain among several candidates."""
+        return self.said_among(candidates) == "better"
+
+    @property
+    def reversed(self) -> Self:
+        """The same difference with the searches in the other order."""
+        return self.model_copy(update={"verdict": REVERSED[self.verdict], "difference": -self.difference,
+                                       "low": -self.high, "high": -self.low,
+                                       "before": self.after, "after": self.before,
+                                       "count": self.count and self.count.reversed})
 
 
 def widened(candidates: int) -> float:
@@ -192,6 +222,14 @@ class Comparison(BaseModel):
     whole: Count | None = None
     by_judge: Mapping[str, tuple[Measured, Measured]] = {}
 
+    @model_validator(mode="after")
+    def _count_beside_the_mean(self) -> Self:
+        """Let each measure know its count of queries, which its verdict must not contradict."""
+        for serves in get_args(Serves):
+            counted = self.served(serves).model_copy(update={"count": self.count(serves)})
+            object.__setattr__(self, serves, counted)  # a field has the name of what it serves
+        return self
+
     def count(self, serves: Serves) -> Count | None:
         """Return for how many queries the second search is better and worse; None if an earlier version judged."""
         if serves == "groups" or self.changed is None:
@@ -213,7 +251,7 @@ class Comparison(BaseModel):
         The served measure must be better. If the other is worse, it must lose less than `PRICE` times the gain.
         """
         served, other = self.served(serves), self.other(serves)
-        return served.verdict == "better" and (
+        return served.agreed == "better" and (
             other.verdict != "worse" or -other.difference < PRICE * served.difference)
 
 

@@ -14,6 +14,9 @@ TELLING_SHARE = 0.05
 """Smallest share of a step from which its time is estimated."""
 TELLING_SECONDS = 3.0
 """Shortest time of a training from which the rest is estimated."""
+LONGER, FASTER = 1.5, 3.0
+"""Factor by which an estimate must be longer than the shown time to replace it, and the speed of a shown time that is
+too long, in seconds a second."""
 
 
 class RaceClock:
@@ -72,6 +75,35 @@ class Forecast:
         return (now - began) * (1 - share) / (share - first)
 
 
+class Countdown:
+    """A time that is left as it is shown: an estimate that jumps up and down becomes a time that runs down.
+
+    While an estimate is longer than what is shown, the shown time stands still; it grows only if the estimate is longer
+    by half. A shorter estimate is reached by running faster, so that an estimate which was too short is never seen.
+    """
+
+    def __init__(self) -> None:
+        """Begin without a time."""
+        self._left: float | None = None
+        self._at = 0.0
+
+    def __call__(self, now: float, expected: float | None) -> float | None:
+        """Return the seconds to show; None while nothing is expected.
+
+        Args:
+            now: The seconds of the race so far.
+            expected: The expected seconds that are left.
+        """
+        if expected is None:
+            return None
+        passed, self._at = max(0.0, now - self._at), now
+        if self._left is None or expected > LONGER * self._left:
+            self._left = expected
+        else:
+            self._left = max(min(self._left, expected), self._left - FASTER * passed)
+        return self._left
+
+
 class RaceProgress:
     """Reports the progress of a race: its share and its time belong together.
 
@@ -92,6 +124,7 @@ class RaceProgress:
         self._slower: float | None = None
         self._began, self._own, self._rest = 0.0, 0.0, 0.0
         self._phase, self._last = (0.0, 0.0), 0.0
+        self._shown = Countdown()
 
     def __call__(self, share: float, step: str) -> None:
         """Report a step with the time of the race.
@@ -102,9 +135,9 @@ class RaceProgress:
         """
         now = self._elapsed()
         self._follow(now, share)
-        left, budget = self.seconds_left(), duration(self._seconds)
+        left, budget = self._shown(now, self.seconds_left()), duration(self._seconds)
         time_words = f"about {duration(left)} left" if left is not None else (
-            f"at most {duration(self._seconds - now)} left" if now < self._seconds else f"{budget} are over, finishing")
+            f"{duration(now)} of {budget}" if now < self._seconds else f"{budget} are over, finishing")
         done = min(ALMOST, now / (self._seconds if left is None else now + left))
         self._report(done, step if step_name(step) == WAITING else f"{step}{DETAIL}{time_words}")
 

@@ -85,6 +85,18 @@ def measured_words(measured: Measured, name: str, count: Count | None = None) ->
     return f"{verdict_words(measured, name)} ({figures})"
 
 
+def said_of_measured(name: str, verdict: str, measured: Measured) -> str:
+    """Return a verdict on one measure with its count, such as "First result: better (of 100 images 9 …)".
+
+    Args:
+        name: The measure in words.
+        verdict: The verdict.
+        measured: What the judges measured; its intervals hold for as many candidates as the verdict.
+    """
+    counts = short_count(measured.count)
+    return f"{name}: {SAID[verdict]}{f' ({counts}{balance_words(measured, measured.count)})' if counts else ''}"
+
+
 def short_count(count: Count | None) -> str:
     """Return of how many of 100 images the results get better and worse; empty if unknown."""
     if count is None or count.better is None or count.worse is None:
@@ -101,13 +113,14 @@ def balance_words(measured: Measured, count: Count | None) -> str:
     """
     if count is None or count.better is None or count.worse is None or count.low is None or count.high is None:
         return ""
-    half = (count.better + count.worse) / 2
-    counted = 1 if count.low > half else -1 if count.high < half else 0
     gain = 1 if measured.difference > 0 else -1
-    if counted == gain or (counted == 0 and measured.said == "cannot tell"):
+    if count.leans == gain:
+        unsure = measured.low <= 0 <= measured.high
+        return ", but the difference on average may be chance" * unsure
+    if not count.leans and measured.said == "cannot tell":
         return ""
     larger, smaller = ("gains", "losses") if gain > 0 else ("losses", "gains")
-    return f", {'but' if counted else 'and'} the {larger} are larger than the {smaller}"
+    return f", {'but' if count.leans else 'and'} the {larger} are larger than the {smaller}"
 
 
 def count_cell(measured: Measured, count: Count | None) -> str:
@@ -130,7 +143,7 @@ def verdict_words(measured: Measured, name: str) -> str:
     """Return the verdict on one measure, such as "no clear difference in first results"."""
     if measured.said != "cannot tell":
         return f"{measured.said} {name}"
-    agree = measured.low <= 0 <= measured.high
+    agree = measured.low <= 0 <= measured.high or measured.is_contradicted
     return f"{'no clear difference in' if agree else 'the judges disagree on'} {name}"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from udml_core.base.arrays import Array, Floats, Integers
-from udml_core.numerics.changed_results import Changed, changed_among
+from udml_core.numerics.changed_results import Changed, changed_among, changed_results
 from udml_core.numerics.second_opinion import CHUNK, Judge, result_cosines
 
 NOTICED = 10
@@ -47,6 +47,11 @@ def changed_groups(judge: Judge, queries: Integers, before: Integers, after: Int
         moves = (sign * density / results.shape[1])[:, None] * (cosines - mean[:, None])
         influence += np.bincount(results.ravel(), moves.ravel(), len(influence))
     return changed_among(queries, differ, votes, influence)
+
+
+def changed_both(judge: Judge, queries: Integers, before: Integers, after: Integers) -> tuple[Changed, Changed]:
+    """Compare the first results and the groups of two embeddings, query by query; see `changed_groups`."""
+    return (changed_results(judge, queries, before, after), changed_groups(judge, queries, before, after))
 
 
 def _exchanged(before: Integers, after: Integers, count: int) -> Integers:

@@ -153,6 +153,8 @@ CURVES = _by_key([
             digits=3, axis="cosine gain", plain="Whole group by another encoder"),
     Measure("second opinion first result", "First result, second opinion", _OPINION.format("the nearest image"), HIGHER,
             digits=3, axis="cosine gain", plain="First result by another encoder"),
+    Measure("training second opinion", "Whole group of training images, second opinion", _OPINION.format(
+        "the training images nearest to it"), HIGHER, digits=3, axis="cosine gain"),
     Measure("effective rank", "Effective rank", MEASURES["effective rank"].help, HIGHER, "dimensions",
             axis="rank, dimensions"),
     Measure("training effective rank", "Effective rank of training images", f"Of the training images; needs no labels. "

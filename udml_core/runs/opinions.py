@@ -19,11 +19,12 @@ from udml_core.data.encoder_names import encoders_in
 from udml_core.data.encoders import choose_spec
 from udml_core.data.judge_names import WEAK
 from udml_core.data.judging import encoder_title, judges_words
-from udml_core.exploration.race_figures import SAID
+from udml_core.exploration.race_figures import said_of_measured
 from udml_core.numerics.measures import measure_of
 from udml_core.runs.analyses import AnalysisSpec, analysis_at, plan_analysis
 from udml_core.runs.analyses.kinds.opinion import JUDGES, QUESTIONS, RECIPES, Opinions, SecondOpinion, Verdicts
 from udml_core.runs.search import FROZEN
+from udml_core.runs.selection import preferred_epoch
 from udml_core.runs.verdict import standing
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ INSTALL = ("No encoder that took no part can judge. Name one with `udml opinion 
 
 JUDGED = "Judged without labels"
 """Heading of the judges' verdicts, apart from the measures from labels."""
+DECIDES = ("The verdict in the headline decides: it is of all judges together. One judge's interval may leave out 0 "
+           "where the verdict tells no difference, and the other way round.")
+"""Which of several intervals to follow."""
 TRUST = "Trust the labels: they measure the truth, which judges only estimate."
 """Which figures to follow where labels and judges differ."""
 
@@ -79,7 +83,7 @@ def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
     Raises:
         UserError: The stored embeddings are damaged.
     """
-    from udml_core.numerics.changed_results import changed_results
+    from udml_core.numerics.changed_groups import changed_both
     from udml_core.numerics.neighbors import nearest
     from udml_core.numerics.second_opinion import QUERIES, Judge, judge_rankings
 
@@ -96,7 +100,7 @@ def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
     return Opinions(other.id, {"final": {name: judge_rankings(judge, queries, before, after)
                                          for name, judge in judges.items()}},
                     _weights((run, other), list(judges)), depth,
-                    {name: changed_results(judge, queries, before, after) for name, judge in judges.items()})
+                    {"final": {name: changed_both(judge, queries, before, after) for name, judge in judges.items()}})
 
 
 def _weights(runs: Sequence[Run], names: Sequence[str]) -> dict[str, float]:
@@ -134,9 +138,9 @@ def size_words(opinions: Opinions, name: str) -> str:
     """
     from udml_core.numerics.changed_results import joint_changed
 
-    if not opinions.changed:
+    if "final" not in opinions.counts:
         return ""
-    of = joint_changed(opinions.changed, opinions.weights)
+    of = joint_changed({judge: first for judge, (first, _) in opinions.counts["final"].items()}, opinions.weights)
     if not of.share:
         return "Both find the same first results."
     changes = f"The first results of {share_words(of.share)} of images differ"
@@ -153,17 +157,17 @@ def share_words(share: float) -> str:
 
 
 def opinion_words(opinions: Opinions, compared: str = "final", reference: str = "the frozen features",
-                  verdicts: Verdicts | None = None) -> str:
-    """State the verdicts on an embedding, who judged, and against what.
+                  candidates: int = 1) -> str:
+    """State the verdicts on an embedding, for how many images they hold, who judged, and against what.
 
     Args:
         opinions: The second opinion.
         compared: The frame or recipe.
         reference: The embedding that it is compared with, in words.
-        verdicts: Stricter verdicts than the second opinion's own; None for its own.
+        candidates: Number of candidates among which a difference must be certain.
     """
-    verdicts = verdicts or opinions.verdicts(compared)
-    said = ". ".join(f"{question}: {SAID[verdict]}" for question, verdict in zip(QUESTION_WORDS, verdicts, strict=True))
+    said = ". ".join(said_of_measured(*of) for of in zip(
+        QUESTION_WORDS, opinions.verdicts(compared, candidates), opinions.measured(compared, candidates), strict=True))
     weights = {judge: opinions.weights[judge] for judge in opinions.judges}
     return f"{said}. Compared with {reference}, without labels, by {judges_words(weights, 'in this run')}."
 
@@ -208,6 +212,22 @@ def _change_words(measure: str, evaluation: Mapping[str, Mapping[str, Any]] | No
     return f"{measure_of(measure).name} {'rises' if difference > 0 else 'falls'} by {abs(difference):.1f} {points}"
 
 
+def kept_words(run: Run) -> str:
+    """State which epoch judges kept, and why; empty for a run whose epoch judges do not choose."""
+    if run.spec().select != "judges":
+        return ""
+    rows = {int(row["epoch"]): row for row in run.metrics()[0]}
+    kept, last = preferred_epoch(rows), max(rows, default=0)
+    if kept is None:
+        return (f"Kept: epoch {last}, the last. No encoder that took no part had looked at these images yet, so no "
+                "judge could choose.")
+    if kept == last:
+        return f"Kept: epoch {last}, the last; no earlier one is surely better, as a judge without labels sees it."
+    name = f"epoch {kept} of {last}" if kept else "the model before training"
+    return (f"Kept: {name}. A judge without labels finds epoch {last} surely worse in whole groups. To keep the last "
+            "epoch, train with “Keep the epoch: last”.")
+
+
 def has_labels(evaluation: Mapping[str, Mapping[str, Any]] | None) -> bool:
     """Return whether an evaluation has a measure from labels that judges a run."""
     return any(standing(evaluation, measure).after is not None for measure in MEASURED)
@@ -224,12 +244,12 @@ def obstacle(run: Run) -> str:
     return ""
 
 
-def opinion_lines(run: Run, verdicts: Verdicts | None = None, note: str = "") -> list[str]:
+def opinion_lines(run: Run, candidates: int = 1, note: str = "") -> list[str]:
     """State a run's second opinion in text: the verdicts, the judges' intervals, and whether labels agree.
 
     Args:
         run: The run.
-        verdicts: Stricter verdicts than the second opinion's own; None for its own.
+        candidates: Number of candidates among which a difference must be certain.
         note: Sentences that follow the verdicts.
 
     Returns:
@@ -238,9 +258,8 @@ def opinion_lines(run: Run, verdicts: Verdicts | None = None, note: str = "") ->
     opinions = opinion_of(run)
     if opinions is None:
         return []
-    verdicts = verdicts or opinions.verdicts("final")
-    said = agreement_words(verdicts, run.evaluation())
-    return [" ".join(filter(None, (opinion_words(opinions, verdicts=verdicts), note, said))), *(
+    said = agreement_words(opinions.verdicts("final", candidates), run.evaluation())
+    return [" ".join(filter(None, (opinion_words(opinions, candidates=candidates), note, said))), *(
         f"{question}, {judge_words(judge)} (weight {opinions.weights[judge]:.2f}): {of.difference:+.4f}, 95 % interval "
         f"{of.low:+.4f} to {of.high:+.4f}"
         for name, question in zip(QUESTIONS, QUESTION_WORDS, strict=True)

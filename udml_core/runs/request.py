@@ -91,9 +91,15 @@ class RunRequest(Options):
     select: Annotated[Select | None, Field(description=(
         f"Which epoch is kept: the last, or the best on {100 * VALIDATION_SHARE:g} % of the training half, by MAP@R "
         "(validation) or by R@1 (recall) on a share of each class, or by MAP@R on a share of the classes "
-        "(classes). Labels that you assigned select by leave-one-out R@1 and hold out "
-        "no image. Default: validation with assigned labels, else last.")),
-        Shown(label="Keep the epoch", placeholder="chosen by the labels")] = None
+        "(classes), or without labels the last epoch unless an encoder that took no part finds another surely better "
+        "(judges). Labels that you assigned select by leave-one-out R@1 and hold out no image. Default: validation "
+        "with assigned labels; judges for methods without labels if all images are trained on; else last.")),
+        Shown(label="Keep the epoch", placeholder="chosen by labels or judges", options=("--select", "--keep"))] = None
+
+    patience: Annotated[int | None, Field(ge=1, le=1000), Shown(
+        label="Stop after falling epochs", step=1, high=20, unit="epochs", placeholder="never")] = None
+    """Stop the training after so many epochs in a row that the judges find surely worse than the best. Needs select
+    'judges'. Default: train all epochs."""
 
     labels: Annotated[LabelSource, Shown(supervision=("few",))] = "drawn"
     """Labels for methods that learn from few labels: drawn from the data set, or assigned in the app (given)."""

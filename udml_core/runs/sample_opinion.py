@@ -17,11 +17,12 @@ from udml_core.data.judge_names import WEAK
 from udml_core.numerics.neighbors import nearest
 from udml_core.runs.analyses.kinds.opinion import JUDGES
 from udml_core.runs.opinions import stored_features
+from udml_core.runs.selection import ERROR, FIRST_OPINION, OPINION
 
 if TYPE_CHECKING:
     from udml_core.numerics.second_opinion import Judge
 
-CURVES = {"second opinion": "groups", "second opinion first result": "first_results"}
+CURVES = {OPINION: "groups", FIRST_OPINION: "first_results"}
 """The attribute of an opinion by the name of its curve."""
 
 
@@ -64,6 +65,8 @@ class SampleJudge:
     def differences(self, embedding: Array) -> dict[str, float]:
         """Return by curve how much more similar the images found are than those found by the frozen features.
 
+        Beside each difference stands its standard error.
+
         Args:
             embedding: Embedding (s, l) of the sample.
         """
@@ -72,7 +75,9 @@ class SampleJudge:
         queries = np.arange(len(embedding))
         opinion = judge_rankings(self.judge, queries, self.reference,
                                           nearest(embedding, self.judge.group, own=queries)[1])
-        return {curve: getattr(opinion, question).difference for curve, question in CURVES.items()}
+        intervals = {curve: getattr(opinion, question) for curve, question in CURVES.items()}
+        return {curve: interval.difference for curve, interval in intervals.items()} | {
+            f"{curve}{ERROR}": interval.error for curve, interval in intervals.items()}
 
 
 def judge_features(dataset: Dataset, backbone: str) -> Array | None:

@@ -6,8 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from udml_core.data.splits import Select
+from udml_core.exploration.race import ERRORS
 
 TRAINED_RANK = "training effective rank"
+OPINION, FIRST_OPINION, TRAINED_OPINION = "second opinion", "second opinion first result", "training second opinion"
+"""Curves of what a judge sees: whole groups and first results of the judged test images, and whole groups of training
+images where these are others."""
+ERROR = " error"
+"""What the name of a curve of standard errors adds to its curve's."""
 RANKS_KEPT = (1 / 2, 5 / 4)
 """An embedding has collapsed when its effective rank leaves these multiples of the start's."""
 
@@ -21,12 +27,16 @@ def best_epoch(rows: Iterable[Mapping[str, Any]], rank_shows_collapse: bool = Tr
     epoch of the highest recall@1 among these labels before the collapse, or the first epoch if all have collapsed:
     a few training labels are still retrieved long after the neighborhoods around them have dissolved.
 
+    Without labels, judges choose by `preferred_epoch`.
+
     Args:
         rows: One row of curves for each epoch.
         rank_shows_collapse: Whether to end the search at the collapse; see `Method`.
         select: The rule of the run.
     """
     by_epoch = {int(row["epoch"]): row for row in rows}
+    if select == "judges":
+        return preferred_epoch(by_epoch)
     trained = {epoch: row for epoch, row in by_epoch.items() if epoch}
     measure = "validation recall@1" if select == "recall" else "validation map@r"
     held_out = {epoch: row[measure] for epoch, row in trained.items() if measure in row}
@@ -38,6 +48,31 @@ def best_epoch(rows: Iterable[Mapping[str, Any]], rank_shows_collapse: bool = Tr
     end = first_collapsed(by_epoch) if rank_shows_collapse else max(assigned) + 1
     sound = [epoch for epoch in assigned if epoch < end]
     return max(sound, key=lambda epoch: (assigned[epoch], epoch)) if sound else min(assigned)
+
+
+def preferred_epoch(by_epoch: Mapping[int, Mapping[str, Any]]) -> int | None:
+    """Return the last epoch that judges do not find surely worse than the best, the start included.
+
+    An epoch is surely worse if its gain in whole groups, on training images, lies below the 95 % interval of the
+    largest gain. A later epoch is preferred within it: on the record's runs, the largest gain alone gives up epochs for
+    differences that are chance. The result is either the newest epoch or stays the same, so that the model of one epoch
+    is stored at a time.
+
+    Returns:
+        The epoch; None unless every epoch was judged.
+    """
+    gains = {epoch: gain for epoch, row in by_epoch.items() if (gain := judged_gain(row)) is not None}
+    if not gains or gains.keys() != by_epoch.keys():
+        return None
+    value, error = gains[max(gains, key=lambda epoch: gains[epoch][0])]
+    return max(epoch for epoch, (gain, _) in gains.items() if gain >= value - ERRORS * error)
+
+
+def judged_gain(row: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return the gain of an epoch in whole groups of training images, and its standard error; None if not judged."""
+    known = [(row[name], row[f"{name}{ERROR}"]) for name in (TRAINED_OPINION, OPINION)
+             if name in row and f"{name}{ERROR}" in row]
+    return known[0] if known else None
 
 
 def first_collapsed(by_epoch: Mapping[int, Mapping[str, Any]]) -> int:

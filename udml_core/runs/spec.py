@@ -20,7 +20,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.data.given.exclusions import digest_of, indices_of
 from udml_core.data.label_budget import default_per_class, drawn_labels, given_labels
-from udml_core.data.splits import Select, Split, SplitName, make_split
+from udml_core.data.splits import HOLDING_OUT, Select, Split, SplitName, make_split
 from udml_core.methods import Method, find_method
 from udml_core.runs.request import RunRequest
 
@@ -150,8 +150,8 @@ class Spec(RunRequest):
 
     @property
     def holds_out(self) -> Select:
-        """The rule that holds out images; `last`, without any, if labels were assigned."""
-        return self.select if self.labels == "drawn" else "last"
+        """The rule that holds out images; `last`, without any, if labels were assigned or judges choose the epoch."""
+        return self.select if self.labels == "drawn" and self.select in HOLDING_OUT else "last"
 
     def halves(self, dataset: Dataset, select: Select | None = None) -> Split:
         """Divide the data set as this run does, without its excluded images.

@@ -55,7 +55,8 @@ def show_judging(runs: Sequence[Run]) -> None:
     """
     with st.container(horizontal=True, vertical_alignment="center", key="judge-top"):
         heading = st.container()
-        with st.popover("Embeddings", icon=":material/tune:", help="Choose what is compared, and among which images."):
+        with st.popover("Searches", icon=":material/tune:",
+                        help="Choose the two searches (embeddings) that are compared, and among which images."):
             contest = choose_contest(runs)
         results = choose_segment("What is judged", "results", RESULTS, "first", key="judge-results",
                                  label_visibility="collapsed")

@@ -28,7 +28,7 @@ from udml_core.runs.opinions import (
 from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.advising import raced_together
-from udml_core.work.jobs.verdicts import candidates_beside, measured_among, unraced_words, verdicts_among
+from udml_core.work.jobs.verdicts import candidates_beside, unraced_words
 
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
@@ -150,7 +150,7 @@ def _unraced_pair(run: Run, rival: Run, opinions: Opinions | None, size: str) ->
         return Pair(said.verdicts, _sized(size, said.verdicts, note), f"{_judges_of(own)}.")
     if opinions is None:
         return None
-    among = verdicts_among(opinions, max(map(candidates_beside, (run, rival))))
+    among = opinions.verdicts("final", max(map(candidates_beside, (run, rival))))
     return Pair(among, _sized(size, among, note), f"{_judges_of(opinions)}.")
 
 
@@ -273,7 +273,7 @@ def _measured(runs: Sequence[Run], question: str) -> str:
             lines.append((raced.judges, raced.measured[number]))
         elif opinions is not None and count > 1:
             names = listed([judge_words(judge) for judge in opinions.judges])
-            lines.append((f"{names}, among {count} candidates", measured_among(opinions, count)[number]))
+            lines.append((f"{names}, among {count} candidates", opinions.measured("final", count)[number]))
         elif opinions is not None:
             lines += [(judge_words(judge), of) for judge, of in opinions.intervals("final", question).items()]
     return "".join(f"<small>{html.escape(judge)}</small>{signed(of.difference, 3)} ({signed(of.low, 3)} to "

@@ -10,7 +10,7 @@ from udml_core.base.errors import UserError
 from udml_core.runs import Run
 from udml_core.runs.analyses.kinds.opinion import Verdicts
 from udml_core.runs.search.differing import Side
-from udml_core.runs.search.judged_runs import judged_comparisons, judgments_words
+from udml_core.runs.search.judged_runs import go_on, judged_comparisons, judgments_words
 
 from ..shell.cached import load_retrieval
 from ..shell.run_status import escaped
@@ -38,7 +38,11 @@ def show_own_judgments(runs: Sequence[Run], names: Sequence[str], verdicts: Verd
     except UserError:  # the images or an embedding are missing, which other parts of the page say
         return
     if shown := " ".join(filter(None, sentences)):
-        st.markdown(unbroken(f":material/thumbs_up_down: {shown}"))
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.markdown(unbroken(f":material/thumbs_up_down: {shown}"), width="stretch")
+            if go_on(shown):
+                st.button("Continue judging", icon=":material/thumbs_up_down:", key="own-continue",
+                          on_click=st.session_state.__setitem__, args=("compare-next-part", "Judge"))
 
 
 def _marked(names: Sequence[str]) -> tuple[str, str]:

@@ -18,8 +18,9 @@ from udml_core.numerics.measures import curve_of
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run
 from udml_core.runs.baselines import JUDGED, Baselines, baselines_of, read_baselines
+from udml_core.runs.selection import ERROR, FIRST_OPINION, OPINION, TRAINED_OPINION
 
-from ..draw.figures import curve_names, draw, line_style, titled
+from ..draw.figures import curve_names, draw, interval_band, line_style, titled
 from ..draw.palette import BEFORE, percent
 from ..draw.tables import table_behind
 from ..shell.cached import dataset_of
@@ -30,11 +31,11 @@ DASHES = {"frozen": "dot", "centered pca": "dash"}
 """How the line of a baseline is drawn."""
 LABEL_WIDTH = 54
 """Pixels beside a chart for the labels of the baselines, which would cover the curves inside it."""
-OPINIONS = ("second opinion", "second opinion first result")
+OPINIONS = (OPINION, FIRST_OPINION)
 """Curves of differences to the frozen features, which lie at 0."""
 OPINION_WORDS = ("Second opinion: an encoder that took no part compares what each epoch finds with what the frozen "
                  "features find. Above 0 the images found are more similar to the query. No labels are used.")
-SHOWN_FIRST = ("sample map@r", "sample recall@1", *OPINIONS)
+SHOWN_FIRST = ("sample map@r", "sample recall@1", *OPINIONS, TRAINED_OPINION)
 A_ROW = 3
 FEWEST_POINTS = 3
 LOSS = "loss"
@@ -85,14 +86,16 @@ def show_curves(runs: Sequence[Run], key: str) -> None:
 
 
 def sample_words(runs: Sequence[Run]) -> str:
-    """Say on how many images the second opinion of each epoch is measured, and that it has no interval."""
+    """Say on how many images the second opinion of each epoch is measured, and what its interval says."""
     counts = set[int]()
     with suppress(UserError):  # the data set of a run of an earlier version is missing
         counts = {len(run.sample_indices()) for run in runs}
     few, most = min(counts, default=0), max(counts, default=0)
     images = "" if not most else f" of {few:,} images" if few == most else f" of {few:,} to {most:,} images"
-    return (f"Measured on a sample{images}, without an interval: a small difference may be chance. The "
-            "verdict, over all of them, says whether it is.")
+    banded = all(f"{OPINIONS[0]}{ERROR}" in row for run in runs for row in run.metrics()[0] if OPINIONS[0] in row)
+    interval = ("the band is its 95 % interval, and a difference whose band holds 0 may be chance" if banded else
+                "by an earlier version without an interval, so a small difference may be chance")
+    return f"Measured on a sample{images}; {interval}. The verdict decides: it is over all of them."
 
 
 def alone(metrics: Mapping[str, Sequence[Mapping[str, Any]]]) -> set[str]:
@@ -114,6 +117,7 @@ def curve_table(metrics: Mapping[str, Sequence[Mapping[str, Any]]], whole: bool)
         whole: Whether the sample is the whole test half.
     """
     table = pd.concat([pd.DataFrame(rows).assign(Run=name) for name, rows in metrics.items()])
+    table = table[[name for name in table.columns if not name.endswith(ERROR)]]
     titles = {name: f"{curve_title(name, whole)}{', %' if curve_of(name).is_percent else ''}" for name in table.columns
               if name != "Run"}
     digits = {name: 1 if curve_of(name).is_percent else 4 for name in titles}
@@ -201,15 +205,16 @@ def _chart(name: str, title: str, metrics: Mapping[str, list[dict[str, Any]]], b
     for number, (run, rows) in enumerate(metrics.items()):
         points = [(row["epoch"], row[name]) for row in rows if row.get(name) is not None]
         if points:
+            interval_band(figure, rows, name, line_style(number)["color"])
             figure.add_scatter(x=[x for x, _ in points], y=[y for _, y in points], name=run,
                                mode="lines+markers" if len(points) >= FEWEST_POINTS else "markers",
                                line=line_style(number), hovertemplate="%{y:.1f} %" if unit else "%{y:.4g}")
             last.append(f"{run} {points[0][1]:.3g} to {points[-1][1]:.3g}{unit}")
-    drawn = {"frozen": 0.0} if name in OPINIONS else {
+    drawn = {"frozen": 0.0} if name in (*OPINIONS, TRAINED_OPINION) else {
         baseline: 100 * row[name] for baseline, row in beaten.items()
         if row.get(name) is not None and baseline in DASHES}
     for baseline, value in drawn.items():
-        label, shown = words_of(baseline).short, "0" if name in OPINIONS else percent(value)
+        label, shown = words_of(baseline).short, "0" if name in (*OPINIONS, TRAINED_OPINION) else percent(value)
         figure.add_hline(value, line={"color": BEFORE, "dash": DASHES[baseline], "width": 2})
         figure.add_annotation(text=f"{label}<br>{shown}", font={"size": 11}, showarrow=False, align="left",
                               x=1, xref="paper", xanchor="left", y=value,  # close lines keep their labels apart

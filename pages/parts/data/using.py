@@ -35,7 +35,7 @@ def show_race_button(label: str, spec: AnalysisSpec, key: str) -> None:
 
 
 def use_button(label: str, icon: str, race: Race, outcome: Outcome, page: str, help_text: str,
-               is_primary: bool = False, key: str = "", dataset: str = "") -> None:
+               is_primary: bool = False, key: str = "", dataset: str = "", against: str = "") -> None:
     """Show a button that makes a candidate's search usable, and then opens a page with it.
 
     Args:
@@ -48,12 +48,14 @@ def use_button(label: str, icon: str, race: Race, outcome: Outcome, page: str, h
         is_primary: Whether it is the main action.
         key: Its key; made of view and label by default.
         dataset: Name of the data set, for a button on another page than the race: Data then shows the progress.
+        against: Id of a run whose embedding is judged beside the search; the frozen features by default.
     """
     if st.button(label, icon=icon, key=key or f"advice-{page}-{label[:6]}", help=help_text,
                  type="primary" if is_primary else "secondary"):
         with show_user_errors():
             run, refinement = use_outcome(outcome, runs_folder())
-            st.session_state[USED] = race.run, run.id, refinement and refinement.id, page, race.serves
+            start = f"{against}:final" if against else f"{race.run}:frozen"
+            st.session_state[USED] = start, run.id, refinement and refinement.id, page, race.serves
             if dataset:
                 open_view("data", {"dataset": dataset, "view": "advice", "budget": f"{race.budget:g}",
                                    "serves": race.serves})
@@ -104,13 +106,13 @@ def search_link(run_id: str, refinement_id: str | None) -> dict[str, str]:
 
 
 def judge_link(start: str, run_id: str, refinement_id: str | None, serves: Serves = "first") -> dict[str, str]:
-    """Return the address parameters of the part Judge of the view Compare: frozen features against a search.
+    """Return the address parameters of the part Judge of the view Compare: an embedding against a search.
 
     Args:
-        start: Id of the run of the frozen features.
+        start: The embedding, RUN:FRAME; of the frozen features by default in a race.
         run_id: Id of the run of the search.
         refinement_id: Id of its refinement; None for the run's own embedding.
         serves: What the search serves, which is judged: first results, or the first ten for whole groups.
     """
-    return {"part": "Judge", "runs": ".".join(dict.fromkeys((start, run_id))), "a": f"{start}:frozen",
+    return {"part": "Judge", "runs": ".".join(dict.fromkeys((start.partition(":")[0], run_id))), "a": start,
             "b": f"{run_id}:{refinement_id or 'final'}"} | ({"results": "ten"} if serves == "groups" else {})

@@ -10,7 +10,9 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
+from udml_core.exploration.race import ERRORS
 from udml_core.numerics.measures import CURVES, curve_of
+from udml_core.runs.selection import ERROR
 
 from .palette import AFTER, BEFORE, CLASS_COLORS, HIT, MISS, REFINED, percent
 
@@ -33,7 +35,8 @@ HIDDEN = ("epoch", "seconds")
 
 def curve_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the names of the curves in rows of metrics, listed curves first."""
-    present = list(dict.fromkeys(name for row in rows for name in row if name not in HIDDEN))
+    present = list(dict.fromkeys(name for row in rows for name in row
+                                 if name not in HIDDEN and not name.endswith(ERROR)))
     return sorted(present, key=lambda name: list(CURVES).index(name) if name in CURVES else len(CURVES))
 
 
@@ -56,6 +59,35 @@ def titled(figure: go.Figure, title: str, height: int, **layout: Any) -> None:
     """Give a chart a title, a height in pixels, narrow margins and any further layout."""
     figure.update_layout(title={"text": title, "font": {"size": 14}}, height=height,
                          margin={"l": 8, "r": 8, "t": 36, "b": 8}, **layout)
+
+
+def interval_band(figure: go.Figure, rows: Sequence[Mapping[str, Any]], name: str, color: str) -> bool:
+    """Shade the 95 % interval of a curve whose rows have its standard error.
+
+    Args:
+        figure: The chart.
+        rows: Rows of metrics of one run.
+        name: The curve's name in the rows.
+        color: The curve's color, such as #0072b2.
+
+    Returns:
+        Whether any epoch has an interval.
+    """
+    known = [(row["epoch"], row[name], ERRORS * row[f"{name}{ERROR}"]) for row in rows
+             if row.get(name) is not None and row.get(f"{name}{ERROR}") is not None]
+    shade = {"mode": "lines", "line": {"width": 0}, "showlegend": False, "hoverinfo": "skip"}
+    if known:
+        epochs = [epoch for epoch, _, _ in known]
+        figure.add_scatter(x=epochs, y=[value - half for _, value, half in known], **shade)
+        figure.add_scatter(x=epochs, y=[value + half for _, value, half in known], fill="tonexty",
+                           fillcolor=clear(color), **shade)
+    return bool(known)
+
+
+def clear(color: str) -> str:
+    """Return a color such as #0072b2 with little opacity, for a band behind a line."""
+    red, green, blue = (int(color[start:start + 2], 16) for start in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.18)"
 
 
 def line_style(number: int) -> dict[str, str]:
@@ -96,6 +128,7 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
     last = []
     for position, (run, values) in enumerate(points.items()):
         if len(values) > 1:
+            interval_band(figure, runs[run], name, line_style(position)["color"])
             figure.add_scatter(x=[x for x, _ in values], y=[y for _, y in values], name=run, mode="lines+markers",
                                line=line_style(position))
             last.append(f"{run} {values[0][1]:.3g} to {values[-1][1]:.3g}")

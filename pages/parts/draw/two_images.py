@@ -63,13 +63,14 @@ def unclassed_name(dataset: Dataset, index: int) -> str:
     return f"image {index}" if tells else file
 
 
-def answer_buttons(prefix: str, answering: Answering | None, undo: Callable[[], None]) -> None:
+def answer_buttons(prefix: str, answering: Answering | None, undo: Callable[[], None], can_undo: bool) -> None:
     """Show the buttons that answer, skip and undo, each with its key.
 
     Args:
         prefix: Prefix of the buttons' keys.
         answering: What they do; None without a pair, when only the last answer can be undone.
         undo: Reverts the last answer.
+        can_undo: Whether there is an answer to revert.
     """
     with st.container(horizontal=True):
         if answering is not None:
@@ -78,4 +79,5 @@ def answer_buttons(prefix: str, answering: Answering | None, undo: Callable[[], 
                           on_click=answering.answer, args=(same,))
             st.button("Skip", icon=":material/skip_next:", key=f"{prefix}-{answering.skip_key}",
                       shortcut=answering.skip_key, on_click=answering.skip)
-        st.button("Undo", icon=":material/undo:", key=f"{prefix}-U", shortcut="U", on_click=undo)
+        st.button("Undo", icon=":material/undo:", key=f"{prefix}-U", shortcut="U", on_click=undo,
+                  disabled=not can_undo)

@@ -47,6 +47,12 @@ from 10 pairs, 46.3 from 100, 52.7 from 300, 63.4 from 1,000 and 71.3 from 10,00
 TRIED = ("Measured on digits with NML, a method that learns from such pairs: with 10 to 300 pairs, whole groups are "
          "found worse than without training; with 1,000 pairs or more, better.")
 """What was measured of training on few pairs, for readers."""
+PURPOSE = ("**What this is for:** a method can learn from your answers which images belong together, and then find "
+           f"them first. That takes about {ENOUGH:,} pairs.")
+MEANT = ("Before the first pair, say below what counts as the same, such as one species; judge all pairs by it, not by "
+         "background or pose.")
+BY_CLASS = "Two images are the same if they have the same class, whatever their background or pose."
+"""What a reader must know before the first pair, with and without classes."""
 WHICH = {
     True: "Pairs that this run can hardly decide: in turn a pair that it takes for similar, and a pair that it takes "
           "for dissimilar, both near its border b. Their squared distances are nearest to b − m and to b + m.",
@@ -63,6 +69,7 @@ def explore_labeling(run: Run) -> None:
     """Show the pair to label, the progress and the labeled pairs."""
     dataset = dataset_of(run)
     pairs = PairLog(dataset).read()
+    st.caption(f"{PURPOSE} {MEANT if dataset.labels is None else BY_CLASS}", width="stretch")
     if dataset.labels is None:
         with st.container(width=300):
             choose_words(dataset, "The same words stand on Search, where whole groups are judged by them. Labels of "
@@ -135,7 +142,8 @@ def question(dataset: Dataset, labeled: PairSet, pair: Pair | None) -> None:
         if position is not None:
             known = f" This pair is currently labeled {answer_word(bool(labeled.same[position]))}."
     answer_buttons("give", None if pair is None else Answering(
-        lambda same: answer(dataset, pair, same), lambda: skip(dataset, pair), "K"), lambda: undo(dataset))
+        lambda same: answer(dataset, pair, same), lambda: skip(dataset, pair), "K"), lambda: undo(dataset),
+        bool(len(labeled) or labeling_session(dataset).history))
     message = labeling_session(dataset).message + known
     hidden = " Classes are hidden so that they do not influence you." if dataset.labels is not None else ""
     st.caption(escaped(message) or f"Answers are saved immediately.{hidden}")

@@ -23,15 +23,16 @@ from .live import Live, rank_after
 TILES, VOTERS = 24, 12
 VOTE_WORDS = {
     "average": "The refinement replaced this image by the mean of **{count}** images, itself included. Each votes with "
-               "its part of the cosine of this mean and the query: {score:.3f} in total.",
+               "its part of the similarity (cosine) of this mean and the query: {score:.3f} in total.",
     "expand": "The refinement replaced the query by the mean of **{count}** images, itself included. Each votes with "
-              "its part of the cosine of this mean and this image: {score:.3f} in total.",
+              "its part of the similarity (cosine) of this mean and this image: {score:.3f} in total.",
     "rerank": "The query and this image share **{count}** reciprocal neighbors. Each votes with the smaller of its two "
               "weights: an overlap of {score:.3f}, where 1 is the largest possible.",
     "diffuse": "**{count}** mutual neighbors of this image pass on their own score from the walk that starts at the "
                "query: {score:.3g} in total.",
-    "none": "This rank rests on the cosine of the query and this image alone: {score:.3f}. Both share **{count}** "
-            "neighbors; the number below each is the smaller of its two cosines.",
+    "none": "This rank rests on the similarity (cosine) of the query and this image alone: {score:.3f}. Both share "
+            "**{count}** "
+            "neighbors; the number below each is the smaller of its two similarities.",
 }
 COMMON = {"average": " ∩: also in the query's own mean.", "diffuse": " ∩: also a mutual neighbor of the query."}
 """What the sign of a common voter means, by the step that decides the ranking."""

@@ -88,15 +88,15 @@ def show_protocol(live: Live, refined: RefinedGallery) -> None:
              if sees else "No searched image takes part, so new images have the recipe at once")
     steps = "; ".join(f"{STEPS[name].title.lower()}: {words[images]}" for name, images in seen)
     if refining.voting_step(refined) == "average":
-        st.caption("**Queries from outside the gallery** are not averaged, so plain cosines rank them less well. The "
-                   "page Search adds query expansion with the same neighbors; in Python, switch on **Query "
-                   "expansion** before you copy the recipe.")
+        st.caption("**Queries from outside the gallery** are not averaged, so their plain similarity (cosine) "
+                   "ranks them less well. The page Search adds query expansion with the same neighbors; in Python, "
+                   "switch on **Query expansion** before you copy the recipe.")
     if steps:
         measured = " No step uses labels; only the measures do." if live.labels is not None else ""
         st.caption(f"**{first}.** What each step uses: {steps}.{measured}")
     if not live.run.is_normalized("final"):
         st.caption("Before refinement: nearest by Euclidean distance, as on the page Search. After refinement: "
-                   "nearest by cosine, because every recipe begins with embeddings of unit length.")
+                   "nearest by direction (cosine), because every recipe begins with embeddings of unit length.")
     queries, stage = live.gallery.before.queries, live.gallery.start
     of = f"{len(live.images):,} evenly spaced of {live.total:,}" if live.total > len(live.images) else f"{live.total:,}"
     width = live.gallery.before.embedding.shape[1]

@@ -18,7 +18,7 @@ from udml_core.numerics.second_opinion import LEAST, Judge
 from udml_core.runs import Run
 from udml_core.runs.analyses import AnalysisSpec, analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions
-from udml_core.runs.opinions import OF_REFINEMENTS, QUESTION_WORDS, agreement, judge_words
+from udml_core.runs.opinions import DECIDES, OF_REFINEMENTS, QUESTION_WORDS, agreement, judge_words
 from udml_core.runs.recipe_choice import (
     judge_paths,
     judge_weights,
@@ -226,7 +226,8 @@ def _less_than_advised(live: Live, refined: RefinedGallery, opinions: Opinions) 
     place = 1 if race.serves == "groups" else 0
     own, best = (of.measured(recipe)[place] for of, recipe in ((opinions, name), (other, advised)))
     said = compared_words(own, best, recipe_words(Recipe.parse(advised)), race.serves)
-    return said and f"{said[:-1]}, both as judged here; the race judged more queries."
+    return said and (f"{said[:-1]}, both as judged here. The race judged more queries, so its figures differ a little; "
+                     "its verdict decides.")
 
 
 @st.cache_resource(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)
@@ -281,5 +282,5 @@ def show_judges(opinions: Opinions, recipe: str) -> None:
             for judge, of in opinions.intervals(recipe, question).items()), ""]
     st.markdown("\n".join(lines))
     weights = ", ".join(f"{judge_words(judge)} {opinions.weights[judge]:.2f}" for judge in opinions.judges)
-    st.caption(f"Mean cosine between a query and its results in each judge's own features. Weights: {weights}. A "
-               "verdict needs three quarters of all weight.")
+    st.caption(f"Mean similarity (cosine) between a query and its results in each judge's own features. Weights: "
+               f"{weights}. A verdict needs three quarters of all weight. {DECIDES}")

@@ -25,7 +25,7 @@ from udml_core.numerics.same_pairs import SAME, SKIPPED
 from udml_core.runs.search import DISTANCE, Retrieval
 from udml_core.runs.search.frame import COSINE
 from udml_core.runs.search.same import (
-    ENOUGH,
+    DRAWN,
     SamePairs,
     has_plan,
     open_same_pairs,
@@ -55,8 +55,8 @@ def show_same(retrieval: Retrieval) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width=300):
             choose_words(retrieval.dataset)
-        with st.popover("Embedding and precision", icon=":material/tune:", key="same-choices"):
-            name = choose_in_box("Embedding", "judged", own_titles(retrieval),
+        with st.popover("Search and precision", icon=":material/tune:", key="same-choices"):
+            name = choose_in_box("Search (embedding)", "judged", own_titles(retrieval),
                                  embedding_in_view(retrieval),
                                  key=f"same-embedding-{retrieval.run.id}",
                                  help="A threshold holds in one embedding. A judged pair also counts in another whose "
@@ -101,7 +101,7 @@ def _show_question(judged: SamePairs) -> None:
                     "**U** to undo.")
         two_images(dataset, pair, with_classes=False)
         answering = Answering(lambda same: _answer(dataset, pair, same), lambda: _answer(dataset, pair, None), "K")
-    answer_buttons("same", answering, lambda: _undo(dataset))
+    answer_buttons("same", answering, lambda: _undo(dataset), bool(judged.given))
     message = st.session_state.get(MESSAGE, "")
     st.caption(escaped(message) or "Answers are saved immediately; classes and similarities are hidden.")
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(message)}</div>')
@@ -137,8 +137,11 @@ def _show_estimate(judged: SamePairs) -> None:
         st.success(judged.sentence, icon=":material/straighten:")
     else:
         st.info(judged.sentence, icon=":material/hourglass_empty:")
-    if judged.judged:
+    if judged.estimate.judged >= DRAWN:
         _show_chart(judged)
+    else:
+        so_far = judged.estimate.judged
+        st.progress(so_far / DRAWN, f"A curve with its 95 % interval follows at {DRAWN} judged pairs; {so_far} so far.")
     skipped = int((judged.answers == SKIPPED).sum())
     others = sum(answer.same is not None for answer in judged.given.values()) - judged.judged
     notes = [f"{judged.population} You judge a random sample of them, spread over all similarities, and the intervals "
@@ -161,14 +164,13 @@ def _show_chart(judged: SamePairs) -> None:
 
     figure = go.Figure()
     share, low, high = 100 * known.precision
-    if known.judged >= ENOUGH:
-        edges = shown(known.edges)
-        line = {"color": COLORS[0], "shape": "linear"}
-        figure.add_scatter(x=edges, y=low, mode="lines", line=line | {"width": 0}, showlegend=False, hoverinfo="skip")
-        figure.add_scatter(x=edges, y=high, mode="lines", line=line | {"width": 0}, fill="tonexty",
-                           fillcolor=BAND, name="95 % interval", hoverinfo="skip")
-        figure.add_scatter(x=edges, y=share, mode="lines", name="estimate", line=line)
-        figure.add_hline(y=100 * judged.target, line=CURSOR | {"dash": "dot"})
+    edges = shown(known.edges)
+    line = {"color": COLORS[0], "shape": "linear"}
+    figure.add_scatter(x=edges, y=low, mode="lines", line=line | {"width": 0}, showlegend=False, hoverinfo="skip")
+    figure.add_scatter(x=edges, y=high, mode="lines", line=line | {"width": 0}, fill="tonexty", fillcolor=BAND,
+                       name="95 % interval", hoverinfo="skip")
+    figure.add_scatter(x=edges, y=share, mode="lines", name="estimate", line=line)
+    figure.add_hline(y=100 * judged.target, line=CURSOR | {"dash": "dot"})
     counted_pairs = judged.answers > SKIPPED
     for name, same, color, symbol in (("judged the same", True, HIT, "circle"),
                                       ("judged different", False, MISS, "x")):
@@ -182,10 +184,10 @@ def _show_chart(judged: SamePairs) -> None:
     titled(figure, f'Share of "the same" {there} each value', 300,
            legend={"orientation": "h", "y": -0.3})
     figure.update_xaxes(title=AXES.get(judged.measure, "score after refinement"))
-    if judged.measure == COSINE:
-        figure.update_xaxes(range=[float(shown(plan.distances).min(initial=1.0)) - 0.02, 1.02])
+    values = shown(plan.distances)  # of all drawn pairs, so that the axis stays as it is from the first curve on
+    margin = 0.02 * float(np.ptp(values)) or 0.01
+    figure.update_xaxes(range=[float(values.min()) - margin, float(values.max()) + margin])
     figure.update_yaxes(title="share, %", range=[-8, 124], tickvals=[0, 50, 100])  # room for the annotation
     curve = (f"from {share[0]:.0f} % ({low[0]:.0f} to {high[0]:.0f} %) of the nearest pairs to {share[-1]:.0f} % "
-             f"({low[-1]:.0f} to {high[-1]:.0f} %) of all") if known.judged >= ENOUGH else (
-        f"a curve with its interval follows after {ENOUGH} answers")
+             f"({low[-1]:.0f} to {high[-1]:.0f} %) of all")
     draw(figure, "same-chance", f'Share of "the same" over {judged.measure}: {curve}. {judged.sentence}')

@@ -16,14 +16,19 @@ from udml_core.work.jobs.advising import judged_in_race, races_from
 
 from ..data.using import use_button
 from ..shell.race_verdict import race_verdict
-from ..shell.run_status import escaped
+from ..shell.run_status import escaped, run_title
 
-SEARCH, JUDGE = ":material/image_search:", ":material/thumbs_up_down:"
+SEARCH, JUDGE, COMPARE = ":material/image_search:", ":material/thumbs_up_down:", ":material/compare_arrows:"
 USES = "All images are prepared for this search first, in seconds, on the page Data; then Search opens."
 
 
-def show_advised(runs: Sequence[Run]) -> None:
-    """Show a row for each search that a race of the listed runs advises: name, verdict, date, and what opens it."""
+def show_advised(runs: Sequence[Run], chosen: Sequence[Run] = ()) -> None:
+    """Show a row for each search that a race of the listed runs advises: name, verdict, date, and what opens it.
+
+    Args:
+        runs: The listed runs.
+        chosen: The runs that are ticked in the table, with which a search can be compared.
+    """
     rows = list(_advised(runs))
     if not rows:
         return
@@ -43,6 +48,21 @@ def show_advised(runs: Sequence[Run]) -> None:
             use_button("Judge it", JUDGE, race, outcome, "compare", "Blind: you see queries with the results of this "
                        "search and of the frozen features, without their names.",
                        key=f"runs-advised-judge-{number}", dataset=dataset)
+            if rival := _rival(chosen, start, outcome):
+                use_button("Compare", COMPARE, race, outcome, "compare",
+                           "Blind, with the ticked run: queries with the results of this search and of "
+                           f"{run_title(rival)}.",
+                           key=f"runs-advised-compare-{number}", dataset=dataset, against=rival.id)
+
+
+def _rival(chosen: Sequence[Run], start: Run, outcome: Outcome) -> Run | None:
+    """Return the ticked run that can be compared with an advised search of the same images; None unless there is one.
+
+    Of two ticked runs with the search's own run, it is the other one.
+    """
+    rivals = [run for run in chosen if run.id not in (start.id, outcome.run) and run.stored_status().state == "done"
+              and run.spec().fingerprint == start.spec().fingerprint]
+    return rivals[0] if len(rivals) == 1 else None
 
 
 def _advised(runs: Sequence[Run]) -> Iterator[tuple[Run, Race, Outcome, Analysis]]:

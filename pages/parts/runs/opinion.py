@@ -11,12 +11,14 @@ from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
 from udml_core.runs.opinions import (
+    DECIDES,
     INSTALL,
     OF_RUN,
     QUESTION_WORDS,
     agreement_words,
     has_labels,
     judge_words,
+    kept_words,
     obstacle,
     opinion_words,
 )
@@ -40,8 +42,9 @@ BETTER, WORSE = ":green[:material/trending_up:]", ":red[:material/trending_down:
 MIXED, UNCLEAR = ":orange[:material/swap_vert:]", ":material/help:"
 READING = ("Each judge is an encoder that took no part in this run. It measures how similar a query and the images "
            "found for it are in its own features. A difference of +0.02 means that the images found by this run are "
-           "more similar by 0.02 of a cosine, on average, than those found by the frozen features. A judge is sure if "
-           "its interval leaves out 0, and the verdict follows judges with three quarters of all weight.")
+           "more similar by 0.02, on a scale from −1 to 1 (cosine), than those found by the frozen features, on "
+           "average. A judge is sure if its interval leaves out 0, and the verdict follows judges with three quarters "
+           "of all weight.")
 
 
 def show_opinion(run: Run) -> None:
@@ -53,6 +56,8 @@ def show_opinion(run: Run) -> None:
     show_own(run)
     if run.spec().method == FROZEN:
         return
+    if run.status().state == "done" and (kept := kept_words(run)):
+        st.caption(f":material/bookmark: {kept}")
     if opinions is not None:
         _show_verdict(run, opinions)
     elif run.is_example:
@@ -87,7 +92,7 @@ def _show_verdict(run: Run, opinions: Opinions) -> None:
     """
     said = said_of(run)
     assert said is not None, "the run has a second opinion"
-    verdicts, rest = opinion_words(opinions, verdicts=said.verdicts).split(". Compared", 1)
+    verdicts, rest = opinion_words(opinions, candidates=candidates_beside(run)).split(". Compared", 1)
     agreed = agreement_words(said.verdicts, run.evaluation())
     words = agreed if said.is_raced else " ".join(filter(None, (
         f"{verdict_icon(said.verdicts)} **{verdicts}.** Compared{rest}", escaped(said.note), agreed)))
@@ -107,10 +112,10 @@ def show_judges(opinions: Opinions, candidates: int = 1) -> None:
     st.dataframe(judge_table(opinions), hide_index=True, width="content",
                  alt="Difference in mean cosine of each judge, with its 95 % interval and weight.")
     wider = "" if candidates <= 1 else (
-        f" The verdict counts a difference only if it is certain among {candidates} candidates, a race's and "
-        "this run: for that each interval is wider than in the table.")
-    st.caption(f"{READING}{wider} Weight: share of a query's neighbors that the judge keeps when it sees another view "
-               f"of the query. First result: the nearest image. {group_size_words(opinions.group)}")
+        f" The verdict counts a difference only if it is certain among {candidates} candidates, of a race or epochs, "
+        "and this run: for that each interval is wider than in the table.")
+    st.caption(f"{DECIDES} {READING}{wider} Weight: share of a query's neighbors that the judge keeps when it sees "
+               f"another view of the query. First result: the nearest image. {group_size_words(opinions.group)}")
 
 
 def judge_table(opinions: Opinions) -> pd.DataFrame:

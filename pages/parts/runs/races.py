@@ -10,6 +10,7 @@ from udml_core.exploration.race import Race
 from udml_core.exploration.race_advice import tell_advice
 from udml_core.exploration.race_figures import MEASURES, both_words, chain_words, setup_words
 from udml_core.runs import Run
+from udml_core.runs.search.judged_runs import go_on
 from udml_core.work.jobs.advising import Raced
 
 from ..shell.race_judgments import run_judgments
@@ -49,5 +50,10 @@ def _figures(race: Race) -> str:
 
 def show_own(run: Run) -> None:
     """Show what the user's blind judgments of the run's embeddings say."""
-    for said in run_judgments(run):
-        st.markdown(f":material/thumbs_up_down: {said}")
+    for number, (said, (first, second), results) in enumerate(run_judgments(run)):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"own-{run.id}-{number}"):
+            st.markdown(f":material/thumbs_up_down: {said}", width="stretch")
+            if go_on(said):
+                runs = ".".join(dict.fromkeys(name.partition(":")[0] for name in (first, second)))
+                view_link("compare", label="Continue judging", icon=":material/thumbs_up_down:",
+                          query_params={"part": "Judge", "runs": runs, "a": first, "b": second, "results": results})

@@ -80,17 +80,21 @@ def show_judgments_of(run: Run, recipe: str) -> bool:
     return bool(said)
 
 
-def run_judgments(run: Run) -> list[str]:
-    """Return what blind judgments say of each pair of embeddings of which a run has one, in Markdown."""
+def run_judgments(run: Run) -> list[tuple[str, tuple[str, str], Results]]:
+    """Return what blind judgments say of each pair of embeddings of which a run has one, in Markdown.
+
+    Returns:
+        Of each pair a sentence, the names of the embeddings, RUN:FRAME, and what was judged.
+    """
     sentences = []
     try:
         dataset = load_dataset(run.spec().dataset)
         for names, gallery, results in judged_with(run.id, dataset):
             with suppress(UserError):  # a run or a refinement was removed, or an embedding is missing
-                sentences.append(_pair_words(names, gallery, results, dataset.fingerprint))
+                sentences.append((_pair_words(names, gallery, results, dataset.fingerprint), names, results))
     except UserError:  # the images are missing, which other pages say
         return []
-    return [sentence for sentence in sentences if sentence]
+    return [of for of in sentences if of[0]]
 
 
 def _pair_words(names: Sequence[str], gallery: Gallery, results: Results, fingerprint: str) -> str:

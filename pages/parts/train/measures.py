@@ -9,6 +9,7 @@ import streamlit as st
 from udml_core.numerics.measures import MAIN_MEASURES, curve_of
 from udml_core.runs import Run
 from udml_core.runs.baselines import read_baselines
+from udml_core.runs.opinions import kept_words
 from udml_core.runs.run_comparison import settings_of
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.runs.verdict import still_words, verdict
@@ -88,6 +89,8 @@ def _show_result(run: Run) -> None:
     else:
         st.caption("These images have no classes, so nothing counts how many results are right. Runs compares the "
                    "search before and after training without labels.")
+    if run.kept_epoch() < max(run.epoch_numbers(), default=0) and (kept := kept_words(run)):
+        st.caption(f":material/bookmark: {kept}")  # else the result may not be what the last frame showed
     _show_ways(run)
 
 

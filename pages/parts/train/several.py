@@ -21,7 +21,7 @@ from ..shell.setting_words import setting_title, value_text
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view
 
-NOT_VARIED = ("seed", "device", "precision", "compile", "weights", "exclusions", "labels", "select")
+NOT_VARIED = ("seed", "device", "precision", "compile", "weights", "exclusions", "labels", "select", "patience")
 """Options that change the machine or the images rather than the result, or that decide how the best is chosen."""
 MOST_SEEDS = 20
 

@@ -75,7 +75,8 @@ class Whiten(Step):
     source: ClassVar[str] = ("Mutual neighbors: no paper; as the method `whiten`. All images: Jégou, Chum, "
                              "\"Negative Evidences and Co-occurrences in Image Retrieval\", ECCV 2012")
 
-    covariance: Annotated[Literal["neighbors", "images"], Shown(label="Covariance of")] = "neighbors"
+    covariance: Annotated[Literal["neighbors", "images"], Shown(
+        label="Even out differences between (covariance)")] = "neighbors"
     """The covariance to whiten: of the differences of mutual neighbors, or of all images (PCA whitening)."""
 
     k: Annotated[int, Field(ge=1, le=100), Shown(symbol="k", step=1, high=30, label="Mutual neighbors")] = 5

@@ -152,7 +152,7 @@ class Analysis(Task):
         if not isinstance(own, kind) or not self.has_earlier():
             return None
         arrays = read_arrays(self._earlier_path, MOST_RESULT)
-        return None if misfit(arrays, own.arrays) else own.result(arrays)
+        return None if misfit(arrays, own.shapes(arrays)) else own.result(arrays)
 
     def projection(self) -> Projection:
         """Read the result of a map.
@@ -169,7 +169,7 @@ class Analysis(Task):
                 f"The analysis {self.id} is {status.state} and has no result.", status.message,
                 ADVICE[status.state]))))
         arrays = read_arrays(self._result_path, MOST_RESULT)
-        if problem := misfit(arrays, self.spec().declared.arrays):
+        if problem := misfit(arrays, self.spec().declared.shapes(arrays)):
             raise UserError(f"{self._result_path} should hold the result of {self.id}, but {problem}. Remove the "
                             "analysis and compute it again.")
         return arrays

@@ -126,6 +126,8 @@ class AnalysisKind(Options, ABC):
     """Whether it projects, which takes seconds for any number of images."""
     arrays: ClassVar[Mapping[str, str]]
     """Types and axes of the stored arrays; see `misfit`."""
+    added: ClassVar[Mapping[str, str]] = {}
+    """Further arrays, which results of earlier versions lack."""
     settings: ClassVar[str] = ""
     """Words of its settings in titles, with the fields in braces."""
     differences: ClassVar[Mapping[str, str]] = {}
@@ -142,6 +144,11 @@ class AnalysisKind(Options, ABC):
     @abstractmethod
     def result(self, arrays: Arrays) -> object:
         """Return the stored arrays as a record."""
+
+    @classmethod
+    def shapes(cls, arrays: Arrays) -> dict[str, str]:
+        """Return the types and axes that stored arrays must have."""
+        return {**cls.arrays, **{name: shape for name, shape in cls.added.items() if name in arrays}}
 
     @property
     def id(self) -> str:

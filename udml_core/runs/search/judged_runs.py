@@ -21,6 +21,9 @@ from udml_core.runs.search.query import Gallery
 FINAL = "final"
 Names = tuple[str, str]
 
+UNDECIDED = "do not decide yet"
+"""What is said of judgments of which more may decide."""
+
 
 def judged_comparisons(first: Run, second: Run, dataset: Dataset) -> Iterator[tuple[tuple[str, str], Gallery, Results]]:
     """Find the stored comparisons of the embeddings that two runs keep.
@@ -68,6 +71,11 @@ def judged_galleries(dataset: Dataset, names: Names, results: Results) -> list[G
             if JudgmentLog(dataset, comparison_key(names, gallery, results)).read()]
 
 
+def go_on(words: str) -> bool:
+    """Return whether the words for judgments say that more of them may decide."""
+    return UNDECIDED in words
+
+
 def judged_verdict(share: Share) -> Verdict:
     """Return what judgments say of B: nothing while the interval holds one half."""
     if not share.is_decided:
@@ -103,8 +111,7 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
         if is_own and share.count >= FEW and judging.left() is None:
             return (f"{whose} of {of}, {names[1]} against {names[0]}, do not decide ({share.count} so far), and it "
                     f"would take very many more. {CAN_STOP}, and keep {names[0]}.")
-        return (f"{whose} of {of}, {names[1]} against {names[0]}, do not decide yet ({share.count} so far): continue "
-                "under Judge.")
+        return f"{whose} of {of}, {names[1]} against {names[0]}, {UNDECIDED} ({share.count} so far)."
     score = f"{score_words(judging, judging.judge, names)}" if is_own else str(share.count)
     result = f"{whose} of {of}: {score}. {capitalized(finding_words(share, comparison, names))}."
     if verdict == "cannot tell":

@@ -48,7 +48,9 @@ FEWEST = 3
 UNKNOWN = 0.5
 """Width of an interval of a share from which nothing can be said."""
 ENOUGH = 10
-"""Number of judged pairs from which a curve is drawn and a precision can be called out of reach."""
+"""Number of judged pairs from which an estimate is stated and a precision can be called out of reach."""
+DRAWN = 30
+"""Number of judged pairs from which a curve is drawn: of fewer, each answer would change its shape."""
 MOST_BYTES = 64_000_000
 Value = TypeVar("Value", float, Array)
 

@@ -22,7 +22,7 @@ from udml_core.data.given.exclusions import excluded_names, indices_of
 from udml_core.data.given.labels import assigned_labels
 from udml_core.data.given.pair_sets import PairSet
 from udml_core.data.label_budget import check_labels, default_per_class, default_select
-from udml_core.data.splits import VALIDATION_SHARE, Select, Split, default_split, make_split
+from udml_core.data.splits import HOLDING_OUT, VALIDATION_SHARE, Select, Split, SplitName, default_split, make_split
 from udml_core.methods import Method, find_method, names_of
 from udml_core.methods.embedder import histograms
 from udml_core.runs import ExclusionList, Run, RunRequest, Spec
@@ -57,13 +57,13 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None, gp
         _check_learns_from_vectors(method, dataset)
     encoder = encoder_of(dataset, request.backbone, request)
     split = request.split or default_split(dataset)
-    select = request.select or default_select(request.labels)
+    select = request.select or _default_select(request, method, split)
     excluded = ExclusionList.of(excluded_names(dataset) if request.exclusions == "listed" else ())
     halves = make_split(dataset, split, select if request.labels == "drawn" else "last", request.seed).without(
         indices_of(dataset, excluded.images))
     _check_halves(dataset, halves, excluded.count)
     encoder = encoder.fitted(halves.train, dataset.fingerprint)
-    if select != "last" and request.labels == "drawn":
+    if select in HOLDING_OUT and request.labels == "drawn":
         _check_validation(dataset, halves, select)
     _check_supervision(method, dataset, halves, pairs)
     method.check(len(halves.train), feature_width(encoder))
@@ -78,6 +78,7 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None, gp
                             "'trains' to 'all'.")
         check_compiler(resolve_device(request.device, gpus))
     processes = resolve_processes(request.device, request.processes, gpus)
+    _check_patience(request.patience, select, processes)
     if processes > 1 and not method.shares_batches:
         raise UserError(f"{method.card.title} trains in one process, got {processes} processes. Use one, or "
                         f"{names_of(lambda other: other.shares_batches)}.")
@@ -100,6 +101,26 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None, gp
         assert labels is not None
         check_labels(labels)
     return spec
+
+
+def _check_patience(patience: int | None, select: Select, processes: int) -> None:
+    """Check that judges can stop a training."""
+    if patience is not None and select != "judges":
+        raise UserError(f"The option 'patience' stops a training by the judges' verdict; got {patience} with select "
+                        f"'{select}'. Set select 'judges', or remove patience.")
+    if patience is not None and processes > 1:
+        raise UserError(f"The option 'patience' stops a training in one process; got {processes} processes. Use one, "
+                        "or remove patience.")
+
+
+def _default_select(request: RunRequest, method: Method, split: SplitName) -> Select:
+    """Return the default choice of the epoch.
+
+    Judges choose where training sees no labels and the trained images are searched: there they prevent the largest
+    losses of the record. On images of other classes they are right about as often as wrong; see docs/judging.md.
+    """
+    is_judged = split == "all" and method.card.supervision == "none" and method.epochs_planned > 1
+    return "judges" if is_judged else default_select(request.labels)
 
 
 def caution_of_processes(spec: Spec) -> str:

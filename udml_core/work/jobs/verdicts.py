@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from udml_core.exploration.race import Measured
+from udml_core.base.errors import counted
 from udml_core.exploration.race_figures import setup_words
 from udml_core.runs import Run
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
-from udml_core.runs.opinions import opinion_lines, opinion_of
+from udml_core.runs.opinions import kept_words, opinion_lines, opinion_of
 from udml_core.runs.search import FROZEN
+from udml_core.runs.selection import preferred_epoch
 from udml_core.work.jobs.advising import is_trial, judged_in_race, race_words_of, races_of
 
 
@@ -45,7 +46,8 @@ def said_of_run(run: Run, opinions: Opinions | None) -> Said | None:
         return Said(Verdicts(*judged[0].verdicts(judged[1])), is_raced=True)
     if opinions is None:
         return None
-    return Said(verdicts_among(opinions, candidates_beside(run)), is_raced=False, note=unraced_words(run))
+    return Said(opinions.verdicts("final", candidates_beside(run)), is_raced=False,
+                note=" ".join(filter(None, (unraced_words(run), epochs_words(run)))))
 
 
 def said_lines(run: Run) -> list[str]:
@@ -55,30 +57,42 @@ def said_lines(run: Run) -> list[str]:
         The verdicts, then each judge's figures if the run has a second opinion; none if nothing judged it.
     """
     said = said_of_run(run, opinion_of(run))
-    lines = opinion_lines(run, None if said is None else said.verdicts, "" if said is None else said.note)
-    return [race_words_of(run, ""), *lines[1:]] if said is not None and said.is_raced else lines
-
-
-def verdicts_among(opinions: Opinions, candidates: int) -> Verdicts:
-    """Return the verdicts of a second opinion on a run, where a gain must be certain among several candidates."""
-    if candidates <= 1:
-        return opinions.verdicts("final")
-    return Verdicts(*(measured.said_among(candidates) for measured in opinions.measured("final")))
-
-
-def measured_among(opinions: Opinions, candidates: int) -> tuple[Measured, Measured]:
-    """Return what a second opinion measured of a run, with intervals that hold for several candidates at once."""
-    first, groups = opinions.measured("final")
-    return first.among(candidates), groups.among(candidates)
+    lines = opinion_lines(run, candidates_beside(run), "" if said is None else said.note)
+    lines = [race_words_of(run, ""), *lines[1:]] if said is not None and said.is_raced else lines
+    return lines + list(filter(None, [kept_words(run)])) if lines else lines
 
 
 def candidates_beside(run: Run) -> int:
-    """Return among how many candidates a gain of a run must be certain: the largest race's, and the run.
+    """Return among how many candidates a gain of a run must be certain: the largest race's, and the run's epochs.
 
     Returns:
-        1 without a race of the same images.
+        1 without a race of the same images, for a run of which judges did not choose an epoch of the same images.
     """
-    return 1 + max((len(race.judged) for race in races_of(run)), default=0)
+    return _raced_beside(run) + max(1, _chosen_from(run))
+
+
+def _raced_beside(run: Run) -> int:
+    """Return the number of candidates of the largest race of the same images."""
+    return max((len(race.judged) for race in races_of(run)), default=0)
+
+
+def _chosen_from(run: Run) -> int:
+    """Return among how many epochs judges chose by the images on which they give their verdict; 0 if they did not."""
+    spec = run.spec()
+    if spec.select != "judges" or spec.split != "all":
+        return 0
+    rows = {row["epoch"]: row for row in run.metrics()[0]}
+    return 0 if preferred_epoch(rows) is None else len(rows) - 1
+
+
+def epochs_words(run: Run) -> str:
+    """Return that judges chose the epoch by the same images, so that the verdict is stricter; empty if they did not."""
+    if not (epochs := _chosen_from(run)):
+        return ""
+    chosen = f"A judge also chose the epoch, among {epochs}, by the same images"
+    if _raced_beside(run):
+        return f"{chosen}, so these are candidates, too."
+    return f"{chosen}: a gain counts only if it is certain among {counted(candidates_beside(run), 'candidate')}."
 
 
 def unraced_words(*runs: Run) -> str:
@@ -88,11 +102,11 @@ def unraced_words(*runs: Run) -> str:
         Sentences; empty if races judged all of them, or if there is no race.
     """
     lacking = next((run for run in runs if run.spec().method != FROZEN and judged_in_race(run, "") is None
-                    and (is_trial(run) or candidates_beside(run) > 1)), None)
+                    and (is_trial(run) or _raced_beside(run))), None)
     if lacking is None:
         return ""
     refined = judged_in_race(lacking)
     only = "" if refined is None else f" alone, only as part of a search: {setup_words(refined[0], refined[1].setup)}"
-    count = candidates_beside(lacking)
-    among = f" As in the race, a gain counts only if it is certain among {count} candidates." if count > 1 else ""
+    raced, count = _raced_beside(lacking), candidates_beside(lacking)
+    among = f" As in the race, a gain counts only if it is certain among {count} candidates." if raced else ""
     return f"No race judged this training{only}, so the race's advice stays.{among}"

@@ -68,8 +68,8 @@ def complete(spec: SweepSpec, load: Loader = catalog.load) -> SweepSpec:
     if criterion == "given recall@1" and not (assigned and len(_options(spec, "labels")) == 1):
         raise UserError("The criterion 'given recall@1' needs labels that you assigned. Set the option labels: given.")
     selects = _options(spec, "select")
-    if holds_out and "last" in selects:
-        raise UserError(f"The criterion {quoted(criterion)} needs images held out, and select 'last' holds out none. "
+    if holds_out and (none := next((select for select in ("last", "judges") if select in selects), "")):
+        raise UserError(f"The criterion {quoted(criterion)} needs images held out, and select '{none}' holds out none. "
                         "Remove select, or use the criterion 'effective rank'.")
     if holds_out and None in selects:
         tests_others = all(_tests_other_classes(dataset, split) for dataset in datasets

@@ -45,7 +45,8 @@ def plan_candidate(run: Run, dataset: Dataset, setup: Setup) -> Spec:
         UserError: The method or the backbone does not fit the data set.
     """
     own = run.spec()
-    request = RunRequest(dataset=dataset.name, method=setup.method, backbone=setup.backbone, split="all")
+    request = RunRequest(dataset=dataset.name, method=setup.method, backbone=setup.backbone, split="all",
+                         select="last")  # the race judges each candidate once, not each of its epochs
     if encoders_in(own.backbone) <= encoders_in(setup.backbone):  # the same, or another encoder beside it
         request = request.model_copy(update={name: getattr(own, name) for name in ("pooling", "size", "weights")})
     if setup.method != FROZEN:

@@ -42,6 +42,7 @@ from udml_core.runs.baselines import JUDGED, read_baselines, sample_baselines, w
 from udml_core.runs.engines import read_owner
 from udml_core.runs.sample_opinion import CURVES as JUDGED_CURVES
 from udml_core.runs.sample_opinion import SampleJudge
+from udml_core.runs.selection import ERROR, OPINION, TRAINED_OPINION
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs import device_lock, devices_of, resolve_device
 from udml_core.work.jobs.estimate import evaluation_kind, follow_kind, record_epoch, start_kind
@@ -141,6 +142,7 @@ class _Work:
         self.device = torch.device(resolve_device(self.spec.device))
         self.method: Method = self.spec.build_method()
         self.judge: SampleJudge | None = None
+        self.trained_judge: SampleJudge | None = None
         self.began = time.time()
 
     def all(self, analyse: bool) -> None:
@@ -171,7 +173,7 @@ class _Work:
         self.reporter.change(epoch=done, epochs=self.method.epochs_planned, phase="training", share=0.0)
         start = self.run.read_start()
         if 0 not in recorded or JUDGED_CURVES.keys() <= recorded[0].keys():  # else the curves would begin in the middle
-            self.judge = _sample_judge(self.spec.backbone, loaded)
+            self._seat_judges(loaded)
         measuring = time.monotonic()
         if 0 not in recorded:
             initial = Embedder.load(start[1], self.device) if start else self.method.initial(data, setting)
@@ -181,7 +183,9 @@ class _Work:
         began = time.monotonic()
         # With cached features a step costs milliseconds; a trained encoder embeds the images, as for the start.
         watcher.begin(done, began - measuring if self.method.trains_encoder else 0.0)
-        for epoch in self._epochs(data, setting, done, checkpoint and checkpoint[1], start and start[0]):
+        earlier = [row for number, row in recorded.items() if number <= done]
+        for epoch in () if self._falls(earlier) else self._epochs(data, setting, done, checkpoint and checkpoint[1],
+                                                                  start and start[0]):
             if any(not np.isfinite(value) for value in epoch.losses.values()):
                 raise UserError(f"The loss is not finite in epoch {epoch.number}. Lower the learning rate and start a "
                                 "new run.")
@@ -200,18 +204,47 @@ class _Work:
             log.info("epoch %d: %s", done, ", ".join(f"{name} {value:.4g}" for name, value in row.items()))
             self.reporter.stop_if_requested()
             self._keep_baselines(loaded, embedder)
+            if self._falls(rows):
+                log.info("the judges find the last %d epochs surely worse than epoch %d: training ends",
+                         self.spec.patience, self._best(rows))
+                break
             began = time.monotonic()
         best = self._best(recorded.values())
         if self.spec.select != "last" and best is not None:
-            if not self.run.has_best(best, done):
-                raise UserError(f"{self.run.best_embedder_path.parent} should hold the model of epoch {best}, which "
-                                "this run keeps, but could not be read. Resume the run: it trains again.")
-            embedder = Embedder.load(self.run.best_embedder_path, self.device)
+            embedder = self._kept(best, done)
             if self.spec.labels == "given" and self.method.rank_shows_collapse and first_collapsed(recorded) == 1:
                 log.info("the embedding collapsed in the first epoch: the effective rank of the training images "
                          "differs too much from the start's; epoch 1 is kept; lower the learning rate")
         assert embedder is not None, "fit yields at least once"
         return embedder
+
+    def _seat_judges(self, loaded: Loaded) -> None:
+        """Prepare the judges of each epoch; without stored features of a judge, say that the last epoch is kept."""
+        self.judge = _sample_judge(self.spec.backbone, loaded, loaded.sample[loaded.judged])
+        if self.spec.select == "judges" and loaded.split.name != "all":
+            self.trained_judge = _sample_judge(self.spec.backbone, loaded, fixed_sample(loaded.split.train, JUDGED))
+        if self.spec.select == "judges" and self.judge is None:
+            log.info("no encoder that took no part has looked at these images yet, so no judge chooses the epoch: the "
+                     "last epoch is kept; second opinions of runs store such features")
+
+    def _kept(self, best: int, done: int) -> Embedder:
+        """Return the model of the selected epoch; 0 is the start."""
+        if self.spec.select == "judges" and best != done:
+            log.info("the judges find epoch %d surely worse than the best: epoch %d is kept", done, best)
+        if not best:
+            return Embedder.load(self.run.initial_embedder_path, self.device)
+        if not self.run.has_best(best, done):
+            raise UserError(f"{self.run.best_embedder_path.parent} should hold the model of epoch {best}, which "
+                            "this run keeps, but could not be read. Resume the run: it trains again.")
+        return Embedder.load(self.run.best_embedder_path, self.device)
+
+    def _falls(self, rows: Iterable[dict[str, Any]]) -> bool:
+        """Return whether as many epochs as the run allows are surely worse than the best."""
+        if self.spec.patience is None or self.spec.select != "judges":
+            return False
+        known = list(rows)
+        best = self._best(known)
+        return best is not None and known[-1]["epoch"] - best >= self.spec.patience
 
     def _record_start(self, loaded: Loaded) -> None:
         """Keep the time from the start of this process to the first epoch, unless features had to be computed."""
@@ -237,7 +270,7 @@ class _Work:
         done = checkpoint[0]
         if recorded.keys() >= set(range(done + 1)):
             best = self._best(recorded.values())
-            if best is None or best > done or self.run.has_best(best, done):
+            if not best or best > done or self.run.has_best(best, done):  # the start has a file of its own
                 return checkpoint
         log.info("the model or the curves of the best epoch so far could not be read: training begins again")
         return None
@@ -296,6 +329,9 @@ class _Work:
                 row["neighbor stability"] = neighbor_stability(earlier, judged)
         if self.judge is not None:
             row |= self.judge.differences(judged)
+        if self.trained_judge is not None and trained is not None:
+            of_trained = self.trained_judge.differences(trained)
+            row |= {f"{TRAINED_OPINION}{end}": of_trained[f"{OPINION}{end}"] for end in ("", ERROR)}
         labels = loaded.dataset.labels
         if self.spec.labels == "given" and loaded.few is not None:
             known = np.flatnonzero(loaded.few >= 0)
@@ -364,9 +400,8 @@ class _Work:
                 log.info("no %s: %s", kind.name, error)
 
 
-def _sample_judge(backbone: str, loaded: Loaded) -> SampleJudge | None:
-    """Return the judge of the images that curves are computed from; None if no features of a judge are stored."""
-    images = loaded.sample[loaded.judged]
+def _sample_judge(backbone: str, loaded: Loaded, images: Array) -> SampleJudge | None:
+    """Return the judge of a sample (s,) of images; None if no features of a judge are stored."""
     try:
         return SampleJudge.of(loaded.dataset, backbone, images, loaded.features[images])
     except Exception as error:  # a curve that is missing must not stop the training

@@ -59,14 +59,15 @@ class Opinions:
         opinions: By frame or recipe, and judge, the opinion on the embedding.
         weights: What each judge counts.
         group: Number of results that the judges look at for whole groups.
-        changed: By judge, how many first results differ and are better; of two compared runs.
+        counts: By frame or recipe, and judge, how many first results and groups differ and are better; empty where an
+            earlier version did not store it.
     """
 
     reference: str
     opinions: Mapping[str, Mapping[str, Opinion]]
     weights: Mapping[str, float]
     group: int
-    changed: Mapping[str, Changed] = field(default_factory=dict)
+    counts: Mapping[str, Mapping[str, tuple[Changed, Changed]]] = field(default_factory=dict)
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -82,19 +83,31 @@ class Opinions:
         """
         return {judge: getattr(self.opinions[compared][judge], QUESTIONS[question]) for judge in self.judges}
 
-    def verdicts(self, compared: str) -> Verdicts:
-        """Return what the judges say together of a frame or recipe."""
-        from udml_core.numerics.second_opinion import vote
+    def verdicts(self, compared: str, candidates: int = 1) -> Verdicts:
+        """Return what the judges say together of a frame or recipe.
+
+        Args:
+            compared: The frame or recipe.
+            candidates: Number of candidates among which a difference must be certain.
+        """
+        return Verdicts(*(measured.agreed if candidates <= 1 else measured.said
+                          for measured in self.measured(compared, candidates)))
+
+    def measured(self, compared: str, candidates: int = 1) -> tuple[Measured, Measured]:
+        """Return what all judges measured of a frame or recipe together: of the first result and of the whole group.
+
+        Args:
+            compared: The frame or recipe.
+            candidates: Number of candidates for which the intervals hold at once.
+        """
+        from udml_core.exploration.jury import combined, counted
 
         weights = [self.weights[judge] for judge in self.judges]
-        return Verdicts(*(vote(list(self.intervals(compared, question).values()), weights) for question in QUESTIONS))
-
-    def measured(self, compared: str) -> tuple[Measured, Measured]:
-        """Return what all judges measured of a frame or recipe together: of the first result and of the whole group."""
-        from udml_core.exploration.jury import combined
-
-        weights = [self.weights[judge] for judge in self.judges]
-        first, groups = (combined(list(self.intervals(compared, question).values()), weights) for question in QUESTIONS)
+        known = self.counts.get(compared, {})
+        counts = [counted([known[judge][place] for judge in self.judges], weights) if known else None
+                  for place in range(len(QUESTIONS))]
+        first, groups = (combined(list(self.intervals(compared, question).values()), weights, count).among(candidates)
+                         for question, count in zip(QUESTIONS, counts, strict=True))
         return first, groups
 
     def preferred(self) -> str | None:
@@ -133,6 +146,7 @@ class SecondOpinion(AnalysisKind):
     order = 9
     arrays: ClassVar = {"compared": "text f", "encoders": "text j", "weights": "float j", "group": "int",
                         "values": "float f j 2 3"}
+    added: ClassVar = {"counts": "float f j 2 4"}
 
     scope: Images = "test"
     frames: Frames = ("frozen", "final")
@@ -174,6 +188,7 @@ class SecondOpinion(AnalysisKind):
 
     def compute(self, material: Material) -> Arrays:
         """Let each judge compare every embedding with the first."""
+        from udml_core.numerics.changed_groups import changed_both
         from udml_core.numerics.second_opinion import IMAGES, QUERIES, judge_rankings
 
         indices = material.indices(self.scope)
@@ -183,12 +198,14 @@ class SecondOpinion(AnalysisKind):
         depth = min(judge.group for judge in judges.values())
         reference, *others = [self._ranking(material, name, indices, queries, depth)
                               for name in (*self.frames, *self.recipes)]
+        counts = [[[(of.share, of.better, of.low, of.high) for of in changed_both(judge, queries, reference, other)]
+                   for judge in judges.values()] for other in others]
         values = np.array([[[(of.before, of.after, of.error) for of in (opinion.first_results, opinion.groups)]
                             for opinion in (judge_rankings(judge, queries, reference, other)
                                             for judge in judges.values())] for other in others])
         return {"compared": np.array([*self.frames[1:], *self.recipes]), "encoders": np.array(list(judges)),
                 "weights": np.array([judge.weight for judge in judges.values()]), "group": np.array(depth),
-                "values": values}
+                "values": values, "counts": np.array(counts)}
 
     def _judges(self, material: Material, indices: Integers) -> dict[str, Judge]:
         """Prepare the judges of some images.
@@ -231,13 +248,19 @@ class SecondOpinion(AnalysisKind):
 
     def result(self, arrays: Arrays) -> Opinions:
         """Return the opinions by frame and judge."""
+        from udml_core.numerics.changed_results import Changed
         from udml_core.numerics.second_opinion import Interval, Opinion
 
-        return Opinions(self.frames[0], {
-            frame: {judge: Opinion(*(Interval(*map(float, interval)) for interval in questions))
-                    for judge, questions in zip(arrays["encoders"].tolist(), of_frame, strict=True)}
-            for frame, of_frame in zip(arrays["compared"].tolist(), arrays["values"], strict=True)},
-            dict(zip(arrays["encoders"].tolist(), arrays["weights"].tolist(), strict=True)), int(arrays["group"]))
+        frames, judges = arrays["compared"].tolist(), arrays["encoders"].tolist()
+
+        def read(name: str, part: type, whole: Callable[..., Any]) -> dict[str, dict[str, Any]]:
+            return {frame: {judge: whole(*(part(*map(float, row)) for row in rows))
+                            for judge, rows in zip(judges, of_frame, strict=True)}
+                    for frame, of_frame in zip(frames, arrays[name], strict=True)}
+
+        counts = read("counts", Changed, lambda *pair: pair) if "counts" in arrays else {}
+        return Opinions(self.frames[0], read("values", Interval, Opinion),
+                        dict(zip(judges, arrays["weights"].tolist(), strict=True)), int(arrays["group"]), counts)
 
     def findings(self, read: Callable[[], Any]) -> dict[str, Any]:
         """Return the verdicts, and each judge's differences with their intervals."""

@@ -1,0 +1,49 @@
+"""The record of kept epochs: what it holds follows from its runs, and the documents state it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from experiments.kept_epochs import SIDES, choice, gain, held_out_words, kept_words, summarize
+from tests.project.documents import ROOT
+from udml_core.results.records import FOLDER, findings
+
+
+@pytest.fixture(scope="module")
+def record() -> dict[str, Any]:
+    return dict(json.loads((FOLDER / "kept-epochs.json").read_text(encoding="utf-8")))
+
+
+def test_the_summary_follows_from_the_runs(record: dict[str, Any]) -> None:
+    assert record["summary"] == {side: summarize(record["runs"].values(), side) for side in SIDES}
+
+
+def test_the_documents_state_how_often_the_kept_epoch_is_truly_better(record: dict[str, Any]) -> None:
+    said = " ".join((ROOT / "docs" / "judging.md").read_text(encoding="utf-8").split())
+    assert kept_words(record) in said
+    finding = next(finding.text for finding in findings() if finding.name == "kept-epochs")
+    assert kept_words(record) in " ".join(finding.split())
+    assert held_out_words(record) in " ".join(finding.split())
+
+
+def test_the_choice_is_worth_it_on_the_images_that_are_searched(record: dict[str, Any]) -> None:
+    of = record["summary"]["training images"]
+    assert of["map@r"]["better"] > of["map@r"]["worse"]
+    assert of["map@r"]["mean gain"] > 0
+    kept, last = of["map@r"]["worst against the start"]
+    assert kept > last
+
+
+def test_a_gain_is_that_of_the_kept_epoch_over_the_last() -> None:
+    epochs = [{"epoch": epoch, "second opinion": value, "second opinion error": 0.01,
+               "test images": {"map@r": value * 100, "recall@1": 50.0}} for epoch, value in enumerate((0.1, 0.3, 0.2))]
+    assert choice(epochs) == (1, 2)
+    assert gain(epochs, "test images", "map@r") == 10
+    assert gain(epochs, "test images", "recall@1") == 0
+    summary = summarize([epochs], "test images")
+    assert (summary["changed"], summary["start kept"], summary["map@r"]["better"], summary["recall@1"]["better"]) == (
+        1, 0, 1, 0)
+    assert summary["map@r"]["worst against the start"] == [20, 10]
