@@ -217,7 +217,7 @@ def test_grid_shows_all_images(page: Page, mapped: Run) -> None:
 
 def test_triplets_follow_the_slider_and_keep_their_order_in_the_address(page: Page, mapped: Run) -> None:
     page.goto(f"/triplets?run={mapped.id}")
-    expect(page.get_by_role("img", name=re.compile("After training: the angle is"))).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("After training: the half angle is"))).to_be_visible()
     page.get_by_role("slider", name=re.compile("α")).focus()
     page.keyboard.press("ArrowLeft")
     page.wait_for_url(re.compile("alpha=44"))

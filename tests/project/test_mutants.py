@@ -24,7 +24,8 @@ def test_every_mutant_changes_one_place_of_a_line_and_compiles() -> None:
         assert source.count(mutant.old) == 1, f"{mutant.name} occurs {source.count(mutant.old)} times"
         assert "\n" not in mutant.old + mutant.new
         assert mutant.old != mutant.new
-        compile(source.replace(mutant.old, mutant.new), mutant.file, "exec")
+        if mutant.file.endswith(".py"):  # a lesson's script is compiled by the browser that its test opens
+            compile(source.replace(mutant.old, mutant.new), mutant.file, "exec")
 
 
 def test_every_named_test_exists() -> None:

@@ -114,6 +114,7 @@ def test_without_a_judge_the_last_epoch_is_kept_and_the_log_says_so(tmp_path: Pa
     assert np.array_equal(run.embeddings("final"), harmed(tmp_path, select="last").embeddings("final"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("patience", [None, 2])
 def test_a_resumed_run_keeps_the_same_epoch_bit_by_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                                        patience: int | None) -> None:
@@ -167,6 +168,7 @@ def test_judges_choose_only_where_training_sees_no_labels(tmp_path: Path) -> Non
             spec("simclr", split="all", fields={"dimension": 8}, **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_pages_say_which_epoch_is_kept_and_a_verdict_on_the_same_images_is_stricter(tmp_path: Path) -> None:
     plain, last = harmed(tmp_path), harmed(tmp_path, select="last")
     with stored(of_classes()):
