@@ -36,8 +36,8 @@ def watched_run(app: App, epochs: int) -> Run:
 
 @pytest.mark.slow
 def test_the_map_moves_while_a_run_trains_and_the_measures_follow(app: App, page: Page) -> None:
-    start(page, 40)
-    run = watched_run(app, 40)
+    start(page, 120)
+    run = watched_run(app, 120)
     picture = page.get_by_role("img", name=re.compile(r"^after epoch \d+, 1,000 images"))
     expect(picture).to_be_visible()
     first = picture.get_attribute("aria-label")
