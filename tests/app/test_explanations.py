@@ -110,9 +110,9 @@ def test_clusters_uses_the_epsilon_in_the_link(epsilon: str, run: Run) -> None:
     graph, labels = graph_of(run)
     expected = clusters.cluster_summary(graph.clusters(float(epsilon or 0.65), 100.0), labels)
     shown = metrics(test)
-    assert shown["Clusters"] == f"{expected.count:,}"
+    assert shown["Clusters"] == f"{expected.count - expected.singletons:,}"
     assert shown["Coverage"] == f"{100 * expected.coverage:.1f} %"
-    assert shown["Singletons"] == f"{expected.singletons:,}"
+    assert shown["Alone"] == counted(expected.singletons, "image")
     assert shown["Purity"] == f"{100 * (expected.purity or 0):.1f} %"
     groups = expected.count - expected.singletons
     assert counted(groups, "group") in texts(test), "the number that Lab gives"
@@ -124,7 +124,7 @@ def test_clusters_shows_the_pseudo_labels_of_training_by_default(run: Run) -> No
     trained = next(record for record in run.explanations(1) if isinstance(record, Clusters))
     recomputed = graph_of(run)[0].clusters(0.65, 100.0)
     np.testing.assert_array_equal(recomputed.labels, trained.labels)
-    assert metrics(opened("clusters", run=run.id))["Clusters"] == f"{len(trained.modes):,}"
+    assert metrics(opened("clusters", run=run.id))["Clusters"] == f"{(np.bincount(trained.labels) > 1).sum():,}"
 
 
 def test_clusters_uses_the_defaults_of_rpml_for_other_methods(frozen: Run, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_clusters_uses_the_defaults_of_rpml_for_other_methods(frozen: Run, tmp_p
 def test_clusters_takes_gamma_and_the_rescaled_authority_from_the_link(run: Run) -> None:
     test = opened("clusters", run=run.id, epsilon="0.5", gamma="900", rescaled="1")
     expected = clusters.rescale_authority(graph_of(run)[0]).clusters(0.5, 900.0)
-    assert metrics(test)["Clusters"] == f"{len(expected.modes):,}"
+    assert metrics(test)["Clusters"] == f"{(np.bincount(expected.labels) > 1).sum():,}"
     assert test.toggle(key="clusters-rescaled").value
 
 
@@ -178,7 +178,8 @@ def test_clusters_shows_the_graph_of_a_refined_training_half(bare: Run, run: Run
     for graph in list_analyses(bare, NeighborGraph):
         result = graph.result()
         assert isinstance(result, AuthorityGraph)
-        shown[graph.id] = f"{clusters.cluster_summary(result.clusters(0.65, 100.0), labels[graph.indices()]).count:,}"
+        summary = clusters.cluster_summary(result.clusters(0.65, 100.0), labels[graph.indices()])
+        shown[graph.id] = f"{summary.count - summary.singletons:,}"
     assert len(set(shown.values())) == 2
     for graph_id, count in shown.items():
         test = opened("clusters", run=bare.id, graph=graph_id)
@@ -234,8 +235,11 @@ def test_triplets_compares_the_run_with_its_bound_and_with_pca(run: Run) -> None
     variance = ((centered @ weights[1]) ** 2).sum() / ((centered @ principal) ** 2).sum()
     overlap = ((weights[1].T @ principal) ** 2).sum() / 16
     shown = texts(opened("triplets", run=run.id, alpha="20", section="all"))
-    assert (f"At this run's α = 40°, {100 * shares[0]:.1f} % of these triplets violate the bound before training and "
-            f"{100 * shares[1]:.1f} % after training.") in shown
+    said = re.search(r"At this run's α = 40°, ([\d.]+) % of these triplets violate the bound before training and "
+                     r"([\d.]+) % after training\.", shown)
+    assert said, shown
+    # The page computes in float32, so a triplet at the bound can count there and not here.
+    assert [float(share) for share in said.groups()] == pytest.approx([100 * share for share in shares], abs=0.11)
     assert f"keeps {100 * variance:.1f} % of the variance that PCA of the same dimension keeps" in shown
     assert f"overlap of the two subspaces is {overlap:.2f}" in shown
 

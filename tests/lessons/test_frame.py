@@ -102,6 +102,7 @@ def test_the_address_holds_the_state_and_nonsense_in_it_is_ignored(open_lesson: 
 @pytest.mark.browser
 def test_a_presentation_shows_one_section_and_keys_lead_through_it(open_lesson: Open) -> None:
     page = open_lesson("epsilon")
+    page.get_by_role("button", name="Skip the question").click()
     page.get_by_role("button", name="Present").click()
     sections = page.locator("[data-slide]")
     for number in range(3):
@@ -115,6 +116,20 @@ def test_a_presentation_shows_one_section_and_keys_lead_through_it(open_lesson: 
     for index in range(3):
         expect(sections.nth(index)).to_be_visible()
     assert "present" not in page.url
+
+
+@pytest.mark.browser
+def test_what_gives_the_answer_away_waits_for_it(open_lesson: Open) -> None:
+    page = open_lesson("epsilon")
+    for part in (".see", ".explain", ".end", ".notes"):
+        expect(page.locator(part)).to_be_hidden()
+    page.get_by_role("button", name="Present").click()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".explain")).to_be_visible()  # an audience answers aloud
+    page.keyboard.press("Escape")
+    page.get_by_label("Fewer, larger clusters").check()
+    for part in (".see", ".explain", ".end", ".notes"):
+        expect(page.locator(part)).to_be_visible()
 
 
 @pytest.mark.browser
@@ -139,7 +154,7 @@ def test_arrows_turn_slides_and_change_no_answer_and_no_slider(open_lesson: Open
 def test_the_claim_waits_for_the_prediction(open_lesson: Open) -> None:
     """In eight lessons it answers the question."""
     page = open_lesson("epsilon")
-    expect(page.locator(".claim")).to_have_text("Predict first: what this lesson claims stands here after your answer.")
+    expect(page.locator(".claim")).to_contain_text("Predict first. After your answer the lesson says what it claims")
     page.get_by_role("button", name="Skip the question").click()
     expect(page.locator(".claim")).to_contain_text("A low threshold ε merges true classes")
 
@@ -147,6 +162,7 @@ def test_the_claim_waits_for_the_prediction(open_lesson: Open) -> None:
 @pytest.mark.browser
 def test_the_course_s_contents_show_the_progress(open_lesson: Open) -> None:
     page = open_lesson("epsilon")
+    page.get_by_role("button", name="Skip the question").click()
     page.get_by_label("How many images are singletons").check()
     page = open_lesson("index")
     expect(page.get_by_text(f"1 of {len(course())} finished")).to_be_visible()

@@ -206,7 +206,7 @@ class Lesson {
   // The controls, and the claim that would give the answer away, wait for a prediction, or for the reader to skip it.
   lock() {
     const isLocked = this.kept.before === undefined;
-    this.claim.textContent = isLocked ? "Predict first: what this lesson claims stands here after your answer." : this.lesson.claim;
+    this.claim.textContent = isLocked ? "Predict first. After your answer the lesson says what it claims, with the formula and when it fails." : this.lesson.claim;
     this.root.classList.toggle("locked", isLocked);
     this.controls.inert = isLocked;
     this.stage.inert = isLocked;

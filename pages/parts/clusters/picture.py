@@ -24,10 +24,11 @@ MAP_KEY = "clusters-map"
 def show_numbers(clustering: Clustering) -> None:
     """Show the numbers that describe the clusters."""
     summary = clustering.summary
-    metrics = [("Clusters", f"{summary.count:,}", "Images whose ascents end at one image, the mode, are a cluster."),
+    metrics = [("Clusters", f"{summary.count - summary.singletons:,}",
+                "Images whose ascents end at one image, the mode, are a cluster. Images alone are counted beside it."),
                ("Coverage", percent(100 * summary.coverage),
                 "Share of the graph's images that are in clusters of two or more images."),
-               ("Singletons", f"{summary.singletons:,}", "Clusters of one image."),
+               ("Alone", counted(summary.singletons, "image"), "Images at which only their own ascent ends."),
                ("Largest", f"{int(summary.sizes.max()):,}",
                 f"Images in the largest cluster, of the graph's {len(clustering.indices):,} images.")]
     if summary.purity is not None and summary.nmi is not None:

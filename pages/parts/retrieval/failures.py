@@ -79,8 +79,8 @@ def _show_numbers(atlases: dict[Which, Atlas], is_changed: bool) -> None:
     fixed, missed = int((before.misses & ~after.misses).sum()), int(before.misses.sum())
     broken = int((~before.misses & after.misses).sum())
     change = 100 * (after.recall - before.recall)
-    st.metric("R@1", percent(100 * after.recall), points(change) if is_changed else None, width="content",
-              **change_style(change),
+    st.metric("R@1", percent(100 * after.recall), f"{points(change)} against the start of training" if is_changed
+              else None, width="content", **change_style(change),
               help="Share of test images whose nearest other test image has the same class, a hit, after training. The "
                    "training half is not searched.")
     st.metric("Misses", f"{after.misses.sum():,}", f"of {len(after.queries):,} test images", width="content",

@@ -82,15 +82,15 @@ def cells_of(run: Run, status: Status, epoch: float | None, newest: float | None
     left = jobs.training_left(run.spec(), status)
     shown = min(status.epoch + 1, status.epochs) if epoch is None else epoch
     lags = epoch is not None and newest is not None and newest > epoch
-    return [("Epoch on the map" if lags else "Epoch", f"{shown:.3g} of {status.epochs}",
-             f"training is at {newest:.3g}" if lags else ""), *score,
+    return [("Epoch on the map" if lags else "Epoch", f"{round(shown, 1):g} of {status.epochs}",
+             f"training is at {round(newest or 0, 1):g}" if lags else ""), *score,
             ("Results in", "not measured yet" if left is None else f"about {duration(left)}", "")]
 
 
 def _after_training(status: Status, epoch: float) -> Cell:
     """Return what the line says of an epoch that the map shows when the training is done."""
     total = f" of {status.epochs}" if status.epochs else ""
-    return "Training is done, showing", f"epoch {epoch:.3g}{total}", ""
+    return "Training is done, showing", f"epoch {round(epoch, 1):g}{total}", ""
 
 
 def score_of(run: Run, epoch: float | None) -> list[Cell]:
