@@ -65,7 +65,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     The first part begins with tests that wait for browsers, so that few processes start a server, and the second
     with tests that wait for other processes. Tests that only compute fill the rest, and the waiting time.
     """
-    number, _, parts = os.environ.get(PART, "1/1").partition("/")
+    # Removed, so that tests that run pytest in a process of their own see all tests.
+    number, _, parts = os.environ.pop(PART, "1/1").partition("/")
     chosen = [item for item in items if part_of(item.nodeid, int(parts)) == int(number)]
     config.hook.pytest_deselected(items=[item for item in items if part_of(item.nodeid, int(parts)) != int(number)])
     items[:] = chosen
