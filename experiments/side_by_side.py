@@ -22,14 +22,13 @@ from udml_core.base.arrays import Array
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import Encoder, choose_spec
-from udml_core.data.encoders.encoder import Whitening
 from udml_core.data.refinement_views import View, average_features, views_of_step
 from udml_core.data.side_by_side import frozen_encoder
 from udml_core.data.splits import Split, make_split
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement.linear import unit_rows, whitening
 from udml_core.numerics.refinement.ranking_measures import retrieval_measures
-from udml_core.numerics.refinement.recipe import Views
+from udml_core.numerics.refinement.recipe import Views, Whitening
 
 FIRST, SECOND = "efficientnet-lite0", "squeezenet"
 TITLES = {FIRST: "EfficientNet-Lite0", SECOND: "SqueezeNet"}

@@ -406,8 +406,7 @@ def query(name: RunName, image: Annotated[str, typer.Argument(help="An image fil
     """Find the images most similar to a query image.
 
     All images are searched, the training half included, unless --gallery test is given. A sentence says so if no image
-    resembles an image file. Results that count as the same
-    are marked with "=" once enough pairs are judged.
+    resembles an image file. Results that count as the same are marked with "=" once enough pairs are judged.
     """
     from udml_core.data.dataset import UserImage
     from udml_core.runs.search import Query, Retrieval

@@ -57,12 +57,17 @@ class Sheets:
     per_sheet: int
 
 
-def sharpen_tiny(image: Image.Image) -> Image.Image:
-    """Return a tiny image in whole multiples of its pixels, which stay sharp when scaled; others as they are."""
-    if max(image.size) > TINY:
+def in_whole_pixels(image: Image.Image, side: int) -> Image.Image:
+    """Return an image in whole multiples of its pixels, which stay sharp, within a square; a larger one as it is."""
+    factor = side // max(image.size)
+    if factor < 2:
         return image
-    factor = SHARP // max(image.size)
     return image.resize((factor * image.width, factor * image.height), Image.Resampling.NEAREST)
+
+
+def sharpen_tiny(image: Image.Image) -> Image.Image:
+    """Return a tiny image in whole multiples of its pixels, for scaling; others as they are."""
+    return image if max(image.size) > TINY else in_whole_pixels(image, SHARP)
 
 
 def make_thumbnail(image: Image.Image, side: int, square: bool = True) -> Image.Image:

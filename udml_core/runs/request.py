@@ -11,11 +11,12 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from udml_core.base.declaration import Options, Shown, describe
-from udml_core.data.encoders import BACKBONES, DEFAULT_BACKBONE, Pooling, Precision, Whitening
+from udml_core.data.encoders import BACKBONES, DEFAULT_BACKBONE, Pooling, Precision
 from udml_core.data.encoders.encoder import LARGEST, SMALLEST
 from udml_core.data.given.pair_sets import MOST_PAIRS
 from udml_core.data.label_budget import PER_CLASS, PER_SMALL_CLASS, SMALL_CLASS, LabelSource
 from udml_core.data.splits import VALIDATION_SHARE, Select, SplitName
+from udml_core.numerics.refinement.recipe import Whitening
 
 HIGHEST_SEED = 2**31 - 1
 CHOSEN_FIRST = ("dataset", "method", "preset", "fields")

@@ -75,13 +75,18 @@ def interval_band(figure: go.Figure, rows: Sequence[Mapping[str, Any]], name: st
     """
     known = [(row["epoch"], row[name], ERRORS * row[f"{name}{ERROR}"]) for row in rows
              if row.get(name) is not None and row.get(f"{name}{ERROR}") is not None]
-    shade = {"mode": "lines", "line": {"width": 0}, "showlegend": False, "hoverinfo": "skip"}
     if known:
-        epochs = [epoch for epoch, _, _ in known]
-        figure.add_scatter(x=epochs, y=[value - half for _, value, half in known], **shade)
-        figure.add_scatter(x=epochs, y=[value + half for _, value, half in known], fill="tonexty",
-                           fillcolor=clear(color), **shade)
+        shade_between(figure, [epoch for epoch, _, _ in known], [value - half for _, value, half in known],
+                      [value + half for _, value, half in known], clear(color))
     return bool(known)
+
+
+def shade_between(figure: go.Figure, x: Iterable[float], low: Iterable[float], high: Iterable[float], color: str,
+                  name: str = "") -> None:
+    """Shade the area between two curves; a name puts it into the legend."""
+    edge = {"x": x, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
+    figure.add_scatter(y=low, showlegend=False, **edge)
+    figure.add_scatter(y=high, showlegend=bool(name), name=name or None, fill="tonexty", fillcolor=color, **edge)
 
 
 def clear(color: str) -> str:

@@ -16,7 +16,7 @@ import streamlit as st
 from PIL import Image, ImageDraw
 
 from udml_core.base.arrays import Array
-from udml_core.data.thumbnails import make_thumbnail
+from udml_core.data.thumbnails import in_whole_pixels, make_thumbnail
 
 from ..shell.run_status import escaped
 from .palette import CLASS_COLORS
@@ -42,10 +42,7 @@ def inline(image: Image.Image) -> str:
 
 def sharp(image: Image.Image) -> Image.Image:
     """Return a small image with whole multiples of its pixels, so that they stay sharp."""
-    factor = MOST // max(image.size)
-    if factor < 2:
-        return image
-    return image.resize((factor * image.width, factor * image.height), Image.Resampling.NEAREST)
+    return in_whole_pixels(image, MOST)
 
 
 def picture(image: Image.Image, width: int | Literal["stretch"], alt: str, caption: str | None = None) -> None:

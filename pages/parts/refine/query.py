@@ -31,8 +31,7 @@ VOTE_WORDS = {
     "diffuse": "**{count}** mutual neighbors of this image pass on their own score from the walk that starts at the "
                "query: {score:.3g} in total.",
     "none": "This rank rests on the similarity (cosine) of the query and this image alone: {score:.3f}. Both share "
-            "**{count}** "
-            "neighbors; the number below each is the smaller of its two similarities.",
+            "**{count}** neighbors; the number below each is the smaller of its two similarities.",
 }
 COMMON = {"average": " ∩: also in the query's own mean.", "diffuse": " ∩: also a mutual neighbor of the query."}
 """What the sign of a common voter means, by the step that decides the ranking."""

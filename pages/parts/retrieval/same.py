@@ -33,7 +33,7 @@ from udml_core.runs.search.same import (
 )
 
 from ..draw.downloads import Download, share
-from ..draw.figures import COLORS, CURSOR, draw, titled
+from ..draw.figures import COLORS, CURSOR, draw, shade_between, titled
 from ..draw.palette import HIT, MISS
 from ..draw.two_images import Answering, answer_buttons, two_images, unclassed_name
 from ..shell.address import choose_in_box
@@ -166,9 +166,7 @@ def _show_chart(judged: SamePairs) -> None:
     share, low, high = 100 * known.precision
     edges = shown(known.edges)
     line = {"color": COLORS[0], "shape": "linear"}
-    figure.add_scatter(x=edges, y=low, mode="lines", line=line | {"width": 0}, showlegend=False, hoverinfo="skip")
-    figure.add_scatter(x=edges, y=high, mode="lines", line=line | {"width": 0}, fill="tonexty", fillcolor=BAND,
-                       name="95 % interval", hoverinfo="skip")
+    shade_between(figure, edges, low, high, BAND, "95 % interval")
     figure.add_scatter(x=edges, y=share, mode="lines", name="estimate", line=line)
     figure.add_hline(y=100 * judged.target, line=CURSOR | {"dash": "dot"})
     counted_pairs = judged.answers > SKIPPED

@@ -218,8 +218,7 @@ def escaped(text: str) -> str:
 
     Signs are escaped. Addresses would become links even so: a joint without width divides them.
     """
-    signs = "".join(f"\\{sign}" if sign in MARKDOWN else sign for sign in " ".join(text.split()))
-    return ADDRESS.sub("\u2060", signs)
+    return _plain(" ".join(text.split()))
 
 
 def escaped_message(message: str) -> str:
@@ -227,12 +226,11 @@ def escaped_message(message: str) -> str:
     parts = message.split("`")
     if len(parts) % 2 == 0 or not all(parts[1::2]):
         return escaped(message)
-    return "".join(f"`{part}`" if position % 2 else _spaced(part) for position, part in enumerate(parts))
+    return "".join(f"`{part}`" if position % 2 else _plain(part) for position, part in enumerate(parts))
 
 
-def _spaced(part: str) -> str:
-    """Return an escaped part of a message with the spaces at its ends."""
-    return " " * part[:1].isspace() + escaped(part) + " " * (part.strip() != "" and part[-1:].isspace())
+def _plain(text: str) -> str:
+    return ADDRESS.sub("\u2060", "".join(f"\\{sign}" if sign in MARKDOWN else sign for sign in text))
 
 
 def state_line(run: Run, status: Status) -> str:

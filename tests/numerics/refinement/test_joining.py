@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from udml_core.base.arrays import Array
-from udml_core.numerics.refinement.joining import Whitened, joining
+from udml_core.numerics.refinement.joining import joining
 from udml_core.numerics.refinement.linear import unit_rows
+from udml_core.numerics.refinement.recipe import Whitening
 
 COUNT, NEIGHBORS = 80, 5
 
@@ -61,8 +62,8 @@ def test_without_whitening_the_weights_multiply_the_features() -> None:
                                np.hstack([first, 0.5 * second]) / np.sqrt(1.25), atol=1e-6)
 
 
-@pytest.mark.parametrize("whitened", get_args(Whitened))
-def test_equal_images_give_finite_features(whitened: Whitened) -> None:
+@pytest.mark.parametrize("whitened", get_args(Whitening))
+def test_equal_images_give_finite_features(whitened: Whitening) -> None:
     equal = [np.repeat(part[:1], COUNT, axis=0) for part in parts()]
     joint = joining(equal, (1.0, 1.0), whitened)
     assert np.isfinite(joint.weight).all()

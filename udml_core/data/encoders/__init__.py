@@ -6,7 +6,6 @@ from udml_core.data.encoders.encoder import (
     Encoder,
     EncoderSpec,
     Precision,
-    Whitening,
     activation_bytes,
     check_backbone,
     check_compiler,
@@ -21,6 +20,6 @@ from udml_core.data.encoders.encoder import (
 )
 from udml_core.data.encoders.pooling import Pooling
 
-__all__ = ["BACKBONES", "DEFAULT_BACKBONE", "Encoder", "EncoderSpec", "Pooling", "Precision", "Whitening",
+__all__ = ["BACKBONES", "DEFAULT_BACKBONE", "Encoder", "EncoderSpec", "Pooling", "Precision",
            "activation_bytes", "check_backbone", "check_compiler", "check_divisible", "check_reads_images",
            "check_trainable", "choose_spec", "feature_width", "image_seconds", "late_share", "needs_batches"]

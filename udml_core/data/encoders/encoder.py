@@ -26,6 +26,7 @@ from udml_core.data.encoders.division import divide
 from udml_core.data.encoders.pooling import Pooling, pool, rmac_scales
 from udml_core.data.encoders.side_by_side import SideBySide
 from udml_core.data.encoders.weights import WeightFile, choose_weights
+from udml_core.numerics.refinement.recipe import Whitening
 
 DEFAULT_BACKBONE = "efficientnet-lite0"
 SMALLEST, LARGEST = 4, 1024
@@ -35,8 +36,6 @@ PHOTOGRAPH = 160
 """Shorter side, in pixels, from which images count as photographs."""
 PIXELS_SIDE = 32
 """Largest side at which raw pixels are compared by default."""
-Whitening = Literal["together", "each", "none"]
-"""What is whitened where several encoders stand side by side: their joint vector, the features of each, or nothing."""
 
 
 @dataclass(frozen=True)

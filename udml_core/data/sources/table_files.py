@@ -134,8 +134,9 @@ def parquet_values(path: Path, name: str) -> list[Any]:
         size = 0
         for batch in file.iter_batches(65_536, columns=[name]):
             decoded = _shared_values(batch.column(0))
-            size += sum(len(value) for value in decoded if isinstance(value, str))
-            check_column(path, name, size, max((len(value) for value in decoded if isinstance(value, str)), default=0))
+            lengths = [len(value) for value in decoded if isinstance(value, str)]
+            size += sum(lengths)
+            check_column(path, name, size, max(lengths, default=0))
             values += decoded
     return values
 

@@ -241,11 +241,11 @@ def _open_npz(path: Path, wanted: str | None) -> VectorFile:
             yield from _read_rows(stream)
 
     def read(column: str) -> list[Any]:
-        if headers[column].dtype.kind == "O":
-            _check_array(path, column, headers[column].shape, False, headers[column].dtype)
-        declared = headers[column]
-        text = declared.dtype.itemsize // {"U": 4, "S": 1}.get(declared.dtype.kind, declared.dtype.itemsize)
-        check_column(path, column, declared.shape[0] * declared.dtype.itemsize, text)
+        (count,), dtype = headers[column].shape, headers[column].dtype
+        if dtype.kind == "O":
+            _check_array(path, column, (count,), False, dtype)
+        letters = dtype.itemsize // {"U": 4, "S": 1}[dtype.kind] if dtype.kind in "US" else 0
+        check_column(path, column, count * dtype.itemsize, letters)
         with np.load(path, allow_pickle=False) as stored:
             values: Array = stored[column]
         return [value.decode(errors="replace") if isinstance(value, bytes) else value for value in values.tolist()]

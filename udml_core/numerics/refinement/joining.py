@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
 from udml_core.base.arrays import Array, Floats
 from udml_core.numerics.refinement.linear import LinearMap, whitening
+from udml_core.numerics.refinement.recipe import Whitening
 
-Whitened = Literal["together", "each", "none"]
 
-
-def joining(parts: Sequence[Array], weights: Sequence[float], whitened: Whitened) -> LinearMap:
+def joining(parts: Sequence[Array], weights: Sequence[float], whitened: Whitening) -> LinearMap:
     """Fit the map x ↦ (x − offset)·weight of unit features side by side.
 
     `none` multiplies each part by its weight. `together` then whitens the joint vector as the method `whiten` does:

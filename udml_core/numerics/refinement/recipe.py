@@ -20,6 +20,8 @@ Role = Literal["views", "rows", "queries", "ranking"]
 """What a step changes: the features of each image, every embedding, the embeddings of queries only, or the ranking."""
 Seen = Literal["nothing", "fitted", "gallery"]
 """The images that a step learns from: none, the images it is fitted on, or always the unlabeled gallery."""
+Whitening = Literal["together", "each", "none"]
+"""What is whitened where several encoders stand side by side: their joint vector, the features of each, or nothing."""
 
 Neighbors = Annotated[int, Field(ge=0, le=500), Shown(symbol="k", step=1, high=60, label="Neighbors")]
 Exponent = Annotated[float, Field(ge=0, le=20), Shown(symbol="α", step=0.5, high=8, label="Weight exponent")]
