@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -318,6 +319,12 @@ def test_a_finished_race_can_be_run_again_with_another_time(frozen: Run, launche
     assert not launched[-1].is_done()
 
 
+def test_a_candidate_that_was_given_up_is_named_below_the_chart(frozen: Run) -> None:
+    slow = Outcome(name="Exemplar", setup=Setup(backbone="pixels", method="exemplar"), state="given up", seconds=40)
+    finished(frozen, [*outcomes(frozen), slow])
+    assert "Begun and given up: Exemplar." in texts(opened("data", **LINK))
+
+
 def test_a_finished_race_stays_while_it_runs_again_and_after_it_was_stopped(frozen: Run, launched: list[Any]) -> None:
     analysis = finished(frozen, outcomes(frozen))
     opened("data", **LINK).button(key="advice-again-2").click().run()
@@ -344,8 +351,23 @@ def test_other_choices_name_the_finished_race_and_show_it(frozen: Run) -> None:
     finished(frozen, outcomes(frozen))
     test = opened("data", **LINK | {"budget": "5"})
     assert "A race of 2 minutes for whole groups is finished." in texts(test)
+    stopped = create_analysis(frozen, plan_analysis(Advice, budget=5.0, serves="groups"), state="stopped")
+    assert "A race of 2 minutes for whole groups is finished." in texts(opened("data", **LINK | {"budget": "5"}))
+    shutil.rmtree(stopped.folder)
     button(test, "Show it").click().run()
     assert verdict(test)[0].endswith("Best search: whitening")
+
+
+def test_judgments_lead_back_to_the_race(frozen: Run) -> None:
+    def links() -> list[str]:
+        test = opened("compare", part="Judge", a=f"{frozen.id}:frozen", b=f"{frozen.id}:final")
+        assert not test.exception
+        return [link.proto.query_string for link in test.get("page_link") if "race" in link.proto.label]
+
+    assert not links()
+    finished(frozen, outcomes(frozen))
+    (address,) = links()
+    assert {"view=advice", "budget=2", "serves=groups"} <= set(address.split("&"))
 
 
 def test_every_other_candidate_can_be_used_and_shows_its_figures(frozen: Run) -> None:

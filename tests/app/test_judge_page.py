@@ -115,14 +115,13 @@ def test_rows_of_ten_are_judged_by_a_link_apart_from_first_results(run: Run) -> 
     assert "#### Which of the two holds more images of the same kind as the query?" in texts(test)
     assert "among the first ten; only what differs is shown." in texts(test)
     keys = {test.button(key=f"judge-{choice}-0-ten").label: test.button(key=f"judge-{choice}-0-ten").proto.shortcut
-            for choice in ("left", "both-right", "both-wrong", "unsure", "right")}
-    assert keys == {"Left": "left", "Equal, both good": "down", "Equal, both bad": "up", "Not sure": "n",
-                    "Right": "right"}, "the keys of first results"
+            for choice in ("left", "equal", "unsure", "right")}
+    assert keys == {"Left": "left", "Equal": "down", "Not sure": "n", "Right": "right"}
     shown = next(of.proto.body for of in test.get("html") if "judge-sets" in of.proto.body)
     assert ".png" not in shown
     assert "digit" not in shown
-    press(press(test, "judge-left-0-ten"), "judge-both-wrong-1-ten")
-    assert "Saved: equal, both bad." in texts(test)
+    press(press(test, "judge-left-0-ten"), "judge-equal-1-ten")
+    assert "Saved: equal." in texts(test)
     retrieval = Retrieval(run)
     sides = Side(retrieval, "initial"), Side(retrieval, "final")
     assert Judging(compare(*sides, results="ten")).count("me") == 2

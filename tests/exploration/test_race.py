@@ -436,7 +436,8 @@ def test_an_advice_says_how_much_changes_and_what_labels_said() -> None:
         "Compared with the frozen features: better first results (+0.020, 0.018 to 0.022), no clear difference in "
         "whole groups (0.000, −0.011 to 0.011). The race ended when every candidate was tried (2).")
     assert is_small(race)
-    assert caution_words(race).startswith("Caution, measured with labels: on the benchmark's 4 data sets PLM changes")
+    assert caution_words(race).startswith(
+        "Your images may differ. On 4 data sets whose classes were known, PLM changed how often")
     assert not caution_words(race_of(whiten)), "nothing is trained"
     assert not is_small(race_of(judged("PLM", 0.02, 0.001, "plm", changed=0.3)))
     assert searched_words(race, plm) == (

@@ -380,9 +380,9 @@ def test_the_forecast_is_steady_and_blind_words_do_not_tell_which_answers_fall_t
 
 
 @pytest.mark.parametrize(("total", "said"), [
-    (TOTAL, "it would take more queries than are left to tell the two apart. Keep the search that you have."),
+    (TOTAL, "it would take more queries than are left to tell the two apart. Keep the search that you use now."),
     (600, "You can stop: if the first 10 are typical, it would take more than 200 further judgments to tell the two "
-          "apart. Keep the search that you have.")])
+          "apart. Keep the search that you use now.")])
 def test_level_embeddings_need_more_judgments_than_are_forecast_or_left(total: int, said: str) -> None:
     judging = Judging(comparison_of(f"level of {total}", total))
     while judging.count("me") < 10:

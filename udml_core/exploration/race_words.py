@@ -121,7 +121,7 @@ def caution_words(race: Race) -> str:
         return ""
     method = race.best.setup.method
     words = record_words(method, race.titles.get(method, method))
-    return words and f"Caution, measured with labels: {words[0].lower()}{words[1:]}"
+    return words and f"Your images may differ. {words}"
 
 
 def no_judge_words(title: str, other: str = "") -> str:

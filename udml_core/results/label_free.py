@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from udml_core.results.benchmark import Benchmark, DataSet, read
 
-COMPARED = {"recall@1": "R@1", "map@r": "MAP@R"}
+COMPARED = {"recall@1": "how often the first image is right (R@1)",
+            "map@r": "how much of a group is found (MAP@R)"}
 """The compared measures, and their names in a sentence."""
 FROZEN = "frozen"
 SUPPORTED = "whiten"
@@ -80,7 +81,7 @@ def record_words(method: str, subject: str = "it") -> str:
     words = " and ".join(f"{COMPARED[name]} by {_signed(of.low)} to {_signed(of.high)} points"
                          for name, of in changes.items())
     count = changes["recall@1"].datasets
-    return f"On the benchmark's {count} data sets {subject} changes {words} against frozen features."
+    return f"On {count} data sets whose classes were known, {subject} changed {words} against frozen features."
 
 
 def _signed(value: float) -> str:

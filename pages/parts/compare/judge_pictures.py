@@ -10,24 +10,28 @@ import streamlit as st
 
 from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset
+from udml_core.runs.search.differing import Results
 from udml_core.runs.search.judging import Choice, Judging, Question
 
 from ..draw.pictures import inline, sharp
 from ..shell.user_errors import show_user_errors
 
-KEYS: tuple[tuple[Choice, str, str], ...] = (
-    ("left", "Left", "Left"), ("both right", "Both right", "Down"), ("both wrong", "Both wrong", "Up"),
-    ("unsure", "Not sure", "N"), ("right", "Right", "Right"))
-"""Each answer with its button and the key that presses it."""
-LEGEND = "Keys: ← left, → right, ↓ both right, ↑ both wrong, N not sure, U undo. Every answer is saved at once."
-OF_BOTH: dict[Choice, str] = {"both right": "both are right", "both wrong": "both are wrong", "unsure": "not sure"}
-SAVED: dict[str, dict[Choice, str]] = {
-    "first": {"left": "the left image shows the same kind", "right": "the right image shows the same kind", **OF_BOTH},
-    "ten": {"left": "the left images are better", "right": "the right images are better",
-            "both right": "equal, both good", "both wrong": "equal, both bad", "unsure": "not sure"}}
-LEGEND_OF_SETS = LEGEND.replace("both right", "equal and good").replace("both wrong", "equal and bad")
-OF_SETS: dict[Choice, str] = {"both right": "Equal, both good", "both wrong": "Equal, both bad"}
-"""What the buttons say where sets are compared, of which neither is simply right."""
+Answer = tuple[Choice, str, str]
+LEFT: Answer = ("left", "Left", "Left")
+RIGHT: Answer = ("right", "Right", "Right")
+UNSURE: Answer = ("unsure", "Not sure", "N")
+KEYS: dict[Results, tuple[Answer, ...]] = {
+    "first": (LEFT, ("both right", "Both right", "Down"), ("both wrong", "Both wrong", "Up"), UNSURE, RIGHT),
+    "ten": (LEFT, ("equal", "Equal", "Down"), UNSURE, RIGHT)}
+"""Each answer with its button and the key that presses it; of ten images, neither side is simply right or wrong."""
+LEGENDS: dict[Results, str] = {
+    "first": "Keys: ← left, → right, ↓ both right, ↑ both wrong, N not sure, U undo. Every answer is saved at once.",
+    "ten": "Keys: ← left, → right, ↓ equal, N not sure, U undo. Every answer is saved at once."}
+SAVED: dict[Results, dict[Choice, str]] = {
+    "first": {"left": "the left image shows the same kind", "right": "the right image shows the same kind",
+              "both right": "both are right", "both wrong": "both are wrong", "unsure": "not sure"},
+    "ten": {"left": "the left images are better", "right": "the right images are better", "equal": "equal",
+            "unsure": "not sure"}}
 MOST_STACKED = 2
 """Most images of one side that stand in one column."""
 

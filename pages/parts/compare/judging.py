@@ -25,6 +25,7 @@ from udml_core.runs.search.judging_words import (
     result_words,
     waiting_words,
 )
+from udml_core.work.jobs.advising import races_of
 
 from ..shell.address import choose_segment
 from ..shell.meaning import choose_words, words_for_same
@@ -32,7 +33,8 @@ from ..shell.pools import among
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import UNSEEN, escaped
 from ..shell.user_errors import fragment, show_user_errors
-from .judge_pictures import KEYS, LEGEND, LEGEND_OF_SETS, OF_SETS, SAVED, show_pictures
+from ..shell.views import view_link
+from .judge_pictures import KEYS, LEGENDS, SAVED, show_pictures
 from .judged import range_bar, show_files, show_judged, unbroken
 from .sides import Contest, choose_contest
 
@@ -87,6 +89,7 @@ def show_judging(runs: Sequence[Run]) -> None:
         _show_progress(judging)
     _show_waiting(judging)
     st.caption(_explain(contest, comparison))
+    _link_race(contest.sides[1].retrieval.run)
     show_files(judging)
 
 
@@ -119,15 +122,24 @@ def _explain(contest: Contest, comparison: Comparison) -> str:
             f"{EXPLAINED[comparison.results]} Answers that find neither better count as half for each.")
 
 
+def _link_race(run: Run) -> None:
+    """Link the newest race of the judged images, from which a reader may have come; nothing without a race."""
+    race = next(races_of(run), None)
+    if race is not None:
+        view_link("data", {"dataset": run.spec().dataset, "view": "advice", "budget": f"{race.budget:g}",
+                           "serves": race.serves}, label="The race for the best search", icon=":material/trophy:")
+
+
 def _show_question(judging: Judging, question: Question) -> None:
     """Show the query with the candidates, and below them the buttons, which keys press."""
     show_pictures(judging, question)
     results = judging.comparison.results
     with st.container(key="judge-buttons"):
-        for column, (choice, label, key) in zip(st.columns([1.3, 1, 1, 1, 1.3], gap="small"), KEYS, strict=True):
+        buttons = KEYS[results]
+        widths = [1.3, *[1.0] * (len(buttons) - 2), 1.3]
+        for column, (choice, label, key) in zip(st.columns(widths, gap="small"), buttons, strict=True):
             # A key of its own for each query: a second press must not answer a query that is not shown yet.
-            said = OF_SETS.get(choice, label) if results == "ten" else label
-            column.button(said, key=f"judge-{choice.replace(' ', '-')}-{question.position}{SUFFIX[results]}",
+            column.button(label, key=f"judge-{choice.replace(' ', '-')}-{question.position}{SUFFIX[results]}",
                           shortcut=key, width="stretch", on_click=_answer, args=(judging, question, choice),
                           type="primary" if choice in ("left", "right") else "secondary")
 
@@ -162,7 +174,7 @@ def _show_progress(judging: Judging) -> None:
                       type="primary" if share.is_decided else "secondary",
                       help="Shows the result, and which image came from which embedding. You can judge more queries "
                            "afterward: their sides are random, too.")
-            st.caption(message or (LEGEND_OF_SETS if comparison.results == "ten" else LEGEND))
+            st.caption(message or LEGENDS[comparison.results])
         if share.is_decided:
             range_bar(share, is_blind=True)
         (st.success if share.is_decided else st.markdown)(unbroken(f"**{advice}**{result}"))

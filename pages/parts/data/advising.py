@@ -78,6 +78,8 @@ def _show_race_of(dataset: Dataset, encoder: EncoderSpec, awaited: Analysis | No
     elif not is_ended:
         _show_live(state.analysis, key)
     else:
+        if state.analysis.status().state != "done":
+            _show_other_finished(dataset, encoder, spec)
         show_ended(state.analysis, key, dataset, encoder, awaited)
 
 

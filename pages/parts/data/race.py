@@ -70,8 +70,10 @@ def show_race(race: Race, key: str, is_live: bool = True) -> None:
                             help=explained(race, outcome.setup))
     skipped = [f"{escaped(outcome.name)} (about {duration(outcome.seconds)})" for outcome in race.outcomes
                if outcome.state == "not tried"]
-    if skipped:
-        st.caption(f"Not tried in {race.budget:g} minutes: {', '.join(skipped)}.")
+    given_up = [escaped(outcome.name) for outcome in race.outcomes if outcome.state == "given up"]
+    for what, names in ((f"Not tried in {race.budget:g} minutes", skipped), ("Begun and given up", given_up)):
+        if names:
+            st.caption(f"{what}: {', '.join(names)}.")
     if judged:
         with st.expander("Candidates as a table", icon=":material/table:"):
             wrapped_table(race_table(race))

@@ -169,7 +169,7 @@ def advice_words(judging: Judging, is_blind: bool = False) -> str:
         more = (f"more than {MOST_LEFT} further judgments" if total - share.count > MOST_LEFT else
                 "more queries than are left")
         return (f"{said} {CAN_STOP}: {typical}, it would take {more} to tell the two apart. Keep the search that you "
-                "have.")
+                "use now.")
     return f"{said} About {rounded(needed)} more judgments, {typical}."
 
 
