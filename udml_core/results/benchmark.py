@@ -23,13 +23,11 @@ from scipy import stats
 
 from udml_core.base.arrays import Array, Booleans
 from udml_core.base.errors import UserError
-from udml_core.results.records import FOLDER, Spread
+from udml_core.results.records import FOLDER, UNTRAINED, Spread
 
 NAME = "benchmark"
 NOT_RANKED = ("images", "dimension", "map@r left out", "queries", "recall@1 margin", "map@r margin")
 """Counts that every method shares."""
-UNTRAINED = ("frozen", "pca")
-"""Methods that learn nothing; the others are judged beside them."""
 FEWEST_METHODS = 3
 Order = Literal["confirmed", "reversed", "not separated", "not measured"]
 

@@ -32,6 +32,9 @@ REFERENCES = {name: words_of(name).title for name in ("frozen", "centered pca", 
 PCA has unit length if the final embedding has; the title of PCA without unit length ends in "Euclidean".
 """
 
+UNTRAINED = ("frozen", "pca", "whiten")
+"""Methods without training: the features, and projections that are computed in one step. The others are judged beside
+them."""
 SENTENCE = re.compile(r"(?<=[.!?])(?:\*\*)?\s+(?=[A-Z*])")
 """The end of a sentence."""
 CAUTION = "**not comparable**"
@@ -74,7 +77,7 @@ class Table:
     Attributes:
         title: Title.
         rows: Trained embeddings.
-        references: Reference embeddings: frozen features, PCA, and the embeddings before training.
+        references: Embeddings without training: frozen features, PCA, whitening, and the embeddings before training.
         printed: A paper's figures, by row.
         comparable: Whether the printed figures are of the same images and training budget.
         curves: By row, the mean of the seeds' curves, one dictionary per epoch.
@@ -198,12 +201,13 @@ def _tables(record: Mapping[str, Any]) -> Iterable[Table]:
 def _table_of_runs(record: Mapping[str, Any]) -> Table:
     """Return the table of a record whose rows are runs, with reference embeddings."""
     rows: dict[str, Row] = {}
+    references: dict[str, Row] = {}
     for name, result in record["rows"].items():
         seconds = _spread([run["seconds"] for run in result["runs"]])
-        rows[name] = _evaluated(result, "final") | {"seconds": seconds} | _row(result.get("triplets", {}))
+        row = _evaluated(result, "final") | {"seconds": seconds} | _row(result.get("triplets", {}))
+        (references if _method_of(result) in UNTRAINED else rows)[name] = row
         if "latent" in result["summary"]:
             rows[f"{name}, z"] = _evaluated(result, "latent")
-    references: dict[str, Row] = {}
     for candidate, title in REFERENCES.items():
         for full_title, results in _by_distance(record["rows"], candidate, title).items():
             references |= _reference_rows(results, candidate, full_title, references)
@@ -212,6 +216,11 @@ def _table_of_runs(record: Mapping[str, Any]) -> Table:
     curves = {name: _mean_curves([run["curves"] for run in result["runs"]]) for name, result in record["rows"].items()}
     return Table(record["dataset"], rows, references, {name: _printed(row) for name, row in printed.items()},
                  record.get("comparable", False), curves)
+
+
+def _method_of(result: Mapping[str, Any]) -> str:
+    """Return the method of a row, the first word of its request; empty in records without requests."""
+    return str(result.get("row", "")).partition(" ")[0]
 
 
 def _by_distance(results: Mapping[str, Any], candidate: str, title: str) -> dict[str, dict[str, Any]]:

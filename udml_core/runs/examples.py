@@ -20,8 +20,8 @@ SHOWCASE = "20261122-120000-rpml-digits"
 the same width, its MAP@R above all pixels as well."""
 POINTS = {
     SHOWCASE:
-        "Learns without labels to describe an image by 4 numbers. First image right after training: {final:recall@1}; "
-        "with PCA's 4 numbers {centered pca:recall@1}; with all 64 pixels {frozen:recall@1}.",
+        "Learns without labels to describe an image by 8 numbers. Whole group found: {final:map@r}, by all 64 pixels "
+        "{frozen:map@r}. First image right: {final:recall@1}, by pixels {frozen:recall@1}.",
     "20261122-120100-plm-clothes":
         "Shown because it loses. First image right: {initial:recall@1} at a random start, {final:recall@1} after "
         "training, {centered pca:recall@1} with PCA. So PLM now starts from PCA.",

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 import streamlit as st
 
 from udml_core.base.arrays import rows_of
+from udml_core.base.errors import listed
 from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.runs.analyses import REFINED
 from udml_core.runs.search import epoch_of, frame_words
 
 from ..shell.cached import load_retrieval
 from ..shell.epoch_images import epoch_images
+from ..shell.pools import among
 from .workbench import DeepLink, Workbench, explain, link
 
 COUNT = 10
@@ -26,19 +28,21 @@ class NearestImages:
         embedding: The name of the embedding.
         images: Their data set indices, nearest first.
         hits: Whether each has the class of the current image; None without classes.
+        searched: Among which images, in words.
         number: By which number they are ordered.
     """
 
     embedding: str
     images: list[int]
     hits: list[bool] | None
+    searched: str
     number: str = "distance"
 
     @property
     def words(self) -> str:
-        """The embedding, the hits among the neighbors, and the number that orders them."""
-        hits = "" if self.hits is None else f" · {sum(self.hits)} of {len(self.hits)} hits"
-        return f"**{self.embedding.capitalize()}**{hits} · by {self.number}"
+        """The embedding, the hits among the neighbors, and which images were searched, as Search says it."""
+        hits = "" if self.hits is None else f"{sum(self.hits)} of {len(self.hits)} hits "
+        return f"**{self.embedding.capitalize()}** · {hits}{self.searched}"
 
 
 def show_neighbors(bench: Workbench) -> DeepLink:
@@ -59,11 +63,12 @@ def show_neighbors(bench: Workbench) -> DeepLink:
         st.markdown(ranking.words)
         tiles = [bench.tile(index, str(rank)) for rank, index in enumerate(ranking.images, 1)]
         bench.tiles(tiles, f"The {len(tiles)} nearest images, {ranking.embedding}", f"neighbors-{position}")
-    where = f"the {stored:,} images stored for every epoch" if in_epochs else f"all {len(bench.dataset):,} images"
+    where = "the images stored for every epoch" if in_epochs else "all images"
+    by = listed([*dict.fromkeys(ranking.number for ranking in rankings)])
     if bench.frame.startswith(REFINED):
         where += ", after the refinement in the images that it covers"
     scales = " Distances of different embeddings have different scales." if len(rankings) > 1 else ""
-    st.caption(f"Nearest first, searched in {where}.{scales}")
+    st.caption(f"Nearest first by {by}, searched in {where}.{scales}")
     return link("retrieval", bench, add=bench.focus, gallery="all")
 
 
@@ -84,10 +89,12 @@ def _compared(bench: Workbench, in_epochs: bool) -> list[str]:
 
 def _ranking(bench: Workbench, frame: str) -> NearestImages:
     """Search all images in an embedding, or the test half in a refined one."""
-    hits = load_retrieval(bench.run).search_item(bench.focus, COUNT, frame)
+    retrieval = load_retrieval(bench.run)
+    hits = retrieval.search_item(bench.focus, COUNT, frame)
+    searched = among(len(retrieval.frame(frame).indices), retrieval.split, len(bench.dataset))
     return NearestImages(frame_words(frame, bench.run), [hit.index for hit in hits],
                          None if any(hit.correct is None for hit in hits) else [bool(hit.correct) for hit in hits],
-                         "distance" if any(hit.similarity is None for hit in hits) else "cosine similarity")
+                         searched, "distance" if any(hit.similarity is None for hit in hits) else "cosine similarity")
 
 
 def _epoch_ranking(bench: Workbench, frame: str) -> NearestImages:
@@ -99,4 +106,5 @@ def _epoch_ranking(bench: Workbench, frame: str) -> NearestImages:
     rows = nearest_rows(points, row, COUNT)
     labels = bench.dataset.labels
     return NearestImages(frame_words(frame, bench.run), indices[rows].tolist(),
-                         None if labels is None else (labels[indices[rows]] == labels[bench.focus]).tolist())
+                         None if labels is None else (labels[indices[rows]] == labels[bench.focus]).tolist(),
+                         f"among {len(indices):,} images")

@@ -26,8 +26,8 @@ def headline(table: Table, measure: str, claim: str = "") -> str:
     if _is_better(trained[1], untrained[1], shown):
         return (f"{trained[0]} is first: {shown.name} {shown.text(trained[1])}, {apart} better than the best without "
                 f"training, {untrained[0]}")
-    return (f"No training is better than {untrained[0]}: {shown.name} {shown.text(untrained[1])}; {trained[0]} is "
-            f"{apart} behind" if trained[1] != untrained[1] else
+    return (f"{untrained[0]} is first without training: {shown.name} {shown.text(untrained[1])}; the best training, "
+            f"{trained[0]}, is {apart} behind" if trained[1] != untrained[1] else
             f"{trained[0]} is level with {untrained[0]}, which is not trained: {shown.name} {shown.text(trained[1])}")
 
 

@@ -79,4 +79,4 @@ def _draw_record() -> None:
     draw(figure, "sweeps-record", f"{title}. Difference in MAP@R: {'; '.join(ends)}.")
     st.caption("Measured on images of classes that no run had trained on, beside PCA with as many numbers for each "
                "image. The example of **One run** answers another question: its test images show the ten digits that "
-               "it trained on, with 4 numbers each, and there a small angle gains.")
+               "it trained on, with 8 numbers each, and there a small angle gains.")

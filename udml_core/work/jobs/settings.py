@@ -10,10 +10,11 @@ from udml_core.runs import RunRequest
 
 Source = Literal["default", "example", "quick", "best", "paper"]
 
-FIRST_RUN = RunRequest(dataset="digits", method="rpml", fields={"dimension": 4, "alpha": 15.0}, backbone="pixels",
+FIRST_RUN = RunRequest(dataset="digits", method="rpml", fields={"dimension": 8, "alpha": 25.0}, backbone="pixels",
                        split="seen")
-"""The run that the page Home offers first: short, with a clear gain. A random projection to 4 dimensions is poor, and
-RPML ends above PCA of this width. The data set and the fields were chosen on images held out of the training half."""
+"""The run that the page Home offers first: short, with a clear gain. A random projection to 8 dimensions is poor, and
+RPML ends above PCA of this width, and with more hits among the first ten than all pixels. The data set and the fields
+were chosen on images held out of the training half: of the angles 15°, 25° and 35°, 25° has the highest MAP@R there."""
 
 
 @dataclass(frozen=True)
