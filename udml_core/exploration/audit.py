@@ -343,11 +343,14 @@ def leaking(groups: Groups, split: Split) -> Groups:
 
     The images held out for validation belong to the training half.
     """
-    training = np.union1d(split.train, split.validation)
-    if split.name == "all":
+    if split.name == "all" or not groups:
         return ()
-    inside = [group[np.isin(group, training) | np.isin(group, split.test)] for group in groups]
-    return tuple(group for group in inside if len(in_half(group, training)) and len(in_half(group, split.test)))
+    halves = [np.concatenate([split.train, split.validation]), split.test]
+    count = 1 + max(int(images.max(initial=0)) for images in (*groups, *halves))
+    trained, tested = (np.zeros(count, bool) for _ in halves)
+    trained[halves[0]] = tested[halves[1]] = True
+    return tuple(group[trained[group] | tested[group]] for group in groups
+                 if trained[group].any() and tested[group].any())
 
 
 def in_half(images: Integers, half: Integers) -> Integers:

@@ -1,7 +1,7 @@
 """Duplicates: which pairs of images are checked, how well they agree, where duplicates begin, and the best copy.
 
 Features and hashes only nominate pairs. Aligning two images decides whether they are the same photograph: a crop, a
-smaller copy or a strong compression leaves the detail of a photograph in its place, while two photographs of one object
+smaller copy or a strong compression keeps the detail of a photograph where it is, while two photographs of one object
 agree in no detail.
 """
 
@@ -93,8 +93,8 @@ def propose_agreement(values: Floats) -> float:
     """Return the least agreement of duplicates that the data propose: a valley between two modes, or the widest gap.
 
     Different photographs agree up to somewhere above 0.4, and copies from somewhere below 1, so their mixture has two
-    modes with hardly a pair between them. Images with little detail, such as drawings, fill the valley: then only the
-    widest gap above the different images tells.
+    modes with hardly a pair between them, and most pairs are below. Images with little detail, such as drawings, fill
+    the valley: then only the widest gap in the upper half of the pairs tells.
 
     Args:
         values: Agreement (p,) of every pair that was checked.
@@ -104,12 +104,13 @@ def propose_agreement(values: Floats) -> float:
     rows = np.flatnonzero(counts[:-1] == low)
     runs = np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1)
     valley = max(runs, key=len)
-    if low <= RARE * len(values) and counts[valley[-1] + 1 :].max() > 1.5 * low:
-        return float(round((edges[valley[0]] + edges[valley[-1] + 1]) / 2, 3))
+    least, middle = (edges[valley[0]] + edges[valley[-1] + 1]) / 2, float(np.median(values)) if len(values) else 0.0
+    if low <= RARE * len(values) and middle < least and counts[valley[-1] + 1 :].max() > 1.5 * low:
+        return float(round(least, 3))
     inside = np.sort(values[values > LOWEST])
     ends = np.concatenate([[LOWEST], inside, [1.0]]).astype(np.float64)
     middles, widths = (ends[1:] + ends[:-1]) / 2, np.diff(ends)
-    allowed = middles <= HIGHEST
+    allowed = (middles <= HIGHEST) & (middles > middle)
     return float(round(middles[allowed][widths[allowed].argmax()], 3)) if allowed.any() else HIGHEST
 
 
@@ -143,15 +144,15 @@ def best_first(groups: Groups, facts: ImageFacts | None, preferred: Sequence[int
         facts: Facts about all images; None keeps the order, except for the preferred images.
         preferred: Images that the user wants to keep.
     """
-    wanted = set(preferred)
-    if facts is None:
-        return tuple(np.array(sorted(group.tolist(), key=lambda index: index not in wanted)) for group in groups)
-
-    def rank(index: int) -> tuple[float, ...]:
-        return (index not in wanted, -facts.pixels[index], -facts.bytes[index], -round(facts.edges[index], 2),
-                facts.time[index], index)
-
-    return tuple(np.array(sorted(group.tolist(), key=rank)) for group in groups)
+    if not groups:
+        return ()
+    images = np.concatenate(groups)
+    numbers = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    keys = [images]  # the last key counts most
+    if facts is not None:
+        keys += [facts.time[images], -facts.edges[images].round(2), -facts.bytes[images], -facts.pixels[images]]
+    order = np.lexsort([*keys, ~np.isin(images, list(preferred)), numbers])
+    return tuple(np.split(images[order], np.flatnonzero(np.diff(numbers)) + 1))
 
 
 def at_border(pairs: Integers, values: Floats, least: float, kept: Booleans) -> Integers:

@@ -28,7 +28,7 @@ NEIGHBORS = 15
 """Nearest images that an image covers."""
 MOST = 1000
 """Most images of a sample."""
-POOL = 10_000
+POOL = 4_000
 """Images among which diverse images are sought: of more, a random part."""
 DIMENSIONS = 128
 """Dimensions to which features are projected at random where distances are compared one image at a time."""
@@ -166,20 +166,32 @@ def widest_coverage(neighbors: Integers, allowed: Booleans, count: int, labeled:
     return np.array(chosen, np.int64)
 
 
-def coverage_of(neighbors: Integers, allowed: Booleans, images: Integers) -> float:
-    """Return the share of the allowed images that chosen images cover; see `widest_coverage`."""
+def coverage_of(neighbors: Integers, allowed: Booleans, images: Integers, labeled: Iterable[int] = ()) -> Floats:
+    """Return the share of the allowed images that labels and the first 1, 2, … of some images (c,) cover.
+
+    Args:
+        neighbors: Rows (m, k) of each image's neighbors.
+        allowed: Mask (m,) of the images to cover.
+        images: Chosen images (c,), in order.
+        labeled: Images that are covered with their surroundings.
+    """
     starts, around = _both_ways(neighbors)
-    covered = np.zeros(len(neighbors), bool)
-    covered[images] = True
-    for row in images:
-        covered[around[starts[row] : starts[row + 1]]] = True
-    return float(covered[allowed].mean()) if allowed.any() else 0.0
+    open_images = allowed.copy()
+    shares = []
+    for position, row in enumerate([*(known := list(labeled)), *images.tolist()]):
+        open_images[row] = False
+        open_images[around[starts[row] : starts[row + 1]]] = False
+        if position >= len(known):
+            shares.append(1 - open_images.sum() / max(1, allowed.sum()))
+    return np.array(shares)
 
 
 def _both_ways(neighbors: Integers) -> tuple[Integers, Integers]:
     """Return the neighbors of each row in both directions: the rows' starts (m + 1,) in a list of neighbors."""
+    from scipy.sparse import csr_array  # here, because it slows the start of the command line
+
     count, width = neighbors.shape
-    own = np.repeat(np.arange(count), width)
-    other = neighbors.ravel().astype(np.int64)
-    keys = np.unique(np.concatenate([own * count + other, other * count + own]))
-    return np.searchsorted(keys, np.arange(count + 1) * count), keys % count
+    starts = np.arange(0, count * width + 1, width)
+    forward = csr_array((np.ones(count * width, np.int8), neighbors.ravel(), starts), shape=(count, count))
+    both = (forward + forward.T).tocsr()
+    return both.indptr, both.indices

@@ -76,7 +76,7 @@ def agreements(left: Thumbnails, right: Thumbnails, finest: int = SIDE) -> Float
 
 
 def _aligned(left_images: Thumbnails, right_images: Thumbnails, finest: int) -> Floats:
-    """Align pairs from coarse to fine, and give up those that do not agree at a coarser level."""
+    """Align pairs from coarse to fine, and give up pairs that do not agree at a coarser level."""
     left, right = left_images.gray.astype(np.float32), right_images.gray.astype(np.float32)
     values, hopeful = np.zeros(len(left), np.float32), np.arange(len(left))
     scale, shift = np.ones((len(left), 2), np.float32), np.zeros((len(left), 2), np.float32)
