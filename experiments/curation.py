@@ -1,8 +1,9 @@
 """Measure audit and samples: duplicates, best copies, quality and outliers in a messy folder, false pairs, and times.
 
 `python -m experiments.curation FOLDER --others cifar10 emoji --large fashion-mnist --out FILE` expects a folder of
-`python -m experiments.messy`, and features that `udml train --method frozen` has stored for it and for the other data
-sets. `--oracle CSV` compares the quality with the table `Imagelab.issues` of the package CleanVision, by file name.
+`python -m experiments.messy`, features that `udml train --method frozen` has stored for it and for the other data sets,
+and an audit of the large data set with the backbone pixels. `--oracle CSV` compares the quality with the table
+`Imagelab.issues` of the package CleanVision, by file name.
 
 Rows of duplicates: before, both the hash and the features had to find a pair and the first copy was kept; now pairs are
 aligned and the best copy is kept. The tables of other data sets count the pairs that each rule finds there.
@@ -34,7 +35,10 @@ from udml_core.exploration.audit import Audit, AuditSettings, audit_of, find_pro
 from udml_core.exploration.duplicates import all_but_first
 from udml_core.exploration.quality import CHECKS, poor_images, quality_scores, worst_first
 from udml_core.exploration.sample import KINDS, Neighborhoods, sample_rows
+from udml_core.runs import runs_folder
+from udml_core.runs.analyses.kinds.audit import DataAudit
 from udml_core.work import jobs
+from udml_core.work.jobs.auditing import find_auditing
 
 BEFORE, NOW = "hash and features, first copy kept", "aligned, best copy kept"
 RULES = {BEFORE: AuditSettings(compare="both"), NOW: AuditSettings()}
@@ -139,9 +143,11 @@ def count_pairs(name: str, backbone: str) -> Rows:
 def measure_times(name: str, backbone: str) -> Rows:
     """Return the milliseconds of what a page computes at every movement of a slider."""
     dataset = catalog.load(name)
-    audit, facts = audit_data(dataset, backbone), facts_of(dataset)
-    features = np.asarray(read_array(features_path(dataset, jobs.encoder_of(dataset, backbone)), mapped=True))
-    among = Neighborhoods(features, audit.neighbors, audit.similarities)
+    state = find_auditing(dataset, jobs.encoder_of(dataset, backbone), runs_folder())
+    if state.run is None or state.finished is None:
+        raise UserError(f"{dataset.title} has no audit with the backbone {backbone}. Start it on the page Data.")
+    audit, facts = state.finished.result_of(DataAudit), facts_of(dataset)
+    among = Neighborhoods(np.asarray(state.run.embeddings("final")), audit.neighbors, audit.similarities)
     everything = np.ones(len(dataset), bool)
     tasks: dict[str, Callable[[], object]] = {
         "findings": lambda: find_problems(audit, dataset, NONE, AuditSettings(least_agreement=0.9), facts),
@@ -180,10 +186,10 @@ def main() -> None:
         tables["quality beside CleanVision"] = compare_with_oracle(dataset, facts, values.oracle)
     datasets: dict[str, Any] = {dataset.title: tables}
     for name in values.others:
-        datasets[catalog.find(name).title] = {"near-duplicates": count_pairs(name, values.backbone)}
+        datasets[name] = {"near-duplicates": count_pairs(name, values.backbone)}
     if values.large:
-        datasets[catalog.find(values.large).title] = {"times": measure_times(values.large, "pixels")}
-    write_record(values.out, {**provenance("curation"), "protocol": " ".join(str(__doc__).split()[-47:]),
+        datasets[values.large] = {"times": measure_times(values.large, "pixels")}
+    write_record(values.out, {**provenance("curation"), "protocol": " ".join(str(__doc__).split("\n\n")[-1].split()),
                               "datasets": datasets})
 
 

@@ -132,7 +132,7 @@ def damage(kind: str) -> Callable[[Image.Image], Image.Image]:
         case "dark":
             return lambda image: ImageEnhance.Brightness(image).enhance(0.12)
         case "bright":
-            return lambda image: image.point([min(255, 235 + value // 6) for value in range(256)] * 3)
+            return lambda image: image.point([min(255, 245 + value // 25) for value in range(256)] * 3)
         case _:
             return lambda image: Image.new("RGB", image.size, image.resize((1, 1)).getpixel((0, 0)))
 

@@ -166,14 +166,14 @@ class Audit:
 
     def exact_groups(self, kept: Booleans) -> Groups:
         """Return the groups of images with equal content among the images of a mask (n,)."""
-        return groups_of(self._equal_pairs(kept), len(self.content))
+        return groups_of(self.equal_pairs(kept), len(self.content))
 
     def duplicate_groups(self, kept: Booleans, settings: AuditSettings, decisions: Decisions = UNDECIDED) -> Groups:
         """Return the groups that equal contents and near-duplicates connect; see `near_pairs`."""
-        pairs = [self._equal_pairs(kept), self.near_pairs(kept, settings, decisions)]
+        pairs = [self.equal_pairs(kept), self.near_pairs(kept, settings, decisions)]
         return groups_of(np.concatenate(pairs), len(self.content))
 
-    def _equal_pairs(self, kept: Booleans) -> Integers:
+    def equal_pairs(self, kept: Booleans) -> Integers:
         """Return pairs (p, 2) that connect the images of equal content, each with the first of them."""
         images = np.flatnonzero(kept)
         _, first, inverse = np.unique(self.content[images], return_index=True, return_inverse=True)
@@ -222,10 +222,10 @@ def find_problems(audit: Audit, dataset: Dataset, excluded: Integers, settings: 
     """
     kept = np.ones(len(dataset), bool)
     kept[excluded] = False
-    groups = audit.duplicate_groups(kept, settings, decisions)
-    near = groups_of(audit.near_pairs(kept, settings, decisions), len(dataset))
-    exact, near, duplicates = (best_first(found, facts, decisions.preferred)
-                               for found in (audit.exact_groups(kept), near, groups))
+    pairs = audit.near_pairs(kept, settings, decisions)
+    groups = groups_of(np.concatenate([audit.equal_pairs(kept), pairs]), len(dataset))
+    exact, near, duplicates = (best_first(found, facts, decisions.preferred) for found in (
+        audit.exact_groups(kept), groups_of(pairs, len(dataset)), groups))
     return Findings(
         exact, near, duplicates, border_pairs(audit, kept, settings, decisions),
         outliers(audit.outlier_scores(), kept, settings.fence) if audit.has_features else np.zeros(0, np.int64),

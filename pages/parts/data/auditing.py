@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
 from udml_core.base.arrays import Integers
-from udml_core.base.declaration import describe
 from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
@@ -33,9 +30,7 @@ from udml_core.runs.analyses import Analysis, find_analysis
 from udml_core.runs.analyses.kinds.audit import DataAudit
 from udml_core.work.jobs.auditing import find_auditing, start_auditing
 
-from ..draw.form import field_widget
 from ..shell.address import choice_from_address, write_address
-from ..shell.cached import known_threshold, load_retrieval
 from ..shell.empty_state import show_empty
 from ..shell.run_hash import RUN_HASH
 from ..shell.selection import selection
@@ -44,6 +39,7 @@ from .computed import chosen_encoder, show_progress
 from .duplicates import show_border, show_groups, undo_choice
 from .excluding import NONE, ShownImages, change_list, list_buttons, select_images, show_excluded
 from .rankings import kept_mask, show_outliers, show_quality
+from .settings import choose_settings, propose_threshold, say_threshold
 
 VIEW = "data-view"
 """Session key of the view of the page Data."""
@@ -120,7 +116,7 @@ def _show_findings(dataset: Dataset, run: Run, audit: Audit) -> None:
     toolbar = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with toolbar:
         slot = st.container(width="content")
-        settings = _choose_settings(audit, st.session_state.get("audit-finding", first))
+        settings = choose_settings(audit, st.session_state.get("audit-finding", first))
     excluded, facts, decisions = excluded_images(dataset), load_facts(dataset), decisions_of(dataset)
     findings = find_problems(audit, dataset, excluded, settings, facts, decisions)
     counts = _counts(dataset, findings, excluded, facts)
@@ -131,8 +127,8 @@ def _show_findings(dataset: Dataset, run: Run, audit: Audit) -> None:
         st.warning("So many images have close hashes that only the closest pairs are compared. In drawings and small "
                    "gray images the features tell more: open Settings and choose them.", icon=":material/warning:")
     if finding == "near":
-        _say_threshold(audit, settings)
-        _propose_threshold(run, settings)
+        say_threshold(audit, settings)
+        propose_threshold(run, settings)
     kept = kept_mask(len(dataset), excluded)
     match finding:
         case "broken":
@@ -151,70 +147,19 @@ def _show_findings(dataset: Dataset, run: Run, audit: Audit) -> None:
             _show_gallery(dataset, finding, _shown(finding, dataset, findings))
 
 
-def _say_threshold(audit: Audit, settings: AuditSettings) -> None:
-    """Say from which agreement two images are near-duplicates, and where it comes from."""
-    if settings.compare == "aligned" and len(audit.checked):
-        origin = "chosen" if settings.least_agreement else "from the gap between copies and different photographs"
-        st.caption(f":material/straighten: {len(audit.checked):,} similar pairs were aligned. Pairs that agree by at "
-                   f"least {audit.least_agreement(settings):.2f} ({origin}) are near-duplicates.")
-
-
-def _choose_settings(audit: Audit, finding: str) -> AuditSettings:
-    """Show a widget for each setting; the address holds the values.
-
-    Args:
-        audit: The comparison of all images.
-        finding: The finding that is shown; the slider that decides it lies open.
-    """
-    closed, values = st.popover("Settings", icon=":material/tune:"), dict[str, Any]()
-    aligns = st.session_state.get("compare", "aligned") == "aligned" and len(audit.checked) > 0
-    decides = {"near": "least_agreement" if aligns else "least_cosine", "border": "least_agreement",
-               "outliers": "fence"}
-    for field in describe(AuditSettings):
-        with st.container(width=300) if field.name == decides.get(finding) else closed:
-            values[field.name] = (_agreement_slider(audit, field.text) if field.name == "least_agreement"
-                                  else field_widget(field, field.name, bind=True))
-    return AuditSettings(**values)
-
-
-def _agreement_slider(audit: Audit, text: str) -> float | None:
-    """Show the slider of the least agreement, which begins at the value that the data propose."""
-    if not len(audit.checked):
-        return None
-    proposed = round(audit.least_agreement(AuditSettings()), 2)
-    value = st.slider("Least agreement", 0.3, 1.0, proposed, 0.01, key="least_agreement", bind="query-params",
-                      help=text)
-    return None if value == proposed else value
-
-
-def _propose_threshold(run: Run, settings: AuditSettings) -> None:
-    """Propose the similarity above which judged pairs of these features are the same, as the bound of near-duplicates.
-
-    Args:
-        run: The run of the frozen features.
-        settings: The current settings.
-    """
-    retrieval = load_retrieval(run)
-    threshold = known_threshold(retrieval, "final") if retrieval.spec.method == "frozen" else None
-    if threshold is None or threshold.similarity is None:
-        return
-    proposed = {"compare": "features", "least_cosine": min(1.0, math.ceil(100 * threshold.similarity) / 100)}
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(f":material/straighten: From your judged pairs: {threshold.sentence}", width="content")
-        if any(getattr(settings, name) != value for name, value in proposed.items()):
-            st.button(f"Use {proposed['least_cosine']:.2f} by features alone", icon=":material/content_copy:",
-                      key="audit-same", on_click=st.session_state.update, args=(proposed,),
-                      help="Shows all pairs above this similarity, whatever their hashes. Use it if you judged only "
-                           "copies to be the same.")
-
-
 def _counts(dataset: Dataset, findings: Findings, excluded: Integers, facts: ImageFacts | None) -> dict[str, int]:
-    kept = kept_mask(len(dataset), excluded)
-    poor = [poor_images(facts, kept, check) for check in CHECKS] if facts else []
+    poor = 0 if facts is None else _count_poor(dataset.fingerprint, len(dataset), excluded.tobytes(), facts)
     return {"exact": len(findings.exact), "near": len(findings.near), "border": len(findings.border),
-            "leakage": sum(map(len, findings.leaks.values())), "quality": len(np.unique(np.concatenate([NONE, *poor]))),
+            "leakage": sum(map(len, findings.leaks.values())), "quality": poor,
             "outliers": len(findings.outliers), "classes": len(findings.small_classes), "broken": len(dataset.skipped),
             "excluded": len(excluded)}
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _count_poor(fingerprint: str, count: int, excluded: bytes, _facts: ImageFacts) -> int:  # noqa: ARG001
+    """Return the number of images that a check of quality finds at its own limit."""
+    kept = kept_mask(count, np.frombuffer(excluded, np.int64))
+    return len(np.unique(np.concatenate([poor_images(_facts, kept, check) for check in CHECKS])))
 
 
 def _shown(finding: str, dataset: Dataset, findings: Findings) -> ShownImages:
