@@ -119,7 +119,7 @@ def show_border(dataset: Dataset, pairs: Integers, values: Floats, least: float)
         answer_buttons("audit-pair", None, lambda: act(lambda: undo_decision(dataset)), can_undo_decision(dataset))
         return
     pair = pairs[left[0]]
-    st.markdown(f"**Are both the same photograph?** Agreement {values[left[0]]:.2f}; pairs above {least:.2f} count as "
+    st.markdown(f"**Are both copies of one image?** Agreement {values[left[0]]:.2f}; pairs above {least:.2f} count as "
                 f"the same until you decide. {counted(len(left), 'pair')} to decide.")
     two_images(dataset, (int(pair[0]), int(pair[1])), with_classes=True)
     answer_buttons("audit-pair", Answering(
