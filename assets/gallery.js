@@ -7,8 +7,8 @@
 //          with `strip` all tiles lie in one row; with `columns` every row has so many tiles; with `resizable` the page's image size slider sets the tiles' width
 // answers: trigger "picked" id; trigger "searched" id (right-click, long press or Q: the image becomes the query);
 //          with `multiple` state "selection" {mask over the tiles, revision}
-const MARKS = { hit: "✓", miss: "✕", query: "★", same: "=", different: "≠", anchor: "★", positive: "+", negative: "−" };
-const WORDS = { hit: "same class", miss: "other class", query: "query", same: "same", different: "different", anchor: "anchor", positive: "positive", negative: "negative" };
+const MARKS = { keep: "✓", hit: "✓", miss: "✕", query: "★", same: "=", different: "≠", anchor: "★", positive: "+", negative: "−" };
+const WORDS = { keep: "kept copy", hit: "same class", miss: "other class", query: "query", same: "same", different: "different", anchor: "anchor", positive: "positive", negative: "negative" };
 const CHUNK = 300;
 const AHEAD = 150;
 const FEW = 12; // tiles that grow on a wide screen

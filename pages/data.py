@@ -25,7 +25,8 @@ CHOICE = "data-dataset"
 # Session key of the data set that was shown last, and of the app's run at that time.
 BROWSED = "data-browsed"
 VIEWS = {"gallery": "Gallery", "advice": "Best search", "audit": "Audit", "classes": "Classes and splits"}
-OF_DATASET = ("class", "find", "sort", "finding", "budget", "serves")  # they mean nothing in another data set
+# They mean nothing in another data set.
+OF_DATASET = ("class", "find", "sort", "sample", "count", "finding", "check", "budget", "serves")
 # Views in older links, which are findings of the audit now.
 FORMER_VIEWS = {"duplicates": "near", "outliers": "outliers"}
 

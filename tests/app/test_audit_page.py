@@ -12,11 +12,12 @@ from PIL import Image
 from sklearn.datasets import load_sample_image
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.data import auditing, computed, excluding
+from pages.parts.data import auditing, computed, duplicates, excluding
 from tests.app.opening import opened, texts
 from tests.running import spec
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
+from udml_core.data.given.duplicate_decisions import decisions_of, prefer
 from udml_core.data.given.exclusions import exclude, excluded_images, excluded_names
 from udml_core.runs import create_run, list_runs, runs_folder
 from udml_core.runs.analyses import create_analysis, plan_analysis
@@ -79,6 +80,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[dict[int, str]]:
         galleries.append({tile.id: tile.badge for tile in tiles})
 
     monkeypatch.setattr(excluding, "selectable_gallery", draw)
+    monkeypatch.setattr(duplicates, "gallery", draw)
     return galleries
 
 
@@ -142,13 +144,13 @@ def test_an_import_starts_the_audit_unless_work_without_a_request_is_off(
 def test_a_line_counts_the_findings_and_leads_to_them(dataset: Dataset, audited: None,
                                                       shown: list[dict[int, str]]) -> None:
     test = opened("data", dataset=dataset.name)
-    assert test.button(key="audit-show").label == "Audit: 5 findings"
+    assert test.button(key="audit-show").label == "Audit: 10 findings"
     assert not shown
     test.button(key="audit-show").click().run()
     assert test.query_params["view"] == "audit"
-    assert sum(int(option.split("(")[1].rstrip(")")) for option in option_texts(test)[:-1]) == 5
+    assert sum(int(option.split("(")[1].rstrip(")")) for option in option_texts(test)[:-1]) == 10
     test.button(key="audit-offer").click().run()
-    assert test.button(key="audit-show").label == "Audit: 3 findings"
+    assert test.button(key="audit-show").label == "Audit: 8 findings"
 
 
 def option_texts(test: AppTest) -> list[str]:
@@ -180,16 +182,23 @@ def test_exact_duplicates_are_grouped_excluded_and_included_again(
         dataset: Dataset, audited: None, shown: list[dict[int, str]]) -> None:
     test = audit_page(dataset)
     original, copy = index(dataset, "china/01.png"), index(dataset, "flower/copy.bmp")
-    assert shown[-1] == {original: "group 1 ✕, first", copy: "group 1 ✕"}, "a group of two classes"
-    assert "Exclude all but the first of each group (1)" in labels(test)
+    badges = {image: badge.split("\n")[:3] for image, badge in shown[-1].items()}
+    assert badges == {copy: ["group 1 ✕", "copy.bmp", "16 × 16 · 822 bytes"],
+                      original: ["group 1 ✕", "01.png", "16 × 16 · 580 bytes"]}, "a group of two classes"
+    assert list(badges) == [copy, original], "the longer file first"
+    assert "Exclude all but the kept copies (1)" in labels(test)
     assert test.button(key="audit-undo").disabled
+    prefer(dataset, [original])
+    test.run()
+    assert list(shown[-1]) == [original, copy]
     test.button(key="audit-offer").click().run()
     assert excluded_names(dataset) == ("flower/copy.bmp",)
     assert "No two images have equal content." in texts(test)
     assert [toast.value for toast in test.toast] == ["Excluded 1 image."]
     test.button(key="audit-undo").click().run()
     assert excluded_names(dataset) == ()
-    assert "Exclude all but the first of each group (1)" in labels(test)
+    test.button(key="audit-undo-choice").click().run()
+    assert list(shown[-1]) == [copy, original]
 
 
 def test_selected_images_are_excluded_and_listed(dataset: Dataset, audited: None,
@@ -197,7 +206,7 @@ def test_selected_images_are_excluded_and_listed(dataset: Dataset, audited: None
     test = audit_page(dataset, selected=f"{dataset.fingerprint[:6]}:3.5")
     test.button(key="audit-exclude").click().run()
     assert excluded_images(dataset).tolist() == [3, 5]
-    assert "Exclude selected (0)" in labels(test)
+    assert "selected" not in test.query_params
     listed = audit_page(dataset, finding="excluded", selected=f"{dataset.fingerprint[:6]}:5.7")
     assert list(shown[-1]) == [3, 5]
     assert "2 of 18 images are neither trained on nor evaluated" in texts(listed)
@@ -214,6 +223,58 @@ def test_near_duplicates_follow_the_settings_in_the_address(dataset: Dataset, au
     assert "No near-duplicates at these settings." in texts(strict)
 
 
+def test_selected_copies_are_kept_or_taken_out_of_their_groups(dataset: Dataset, audited: None,
+                                                               shown: list[dict[int, str]]) -> None:
+    original, scaled = index(dataset, "flower/09.png"), index(dataset, "flower/scaled.png")
+    chosen = {"finding": "near", "compare": "hash", "selected": f"{dataset.fingerprint[:6]}:{scaled}"}
+    test = audit_page(dataset, **chosen)
+    assert list(shown[-1]).index(original) < list(shown[-1]).index(scaled), "the larger first"
+    test.button(key="audit-keep").click().run()
+    assert decisions_of(dataset).preferred == (scaled,)
+    assert list(shown[-1]).index(scaled) < list(shown[-1]).index(original)
+    test = audit_page(dataset, **chosen)
+    test.button(key="audit-different").click().run()
+    assert "No near-duplicates at these settings." in texts(test)
+    assert [original, scaled] in decisions_of(dataset).different.tolist()
+
+
+def test_pairs_at_the_border_are_decided_with_keys_and_all_at_once(
+        dataset: Dataset, audited: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = np.array([[1, 2], [3, 4], [5, 6]])
+
+    def border(_audit: Any, _kept: Any, _settings: Any, decisions: Any) -> Any:
+        decided = {tuple(pair) for pair in decisions.decided.tolist()}
+        return np.array([pair for pair in pairs.tolist() if tuple(pair) not in decided]).reshape(-1, 2)
+
+    monkeypatch.setattr("udml_core.exploration.audit.border_pairs", border)
+    monkeypatch.setattr("udml_core.exploration.audit.Audit.agreement_of", lambda _self, rows: np.full(len(rows), 0.8))
+    test = audit_page(dataset, finding="border")
+    assert "3 pairs to decide" in texts(test)
+    test.button(key="audit-pair-S").click().run()
+    test.button(key="audit-pair-D").click().run()
+    found = decisions_of(dataset)
+    assert (found.same.tolist(), found.different.tolist()) == ([[1, 2]], [[3, 4]])
+    test.button(key="audit-pair-U").click().run()
+    test.button(key="audit-all-different").click().run()
+    assert decisions_of(dataset).different.tolist() == [[3, 4], [5, 6]]
+    assert "No pair to decide" in texts(test)
+    test.button(key="audit-pair-U").click().run()
+    assert "2 pairs to decide" in texts(test)
+
+
+def test_each_check_of_quality_ranks_all_images_and_the_slider_moves_the_limit(
+        dataset: Dataset, audited: None, shown: list[dict[int, str]]) -> None:
+    test = audit_page(dataset, finding="quality", check="size")
+    assert next(iter(shown[-1])) == index(dataset, "flower/scaled.png")
+    assert len(shown[-1]) == len(dataset)
+    test.slider(key="audit-limit-size").set_value(0.0).run()
+    assert test.button(key="audit-offer").label == "Exclude the first 0"
+    test.slider(key="audit-limit-size").set_value(1.0).run()
+    assert test.button(key="audit-offer").label == "Exclude the first 1"
+    test.button(key="audit-offer").click().run()
+    assert excluded_names(dataset) == ("flower/scaled.png",)
+
+
 def test_leakage_names_the_halves_and_offers_the_training_copies(dataset: Dataset, audited: None,
                                                                  shown: list[dict[int, str]]) -> None:
     test = audit_page(dataset, finding="leakage", compare="both", least_cosine="1.0")
@@ -226,8 +287,12 @@ def test_leakage_names_the_halves_and_offers_the_training_copies(dataset: Datase
 def test_outliers_small_classes_and_broken_files_are_shown(dataset: Dataset, audited: None,
                                                            shown: list[dict[int, str]]) -> None:
     audit_page(dataset, finding="outliers", fence="0.0")
-    assert 0 < len(shown[-1]) <= 5  # a quarter of 18 images
-    assert list(shown[-1].values()) == sorted(shown[-1].values(), reverse=True)
+    ranking = next(badges for badges in reversed(shown) if len(badges) == len(dataset))
+    beyond = [badge for badge in ranking.values() if badge.startswith("▸")]
+    assert 0 < len(beyond) <= 5  # a quarter of 18 images
+    assert [badge[2:] for badge in beyond] == sorted((badge[2:] for badge in beyond), reverse=True)
+    assert list(ranking.values())[:len(beyond)] == beyond
+    assert next(iter(shown[-1])) == next(iter(ranking)), "the neighbors of the first outlier"
     small = audit_page(dataset, finding="classes", least_images="9")
     assert dataset.labels is not None
     assert set(shown[-1]) == set(np.flatnonzero(dataset.labels == 0).tolist())

@@ -99,6 +99,24 @@ def test_browsed_images_are_sorted_by_outlier_score_and_similarity(shown: list[l
 
 
 @pytest.mark.usefixtures("browsed")
+def test_a_sample_of_the_filtered_images_is_shown_without_excluded_images(shown: list[list[int]], digits: Dataset,
+                                                                          browsed: Run) -> None:
+    assert digits.labels is not None
+    test = opened("data", dataset="digits", sample="outlying", count="7", **{"class": "3"})
+    assert not test.exception
+    first = shown[-1]
+    assert len(first) == 7
+    assert set(digits.labels[first].tolist()) == {3}
+    test.number_input(key="data-count").set_value(3).run()
+    assert shown[-1] == first[:3], "a smaller sample is the beginning of a larger one"
+    test.selectbox(key="data-sample").set_value("next").run()
+    assert test.query_params["sample"] == "next"
+    assert "They cover" in texts(test)
+    assert shown[-1] != first[:3]
+    test.selectbox(key="data-sample").set_value("all").run()
+    assert len(shown[-1]) == (digits.labels == 3).sum()
+
+
 def test_too_few_images_are_not_offered_for_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(computed, "LEAST_TRAINED", 1798)
     labels = {link.label for link in opened("data", dataset="digits").get("page_link")}

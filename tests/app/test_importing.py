@@ -68,6 +68,26 @@ def test_an_uploaded_archive_is_extracted_under_its_own_name(tmp_path: Path) -> 
     assert "4 images" in texts(test)
 
 
+@pytest.mark.parametrize("suffix", [".zip", ".tar.gz"])
+@pytest.mark.parametrize("uploaded", [False, True])
+def test_the_class_level_of_an_archive_is_chosen(suffix: str, uploaded: bool, tmp_path: Path) -> None:
+    images = list(PHOTOS.values())
+    names = [f"set/{alphabet}/{alphabet}{number}/x.png" for alphabet in "ab" for number in (1, 2)]
+    archive = write_archive(tmp_path / f"omni{suffix}", dict(zip(names, images, strict=True)))
+    test = opened("data", **{"import": "1"})
+    if uploaded:
+        content = archive.read_bytes()
+        test.file_uploader(key="import-archive").set_value((archive.name, content, "application/zip")).run()
+    else:
+        test.text_input(key="import-path").set_value(str(archive)).run()
+    (levels,) = test.radio
+    assert [option.partition(":")[0] for option in levels.options] == ["No classes", "Level 1", "Level 2"]
+    levels.set_value(2).run()
+    click(test, "Import these files" if uploaded else "Use this folder")
+    assert test.query_params["dataset"].endswith("#level=2")
+    assert "4 images** · 4 classes" in texts(test)
+
+
 def test_the_column_of_the_classes_is_chosen_and_the_others_filter_the_gallery(tmp_path: Path) -> None:
     folder = write_table(tmp_path / "pets", size=["1", "2", "3", ""])
     test = opened("data", **{"import": "1"})

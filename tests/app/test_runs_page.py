@@ -22,12 +22,13 @@ from pages.parts.draw.tables import evaluation_table
 from pages.parts.runs import details
 from pages.parts.runs.baseline_bar import BAR_WIDTH, bar_svg, baseline_bars
 from pages.parts.runs.leaderboard import BAR, BEST, STATE, leaderboard
-from pages.parts.runs.trash import loss_words, size_words
+from pages.parts.runs.trash import loss_words
 from pages.parts.shell.run_status import run_titles, title_of
 from pages.parts.shell.setting_words import setting_title, setting_words, with_titles
 from tests.app.opening import opened, switched, texts
 from tests.exploration.test_comparison import atlas
 from tests.running import spec, worked
+from udml_core.base.errors import byte_words
 from udml_core.runs import Run, create_run, list_runs
 from udml_core.runs.analyses import create_analysis, plan_analysis
 from udml_core.runs.notes import Notes
@@ -357,7 +358,7 @@ def test_waiting_analyses_are_listed_and_can_be_canceled(pair: list[Run]) -> Non
 
 
 def test_sizes_and_losses_in_words(pair: list[Run]) -> None:
-    assert [size_words(size) for size in (0, 999, 1000, 12_340_000, 5e15)] == [
+    assert [byte_words(size) for size in (0, 999, 1000, 12_340_000, 5e15)] == [
         "0 bytes", "999 bytes", "1.0 kB", "12.3 MB", "5000.0 TB"]
     assert loss_words(pair[0]).startswith("2 epochs, ")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from tests.cli.test_cli import answer, call
 from tests.running import write_clothes
@@ -16,7 +17,8 @@ from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import DEFAULT_BACKBONE
 from udml_core.data.features import features_path
-from udml_core.data.given.exclusions import digest_of, excluded_names
+from udml_core.data.given.duplicate_decisions import prefer
+from udml_core.data.given.exclusions import digest_of, excluded_names, read_list
 from udml_core.work import jobs
 
 
@@ -70,6 +72,47 @@ def test_stored_features_are_used(folder: Path, shell: Shell) -> None:
     report = answer(*shell, "audit", str(folder), "--compare", "features", "--fence", "1.5")
     assert report["features"]
     assert [row["image"] for row in report["outliers"]] == ["b/5.png"]
+
+
+def test_all_but_the_best_or_the_first_copy_are_excluded(folder: Path, shell: Shell) -> None:
+    dataset = catalog.load(str(folder))
+    Image.open(folder / "b" / "6.png").save(folder / "b" / "6.png", compress_level=0)  # the longer file, same content
+    report = answer(*shell, "audit", str(folder), "--keep", "best")
+    assert report["exact_duplicates"] == [["b/6.png", "a/0.png"]]
+    assert excluded(dataset) == ["a/0.png"]
+    answer(*shell, "exclude", str(folder), "--undo")
+    code, _, messages = call(*shell, "audit", str(folder), "--keep", "first")
+    assert code == 0
+    assert excluded(dataset) == ["b/6.png"]
+    assert "Excluded 1 image and kept one of each of 1 group. Undo: udml exclude" in messages
+    prefer(dataset, [0])
+    answer(*shell, "exclude", str(folder), "--undo")
+    answer(*shell, "audit", str(folder), "--keep", "best")
+    assert excluded(dataset) == ["b/6.png"], "the user's choice counts more than the rule"
+
+
+def test_a_sample_is_chosen_among_filtered_images_and_written(folder: Path, shell: Shell, tmp_path: Path) -> None:
+    dataset, out = catalog.load(str(folder)), tmp_path / "sample.csv"
+    code, _, messages = call(*shell, "sample", str(folder))
+    assert code == 2
+    assert "A sample needs features" in messages
+    path = features_path(dataset, jobs.encoder_of(dataset, DEFAULT_BACKBONE))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_array(path, np.array([[1, 0], [1, 0.1], [1, 0.2], [1, 0.1], [1, 0], [0, 1], [1, 0]], np.float32))
+
+    def images(*options: str) -> list[str]:
+        names: list[str] = answer(*shell, "sample", str(folder), *options)["images"]
+        return names
+
+    assert images("--by", "diverse", "--count", "2", "--out", str(out))[1] == "b/5.png"
+    assert len(read_list(out, dataset).images) == 2
+    assert {name[0] for name in images("--class", "a")} == {"a"}
+    assert {name[0] for name in images("--contains", "B/", "--by", "outlying")} == {"b"}
+    answer(*shell, "exclude", str(folder), "b/5.png")
+    assert "b/5.png" not in images("--by", "outlying")
+    code, _, messages = call(*shell, "sample", str(folder), "--class", "c")
+    assert code == 2
+    assert "has no class 'c'. Its classes are: a, b" in messages
 
 
 def excluded(dataset: Dataset) -> list[str]:

@@ -34,6 +34,18 @@ PHOTOS = {"photos/cats/1.png": png(10), "photos/cats/2.png": png(20), "photos/do
           "photos/dogs/2.png": png(40)}
 
 
+@pytest.mark.parametrize("suffix", [".zip", ".tar.xz"])
+def test_the_images_of_an_archive_are_listed_without_extracting_it(suffix: str, tmp_path: Path) -> None:
+    def listed(files: dict[str, bytes]) -> list[str]:
+        with write_archive(tmp_path / f"list{suffix}", files).open("rb") as file:
+            return archive.image_paths(file, "list")
+
+    assert listed(PHOTOS) == ["cats/1.png", "cats/2.png", "dogs/1.png", "dogs/2.png"]
+    assert listed({"../up/cats/1.png": png(1), ".hidden/2.png": png(2), "up/3.png": png(3)}) == ["cats/1.png", "3.png"]
+    assert listed({**PHOTOS, "photos/metadata.csv": b"image,class\n"}) == [], "a table can name the classes"
+    assert [path.name for path in tmp_path.iterdir()] == [f"list{suffix}"]
+
+
 @pytest.fixture(autouse=True)
 def imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of imports, in an otherwise empty folder."""

@@ -17,17 +17,16 @@ from udml_core.exploration.audit import (
     Audit,
     AuditSettings,
     Compare,
-    all_but_first,
     audit_of,
     compare_images,
     find_problems,
-    groups_of,
     images_of,
     leaking,
     outliers,
     report_of,
     small_classes,
 )
+from udml_core.exploration.duplicates import all_but_first, groups_of
 
 ALL = np.ones(8, bool)
 UNIT = {angle: [np.cos(np.radians(angle)), np.sin(np.radians(angle))] for angle in range(0, 360, 5)}
@@ -153,7 +152,8 @@ def test_a_folder_with_a_scaled_and_a_mirrored_copy_is_audited(tmp_path: Path, m
     assert [group.tolist() for group in audit.exact_groups(kept)] == [[1, 4]]
     assert audit.near_pairs(kept, AuditSettings()).tolist() == [[0, 2]]
     assert [group.tolist() for group in audit.duplicate_groups(kept, settings("either", 6, 0.9))] == [[0, 2, 3], [1, 4]]
-    assert list(dict.fromkeys(steps)) == ["hashes of the images", "comparing hashes", "comparing features"]
+    assert list(dict.fromkeys(steps)) == ["hashes of the images", "comparing hashes", "comparing features",
+                                          "reading pairs", "aligning pairs"]
 
 
 def test_findings_leave_out_excluded_images_and_name_each_split_with_two_halves() -> None:

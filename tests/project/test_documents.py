@@ -23,7 +23,7 @@ from experiments import method_tables
 from experiments.side_by_side import WEIGHTS, as_table
 from tests.project.documents import DOCUMENTS, ROOT, SHORT, anchors, blocks, links, spans
 from udml_core.base.declaration import Options
-from udml_core.cli import commands
+from udml_core.cli import commands, curating
 from udml_core.cli.options import takes_options
 from udml_core.methods import METHODS, find_method
 from udml_core.results import records
@@ -143,7 +143,8 @@ def commands_of(path: Path) -> Iterator[str]:
 
 @every_document
 def test_every_command_can_be_called(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands, "call_with_options", parse_only)
+    for module in (commands, curating):
+        monkeypatch.setattr(module, "call_with_options", parse_only)
     targets = re.findall(r"^([\w-]+):", read(ROOT / "Makefile"), re.MULTILINE)
     for line in commands_of(path):
         match shlex.split(line, comments=True) if re.match(r"(udml|make|python|\.venv/bin/python) ", line) else []:
@@ -168,7 +169,8 @@ def test_every_command_can_be_called(path: Path, monkeypatch: pytest.MonkeyPatch
                                   "udml query RUN 17 --no-such-option", "udml train --dataset digits --method rpml "
                                   "--set no_such_field=1"])
 def test_the_check_of_commands_finds_a_mistake(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands, "call_with_options", parse_only)
+    for module in (commands, curating):
+        monkeypatch.setattr(module, "call_with_options", parse_only)
     with pytest.raises((TyperException, AssertionError)):
         parse(shlex.split(line)[1:])
 

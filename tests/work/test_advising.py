@@ -16,6 +16,7 @@ from tests.running import spec, wait_for, write_digits
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import WAITING, Dataset
+from udml_core.data.given.exclusions import exclude, undo
 from udml_core.exploration.race import Outcome, Setup
 from udml_core.runs import Run, create_run, list_runs
 from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
@@ -33,6 +34,7 @@ from udml_core.work.jobs.advising import (
     use_outcome,
     wanted_advice,
 )
+from udml_core.work.jobs.browse import find_browsing
 from udml_core.work.workers import candidates
 from udml_core.work.workers import train as training
 from udml_core.work.workers.execute import StopRequestedError
@@ -87,6 +89,24 @@ def test_a_race_follows_its_features_even_if_no_page_waits_for_them(
 
 
 @pytest.mark.usefixtures("launched")
+def test_a_race_after_exclusions_gets_features_without_the_excluded_images(
+        digits: Dataset, tmp_path: Path, launched: list[Any]) -> None:
+    root = tmp_path / "runs"
+    encoder = jobs.encoder_of(digits, "pixels")
+    whole = features(digits, root)
+    assert start_advice(digits, encoder, SPEC, root).run == whole
+    exclude(digits, range(10))
+    assert find_advice(digits, encoder, SPEC, root).run is None, "the race searched the excluded images"
+    assert find_browsing(digits, encoder, root).run is None
+    later = start_advice(digits, encoder, SPEC, root).run
+    assert later is not None
+    assert later != whole
+    assert later.spec().excluded.count == 10
+    undo(digits)
+    assert find_advice(digits, encoder, SPEC, root).run == whole
+    assert find_browsing(digits, encoder, root).run == whole
+
+
 def test_features_that_failed_get_no_race_and_a_wish_can_be_withdrawn(digits: Dataset, tmp_path: Path) -> None:
     root, encoder = tmp_path / "runs", jobs.encoder_of(digits, "pixels")
     run = start_advice(digits, encoder, SPEC, root).run

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 LONGEST_QUOTE = 200
+UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 class UserError(Exception):
@@ -39,3 +40,12 @@ def duration(seconds: float) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, such as `1 image`, `2 images` and `3 classes`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "es" if noun.endswith("s") else "s")
+
+
+def byte_words(size: float) -> str:
+    """Return a number of bytes as 12.3 MB."""
+    for unit in UNITS:
+        if size < 1000 or unit == UNITS[-1]:
+            break
+        size /= 1000
+    return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"

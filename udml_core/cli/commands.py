@@ -8,9 +8,7 @@ torch, faiss and scikit-learn take seconds to load, so each command imports what
 from __future__ import annotations
 
 import io
-import json
 import logging
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,9 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 
 from udml_core.base.declaration import Options, describe
-from udml_core.base.errors import UserError, counted, quoted
+from udml_core.base.errors import UserError, counted
 from udml_core.base.paths import existing_path
 from udml_core.cli.advice import advise
+from udml_core.cli.curating import audit, exclude, sample
 from udml_core.cli.engines import Engine, EngineOptions, requested_engine
 from udml_core.cli.galleries import index
 from udml_core.cli.judging import judge
@@ -36,7 +35,6 @@ from udml_core.cli.options import (
 )
 from udml_core.cli.output import (
     analysis_line,
-    audit_lines,
     exit_with,
     follow_analysis,
     follow_run,
@@ -47,7 +45,6 @@ from udml_core.cli.output import (
     summarize_analysis,
     summarize_result,
     summarize_run,
-    write_file,
 )
 from udml_core.cli.same import same
 from udml_core.cli.sweeps import sweep, sweeps
@@ -81,8 +78,10 @@ app.command()(sweep)
 app.command()(sweeps)
 app.command()(judge)
 app.command()(same)
+app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)(audit)
+app.command()(exclude)
+app.command()(sample)
 app.add_typer(index, name="index")
-DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="The name of a data set, or a folder of images.")]
 Wait = Annotated[bool, typer.Option(help="Follow the run until it ends.")]
 Fields = Annotated[list[str] | None, typer.Option("--set", metavar="FIELD=VALUE",
                                                   help="Set a hyper-parameter; VALUE is JSON.")]
@@ -617,90 +616,6 @@ def lessons(folder: Annotated[Path, typer.Argument(metavar="DIR", help="The fold
     files = export_course(folder)
     print_answer({"folder": str(folder), "files": [path.name for path in files]}, as_json,
                  lambda: [str(path) for path in files])
-
-
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
-def audit(context: typer.Context) -> Any:
-    """Find broken files, duplicates, outliers, small classes and images in both halves of a data set."""
-    from udml_core.exploration.audit import AuditSettings  # its fields are the options
-
-    return call_with_options(_audit, AuditSettings, context)
-
-
-def _audit(options: dict[str, Any], dataset: DatasetName,
-           backbone: Annotated[str | None, typer.Option(help="Backbone whose stored features are compared.")] = None,
-           out: Annotated[Path | None, typer.Option(help="Write the findings as JSON to this file.")] = None,
-           as_json: Json = False) -> None:
-    """Find broken files, duplicates, outliers, small classes and images in both halves of a data set.
-
-    Images are compared by hashes and, if they are stored, by features. `udml train --dataset DATASET --method
-    frozen` stores features. Excluded images are left out.
-    """
-    from udml_core.base.files import read_array
-    from udml_core.data import catalog
-    from udml_core.data.encoders import DEFAULT_BACKBONE
-    from udml_core.data.features import features_path
-    from udml_core.data.given.exclusions import excluded_images
-    from udml_core.exploration.audit import AuditSettings, audit_of, report_of
-    from udml_core.work import jobs
-
-    settings = AuditSettings.make(options)
-    loaded = catalog.load(dataset, print_progress())
-    features = loaded.vectors
-    if features is None:
-        path = features_path(loaded, jobs.encoder_of(loaded, backbone or DEFAULT_BACKBONE))
-        features = read_array(path, mapped=True) if path.exists() else None
-    if features is None:
-        command = ["udml", "train", "--dataset", loaded.name, "--method", "frozen"]
-        command += ["--backbone", backbone] if backbone else []
-        typer.echo("No features are stored, so near-duplicates are found by the hash alone and outliers are not "
-                   f"found. Compute them: {shlex.join(command)}", err=True)
-    report = report_of(audit_of(loaded, features, print_progress()), loaded, excluded_images(loaded), settings)
-    if out is not None:
-        write_file(out, json.dumps(report, indent=1, ensure_ascii=False).encode())
-    print_answer(report, as_json, lambda: audit_lines(report))
-
-
-@app.command()
-def exclude(dataset: DatasetName,
-            images: Annotated[list[str] | None, typer.Argument(metavar="[IMAGE]...", help="Names of images.")] = None,
-            file: Annotated[Path | None, typer.Option("--file", metavar="CSV", help=(
-                "Also read names from the column image of this file."))] = None,
-            again: Annotated[bool, typer.Option("--include", help=(
-                "Remove these images from the list instead, so that runs use them again."))] = False,
-            undo: Annotated[bool, typer.Option("--undo", help="Revert the last change of the list.")] = False,
-            out: Annotated[Path | None, typer.Option(help="Write the list as CSV to this file.")] = None,
-            as_json: Json = False) -> None:
-    """Exclude images of a data set from later runs, or list the excluded images.
-
-    Excluded images are neither trained on nor evaluated. Their files do not change.
-    """
-    from udml_core.data import catalog
-    from udml_core.data.given import exclusions
-
-    loaded = catalog.load(dataset, print_progress())
-    if undo and (images or file or again):
-        raise UserError("An undo takes no images. Remove the images, or --undo.")
-    if again and not (images or file):
-        raise UserError("--include needs the names of images, or --file.")
-    changed = exclusions.undo(loaded) if undo else 0
-    if images or file:
-        listed = exclusions.find_names(images or [], loaded)
-        if file is not None:
-            read = exclusions.read_list(file, loaded)
-            listed = [*listed, *read.images.tolist()]
-            if read.unknown:
-                typer.echo(f"{counted(len(read.unknown), 'name')} in {file} "
-                           f"{'is no image' if len(read.unknown) == 1 else 'are no images'} of {loaded.title}, such as "
-                           f"{quoted(read.unknown[0])}", err=True)
-        changed = (exclusions.include if again else exclusions.exclude)(loaded, listed)
-    names = exclusions.excluded_names(loaded)
-    if out is not None:
-        write_file(out, exclusions.write_list(loaded))
-    typer.echo(f"{counted(changed, 'image')} changed; {len(names)} of {counted(len(loaded), 'image')} "
-               f"{'is' if len(names) == 1 else 'are'} excluded", err=True)
-    print_answer({"dataset": loaded.name, "changed": changed, "excluded": names,
-                  "digest": exclusions.digest_of(names)}, as_json, lambda: list(names))
 
 
 @app.command(name="mirror")

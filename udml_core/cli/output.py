@@ -66,6 +66,8 @@ def print_levels(folder: Located, as_json: bool) -> None:
 
 def audit_lines(report: dict[str, Any]) -> list[str]:
     """Return the findings of an audit as lines of text: their numbers, each with the first examples."""
+    from udml_core.exploration.quality import CHECKS
+
     def listed(names: list[str], most: int) -> str:
         more = f" and {len(names) - most:,} more" if len(names) > most else ""
         return f": {', '.join(names[:most])}{more}" if names else ""
@@ -80,6 +82,10 @@ def audit_lines(report: dict[str, Any]) -> list[str]:
         counted(len(broken), "broken file") + listed([f"{row['file']} ({row['reason']})" for row in broken], 1),
         grouped(exact, "exact duplicates"),
         grouped(near, "near-duplicates"),
+        *([f"{counted(len(report['border']), 'pair')} at the border, for you to decide on the page Data"]
+          if report.get("border") else []),
+        *(f"{CHECKS[check].title.lower()}: {counted(len(images), 'image')}{listed(images, 1)}"
+          for check, images in report.get("quality", {}).items() if images),
         counted(len(apart), "outlier") + listed([row["image"] for row in apart], 1),
         counted(len(classes), "small class") + listed(list(classes), SHOWN_CLASSES),
         *(grouped(groups, f"duplicates in both halves of the split {name}")

@@ -23,6 +23,8 @@ TURNS = {2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: I
          5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
          8: Image.Transpose.ROTATE_90}
 """Operation that turns an image upright, by EXIF orientation."""
+TURNED = (5, 6, 7, 8)
+"""EXIF orientations that exchange width and height."""
 TABLE = "table"
 """Name of the backbone whose features are the vectors of a table."""
 Report = Callable[[float, str], None]
@@ -190,6 +192,12 @@ def read_image(source: Any, side: int | None = None) -> Image.Image:
 def open_image(source: Any) -> Image.Image:
     """Open an image of a known format without decoding it."""
     return Image.open(source, formats=FORMATS)
+
+
+def upright_size(source: Any) -> tuple[int, int]:
+    """Return the width and height of an image file as viewers display it, without decoding it."""
+    with open_image(source) as image:
+        return image.size[::-1] if _orientation(image) in TURNED else image.size
 
 
 def _orientation(image: Image.Image) -> Any:

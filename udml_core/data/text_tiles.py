@@ -113,9 +113,14 @@ class TableImages:
             return None
 
 
+def file_of(dataset: Dataset, index: int) -> Path | None:
+    """Return the path of an image's file; None if it has none."""
+    if isinstance(dataset.images, FileImages):
+        return dataset.images.root / dataset.images.files[index]
+    return dataset.images.path(index) if isinstance(dataset.images, TableImages) else None
+
+
 def image_path(dataset: Dataset, index: int) -> str:
     """Return the path of an image's file; its name if the data set has no files."""
-    if isinstance(dataset.images, FileImages):
-        return str(dataset.images.root / dataset.images.files[index])
-    path = dataset.images.path(index) if isinstance(dataset.images, TableImages) else None
+    path = file_of(dataset, index)
     return dataset.names[index] if path is None else str(path)

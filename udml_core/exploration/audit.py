@@ -1,15 +1,15 @@
 """Audit a data set: equal and nearly equal images, outliers, small classes, and images in both halves.
 
-Near-duplicates are found by the difference hash of the images and by the cosine similarity of their features. The hash
-alone confuses drawings and small gray images, in which few pixels differ; features alone confuse images of the same
-object. What both find is reliable.
+Near-duplicates are nominated by the difference hash of the images and by the cosine similarity of their features, and
+confirmed by aligning the two images; see `duplicates`. The hash alone confuses drawings and small gray images, in which
+few pixels differ, and misses crops; features alone confuse images of the same object.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -19,20 +19,33 @@ from udml_core.base.arrays import Array, Booleans, Floats, Integers
 from udml_core.base.declaration import Options, Shown
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset, Report
+from udml_core.data.given.duplicate_decisions import Decisions
+from udml_core.data.image_facts import ImageFacts
 from udml_core.data.image_hashes import MOST_PAIRS, close_pairs, first_equal, hashes_of
 from udml_core.data.splits import SPLITS, Split, SplitName, make_split
 from udml_core.exploration.browsing import near_duplicates, neighbor_similarities
+from udml_core.exploration.duplicates import (
+    Groups,
+    at_border,
+    best_first,
+    candidate_pairs,
+    check_pairs,
+    groups_of,
+    propose_agreement,
+)
+from udml_core.exploration.quality import CHECKS, poor_images
 from udml_core.numerics.neighbors import nearest
 
-Compare = Literal["both", "either", "hash", "features"]
+Compare = Literal["aligned", "both", "either", "hash", "features"]
 LARGEST_DISTANCE = 12
 """Largest Hamming distance that is stored; of 12,720 pairs of different photographs of birds none is below 14."""
 NEIGHBORS = 10
 """Nearest images by features that an image is compared with."""
 BLOCK = 4096
 """Pairs whose cosine similarity is computed at once."""
-Groups = tuple[Integers, ...]
-"""Groups of at least two images each, by ascending index; the first image comes first."""
+UNDECIDED = Decisions()
+NO_PAIRS: Integers = np.zeros((0, 2), np.int64)
+NO_VALUES: Floats = np.zeros(0, np.float32)
 
 
 class AuditSettings(Options):
@@ -46,9 +59,14 @@ class AuditSettings(Options):
 
     message_prefix: ClassVar[str | None] = ""
 
-    compare: Annotated[Compare, Shown(label="Near-duplicates by")] = "both"
-    """Whether the hash and the features must both find a near-duplicate (both), one of them is enough (either), or one
-    alone decides (hash, features). Without features the hash decides."""
+    compare: Annotated[Compare, Shown(label="Near-duplicates by")] = "aligned"
+    """Whether aligning two similar images decides (aligned), the hash and the features must both find a near-duplicate
+    (both), one of them is enough (either), or one alone decides (hash, features). Without features the hash decides."""
+
+    least_agreement: Annotated[float | None, Field(ge=0, le=1), Shown(
+        label="Least agreement", step=0.01, placeholder="from the data")] = None
+    """Least correlation of the detail of two aligned images that are near-duplicates; by default the middle of the gap
+    between copies and different photographs."""
 
     hash_distance: Annotated[int, Field(ge=0, le=LARGEST_DISTANCE), Shown(label="Largest Hamming distance")] = 6
     """Largest number of differing bits, of 64, between the hashes of near-duplicates."""
@@ -74,6 +92,8 @@ class Audit:
         cosines: Cosine similarities (p,) float32 of their features; NaN without features.
         neighbors: Indices (n, k) of each image's nearest images by features; k = 0 without features.
         similarities: Their cosine similarities (n, k) float32.
+        checked: Pairs i < j (c, 2) int64 that were aligned.
+        agreements: Agreement (c,) float32 of each when aligned, −1 … 1; see `alignment.agreements`.
     """
 
     content: Integers
@@ -82,6 +102,8 @@ class Audit:
     cosines: Floats
     neighbors: Integers
     similarities: Floats
+    checked: Integers = field(default_factory=lambda: NO_PAIRS)
+    agreements: Floats = field(default_factory=lambda: NO_VALUES)
 
     @property
     def has_features(self) -> bool:
@@ -93,23 +115,46 @@ class Audit:
         """Whether all pairs with close hashes are stored, not only the closest."""
         return len(self.pairs) < MOST_PAIRS
 
-    def near_pairs(self, kept: Booleans, settings: AuditSettings) -> Integers:
+    def least_agreement(self, settings: AuditSettings) -> float:
+        """Return the least agreement of near-duplicates: the chosen one, or the one that the data propose."""
+        if settings.least_agreement is not None:
+            return settings.least_agreement
+        return propose_agreement(self.agreements)
+
+    def near_pairs(self, kept: Booleans, settings: AuditSettings, decisions: Decisions = UNDECIDED) -> Integers:
         """Return the near-duplicates i < j (p, 2) of different content, each content by its first image.
 
         Args:
             kept: Mask (n,) of the images to compare.
             settings: What counts as a near-duplicate.
+            decisions: What the user decided, which counts more than the settings.
         """
+        pairs = np.concatenate([self._similar_pairs(settings), decisions.same])
+        return self._among(pairs[~self.are_among(pairs, decisions.different)], kept)
+
+    def agreement_of(self, pairs: Integers) -> Floats:
+        """Return the agreement (p,) of pairs (p, 2) that were checked."""
+        keys, wanted = (rows @ [len(self.content), 1] for rows in (self.checked, pairs))
+        order = np.argsort(keys)
+        return self.agreements[order[np.searchsorted(keys, wanted, sorter=order)]]
+
+    def are_among(self, pairs: Integers, others: Integers) -> Booleans:
+        """Return which pairs (p, 2) are among others (q, 2), where images of equal content are one image."""
+        keys, other_keys = (np.sort(self.content[rows], axis=1) @ [len(self.content), 1] for rows in (pairs, others))
+        return np.isin(keys, other_keys)
+
+    def _similar_pairs(self, settings: AuditSettings) -> Integers:
+        """Return the pairs (p, 2) that the settings find."""
+        if settings.compare == "aligned" and len(self.checked):
+            return self.checked[self.agreements >= self.least_agreement(settings)]
         is_close = self.distances <= settings.hash_distance
         by_hash = self.pairs[is_close]
         if not self.has_features or settings.compare == "hash":
-            return self._among(by_hash, kept)
-        if settings.compare == "both":
-            return self._among(self.pairs[is_close & (self.cosines >= settings.least_cosine)], kept)
+            return by_hash
+        if settings.compare in ("both", "aligned"):  # an audit of an earlier version has aligned no pairs
+            return self.pairs[is_close & (self.cosines >= settings.least_cosine)]
         by_features = near_duplicates(self.neighbors, self.similarities, settings.least_cosine)[0]
-        if settings.compare == "features":
-            return self._among(by_features, kept)
-        return self._among(np.concatenate([by_hash, by_features]), kept)
+        return by_features if settings.compare == "features" else np.concatenate([by_hash, by_features])
 
     def _among(self, pairs: Integers, kept: Booleans) -> Integers:
         """Return the pairs among the images of a mask, with the first image of the mask for each content."""
@@ -121,14 +166,14 @@ class Audit:
 
     def exact_groups(self, kept: Booleans) -> Groups:
         """Return the groups of images with equal content among the images of a mask (n,)."""
-        return groups_of(self._equal_pairs(kept), len(self.content))
+        return groups_of(self.equal_pairs(kept), len(self.content))
 
-    def duplicate_groups(self, kept: Booleans, settings: AuditSettings) -> Groups:
+    def duplicate_groups(self, kept: Booleans, settings: AuditSettings, decisions: Decisions = UNDECIDED) -> Groups:
         """Return the groups that equal contents and near-duplicates connect; see `near_pairs`."""
-        pairs = [self._equal_pairs(kept), self.near_pairs(kept, settings)]
+        pairs = [self.equal_pairs(kept), self.near_pairs(kept, settings, decisions)]
         return groups_of(np.concatenate(pairs), len(self.content))
 
-    def _equal_pairs(self, kept: Booleans) -> Integers:
+    def equal_pairs(self, kept: Booleans) -> Integers:
         """Return pairs (p, 2) that connect the images of equal content, each with the first of them."""
         images = np.flatnonzero(kept)
         _, first, inverse = np.unique(self.content[images], return_index=True, return_inverse=True)
@@ -147,6 +192,8 @@ class Findings:
     Attributes:
         exact: Groups of images with equal content.
         near: Groups that near-duplicates of different content connect.
+        duplicates: Groups that both connect. In these three the copy to keep comes first in each group.
+        border: Undecided pairs (b, 2) that are nearly or hardly near-duplicates, the closest to the border first.
         outliers: Outliers, the farthest first; none without features.
         small_classes: Small classes, the smallest first, with their numbers of images.
         leaks: For each split that the data set allows, the groups of duplicates with images in both halves.
@@ -154,12 +201,15 @@ class Findings:
 
     exact: Groups
     near: Groups
+    duplicates: Groups
+    border: Integers
     outliers: Integers
     small_classes: dict[int, int]
     leaks: dict[SplitName, Groups]
 
 
-def find_problems(audit: Audit, dataset: Dataset, excluded: Integers, settings: AuditSettings) -> Findings:
+def find_problems(audit: Audit, dataset: Dataset, excluded: Integers, settings: AuditSettings,
+                  facts: ImageFacts | None = None, decisions: Decisions = UNDECIDED) -> Findings:
     """Return what an audit found among the images that are not excluded.
 
     Args:
@@ -167,15 +217,29 @@ def find_problems(audit: Audit, dataset: Dataset, excluded: Integers, settings: 
         dataset: The data set.
         excluded: Indices of the excluded images.
         settings: What counts as a near-duplicate, an outlier and a small class.
+        facts: Facts about the images, which choose the copy to keep; None for the first copy.
+        decisions: What the user decided about duplicates.
     """
     kept = np.ones(len(dataset), bool)
     kept[excluded] = False
-    groups = audit.duplicate_groups(kept, settings)
+    pairs = audit.near_pairs(kept, settings, decisions)
+    groups = groups_of(np.concatenate([audit.equal_pairs(kept), pairs]), len(dataset))
+    exact, near, duplicates = (best_first(found, facts, decisions.preferred) for found in (
+        audit.exact_groups(kept), groups_of(pairs, len(dataset)), groups))
     return Findings(
-        audit.exact_groups(kept), groups_of(audit.near_pairs(kept, settings), len(dataset)),
+        exact, near, duplicates, border_pairs(audit, kept, settings, decisions),
         outliers(audit.outlier_scores(), kept, settings.fence) if audit.has_features else np.zeros(0, np.int64),
         small_classes(dataset, kept, settings.least_images),
         {split.name: leaking(groups, split) for split in divided_splits(dataset)})
+
+
+def border_pairs(audit: Audit, kept: Booleans, settings: AuditSettings, decisions: Decisions) -> Integers:
+    """Return the pairs (b, 2) at the border of near-duplicates that the user has not decided, the closest first."""
+    if settings.compare != "aligned" or not len(audit.checked):
+        return NO_PAIRS
+    least = audit.least_agreement(settings)
+    pairs = audit.checked[at_border(audit.checked, audit.agreements, least, kept)]
+    return pairs[~audit.are_among(pairs, decisions.decided)]
 
 
 def divided_splits(dataset: Dataset) -> list[Split]:
@@ -187,10 +251,12 @@ def divided_splits(dataset: Dataset) -> list[Split]:
     return [split for split in splits if split.name != "all"]
 
 
-def report_of(audit: Audit, dataset: Dataset, excluded: Integers, settings: AuditSettings) -> dict[str, Any]:
-    """Return the findings with image names, as the command line writes them."""
-    findings = find_problems(audit, dataset, excluded, settings)
+def report_of(audit: Audit, dataset: Dataset, excluded: Integers, settings: AuditSettings,
+              facts: ImageFacts | None = None, decisions: Decisions = UNDECIDED) -> dict[str, Any]:
+    """Return the findings with image names, as the command line writes them; see `find_problems`."""
+    findings = find_problems(audit, dataset, excluded, settings, facts, decisions)
     scores = audit.outlier_scores() if audit.has_features else np.zeros(0)
+    kept = ~np.isin(np.arange(len(dataset)), excluded)
 
     def names(groups: Groups) -> list[list[str]]:
         return [[dataset.names[index] for index in group] for group in groups]
@@ -201,6 +267,9 @@ def report_of(audit: Audit, dataset: Dataset, excluded: Integers, settings: Audi
         "features": audit.has_features, "complete": audit.is_complete,
         "broken_files": [{"file": skipped.file, "reason": skipped.reason} for skipped in dataset.skipped],
         "exact_duplicates": names(findings.exact), "near_duplicates": names(findings.near),
+        "least_agreement": audit.least_agreement(settings) if len(audit.checked) else None,
+        "border": names(tuple(findings.border)),
+        "quality": {} if facts is None else {check: names((poor_images(facts, kept, check),))[0] for check in CHECKS},
         "outliers": [{"image": dataset.names[index], "distance": float(scores[index])} for index in findings.outliers],
         "small_classes": {dataset.class_names[label]: size for label, size in findings.small_classes.items()},
         "leakage": {name: names(groups) for name, groups in findings.leaks.items()}}
@@ -223,7 +292,13 @@ def audit_of(dataset: Dataset, features: Array | None, report: Report = lambda _
         rows = np.ascontiguousarray(dataset.vectors)
         return compare_images(None, first_equal(rows.view(f"V{rows.strides[0]}").ravel()), features, report)
     hashes = hashes_of(dataset, report)
-    return compare_images(hashes.perceptual, hashes.content, features, report)
+    audit = compare_images(hashes.perceptual, hashes.content, features, report)
+    if features is None:
+        return audit
+    candidates = candidate_pairs(audit.pairs, audit.cosines, audit.neighbors, audit.similarities)
+    pairs = np.sort(audit.content[candidates], axis=1)
+    pairs = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+    return replace(audit, checked=pairs, agreements=check_pairs(dataset, pairs, report))
 
 
 def compare_images(perceptual: Array | None, content: Integers, features: Array | None,
@@ -263,36 +338,19 @@ def _cosines(unit: Array, pairs: Integers) -> Floats:
     return values.clip(-1.0, 1.0)
 
 
-def groups_of(pairs: Integers, count: int) -> Groups:
-    """Return the groups that pairs (p, 2) of `count` images connect, by their first image."""
-    if not len(pairs):
-        return ()
-    from scipy.sparse import coo_array  # here, because it slows the start of the command line
-    from scipy.sparse.csgraph import connected_components
-
-    graph = coo_array((np.ones(len(pairs), bool), (pairs[:, 0], pairs[:, 1])), shape=(count, count))
-    _, group = connected_components(graph, directed=False)
-    connected = np.unique(pairs)
-    order = connected[np.argsort(group[connected], kind="stable")]
-    parts = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
-    return tuple(sorted(parts, key=lambda images: int(images[0])))
-
-
-def all_but_first(groups: Groups) -> Integers:
-    """Return the ascending indices of all images of groups except the first of each."""
-    return np.sort(np.concatenate([group[1:] for group in groups])) if groups else np.zeros(0, np.int64)
-
-
 def leaking(groups: Groups, split: Split) -> Groups:
     """Return the groups with images in both halves, without the images that belong to none.
 
     The images held out for validation belong to the training half.
     """
-    training = np.union1d(split.train, split.validation)
-    if split.name == "all":
+    if split.name == "all" or not groups:
         return ()
-    inside = [group[np.isin(group, training) | np.isin(group, split.test)] for group in groups]
-    return tuple(group for group in inside if len(in_half(group, training)) and len(in_half(group, split.test)))
+    halves = [np.concatenate([split.train, split.validation]), split.test]
+    count = 1 + max(int(images.max(initial=0)) for images in (*groups, *halves))
+    trained, tested = (np.zeros(count, bool) for _ in halves)
+    trained[halves[0]] = tested[halves[1]] = True
+    return tuple(group[trained[group] | tested[group]] for group in groups
+                 if trained[group].any() and tested[group].any())
 
 
 def in_half(images: Integers, half: Integers) -> Integers:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -10,44 +9,49 @@ import pandas as pd
 import streamlit as st
 
 from udml_core.base.arrays import Integers
-from udml_core.base.declaration import describe
 from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
+from udml_core.data.given.duplicate_decisions import Decisions, decisions_of
 from udml_core.data.given.exclusions import can_undo, exclude, excluded_images
+from udml_core.data.image_facts import ImageFacts, stored_facts
 from udml_core.exploration.audit import (
     Audit,
     AuditSettings,
     Findings,
-    Groups,
-    all_but_first,
     divided_splits,
     find_problems,
     images_of,
     in_half,
 )
+from udml_core.exploration.quality import CHECKS, poor_images
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.analyses import Analysis, find_analysis
 from udml_core.runs.analyses.kinds.audit import DataAudit
 from udml_core.work.jobs.auditing import find_auditing, start_auditing
 
-from ..draw.form import field_widget
 from ..shell.address import choice_from_address, write_address
-from ..shell.cached import known_threshold, load_retrieval
 from ..shell.empty_state import show_empty
 from ..shell.run_hash import RUN_HASH
 from ..shell.selection import selection
 from ..shell.user_errors import keep_user_errors, show_user_errors
 from .computed import chosen_encoder, show_progress
+from .duplicates import show_border, show_groups, undo_choice
 from .excluding import NONE, ShownImages, change_list, list_buttons, select_images, show_excluded
+from .rankings import kept_mask, show_outliers, show_quality
+from .settings import choose_settings, propose_threshold, say_threshold
 
 VIEW = "data-view"
 """Session key of the view of the page Data."""
-FINDINGS = {"exact": "Exact duplicates", "near": "Near-duplicates", "leakage": "Leakage", "outliers": "Outliers",
+FINDINGS = {"exact": "Exact duplicates", "near": "Near-duplicates", "border": "Pairs to decide",
+            "leakage": "Images in both halves", "quality": "Quality", "outliers": "Outliers",
             "classes": "Small classes", "broken": "Broken files", "excluded": "Excluded"}
+GROUPS = {"exact": "group has equal content, whatever the names and formats of its files",
+          "near": "group is connected by near-duplicates, which show the same photograph when they are aligned; images "
+                  "of a series can be that similar too"}
 NOTHING = {"exact": "No two images have equal content.", "near": "No near-duplicates at these settings.",
            "leakage": "No duplicates with images in both halves of this split.",
-           "outliers": "No image lies beyond the fence.", "classes": "No class is that small.",
+           "classes": "No class is that small.",
            "broken": "Every file could be read."}
 
 
@@ -112,10 +116,10 @@ def _show_findings(dataset: Dataset, run: Run, audit: Audit) -> None:
     toolbar = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with toolbar:
         slot = st.container(width="content")
-        settings = _choose_settings(st.session_state.get("audit-finding", first) == "near")
-    excluded = excluded_images(dataset)
-    findings = find_problems(audit, dataset, excluded, settings)
-    counts = _counts(dataset, findings, excluded)
+        settings = choose_settings(audit, st.session_state.get("audit-finding", first))
+    excluded, facts, decisions = excluded_images(dataset), load_facts(dataset), decisions_of(dataset)
+    findings = find_problems(audit, dataset, excluded, settings, facts, decisions)
+    counts = _counts(dataset, findings, excluded, facts)
     finding = slot.segmented_control("Finding", list(FINDINGS), default=first, key="audit-finding", required=True,
                                      format_func=lambda name: f"{FINDINGS[name]} ({counts[name]:,})")
     write_address("finding", finding, "exact")
@@ -123,86 +127,50 @@ def _show_findings(dataset: Dataset, run: Run, audit: Audit) -> None:
         st.warning("So many images have close hashes that only the closest pairs are compared. In drawings and small "
                    "gray images the features tell more: open Settings and choose them.", icon=":material/warning:")
     if finding == "near":
-        _propose_threshold(run, settings)
+        say_threshold(audit, settings)
+        propose_threshold(run, settings)
+    kept = kept_mask(len(dataset), excluded)
     match finding:
         case "broken":
             _show_broken(dataset)
         case "excluded":
             show_excluded(dataset)
+        case "exact" | "near" if groups := getattr(findings, finding):
+            show_groups(dataset, groups, facts, GROUPS[finding], finding)
+        case "border":
+            show_border(dataset, findings.border, audit.agreement_of(findings.border), audit.least_agreement(settings))
+        case "quality":
+            show_quality(dataset, facts, kept)
+        case "outliers":
+            show_outliers(dataset, audit, kept, findings.outliers)
         case _:
-            _show_gallery(dataset, finding, _shown(finding, dataset, audit, findings))
+            _show_gallery(dataset, finding, _shown(finding, dataset, findings))
 
 
-def _choose_settings(is_near: bool) -> AuditSettings:
-    """Show a widget for each setting; the address holds the values.
-
-    Args:
-        is_near: Whether near-duplicates are shown; the slider of their cosine similarity then lies open.
-    """
-    closed, values = st.popover("Settings", icon=":material/tune:"), {}
-    for field in describe(AuditSettings):
-        with st.container(width=300) if is_near and field.name == "least_cosine" else closed:
-            values[field.name] = field_widget(field, field.name, bind=True)
-    return AuditSettings(**values)
-
-
-def _propose_threshold(run: Run, settings: AuditSettings) -> None:
-    """Propose the similarity above which judged pairs of these features are the same, as the bound of near-duplicates.
-
-    Args:
-        run: The run of the frozen features.
-        settings: The current settings.
-    """
-    retrieval = load_retrieval(run)
-    threshold = known_threshold(retrieval, "final") if retrieval.spec.method == "frozen" else None
-    if threshold is None or threshold.similarity is None:
-        return
-    proposed = {"compare": "features", "least_cosine": min(1.0, math.ceil(100 * threshold.similarity) / 100)}
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(f":material/straighten: From your judged pairs: {threshold.sentence}", width="content")
-        if any(getattr(settings, name) != value for name, value in proposed.items()):
-            st.button(f"Use {proposed['least_cosine']:.2f} by features alone", icon=":material/content_copy:",
-                      key="audit-same", on_click=st.session_state.update, args=(proposed,),
-                      help="Shows all pairs above this similarity, whatever their hashes. Use it if you judged only "
-                           "copies to be the same.")
-
-
-def _counts(dataset: Dataset, findings: Findings, excluded: Integers) -> dict[str, int]:
-    return {"exact": len(findings.exact), "near": len(findings.near), "leakage": sum(map(len, findings.leaks.values())),
+def _counts(dataset: Dataset, findings: Findings, excluded: Integers, facts: ImageFacts | None) -> dict[str, int]:
+    poor = 0 if facts is None else _count_poor(dataset.fingerprint, len(dataset), excluded.tobytes(), facts)
+    return {"exact": len(findings.exact), "near": len(findings.near), "border": len(findings.border),
+            "leakage": sum(map(len, findings.leaks.values())), "quality": poor,
             "outliers": len(findings.outliers), "classes": len(findings.small_classes), "broken": len(dataset.skipped),
             "excluded": len(excluded)}
 
 
-def _shown(finding: str, dataset: Dataset, audit: Audit, findings: Findings) -> ShownImages:
+@st.cache_data(max_entries=16, show_spinner=False)
+def _count_poor(fingerprint: str, count: int, excluded: bytes, _facts: ImageFacts) -> int:  # noqa: ARG001
+    """Return the number of images that a check of quality finds at its own limit."""
+    kept = kept_mask(count, np.frombuffer(excluded, np.int64))
+    return len(np.unique(np.concatenate([poor_images(_facts, kept, check) for check in CHECKS])))
+
+
+def _shown(finding: str, dataset: Dataset, findings: Findings) -> ShownImages:
     """Return what the gallery of a finding shows."""
-    match finding:
-        case "exact":
-            return _of_groups(dataset, findings.exact, "group has equal content, whatever the names and formats of its "
-                                                    "files")
-        case "near":
-            return _of_groups(dataset, findings.near, "group is connected by near-duplicates; look before you exclude, "
-                                                   "because images of a series can be that similar too")
-        case "leakage":
-            return _of_leaks(dataset, findings)
-        case "outliers":
-            scores = audit.outlier_scores()[findings.outliers] if audit.has_features else NONE
-            return ShownImages(findings.outliers, [f"{score:.3f}" for score in scores],
-                         f"Number: mean distance to the {audit.neighbors.shape[1]} nearest images, 0 … 2. Damaged, "
-                         "mislabeled and rare images gather here.")
+    if finding == "leakage":
+        return _of_leaks(dataset, findings)
+    if finding != "classes":
+        return ShownImages(NONE, [], "")
     small = np.setdiff1d(images_of(dataset, findings.small_classes), excluded_images(dataset))
     sizes = ", ".join(f"{dataset.class_names[label]} ({size})" for label, size in findings.small_classes.items())
     return ShownImages(small, [], f"Images in each small class: {sizes}", "Exclude all images of these classes", small)
-
-
-def _of_groups(dataset: Dataset, groups: Groups, words: str) -> ShownImages:
-    images = np.concatenate(groups) if groups else NONE
-    mixed = [dataset.labels is not None and len(set(dataset.labels[group])) > 1 for group in groups]
-    badges = [f"group {number}{' ✕' * is_mixed}" + (", first" if position == 0 else "")
-              for number, (group, is_mixed) in enumerate(zip(groups, mixed, strict=True), 1)
-              for position in range(len(group))]
-    classes = f" ✕ marks {sum(mixed)} with several classes: look for wrong labels there." if any(mixed) else ""
-    return ShownImages(images, badges, f"Each {words}.{classes}", "Exclude all but the first of each group",
-                 all_but_first(groups))
 
 
 def _of_leaks(dataset: Dataset, findings: Findings) -> ShownImages:
@@ -226,6 +194,8 @@ def _show_gallery(dataset: Dataset, finding: str, shown: ShownImages) -> None:
     """Show the images of a finding and the buttons that exclude them."""
     if not len(shown.images):
         with st.container(horizontal=True, gap="small"):
+            if finding in GROUPS:
+                undo_choice(dataset)
             list_buttons(dataset)
         st.success(NOTHING[finding], icon=":material/check_circle:")
         return
@@ -252,16 +222,29 @@ def _show_broken(dataset: Dataset) -> None:
 def _count_findings(dataset: Dataset, run: Run, audit: Analysis) -> int:
     """Return the number of findings at the default settings."""
     ticket = audit.stored_status().ticket
-    return _sum_findings(dataset, run, audit.id, ticket, dataset.fingerprint, excluded_images(dataset).tobytes())
+    decisions = decisions_of(dataset)
+    return _sum_findings(dataset, run, audit.id, ticket, dataset.fingerprint, excluded_images(dataset).tobytes(),
+                         decisions.same.tobytes(), decisions.different.tobytes(), decisions)
 
 
 @st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
 def _sum_findings(_dataset: Dataset, run: Run, analysis_id: str, ticket: float, fingerprint: str,  # noqa: ARG001
-                  excluded: bytes) -> int:
-    listed = np.frombuffer(excluded, np.int64)
-    findings = find_problems(_load_audit(run, analysis_id, ticket), _dataset, listed, AuditSettings())
-    counts = _counts(_dataset, findings, listed)
+                  excluded: bytes, same: bytes, different: bytes, _decisions: Decisions) -> int:  # noqa: ARG001
+    listed, facts = np.frombuffer(excluded, np.int64), load_facts(_dataset)
+    audit = _load_audit(run, analysis_id, ticket)
+    findings = find_problems(audit, _dataset, listed, AuditSettings(), facts, _decisions)
+    counts = _counts(_dataset, findings, listed, facts)
     return sum(counts.values()) - counts["excluded"]
+
+
+def load_facts(dataset: Dataset) -> ImageFacts | None:
+    """Return the facts about a data set's images that the audit has stored; None before."""
+    return _facts(dataset.fingerprint, dataset)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False, ttl="60s")
+def _facts(fingerprint: str, _dataset: Dataset) -> ImageFacts | None:  # noqa: ARG001
+    return stored_facts(_dataset)
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the audit …", hash_funcs=RUN_HASH)

@@ -15,6 +15,7 @@ from ..shell.address import choice_from_address, number_from_address, write_addr
 from .columns import value_widgets
 from .computed import NearestByFeatures
 from .enlarged import enlarge
+from .sampling import choose_sample
 
 ORDER_WORDS: dict[Order, str] = {"index": "Data set order", "class": "Class", "name": "File name",
                                  "outlier": "Outliers first", "duplicate": "Near-duplicates first"}
@@ -35,6 +36,7 @@ def show_gallery(dataset: Dataset, nearest: NearestByFeatures | None, toolbar: D
                                  placeholder="any")
             allowed = value_widgets(dataset)
             side = st.slider("Tile size in pixels", 48, 200, 88, 8, key="data-side", persist_state="session")
+        sample_slot = st.container(horizontal=True, vertical_alignment="bottom", gap="small", width="content")
         part_slot = st.container(width="content")
     values = None if nearest is None else nearest.values(order)
     matching = find_images(dataset, label, text)
@@ -43,13 +45,15 @@ def show_gallery(dataset: Dataset, nearest: NearestByFeatures | None, toolbar: D
         st.info("No image matches. Choose another class or other values of a column, or shorten the text.",
                 icon=":material/search_off:")
         return
+    with sample_slot:
+        ordered, words = choose_sample(dataset, nearest, ordered)
     with part_slot:
         shown = _choose_part(ordered)
     with st.container(key="data-full" if len(shown) >= FILLING else "data-few"):
         clicked = gallery(dataset, [tile_of(dataset, int(index), badge=_badge(values, int(index)))
                                     for index in shown], "Images of the data set", "data-gallery", side, height=HEIGHT)
-    st.caption(f"{len(ordered):,} of {len(dataset):,} images. Click an image to enlarge it; arrow keys move through "
-               "the gallery.")
+    words = words or f"{len(ordered):,} of {len(dataset):,} images."
+    st.caption(f"{words} Click an image to enlarge it; arrow keys move through the gallery.")
     if clicked is not None:
         enlarge(dataset, ordered, clicked)
 

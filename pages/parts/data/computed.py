@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError, duration
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import BACKBONES, DEFAULT_BACKBONE, EncoderSpec
 from udml_core.exploration.browsing import Order, neighbor_similarities, outlier_scores
+from udml_core.exploration.sample import Neighborhoods
 from udml_core.runs import Run, RunRequest, runs_folder
 from udml_core.runs.analyses import Analysis
 from udml_core.runs.tasks import LIVE_STATES
@@ -42,10 +43,14 @@ class NearestByFeatures:
     Attributes:
         outlier: Outlier score (n,) of every image.
         similarity: Cosine similarity (n,) of every image to its nearest neighbor.
+        images: The images (m,) that are not excluded.
+        among: Their neighborhoods among each other.
     """
 
     outlier: Array
     similarity: Array
+    images: Integers
+    among: Neighborhoods
 
     def values(self, order: Order) -> Array | None:
         """Return what an order sorts by, (n,), largest first; None for orders without features."""
@@ -177,6 +182,8 @@ def _nearest(run: Run, analysis_id: str, ticket: float) -> NearestByFeatures:  #
     neighbors = np.asarray(projection.neighbors[projection.frames.index("final")])
     embeddings = run.embeddings("final")
     similarities = neighbor_similarities(embeddings[projection.indices], neighbors)
-    values = np.full((2, len(embeddings)), np.nan)
-    values[:, projection.indices] = outlier_scores(neighbors, similarities), similarities.max(axis=1)
-    return NearestByFeatures(*values)
+    outlier, similarity = np.full((2, len(embeddings)), np.nan)
+    outlier[projection.indices], similarity[projection.indices] = (
+        outlier_scores(neighbors, similarities), similarities.max(axis=1))
+    among = Neighborhoods(embeddings[projection.indices], neighbors, similarities)
+    return NearestByFeatures(outlier, similarity, np.asarray(projection.indices), among)

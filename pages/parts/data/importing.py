@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from udml_core.base.errors import UserError
+from udml_core.base.paths import existing_path
 from udml_core.data import catalog
-from udml_core.data.sources.archive import SUFFIXES, plain_stem
+from udml_core.data.sources.archive import SUFFIXES, image_paths, is_archive, plain_stem
 from udml_core.data.sources.embeddings import EmbeddingTable
 from udml_core.data.sources.image_folder import LAYOUT
-from udml_core.data.sources.levels import NO_CLASSES, ClassLevel, first_class_level, name_with_level
+from udml_core.data.sources.levels import (
+    NO_CLASSES,
+    ClassLevel,
+    class_levels,
+    first_class_level,
+    name_with_level,
+)
 from udml_core.data.sources.listing import ENDINGS
 from udml_core.data.sources.located import Located
 from udml_core.data.sources.metadata import MetadataFolder, unused_table
@@ -53,6 +63,7 @@ def import_folder() -> None:
                                  accept_multiple_files="directory")
         archive = st.file_uploader("Upload an archive", type=sorted({suffix.rpartition(".")[2] for suffix in SUFFIXES}),
                                    key="import-archive")
+        archive_level = None if archive is None else choose_level_of_upload(archive)
         name = st.text_input("Name of the data set", key="import-name", placeholder="" if archive is None else
                              plain_stem(archive.name))
         clicked = st.button("Import these files", disabled=archive is None and not (files and name.strip()),
@@ -62,14 +73,14 @@ def import_folder() -> None:
                 with progress_bar(f"Extracting {archive.name} …") as report:
                     folder = catalog.import_archive(name.strip() or plain_stem(archive.name), archive, archive.name,
                                                     report)
-                open_import(str(folder))
+                open_import(name_with_level(str(folder), archive_level))
             elif clicked:
                 open_import(str(catalog.import_files(name, ((file.name, file.getvalue()) for file in files))))
         upload_table(open_import)
 
 
 def choose_level(path: str) -> int | None:
-    """Preview what a folder has, and choose the level of subfolders that are the classes.
+    """Preview what a folder or an archive has, and choose the level of subfolders that are the classes.
 
     Returns:
         The level; None for the default, and if the folder has no choice of levels.
@@ -77,13 +88,26 @@ def choose_level(path: str) -> int | None:
     levels, found_layout = _preview(path)
     if found_layout is not None:
         st.info(found_layout, icon=":material/dataset:")
+    return _ask_level(levels, path)
+
+
+def choose_level_of_upload(archive: UploadedFile) -> int | None:
+    """Choose the level of subfolders in an uploaded archive that are the classes; see `choose_level`."""
+    key = f"levels-{archive.file_id}"
+    if key not in st.session_state:
+        with suppress(UserError):  # the import says what is wrong
+            st.session_state[key] = class_levels(image_paths(archive, archive.name))
+    return _ask_level(st.session_state.get(key, []), archive.file_id)
+
+
+def _ask_level(levels: list[ClassLevel], key: str) -> int | None:
     if not any(class_level.level > 1 for class_level in levels):
         return None
     default = first_class_level(levels)
     choices = [NO_CLASSES, *(class_level.level for class_level in levels if class_level.has_classes)]
     words = {class_level.level: level_words(class_level) for class_level in levels} | {NO_CLASSES: "No classes"}
     level = st.radio("Which folders are the classes?", choices, choices.index(default), format_func=words.__getitem__,
-                     key=f"import-level-{path}", help="The folder has several levels of subfolders. Each choice names "
+                     key=f"import-level-{key}", help="The folder has several levels of subfolders. Each choice names "
                                                       "the classes that it gives.")
     return None if level == default else level
 
@@ -134,12 +158,16 @@ def level_words(level: ClassLevel) -> str:
 def _preview(path: str) -> tuple[list[ClassLevel], str | None]:
     """Return the levels of a plain folder, or what a folder with lists or a table has."""
     try:
+        archive = existing_path(path)
+        if archive is not None and is_archive(archive):
+            with archive.open("rb") as file:
+                return class_levels(image_paths(file, archive.name)), None
         source = catalog.folder_of(path)
         problem = source.missing()
         if source.names_classes:
             return [], problem or source.describe()
         return [] if problem else source.levels(), unused_table(source.path) or None
-    except UserError as error:
+    except (UserError, OSError) as error:
         return [], str(error)
 
 

@@ -18,7 +18,7 @@ from ..shell.selection import Selection, select
 from .thumbnails import OWN_SHEET, all_sheets, own_sheet, pair_sheet
 from .transport import Message, component, pack_mask, unpack_mask
 
-Mark = Literal["", "hit", "miss", "query", "same", "different", "anchor", "positive", "negative"]
+Mark = Literal["", "keep", "hit", "miss", "query", "same", "different", "anchor", "positive", "negative"]
 HTML = '<div class="grid" role="group"></div>\n'
 SIZE_HTML = """<label class="size">Image size
 <input type="range"></label>

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from udml_core.base.errors import byte_words
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.runs.trash import DAYS_KEPT, contents, delete_run, deleted_runs, empty_trash, restore_run
@@ -12,16 +13,6 @@ from ..shell.run_status import escaped, run_title
 from ..shell.user_errors import show_user_errors
 
 JUST_DELETED = "runs-just-deleted"
-UNITS = ("bytes", "kB", "MB", "GB", "TB")
-
-
-def size_words(size: float) -> str:
-    """Return a size such as 12.3 MB."""
-    for unit in UNITS:
-        if size < 1000 or unit == UNITS[-1]:
-            break
-        size /= 1000
-    return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
 
 
 def loss_words(run: Run) -> str:
@@ -29,8 +20,8 @@ def loss_words(run: Run) -> str:
     lost = contents(run)
     counts = [f"{count} {word if count != 1 else one}" for count, word, one in
               ((lost.epochs, "epochs", "epoch"), (lost.analyses, "analyses (maps, graphs)", "analysis")) if count]
-    return " and ".join([", ".join(counts), f"its results ({size_words(lost.size)})"] if counts else
-                        [f"its results ({size_words(lost.size)})"])
+    return " and ".join([", ".join(counts), f"its results ({byte_words(lost.size)})"] if counts else
+                        [f"its results ({byte_words(lost.size)})"])
 
 
 def delete_menu(run: Run) -> None:
@@ -67,7 +58,7 @@ def show_trash() -> None:
     deleted = deleted_runs(runs_folder())
     if not deleted:
         return
-    size = size_words(sum(contents(run).size for run in deleted))
+    size = byte_words(sum(contents(run).size for run in deleted))
     with st.expander(f"Trash ({len(deleted)})", icon=":material/delete:"):
         for run in deleted:
             with st.container(horizontal=True, vertical_alignment="center"):

@@ -139,8 +139,13 @@ def find_names(names: Iterable[str], dataset: Dataset) -> list[int]:
 
 def write_list(dataset: Dataset) -> bytes:
     """Write the exclusion list as the CSV file that `read_list` reads."""
+    return list_of(excluded_names(dataset))
+
+
+def list_of(names: Iterable[str]) -> bytes:
+    """Write names of images as the CSV file that `read_list` reads."""
     table = io.StringIO()
-    write_rows(table, [[COLUMN], *([name] for name in excluded_names(dataset))])
+    write_rows(table, [[COLUMN], *([name] for name in names)])
     return table.getvalue().encode()
 
 

@@ -10,6 +10,7 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import re
 import stat
 import tarfile
@@ -115,6 +116,29 @@ def extract(archive: BinaryIO, name: str, root: Path, report: Report) -> list[st
         _write(content, target, budget)
     report(1.0, f"extracting {name}")
     return tables
+
+
+def image_paths(archive: BinaryIO, name: str) -> list[str]:
+    """Return the paths of the images in an archive, below the folder that contains all its files.
+
+    Args:
+        archive: The open archive, which can be rewound.
+        name: Its name in messages.
+
+    Returns:
+        Paths with forward slashes; none if the archive has lists or tables, which can name the classes.
+
+    Raises:
+        UserError: It is no archive, or is damaged, encrypted or too large.
+    """
+    budget = Budget(name, archive.seek(0, io.SEEK_END))
+    members = _zip_members if _first_bytes(archive).startswith(b"PK") else _tar_members
+    inner = [found for _, path, _ in _guarded(members(archive, budget), name) if (found := inner_path(path, KEPT))]
+    archive.seek(0)
+    if not inner or any(path.suffix.lower() not in ENDINGS for path in inner):
+        return []
+    depth = len(Path(os.path.commonpath([path.parent for path in inner])).parts)
+    return ["/".join(path.parts[depth:]) for path in inner]
 
 
 def _guarded(parts: Iterator[Part], name: str) -> Iterator[Part]:

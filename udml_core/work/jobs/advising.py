@@ -16,6 +16,7 @@ from udml_core.base.errors import UserError
 from udml_core.base.files import read_regular, replace_text
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
+from udml_core.data.given.exclusions import excluded_names
 from udml_core.exploration.race import FROZEN, Outcome, Race, Serves
 from udml_core.exploration.race_advice import tell_advice
 from udml_core.exploration.race_elsewhere import Elsewhere, find_elsewhere
@@ -30,6 +31,7 @@ from udml_core.runs.analyses import (
 )
 from udml_core.runs.analyses.kinds.advice import Advice, check_count
 from udml_core.runs.analyses.kinds.refine import Refinement
+from udml_core.runs.spec import ExclusionList
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs import launch
 from udml_core.work.jobs.analysis_request import analyse
@@ -87,7 +89,7 @@ def start_advice(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, roo
     Raises:
         UserError: The data set is too small, or the request does not fit it.
     """
-    check_count(len(dataset))
+    check_count(len(dataset) - len(excluded_names(dataset)))
     run = _find_features(dataset, encoder, root)
     if run is not None and run.status().state == "done":
         return Advising(run, analyse(run, spec, root=root))
@@ -146,11 +148,15 @@ def start_wanted(root: Path) -> None:
 
 
 def _find_features(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Run | None:
-    """Return the run of an encoder's frozen features of all images, a finished one if there is one."""
-    live = None
+    """Return the run of an encoder's frozen features of all images, a finished one if there is one.
+
+    It leaves out the images that are excluded now, as every search that a race tries must.
+    """
+    live, listed = None, ExclusionList.of(excluded_names(dataset))
     for run in list_runs(root):
         spec = run.spec()
-        same = (spec.method, spec.split, spec.fingerprint) == (FROZEN, "all", dataset.fingerprint)
+        same = (spec.method, spec.split, spec.fingerprint, spec.excluded.digest) == (
+            FROZEN, "all", dataset.fingerprint, listed.digest)
         if not same or spec.encoder.unfitted != encoder or run.is_example:
             continue
         state = run.status().state

@@ -12,7 +12,7 @@ from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.analysis_request import analyse
-from udml_core.work.jobs.browse import DataAnalysis, find_browsing, submit_features
+from udml_core.work.jobs.browse import DataAnalysis, feature_runs, find_browsing, submit_features
 from udml_core.work.jobs.follow_ups import AUDIT, MOST_MAPPED, are_maps_on, want, wants
 from udml_core.work.jobs.launch import start_maps
 from udml_core.work.jobs.planning import encoder_of
@@ -26,16 +26,18 @@ def find_auditing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> DataAna
         encoder: The frozen encoder.
         root: The folder of runs.
     """
-    browsing = find_browsing(dataset, encoder, root)
-    if browsing.run is None:
-        waits = isinstance(browsing.task, Run) and wants(browsing.task, "audit")
-        return DataAnalysis(None, None, browsing.task if waits else None)
-    audit = analysis_at(browsing.run, AUDIT)
-    if audit.is_done():
-        return DataAnalysis(browsing.run, audit)
+    runs = list(feature_runs(dataset, encoder, root))
+    finished = next((run for run in runs if analysis_at(run, AUDIT).is_done()), None)
+    if finished is not None:  # it compared all images, so it stays valid whatever is excluded since
+        return DataAnalysis(finished, analysis_at(finished, AUDIT))
+    done = next((run for run in runs if run.status().state == "done"), None)
+    if done is None:
+        task = find_browsing(dataset, encoder, root).task
+        return DataAnalysis(None, None, task if isinstance(task, Run) and wants(task, "audit") else None)
+    audit = analysis_at(done, AUDIT)
     if audit.has_spec():
-        return DataAnalysis(browsing.run, None, audit if audit.status().state in LIVE_STATES else None)
-    return DataAnalysis(browsing.run, None, browsing.run if wants(browsing.run, "audit") else None)
+        return DataAnalysis(done, None, audit if audit.status().state in LIVE_STATES else None)
+    return DataAnalysis(done, None, done if wants(done, "audit") else None)
 
 
 def start_auditing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> DataAnalysis:

@@ -6,14 +6,17 @@ each image, which near-duplicates and outliers are found from.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
+from udml_core.data.given.exclusions import excluded_names
 from udml_core.runs import Run, RunRequest, list_runs
 from udml_core.runs.analyses import MAPS, Analysis, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.pca import PCA
+from udml_core.runs.spec import ExclusionList
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.analysis_request import analyse
 from udml_core.work.jobs.launch import submit
@@ -39,23 +42,30 @@ class DataAnalysis:
 
 
 def find_browsing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> DataAnalysis:
-    """Return what is computed for browsing a data set with an encoder.
+    """Return what is computed for browsing a data set with an encoder, without the images that are excluded now.
 
     Args:
         dataset: The data set.
         encoder: The frozen encoder.
         root: The folder of runs.
     """
-    live = None
-    for run in list_runs(root):
-        spec = run.spec()
-        if spec.method != "frozen" or spec.fingerprint != dataset.fingerprint or spec.encoder != encoder:
+    listed, live = ExclusionList.of(excluded_names(dataset)), None
+    for run in feature_runs(dataset, encoder, root):
+        if run.spec().excluded.digest != listed.digest:
             continue
         state = run.status().state
         if state == "done":
             return _with_map(run)
         live = run if live is None and state in LIVE_STATES else live
     return DataAnalysis(None, None, live)
+
+
+def feature_runs(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Iterator[Run]:
+    """Yield the runs of an encoder's frozen features of a data set, whatever images they exclude."""
+    for run in list_runs(root):
+        spec = run.spec()
+        if spec.method == "frozen" and spec.fingerprint == dataset.fingerprint and spec.encoder == encoder:
+            yield run
 
 
 def continue_browsing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> DataAnalysis:

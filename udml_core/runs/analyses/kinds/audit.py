@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class DataAudit(AnalysisKind):
-    """A comparison of all images by frozen features and, where there are images, by hashes."""
+    """A comparison of all images by frozen features and, where there are images, by hashes and by alignment."""
 
     name = "audit"
     title = "Audit"
@@ -24,6 +24,7 @@ class DataAudit(AnalysisKind):
     order = 8
     arrays: ClassVar = {"content": "int n", "pairs": "int p 2", "distances": "int p", "cosines": "float p",
                         "neighbors": "int n k", "similarities": "float n k"}
+    added: ClassVar = {"checked": "int c 2", "agreements": "float c"}
 
     # Stored, but not a part of the id: an audit has no other embedding.
     frames: Annotated[Frames, Field(exclude=True)] = ("frozen",)
@@ -35,9 +36,11 @@ class DataAudit(AnalysisKind):
 
     def compute(self, material: Material) -> Arrays:
         """Compare the images."""
+        from udml_core.data.image_facts import facts_of
         from udml_core.exploration.audit import audit_of
 
         dataset = material.dataset
+        facts_of(dataset, material.report)
         return vars(audit_of(dataset, material.vectors("frozen", np.arange(len(dataset))), material.report))
 
     def result(self, arrays: Arrays) -> Audit:

@@ -1,0 +1,105 @@
+"""Rankings of images on the page Data: by a check of quality, and by distance to the nearest images."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from udml_core.base.arrays import Booleans, Floats, Integers
+from udml_core.base.errors import counted
+from udml_core.data.dataset import Dataset
+from udml_core.data.given.exclusions import exclude
+from udml_core.data.image_facts import ImageFacts
+from udml_core.exploration.audit import Audit
+from udml_core.exploration.quality import CHECKS, quality_scores, worst_first
+
+from ..draw.gallery import gallery, tile_of
+from ..shell.address import choice_from_address, write_address
+from ..shell.run_status import escaped
+from ..shell.selection import selection
+from .excluding import ShownImages, change_list, list_buttons, select_images
+
+OUTSIDE = "▸ "
+"""Before the scores of images that count as findings."""
+
+
+def show_quality(dataset: Dataset, facts: ImageFacts | None, kept: Booleans) -> None:
+    """Rank the images by a check of quality; a slider says how many count as findings."""
+    if facts is None:
+        st.info("An audit of an earlier version has not measured the quality. `udml audit` measures it.",
+                icon=":material/info:")
+        return
+    check = st.segmented_control("Check", list(CHECKS), default=choice_from_address("check", CHECKS, "blurry"),
+                                 format_func=lambda name: CHECKS[name].title, required=True, key="audit-check",
+                                 help="What the images are ranked by, the worst first.") or "blurry"
+    write_address("check", check, "blurry")
+    scores = quality_scores(facts, check)
+    limit = st.slider("Score below which an image is a finding", 0.0, 1.0, CHECKS[check].limit, 0.01,
+                      key=f"audit-limit-{check}", persist_state="session",
+                      help="Scores are between 0 and 1, the lowest is the worst; the ranking goes on beyond it.")
+    ranked = worst_first(scores, kept)
+    count = int((scores[ranked] < limit).sum())
+    show_ranking(dataset, ranked, scores[ranked], count, f"Number: {CHECKS[check].text}, 0 … 1, the lowest first.",
+                 f"audit-quality-{check}")
+
+
+def show_outliers(dataset: Dataset, audit: Audit, kept: Booleans, beyond: Integers) -> None:
+    """Rank the images by their distance to their neighbors, and show the neighbors of one of them.
+
+    Args:
+        dataset: The data set.
+        audit: The comparison of all images.
+        kept: Mask (n,) of the images that are not excluded.
+        beyond: The images beyond the fence, the farthest first.
+    """
+    if not audit.has_features:
+        st.info("Outliers need features, and this audit has none.", icon=":material/info:")
+        return
+    scores = audit.outlier_scores()
+    ranked = worst_first(-scores, kept)
+    caption = (f"Number: mean distance to the {audit.neighbors.shape[1]} nearest images, 0 … 2, the farthest first. "
+               "Damaged, mislabeled and rare images gather here.")
+    show_ranking(dataset, ranked, scores[ranked], len(beyond), caption, "audit-outliers")
+    chosen = selection(dataset).ids
+    if len(ranked):
+        _show_neighbors(dataset, audit, int(chosen[0]) if len(chosen) else int(ranked[0]))
+
+
+def show_ranking(dataset: Dataset, ranked: Integers, scores: Floats, count: int, caption: str, key: str) -> None:
+    """Show a ranking, of which the first images count as findings, and the buttons that exclude images.
+
+    Args:
+        dataset: The data set.
+        ranked: The images in order.
+        scores: The score of each.
+        count: Number of first images that count as findings.
+        caption: What the scores are.
+        key: The gallery's key.
+    """
+    chosen = selection(dataset).ids
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.button(f"Exclude selected ({len(chosen):,})", icon=":material/block:", key="audit-exclude", shortcut="X",
+                  disabled=not len(chosen), on_click=change_list, args=(dataset, exclude, chosen))
+        st.button(f"Exclude the first {count:,}", icon=":material/filter_list:", key="audit-offer", shortcut="E",
+                  disabled=not count, on_click=change_list, args=(dataset, exclude, ranked[:count]),
+                  help="Excludes the images that count as findings.")
+        list_buttons(dataset)
+    badges = [f"{OUTSIDE * (position < count)}{score:.3f}" for position, score in enumerate(scores.tolist())]
+    words = f"{caption} {OUTSIDE}marks {counted(count, 'finding')}."
+    select_images(dataset, ShownImages(ranked, badges, words), "Ranking of images", key)
+
+
+def _show_neighbors(dataset: Dataset, audit: Audit, index: int) -> None:
+    """Show the nearest images of an image, which make its distance."""
+    st.markdown(f"**Nearest images of {escaped(dataset.names[index])}**")
+    tiles = [tile_of(dataset, index, "query"), *(
+        tile_of(dataset, int(other), badge=f"cosine {similarity:.2f}")
+        for other, similarity in zip(audit.neighbors[index], audit.similarities[index], strict=True))]
+    gallery(dataset, tiles, "Nearest images", "audit-neighbors", 96, strip=True)
+    st.caption("The first selected image, or the first of the ranking, and its nearest images by features: the less "
+               "similar they are, the more it stands apart.")
+
+
+def kept_mask(count: int, excluded: Integers) -> Booleans:
+    """Return the mask (n,) of the images that are not excluded."""
+    return ~np.isin(np.arange(count), excluded)

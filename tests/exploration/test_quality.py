@@ -1,0 +1,53 @@
+"""Quality: each check finds its damage on a photograph, and the scores equal CleanVision's formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.datasets import load_sample_image
+
+from experiments.messy import damage
+from udml_core.data.image_facts import ImageFacts, measure
+from udml_core.exploration.quality import CHECKS, poor_images, quality_scores, worst_first
+
+CHINA = Image.fromarray(load_sample_image("china.jpg"))
+
+
+def facts_of_images(images: list[Image.Image]) -> ImageFacts:
+    rows = [{"width": image.width, "height": image.height, "bytes": 0, "time": 0, **measure(image)} for image in images]
+    return ImageFacts(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
+
+
+@pytest.mark.parametrize(("check", "kind"), [("blurry", "blurred"), ("dark", "dark"), ("bright", "bright"),
+                                             ("information", "flat")])
+def test_each_damage_is_the_worst_of_its_check_and_below_the_limit(check: str, kind: str) -> None:
+    parts = [CHINA.crop((100 * column, 200, 100 * column + 100, 300)) for column in range(6)]
+    facts = facts_of_images([damage(kind)(parts[0]), *parts])
+    everything = np.ones(7, bool)
+    assert worst_first(quality_scores(facts, check), everything)[0] == 0
+    assert 0 in poor_images(facts, everything, check)
+    assert len(poor_images(facts, everything, check, 0.0)) == 0
+    everything[0] = False
+    assert 0 not in poor_images(facts, everything, check, 1.1)
+
+
+def test_shape_and_size_are_scored_by_hand() -> None:
+    sizes = [(80 + 8 * number, 100) for number in range(6)] + [(750, 100), (100, 400), (30, 30)]
+    facts = facts_of_images([CHINA.resize(size) for size in sizes])
+    assert quality_scores(facts, "aspect")[[0, 6, 7]] == pytest.approx([0.8, 100 / 750, 0.25])
+    assert poor_images(facts, np.ones(9, bool), "aspect").tolist() == [6, 7]
+    sides = np.sqrt([width * height for width, height in sizes])
+    low, high = np.percentile(sides, [25, 75])
+    middle, width = (low + high) / 2, 7 * (high - low)
+    assert quality_scores(facts, "size") == pytest.approx(1 - np.minimum(np.abs(sides - middle) / width, 1))
+    equal = facts_of_images([CHINA.resize(size) for size in [(100, 100)] * 8 + [(101, 100)]])
+    assert poor_images(equal, np.ones(9, bool), "size").tolist() == [8], "one other size among equal sizes"
+
+
+def test_brightness_and_blur_are_measured_as_written() -> None:
+    gray = Image.fromarray(np.repeat(np.arange(200, dtype=np.uint8)[:, None, None], 3, axis=2).repeat(200, axis=1))
+    facts = measure(gray)
+    assert facts["dark"] == pytest.approx(np.percentile(np.arange(200), 99) / 255, abs=2e-3)
+    assert facts["light"] == pytest.approx(np.percentile(np.arange(200), 5) / 255, abs=2e-3)
+    assert set(CHECKS) == {"blurry", "dark", "bright", "information", "aspect", "size"}

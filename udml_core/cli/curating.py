@@ -1,0 +1,180 @@
+"""The commands `udml audit`, `udml exclude` and `udml sample`: what is wrong in a data set, and which images to use."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from udml_core.base.errors import UserError, counted, quoted
+from udml_core.cli.options import DatasetName, Json, call_with_options
+from udml_core.cli.output import audit_lines, print_answer, print_progress, write_file
+
+if TYPE_CHECKING:
+    from udml_core.base.arrays import Array
+    from udml_core.data.dataset import Dataset
+    from udml_core.data.given.duplicate_decisions import Decisions
+    from udml_core.data.image_facts import ImageFacts
+    from udml_core.exploration.audit import Audit, AuditSettings
+
+
+def audit(context: typer.Context) -> Any:
+    """Find broken files, duplicates, outliers, small classes and images in both halves of a data set."""
+    from udml_core.exploration.audit import AuditSettings  # its fields are the options
+
+    return call_with_options(_audit, AuditSettings, context)
+
+
+def _audit(options: dict[str, Any], dataset: DatasetName,
+           backbone: Annotated[str | None, typer.Option(help="Backbone whose stored features are compared.")] = None,
+           keep: Annotated[Literal["best", "first"] | None, typer.Option(help=(
+               "Exclude all but one image of each group of duplicates: keep the best copy, which you or else pixels, "
+               "file size, sharpness and age choose, or the first. `udml exclude DATASET --undo` reverts it."))] = None,
+           out: Annotated[Path | None, typer.Option(help="Write the findings as JSON to this file.")] = None,
+           as_json: Json = False) -> None:
+    """Find broken files, duplicates, poor images, outliers, small classes and images in both halves of a data set.
+
+    Images are compared by hashes and, if they are stored, by features, and similar images are aligned. `udml train
+    --dataset DATASET --method frozen` stores features. Excluded images are left out.
+    """
+    from udml_core.data import catalog
+    from udml_core.data.given.duplicate_decisions import decisions_of
+    from udml_core.data.given.exclusions import excluded_images
+    from udml_core.data.image_facts import facts_of
+    from udml_core.exploration.audit import AuditSettings, audit_of, report_of
+
+    settings = AuditSettings.make(options)
+    loaded = catalog.load(dataset, print_progress())
+    features = _stored_features(loaded, backbone)
+    if features is None:
+        typer.echo("No features are stored, so near-duplicates are found by the hash alone and outliers are not "
+                   f"found. Compute them: {_features_command(loaded, backbone)}", err=True)
+    compared = audit_of(loaded, features, print_progress())
+    facts = None if loaded.is_table else facts_of(loaded, print_progress())
+    decided = decisions_of(loaded)
+    report = report_of(compared, loaded, excluded_images(loaded), settings, facts, decided)
+    if out is not None:
+        write_file(out, json.dumps(report, indent=1, ensure_ascii=False).encode())
+    if keep == "first":
+        facts, decided = None, replace(decided, preferred=())
+    if keep:
+        _exclude_copies(loaded, compared, settings, facts, decided)
+    print_answer(report, as_json, lambda: audit_lines(report))
+
+
+def _exclude_copies(dataset: Dataset, compared: Audit, settings: AuditSettings, facts: ImageFacts | None,
+                    decided: Decisions) -> None:
+    """Exclude all but the first image of each group of duplicates, and say how to undo it."""
+    from udml_core.data.given.exclusions import exclude, excluded_images
+    from udml_core.exploration.audit import find_problems
+    from udml_core.exploration.duplicates import all_but_first
+
+    groups = find_problems(compared, dataset, excluded_images(dataset), settings, facts, decided).duplicates
+    changed = exclude(dataset, all_but_first(groups).tolist())
+    typer.echo(f"Excluded {counted(changed, 'image')} and kept one of each of {counted(len(groups), 'group')}. Undo: "
+               f"{shlex.join(['udml', 'exclude', dataset.name, '--undo'])}", err=True)
+
+
+def _stored_features(dataset: Dataset, backbone: str | None) -> Array | None:
+    """Return the features of a data set by a backbone, by default the usual one; None if they are not stored."""
+    from udml_core.base.files import read_array
+    from udml_core.data.encoders import DEFAULT_BACKBONE
+    from udml_core.data.features import features_path
+    from udml_core.work import jobs
+
+    if dataset.vectors is not None:
+        return dataset.vectors
+    path = features_path(dataset, jobs.encoder_of(dataset, backbone or DEFAULT_BACKBONE))
+    return read_array(path, mapped=True) if path.exists() else None
+
+
+def _features_command(dataset: Dataset, backbone: str | None) -> str:
+    """Return the command that stores features."""
+    command = ["udml", "train", "--dataset", dataset.name, "--method", "frozen"]
+    return shlex.join([*command, *(["--backbone", backbone] if backbone else [])])
+
+
+def exclude(dataset: DatasetName,
+            images: Annotated[list[str] | None, typer.Argument(metavar="[IMAGE]...", help="Names of images.")] = None,
+            file: Annotated[Path | None, typer.Option("--file", metavar="CSV", help=(
+                "Also read names from the column image of this file."))] = None,
+            again: Annotated[bool, typer.Option("--include", help=(
+                "Remove these images from the list instead, so that runs use them again."))] = False,
+            undo: Annotated[bool, typer.Option("--undo", help="Revert the last change of the list.")] = False,
+            out: Annotated[Path | None, typer.Option(help="Write the list as CSV to this file.")] = None,
+            as_json: Json = False) -> None:
+    """Exclude images of a data set from later runs, or list the excluded images.
+
+    Excluded images are neither trained on nor evaluated. Their files do not change.
+    """
+    from udml_core.data import catalog
+    from udml_core.data.given import exclusions
+
+    loaded = catalog.load(dataset, print_progress())
+    if undo and (images or file or again):
+        raise UserError("An undo takes no images. Remove the images, or --undo.")
+    if again and not (images or file):
+        raise UserError("--include needs the names of images, or --file.")
+    changed = exclusions.undo(loaded) if undo else 0
+    if images or file:
+        listed = exclusions.find_names(images or [], loaded)
+        if file is not None:
+            read = exclusions.read_list(file, loaded)
+            listed = [*listed, *read.images.tolist()]
+            if read.unknown:
+                typer.echo(f"{counted(len(read.unknown), 'name')} in {file} "
+                           f"{'is no image' if len(read.unknown) == 1 else 'are no images'} of {loaded.title}, such as "
+                           f"{quoted(read.unknown[0])}", err=True)
+        changed = (exclusions.include if again else exclusions.exclude)(loaded, listed)
+    names = exclusions.excluded_names(loaded)
+    if out is not None:
+        write_file(out, exclusions.write_list(loaded))
+    typer.echo(f"{counted(changed, 'image')} changed; {len(names)} of {counted(len(loaded), 'image')} "
+               f"{'is' if len(names) == 1 else 'are'} excluded", err=True)
+    print_answer({"dataset": loaded.name, "changed": changed, "excluded": names,
+                  "digest": exclusions.digest_of(names)}, as_json, lambda: list(names))
+
+
+
+
+def sample(dataset: DatasetName,
+           by: Annotated[Literal["diverse", "typical", "outlying", "next"], typer.Option(help=(
+               "Images far from each other (diverse), in dense regions (typical), far from their neighbors "
+               "(outlying), or images whose labels would reach most images without a label (next)."))] = "next",
+           count: Annotated[int, typer.Option(min=1, max=1000, help="Number of images.")] = 100,
+           of_class: Annotated[str | None, typer.Option("--class", help="Choose among images of this class.")] = None,
+           contains: Annotated[str, typer.Option(help="Choose among images whose name contains this text.")] = "",
+           backbone: Annotated[str | None, typer.Option(help="Backbone whose stored features are compared.")] = None,
+           out: Annotated[Path | None, typer.Option(help="Write the names as CSV to this file.")] = None,
+           as_json: Json = False) -> None:
+    """Choose a few images of a data set: diverse, typical or outlying images, or images to label next.
+
+    Excluded images are left out; for `next`, assigned labels count as labels.
+    """
+    import numpy as np
+
+    from udml_core.data import catalog
+    from udml_core.data.given.exclusions import list_of
+    from udml_core.data.given.labels import assigned_labels, labels_by_index
+    from udml_core.exploration.browsing import find_images
+    from udml_core.exploration.sample import neighborhoods_of, sample_rows
+
+    loaded = catalog.load(dataset, print_progress())
+    if of_class is not None and of_class not in loaded.class_names:
+        raise UserError(f"{loaded.title} has no class {quoted(of_class)}. Its classes are: "
+                        f"{', '.join(loaded.class_names)[:300] or 'none'}.")
+    features = _stored_features(loaded, backbone)
+    if features is None:
+        raise UserError(f"A sample needs features. Compute them: {_features_command(loaded, backbone)}")
+    images, among = neighborhoods_of(loaded, features)
+    wanted = find_images(loaded, None if of_class is None else loaded.class_names.index(of_class), contains)
+    labeled = np.flatnonzero(np.isin(images, list(labels_by_index(loaded, assigned_labels(loaded)))))
+    chosen = images[sample_rows(by, among, np.isin(images, wanted), count, labeled.tolist())]
+    names = [loaded.names[index] for index in chosen]
+    if out is not None:
+        write_file(out, list_of(names))
+    print_answer({"dataset": loaded.name, "by": by, "images": names}, as_json, lambda: names)

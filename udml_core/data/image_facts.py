@@ -1,0 +1,138 @@
+"""Facts about each image of a data set: its size, its file, its brightness, its detail and its sharpness.
+
+The measures are CleanVision's, which ranks images by them. Large JPEG files are decoded at a part of their size, of
+which at least 512 pixels of the shorter side remain.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock
+from PIL import Image, ImageFilter, ImageStat
+
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
+from udml_core.base.files import read_arrays, replace_arrays
+from udml_core.base.paths import dataset_cache
+from udml_core.data.dataset import Dataset, FileImages, Report, reduced, upright_size
+from udml_core.data.text_tiles import file_of
+
+SIDE = 256
+"""Pixels of the shorter side that a network would need; twice as many are decoded."""
+EDGES = 64
+"""Pixels of the longer side to which an image is reduced before its edges are measured."""
+BLOCK = 64
+"""Images that are read between two progress reports."""
+FILE = "facts-1.npz"
+"""Name of the stored facts; the number changes with their definition."""
+IMAGE_BYTES, HEADERS = 80, 4096
+"""Most stored bytes of an image, and of the headers of all arrays."""
+WEIGHTS = np.array([0.241, 0.691, 0.068], np.float32)
+"""Weights of the squares of red, green and blue in the perceived brightness."""
+
+
+@dataclass(frozen=True, eq=False)
+class ImageFacts:
+    """Facts about all images of a data set, each (n,).
+
+    Attributes:
+        width: Width in pixels, as viewers display the image.
+        height: Height in pixels.
+        bytes: Length of the file; 0 without one.
+        time: When the file was changed, in seconds since 1970; 0 without one.
+        dark: Brightness that 1 % of the pixels exceed, 0 … 1.
+        light: Brightness that 95 % of the pixels exceed, 0 … 1.
+        entropy: Entropy of the histogram in bits.
+        edges: Standard deviation of the edges of the image reduced to 64 pixels, 0 … 255.
+        spread: Standard deviation of the histogram of that image, in pixels.
+    """
+
+    width: Array
+    height: Array
+    bytes: Array
+    time: Array
+    dark: Array
+    light: Array
+    entropy: Array
+    edges: Array
+    spread: Array
+
+    @property
+    def pixels(self) -> Array:
+        """Number of pixels (n,)."""
+        return self.width * self.height
+
+
+TYPES = {name: np.int64 if name in ("width", "height", "bytes", "time") else np.float64
+         for name in (field.name for field in fields(ImageFacts))}
+
+
+def facts_of(dataset: Dataset, report: Report = lambda _share, _step: None) -> ImageFacts:
+    """Return the facts about a data set's images, computed on first use.
+
+    Raises:
+        UserError: An image can no longer be read, or the facts cannot be stored.
+    """
+    path = _path(dataset)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix(".lock")):
+        facts = stored_facts(dataset)
+        if facts is None:
+            facts = _compute(dataset, report)
+            replace_arrays(path, vars(facts))
+    return facts
+
+
+def stored_facts(dataset: Dataset) -> ImageFacts | None:
+    """Return the facts about a data set's images if they are stored and undamaged."""
+    try:
+        stored = read_arrays(_path(dataset), len(dataset) * IMAGE_BYTES + HEADERS)
+    except (UserError, OSError):
+        return None
+    fits = stored.keys() == TYPES.keys() and all(array.shape == (len(dataset),) for array in stored.values())
+    return ImageFacts(**stored) if fits else None
+
+
+def _path(dataset: Dataset) -> Path:
+    return dataset_cache(dataset.fingerprint) / FILE
+
+
+def _compute(dataset: Dataset, report: Report) -> ImageFacts:
+    rows = {name: np.empty(len(dataset), kind) for name, kind in TYPES.items()}
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        for start in range(0, len(dataset), BLOCK):
+            stop = min(start + BLOCK, len(dataset))
+            for index, facts in zip(range(start, stop), pool.map(lambda index: _facts(dataset, index),
+                                                                 range(start, stop)), strict=True):
+                for name, value in facts.items():
+                    rows[name][index] = value
+            report(stop / len(dataset), "quality of the images")
+    return ImageFacts(**rows)
+
+
+def _facts(dataset: Dataset, index: int) -> dict[str, Any]:
+    image = reduced(dataset.images, index, SIDE)
+    path = file_of(dataset, index)
+    status = path.stat() if path else None
+    size = upright_size(path) if isinstance(dataset.images, FileImages) else image.size
+    return {"width": size[0], "height": size[1], "bytes": status.st_size if status else 0,
+            "time": int(status.st_mtime) if status else 0, **measure(image)}
+
+
+def measure(image: Image.Image) -> dict[str, float]:
+    """Return brightness, entropy and edges of an RGB image, as CleanVision computes them."""
+    squares = np.asarray(image, np.float32) ** 2 @ WEIGHTS
+    light, dark = np.sqrt(np.percentile(squares, [5, 99])) / 255
+    ratio = max(1.0, max(image.size) / EDGES)
+    width, height = (max(1, int(side // ratio)) for side in image.size)
+    small = image.resize((width, height)) if ratio > 1 else image
+    gray = small.convert("L")
+    edges = ImageStat.Stat(gray.filter(ImageFilter.FIND_EDGES)).stddev[0]
+    return {"dark": float(dark), "light": float(light), "entropy": image.entropy(), "edges": edges,
+            "spread": float(np.std(gray.histogram()))}
