@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: app setup dev test test-slow test-all check benchmark wheel mutants lock
+.PHONY: app setup dev test test-slow test-all check benchmark wheel mutants lock docs
 
 app: setup
 	@echo "Starting the app. The first start takes about half a minute; later ones take seconds."
@@ -44,6 +44,12 @@ mutants: dev
 # Builds the wheel, installs it into an empty environment outside the checkout, and runs `udml` and the app there.
 wheel: dev
 	tests/try_wheel.sh $(PYTHON)
+
+# Writes the site of the documents, with the lessons and the library; a broken link is an error.
+docs: dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r docs/requirements.txt
+	$(BIN)/python -m experiments.make_site
+	$(BIN)/python -m mkdocs build --strict --quiet
 
 # Pins every package that requirements.txt needs, for all systems and Python versions. PyTorch and CUDA are left out: their
 # builds differ from machine to machine.

@@ -16,7 +16,8 @@ wheel=$(ls "$work"/*.whl)
 size=$(stat -c %s "$wheel")
 echo "$(basename "$wheel"): $size bytes"
 [ "$size" -lt 30000000 ] || { echo "The wheel must be smaller than 30 MB."; exit 1; }
-"$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$wheel"
+# The tested versions; CONSTRAINTS=/dev/null takes the newest.
+"$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$wheel" -c "${CONSTRAINTS:-requirements.txt}"
 installed=$((SECONDS - began))
 
 checkout=$PWD
