@@ -178,7 +178,7 @@ async def start(_app: Any) -> AsyncIterator[None]:
         roots = "".join(f"\n  {words}: {root}" for words, root in readable_roots().items())
         print(f"Other people can reach this server. Paths named in the browser may lead only to:{roots}\n"
               "It has no login of its own: see docs/sharing.md.", file=sys.stderr, flush=True)
-    port = st.get_option("server.port")
+    port = config.get_option("server.port")
     if port != USUAL_PORT and not config.is_manually_set("server.port"):
         print(f"Port {USUAL_PORT} is taken, so the app uses port {port}.", file=sys.stderr, flush=True)
     if opens_browser():  # The server listens already. Some browsers return only when they are closed.
