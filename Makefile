@@ -1,12 +1,13 @@
-# Needs only Python 3.11 or newer and make. `make app` starts the app, `make test` runs the tests in minutes.
+# Needs only Python 3.11 or newer and make. `make app` starts the app, `make app FOLDER=~/photos` to browse a folder;
+# `make test` runs the tests in minutes.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: app setup dev test test-slow test-all check benchmark wheel mutants
+.PHONY: app setup dev test test-slow test-all check benchmark wheel mutants lock docs
 
 app: setup
 	@echo "Starting the app. The first start takes about half a minute; later ones take seconds."
-	$(BIN)/streamlit run serve.py
+	$(BIN)/python -m udml_core app $(FOLDER)
 
 setup: .venv/ready
 
@@ -40,23 +41,41 @@ benchmark: dev
 mutants: dev
 	$(BIN)/python -m tests.mutants
 
-# Builds the library's wheel, installs it into an empty environment outside the checkout, and runs `udml` there.
-wheel:
+# Builds the wheel, installs it into an empty environment outside the checkout, and runs `udml` and the app there.
+wheel: dev
 	tests/try_wheel.sh $(PYTHON)
+
+# Writes the site of the documents, with the lessons and the library; a broken link is an error.
+docs: dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r docs/requirements.txt
+	$(BIN)/python -m experiments.make_site
+	$(BIN)/python -m mkdocs build --strict --quiet
+
+# Pins every package that requirements.txt needs, for all systems and Python versions. PyTorch and CUDA are left out: their
+# builds differ from machine to machine.
+UNLOCKED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti nvidia-cuda-nvrtc \
+	nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand nvidia-cusolver nvidia-cusparse \
+	nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx
+lock: dev
+	$(BIN)/python -m uv pip compile requirements.txt --output-file requirements.lock --universal --python-version 3.11 \
+		--generate-hashes --no-annotate --no-header $(addprefix --no-emit-package ,$(UNLOCKED))
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is required; this is " + sys.version.split()[0] + ". Name another: make app PYTHON=python3.12")'
 	$(PYTHON) -m venv .venv
 
 # An interrupted setup, or a system without Debian's python3-venv, leaves a Python without pip.
-.venv/ready: requirements.txt requirements-library.txt | .venv/bin/python
+# Packages with the hashes of requirements.lock first, so that what follows has only PyTorch to add: with or without CUDA,
+# from an index or a folder of wheels, as pip is set up.
+.venv/ready: requirements.txt requirements.lock | .venv/bin/python
 	@$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv .venv
 	@echo "Installing PyTorch, Streamlit and about 100 packages that they need into .venv, once: 2 GB on disk, and several"
 	@echo "more where PyTorch comes with CUDA. About 5 minutes on a fast connection; pip shows its progress below."
+	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar on --no-deps --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar on -r requirements.txt
 	@touch $@
 	@echo "Installed. The next start takes seconds."
 
-.venv/ready-dev: requirements-dev.txt requirements-engines.txt requirements.txt requirements-library.txt .venv/ready
+.venv/ready-dev: requirements-dev.txt .venv/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@

@@ -1,6 +1,6 @@
 """UDML Explorer: metric learning with few labels or none, made visible.
 
-Start it with `make app`.
+Start it with `udml app`, in a checkout with `make app`.
 """
 
 from pathlib import Path
@@ -9,8 +9,7 @@ import streamlit as st
 
 from udml_core.base.paths import prefer_package
 
-ROOT = Path(__file__).parent
-prefer_package("pages", ROOT)  # the environment may hold another package of this name
+prefer_package("pages", Path(__file__).parent)  # the environment may hold another package of this name
 
 from pages.parts.shell.warming import wait_for_step
 
@@ -22,11 +21,10 @@ from pages.parts.shell.missing import MISSING, missing_pages
 from pages.parts.shell.run_picker import begin_page, begin_sidebar, end_page
 from pages.parts.shell.views import FORMER, PAGES, former_pages, view_in_address
 from udml_core.base.malloc import keep_freed_memory
-from udml_core.base.paths import expose
+from udml_core.base.paths import ASSETS, expose
 from udml_core.runs import runs_folder
 from udml_core.work import jobs
 
-ASSETS = ROOT / "assets"
 ICON = ASSETS / "icon.png"
 
 st.cache_resource(show_spinner=False)(keep_freed_memory)()  # The cache makes it run once per process.

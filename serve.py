@@ -1,13 +1,27 @@
 """The web server of the app: who is answered, security headers, imports before the first visit, and a line if other
 people can reach it.
 
-`make app` runs it; `streamlit run app.py` shows the same pages without the headers, and sends each picture again.
+`udml app` and `make app` run it; `streamlit run app.py` shows the same pages without the headers, and sends each
+picture again.
 """
 
 from __future__ import annotations
 
+if __name__ == "__main__":  # Streamlit imports this file by the name serve, and with it what takes seconds.
+    import contextlib
+    import sys
+
+    import click
+    from streamlit.web import cli
+
+    with contextlib.suppress(click.Abort):  # Ctrl+C
+        cli.main(["run", __file__, *sys.argv[1:]], standalone_mode=False)
+    sys.exit()
+
 import re
 import sys
+import threading
+import webbrowser
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,8 +32,11 @@ import streamlit as st
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit import config
+from streamlit.web.server.server_util import get_url
 
 from udml_core.base.paths import ASSETS, expose, prefer_package, readable_roots
+from udml_core.base.started import opens_browser, start_address
 
 prefer_package("pages", Path(__file__).parent)  # the environment may hold another package of this name
 
@@ -27,6 +44,8 @@ from pages.parts.draw.served import SERVED
 from pages.parts.shell.visitors import KnownVisitors
 from pages.parts.shell.warming import warm_imports
 
+USUAL_PORT = 8501
+"""Streamlit's port; it takes the next free one unless a port is set."""
 INDEX = Path(st.__file__).parent / "static" / "index.html"
 IMPORTED = re.compile(r'(?:from|import)"\./([^"]+\.js)"')
 """A script that another one imports."""
@@ -159,6 +178,12 @@ async def start(_app: Any) -> AsyncIterator[None]:
         roots = "".join(f"\n  {words}: {root}" for words, root in readable_roots().items())
         print(f"Other people can reach this server. Paths named in the browser may lead only to:{roots}\n"
               "It has no login of its own: see docs/sharing.md.", file=sys.stderr, flush=True)
+    port = config.get_option("server.port")
+    if port != USUAL_PORT and not config.is_manually_set("server.port"):
+        print(f"Port {USUAL_PORT} is taken, so the app uses port {port}.", file=sys.stderr, flush=True)
+    if opens_browser():  # The server listens already. Some browsers return only when they are closed.
+        url = get_url(st.get_option("browser.serverAddress")) + "/" + start_address()
+        threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
     warm_imports()
     yield
     SERVED.is_open = False

@@ -11,7 +11,7 @@ from pages.parts.data.browsing import show_gallery
 from pages.parts.data.classes import show_caution, show_classes_and_splits, show_overview
 from pages.parts.data.computed import browse_bar
 from pages.parts.data.ended_race import ICON
-from pages.parts.data.importing import import_folder
+from pages.parts.data.importing import audit_browsed, import_folder
 from pages.parts.shell.address import address_decides, choice_from_address, note_address, note_click, write_address
 from pages.parts.shell.cached import load_dataset
 from pages.parts.shell.run_picker import app_dataset, app_run
@@ -124,4 +124,6 @@ with show_user_errors():
     with right:
         import_folder()
     if chosen is not None:
-        show_view(load_dataset(chosen), top)
+        dataset = load_dataset(chosen)
+        audit_browsed(dataset)
+        show_view(dataset, top)

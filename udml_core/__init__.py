@@ -11,4 +11,4 @@ import os
 # 0.4 s without. OpenMP reads this setting when the first of these libraries is loaded, so it must be set before.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"

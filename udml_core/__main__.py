@@ -1,4 +1,4 @@
-"""`udml` and `python -m udml_core`."""
+"""`udml`, `python -m udml_core` and `udml-explorer`."""
 
 from typing import NoReturn
 
@@ -11,6 +11,14 @@ def main() -> NoReturn:
     from udml_core.cli.commands import main as run_command_line
 
     run_command_line()
+
+
+def explore() -> NoReturn:
+    """Start the app: `udml-explorer FOLDER` is `udml app FOLDER`."""
+    from udml_core.cli.commands import main as run_command_line
+    from udml_core.cli.opening import explorer
+
+    run_command_line(explorer)
 
 
 if __name__ == "__main__":

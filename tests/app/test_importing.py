@@ -14,6 +14,8 @@ from tests.data.test_archives import PHOTOS, write_archive
 from tests.data.test_metadata import write_table
 from tests.data.test_official_lists import write_cub
 from tests.data.test_official_packed import write_cifar100, write_stl10
+from tests.running import write_digits
+from udml_core.data import catalog
 from udml_core.data.sources.table_files import ColumnFile
 
 
@@ -168,3 +170,17 @@ def test_a_table_of_images_that_is_not_used_is_named(tmp_path: Path) -> None:
     test.text_input(key="import-path").set_value(str(folder)).run()
     assert "metadata.csv is not used, because it has no column file_name; its columns: name, label." in [
         info.value for info in test.info]
+
+
+def test_the_audit_of_the_folder_that_the_app_was_started_with_starts_once(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    audited: list[str] = []
+    monkeypatch.setattr("udml_core.work.jobs.auditing.start_auditing", lambda data, *_: audited.append(data.name))
+    monkeypatch.setenv("UDML_MAPS", "1")
+    folder, other = (str(write_digits(tmp_path / name, 60)) for name in ("photos", "other"))
+    for name in (folder, other):
+        catalog.remember(name)
+    monkeypatch.setenv("UDML_BROWSE", folder)
+    for name in (other, folder, folder):
+        assert "60 images" in texts(opened("data", dataset=name))
+    assert audited == [folder]

@@ -21,7 +21,7 @@ esac
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
 def test_a_setup_that_failed_without_pip_can_be_repeated(tmp_path: Path) -> None:
-    for name in ("Makefile", "requirements.txt", "requirements-library.txt"):
+    for name in ("Makefile", "requirements.txt", "requirements.lock"):
         shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "python").write_text(STAND_IN)
     (tmp_path / "python").chmod(0o755)

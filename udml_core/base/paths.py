@@ -18,6 +18,8 @@ PACKAGE_ROOT = _PACKAGE.parent
 """The folder from which the package is imported."""
 ASSETS = _PACKAGE / "assets" if (_PACKAGE / "assets").is_dir() else _PACKAGE.parent / "assets"
 """Embedded data, records and browser code: inside the installed package, or beside it in a checkout."""
+APP = PACKAGE_ROOT / "udml_explorer" if ASSETS.parent == _PACKAGE else PACKAGE_ROOT
+"""The folder of serve.py, app.py and the pages: a folder of its own beside the installed package, or the checkout."""
 EXAMPLES = ASSETS / "examples"
 """Finished runs that come with the app. Nothing is written to them."""
 

@@ -24,6 +24,8 @@ from udml_core.cli.curating import audit, exclude, sample
 from udml_core.cli.engines import Engine, EngineOptions, requested_engine
 from udml_core.cli.galleries import index
 from udml_core.cli.judging import judge
+from udml_core.cli.opening import open_app
+from udml_core.cli.opening import remember as remember_dataset
 from udml_core.cli.options import (
     Json,
     Root,
@@ -73,6 +75,7 @@ LONGEST_NUMBER = 20
 MOST_SKIPPED = 20
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
                   help="Metric learning with few labels or none.")
+app.command("app")(open_app)
 app.command()(advise)
 app.command()(sweep)
 app.command()(sweeps)
@@ -105,16 +108,9 @@ def datasets(as_json: Json = False,
                  help="List the classes at each level of subfolders of this folder instead.")] = None) -> None:
     """List the data sets, the embedded one first."""
     from udml_core.data import catalog
-    from udml_core.data.sources.embeddings import table_of
 
     if remember is not None:
-        table = table_of(remember)
-        remember = remember if table else catalog.extracted(remember, print_progress())
-        (table or catalog.folder_of(remember)).check()
-        if table:
-            catalog.remember_table(table)
-        else:
-            catalog.remember(remember)
+        remember_dataset(remember)
     if forget is not None:
         catalog.forget(forget)
     if levels is not None:
@@ -635,15 +631,18 @@ def mirror_run(name: RunName, where: Annotated[str, typer.Argument(metavar="DIR|
                  lambda: [f"added {counted(added, 'epoch')} of {run.id} to {to} at {where}"])
 
 
-def main() -> NoReturn:
+def main(program: typer.Typer = app) -> NoReturn:
     """Run the command line.
 
     The exit code is 0 after success, 1 if a run failed, and 2 after bad input, with one message.
+
+    Args:
+        program: The commands: `udml`, or another program.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # names may have characters that the terminal's encoding lacks
     try:
-        code = app(standalone_mode=False)
+        code = program(standalone_mode=False)
     except UserError as error:
         exit_with(str(error))
     except typer.TyperException as error:

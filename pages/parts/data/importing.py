@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from operator import attrgetter
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from udml_core.base.errors import UserError
 from udml_core.base.paths import existing_path
+from udml_core.base.started import browsed_dataset
 from udml_core.data import catalog
+from udml_core.data.dataset import Dataset
 from udml_core.data.sources.archive import SUFFIXES, image_paths, is_archive, plain_stem
 from udml_core.data.sources.embeddings import EmbeddingTable
 from udml_core.data.sources.image_folder import LAYOUT
@@ -169,6 +172,17 @@ def _preview(path: str) -> tuple[list[ClassLevel], str | None]:
         return [] if problem else source.levels(), unused_table(source.path) or None
     except (UserError, OSError) as error:
         return [], str(error)
+
+
+def audit_browsed(dataset: Dataset) -> None:
+    """Start the audit of the data set that the app was started with, once for each start."""
+    if dataset.name == browsed_dataset():
+        _audit_once(dataset)
+
+
+@st.cache_resource(show_spinner=False, hash_funcs={Dataset: attrgetter("fingerprint")})
+def _audit_once(dataset: Dataset) -> None:
+    audit_import(dataset, runs_folder())
 
 
 def open_import(name: str) -> None:

@@ -203,7 +203,7 @@ def test_a_missing_package_and_a_missing_command_say_what_to_install(
         check_engine(SLURM)
     monkeypatch.setattr(submission, "find_spec", lambda _name: None)
     for engine in ("slurm", "submitit-local"):
-        with pytest.raises(UserError, match=r"Install it with `pip install -r requirements-engines.txt`\."):
+        with pytest.raises(UserError, match=r"Install it with `pip install submitit`\."):
             jobs.submit(spec(method="pca", fields={"dimension": 8}), tmp_path, engine=EngineRequest(engine=engine))
     assert not list(tmp_path.iterdir()), "a run was created"
 

@@ -39,7 +39,7 @@ def check_engine(request: EngineRequest) -> None:
     request.check()
     if find_spec("submitit") is None:
         raise UserError(f"The engine '{request.engine}' needs the package submitit, which is not installed. Install it "
-                        "with `pip install -r requirements-engines.txt`.")
+                        "with `pip install submitit`.")
     if request.engine == "slurm" and shutil.which("sbatch") is None:
         raise UserError("The engine 'slurm' needs Slurm's commands, and sbatch is not on the PATH. Run this on a "
                         "machine of the cluster that submits jobs, or use --engine submitit-local.")
