@@ -181,8 +181,10 @@ async def start(_app: Any) -> AsyncIterator[None]:
     port = config.get_option("server.port")
     if port != USUAL_PORT and not config.is_manually_set("server.port"):
         print(f"Port {USUAL_PORT} is taken, so the app uses port {port}.", file=sys.stderr, flush=True)
+    url = get_url(st.get_option("browser.serverAddress")) + "/" + start_address()
+    if start_address():
+        print(f"Your images: {url}", file=sys.stderr, flush=True)
     if opens_browser():  # The server listens already. Some browsers return only when they are closed.
-        url = get_url(st.get_option("browser.serverAddress")) + "/" + start_address()
         threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
     warm_imports()
     yield

@@ -53,6 +53,7 @@ def started(program: str, home: Path, *words: str) -> Iterator[str]:
         printed.seek(0)
         lines = printed.read()
     assert not re.search("Traceback|Abort", lines), lines
+    assert ("Your images: " in lines) == bool(words), "a browser elsewhere needs the address"
     assert ("Port 8501 is taken, so the app uses port 85" in lines) == (":8501" not in lines), lines
 
 
