@@ -117,6 +117,7 @@ def test_a_sample_of_the_filtered_images_is_shown_without_excluded_images(shown:
     assert len(shown[-1]) == (digits.labels == 3).sum()
 
 
+@pytest.mark.usefixtures("browsed")
 def test_too_few_images_are_not_offered_for_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(computed, "LEAST_TRAINED", 1798)
     labels = {link.label for link in opened("data", dataset="digits").get("page_link")}

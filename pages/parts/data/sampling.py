@@ -39,17 +39,17 @@ def choose_sample(dataset: Dataset, nearest: NearestByFeatures | None, ordered: 
     Returns:
         The images of the sample in the order of the choice, or all of them, and words about them.
     """
-    kinds = [ALL, *KINDS] if nearest is not None else [ALL]
-    kind = st.selectbox("Sample", kinds, kinds.index(choice_from_address("sample", kinds, ALL)), width=170,
-                        format_func=WORDS.__getitem__, key="data-sample",
-                        help="Shows a few of the filtered images. Samples need the features, which Browse these images "
-                             "computes; excluded images are left out.")
-    if nearest is not None or "sample" not in st.query_params:
-        write_address("sample", kind, ALL)
-    if kind == ALL or nearest is None or not len(ordered):
+    if nearest is None:  # a link's sample waits for the features
         return ordered, ""
-    count = int(st.number_input("Images", 1, MOST, int(number_from_address("count", USUAL, 1, MOST)), key="data-count",
-                                width=140, help="Number of images in the sample, 1 to 1,000."))
+    kinds = [ALL, *KINDS]
+    kind = st.selectbox("Sample", kinds, kinds.index(choice_from_address("sample", kinds, ALL)), width=210,
+                        format_func=lambda name: f"Sample: {WORDS[name].lower()}", key="data-sample",
+                        label_visibility="collapsed")
+    write_address("sample", kind, ALL)
+    if kind == ALL or not len(ordered):
+        return ordered, ""
+    count = int(st.number_input("Images in the sample", 1, MOST, int(number_from_address("count", USUAL, 1, MOST)),
+                                key="data-count", width=140, label_visibility="collapsed"))
     write_address("count", str(count), str(USUAL))
     allowed = np.setdiff1d(ordered, excluded_images(dataset))
     most = next(size for size in SIZES if size >= count)
