@@ -50,6 +50,7 @@ from udml_core.cli.output import (
     write_file,
 )
 from udml_core.cli.same import same
+from udml_core.cli.sorting import groups, sort
 from udml_core.cli.sweeps import sweep, sweeps
 from udml_core.numerics.refinement.recipe import Recipe
 from udml_core.runs.analyses import (
@@ -81,6 +82,8 @@ app.command()(sweep)
 app.command()(sweeps)
 app.command()(judge)
 app.command()(same)
+app.command()(groups)
+app.command()(sort)
 app.add_typer(index, name="index")
 DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="The name of a data set, or a folder of images.")]
 Wait = Annotated[bool, typer.Option(help="Follow the run until it ends.")]
