@@ -151,7 +151,8 @@ def test_an_interrupted_export_leaves_a_list_and_continues(photos: Dataset, tmp_
 
 
 @pytest.mark.parametrize(("column", "value"), [("file", "../../evil.jpg"), ("file", "/etc/evil.jpg"),
-                                               ("file", "a/b/c.jpg"), ("image", "unknown.jpg"), ("how", "move"), ("certainty", "x")])
+                                               ("file", "a/b/c.jpg"), ("image", "unknown.jpg"), ("how", "move"),
+                                               ("certainty", "x")])
 def test_a_forged_list_is_refused(column: str, value: str, photos: Dataset, tmp_path: Path) -> None:
     row = {"image": photos.names[0], "file": "red/IMG_00.jpg", "class": "red", "certainty": "1.0", "assigned": "1",
            "how": "copies"} | {column: value}

@@ -20,11 +20,11 @@ from udml_core.data.given.labels import (
     unseen_images,
 )
 from udml_core.exploration.accepting import PRECISION, Threshold, calibrate
-from udml_core.exploration.grouping import MOST_LEAVES, Proposal, by_size, proposals
+from udml_core.exploration.grouping import Proposal, by_size, proposals
 from udml_core.exploration.label_spread import label_codes
 from udml_core.exploration.naming import GAMMA, Naming, folded_reach, reach_of, symmetric_walk
 from udml_core.runs import Run
-from udml_core.runs.analyses import analysis_at, finished_analyses, plan_analysis
+from udml_core.runs.analyses import Analysis, analysis_at, finished_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.graph import NeighborGraph
 from udml_core.runs.analyses.kinds.groups import Grouping, Groups, group_images
 from udml_core.runs.search.retrieval import Retrieval
@@ -42,11 +42,6 @@ def stored_grouping(run: Run, frame: str) -> Grouping | None:
     """Return the finished analysis of the groups of an embedding; None without it."""
     analysis = analysis_at(run, plan_analysis(Groups, scope="all", frames=(frame,)))
     return analysis.result_of(Groups) if analysis.folder.exists() and analysis.is_done() else None
-
-
-def needs_analysis(opened: Retrieval, frame: str) -> bool:
-    """Return whether groups take so long that an analysis in the background forms them."""
-    return len(opened.frame(frame).indices) > MOST_LEAVES
 
 
 def grouping_of(opened: Retrieval, frame: str = "final", report: Report = no_progress) -> Grouping:
@@ -75,14 +70,22 @@ def groups_at_epsilon(opened: Retrieval, grouping: Grouping, frame: str, epsilon
     Raises:
         UserError: The run has no neighbor graph of the embedding.
     """
-    graph = next((graph for graph in finished_analyses(opened.run, NeighborGraph) if graph.spec().frames == (frame,)),
-                 None)
+    graph = _graph_of(opened.run, frame)
     if graph is None:
         raise UserError(f"The run {opened.run.id} has no neighbor graph of the embedding {frame}. Build it: udml "
                         f"analyse {opened.run.id} --kind graph --scope all --frames {frame}")
     clusters = graph.result_of(NeighborGraph).clusters(epsilon)
     rows = rows_of(graph.indices(), grouping.indices)
     return by_size(np.where(rows >= 0, np.asarray(clusters.labels)[rows], len(clusters.modes)))
+
+
+def _graph_of(run: Run, frame: str) -> Analysis | None:
+    return next((graph for graph in finished_analyses(run, NeighborGraph) if graph.spec().frames == (frame,)), None)
+
+
+def has_graph(run: Run, frame: str) -> bool:
+    """Return whether groups of an embedding can be formed at an ε."""
+    return _graph_of(run, frame) is not None
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 FORBIDDEN = re.compile(r'[\x00-\x1f\x7f-\x9f\u2028\u2029\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff/\\:*?"<>|]')
-"""Signs that some system does not take in a name, and signs that nobody sees."""
+"""Signs that some system does not take in a name, and invisible signs."""
 RESERVED = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])( *\..*)?", re.IGNORECASE)
 """Names that Windows keeps for devices."""
 MOST_BYTES = 120

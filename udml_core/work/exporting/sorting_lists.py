@@ -70,19 +70,17 @@ def parquet_table(plan: Plan, paths: Sequence[str]) -> bytes:
 
 
 def fiftyone_data(named: Sequence[tuple[Item, str]]) -> dict[str, str]:
-    """Return the manifest of a `FiftyOneImageClassificationDataset`: the path of each image by a unique name."""
-    return {_key(item): path for item, path in named}
+    """Return the manifest of a `FiftyOneImageClassificationDataset`: the path of each image by a number.
+
+    FiftyOne drops the suffix of a key, so a number stays unique where a file name does not.
+    """
+    return {f"{number:07}": path for number, (_, path) in enumerate(named)}
 
 
 def fiftyone_labels(named: Sequence[tuple[Item, str]]) -> dict[str, object]:
-    """Return its labels: the class and the confidence of each image by the same names."""
-    return {"classes": None, "labels": {_key(item): {"label": item.label, "confidence": round(item.certainty, 4)}
-                                        for item, _ in named}}
-
-
-def _key(item: Item) -> str:
-    """Return a name that is unique, because files are: FiftyOne takes names without a suffix for keys."""
-    return item.file
+    """Return its labels: the class and the confidence of each image by the same numbers."""
+    return {"classes": None, "labels": {f"{number:07}": {"label": item.label, "confidence": round(item.certainty, 4)}
+                                        for number, (item, _) in enumerate(named)}}
 
 
 def task_of(item: Item, path: str) -> dict[str, object]:
