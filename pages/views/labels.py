@@ -23,9 +23,10 @@ from pages.parts.labels.proposals import show_proposals
 from pages.parts.maps.content import Color
 from pages.parts.maps.frame import UNITS, MapFrame, covering_map, distortion_words
 from pages.parts.maps.scatter import Ring, draw_map
-from pages.parts.shell.address import choose_segment
+from pages.parts.shell.address import choice_from_address, choose_segment, write_address
 from pages.parts.shell.analyses import request_analysis, show_analysis_progress
 from pages.parts.shell.cached import dataset_of
+from pages.parts.shell.label_graph import graph_of_run
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.run_status import escaped
 from pages.parts.shell.selection import select, selection
@@ -38,6 +39,7 @@ from udml_core.exploration.naming import GAMMA
 from udml_core.runs import Run
 from udml_core.runs.analyses import plan_analysis
 from udml_core.runs.analyses.kinds.pca import PCA
+from udml_core.runs.search import FROZEN, finished_refinements
 
 MOVED = "labels-least-moved"
 """Session key: whether the user moved the threshold, which is calibrated otherwise."""
@@ -125,6 +127,20 @@ def _say_next(board: Board) -> None:
                 else "**Next:** name further groups, or label suggested images.")
 
 
+def choose_frame(run: Run) -> str:
+    """Choose the embedding along whose neighbors names spread: after training, or a refinement of all its images."""
+    images = graph_of_run(run)[0]
+    refined = {analysis.id: analysis.spec().recipe for scope in ("test", "all", "train")
+               for analysis in finished_refinements(run, scope) if np.isin(images, analysis.indices()).all()}
+    names = {"final": "After training" if run.spec().method != FROZEN else "Features", **refined}
+    frame = st.selectbox("Embedding", list(names), key=f"labels-frame-{run.id}", format_func=names.__getitem__,
+                         index=list(names).index(choice_from_address("embedding", names, "final")),
+                         help="Groups are formed in it, and names spread along its neighbors; a refinement for whole "
+                              "groups forms purer groups.")
+    write_address("embedding", frame, "final")
+    return frame
+
+
 def choose_least(board: Board) -> Board:
     """Choose the certainty from which a name is accepted; the calibrated one until the user moves the slider."""
     calibrated = min(100, round(100 * board.names_given.least))
@@ -208,9 +224,10 @@ def explore(run: Run) -> None:
     left, right = st.columns([2, 3], gap="medium")
     with right:
         first, second = st.columns(2)
-        with second, st.popover("Reach of labels", icon=":material/tune:"):
+        with second, st.popover("Neighbors", icon=":material/tune:"):
             gamma = gamma_slider("labels-gamma", GAMMA, "default")
-        board = board_of(run, dataset, gamma)
+            frame = choose_frame(run)
+        board = board_of(run, dataset, gamma, frame)
         with first:
             board = choose_least(board)
         with second:

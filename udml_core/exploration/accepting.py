@@ -87,7 +87,8 @@ class Threshold:
                     "images have a name.")
         value, low, high = (100 * share for share in self.precision)
         other = "" if self.unnamed_class is None or self.unnamed_class < 0.05 else (
-            f" About {100 * self.unnamed_class:.0f} % of the other images seem to belong to classes without a label.")
+            f" About {100 * self.unnamed_class:.0f} % of the other images resemble no labeled class, so fewer "
+            "names are right than estimated: judge proposed names to learn how many.")
         return (f"From a certainty of {100 * self.least:.0f} %, about {value:.0f} % of the names are right "
                 f"({low:.0f} to {high:.0f} %), by {rests}.{other}")
 

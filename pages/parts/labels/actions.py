@@ -72,7 +72,7 @@ def act(dataset: Dataset, store: Callable[[], object], words: Callable[[object],
     Args:
         dataset: The data set.
         store: Stores the action.
-        words: What it did, from what `store` returned.
+        words: Returns the message about the action, from the result of `store`.
     """
     try:
         stored = store()

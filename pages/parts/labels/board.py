@@ -20,6 +20,7 @@ from udml_core.runs import Run
 from udml_core.runs.search.naming import NamedImages, name_images
 
 from ..draw.gallery import Tile, tile_of
+from ..shell.cached import load_retrieval
 from ..shell.label_graph import assigned_now, graph_of_run
 from ..shell.run_hash import RUN_HASH
 from .actions import SEEN, skipped_images
@@ -47,6 +48,7 @@ class Board:
         codes: Index into `names` of each training image's class, −1 without a label, (p,).
         gamma: Probability γ that a walk continues at each step, which names images.
         least: Certainty from which a name is accepted, if the user chose one; calibrated if None.
+        frame: The embedding whose groups are formed, and along whose neighbors names spread.
     """
 
     run: Run
@@ -58,6 +60,7 @@ class Board:
     codes: Array
     gamma: float
     least: float | None = None
+    frame: str = "final"
 
     @cached_property
     def classes(self) -> dict[str, int]:
@@ -78,9 +81,15 @@ class Board:
     @cached_property
     def names_given(self) -> NamedImages:
         """The names that follow from the labels, with the certainty of each."""
-        return name_images(self.dataset, self.images,
-                           lambda labeled: _reach(self.run, tuple(np.flatnonzero(labeled).tolist()), self.gamma),
-                           chosen=self.least)
+        def reach(labeled: Array) -> Array:
+            return _reach(self.run, self.frame, tuple(np.flatnonzero(labeled).tolist()), self.gamma)
+
+        return name_images(self.dataset, self.images, reach, chosen=self.least)
+
+    @cached_property
+    def points(self) -> Array:
+        """The embedding (p, l) of the training images."""
+        return load_retrieval(self.run).frame(self.frame).take(self.images)
 
     @property
     def named(self) -> Array:
@@ -122,23 +131,24 @@ def tile_to_label(board: Board, image: int, badge: str = "") -> Tile:
     return Tile(int(image), name, "", badge or name)
 
 
-def board_of(run: Run, dataset: Dataset, gamma: float, least: float | None = None) -> Board:
+def board_of(run: Run, dataset: Dataset, gamma: float, frame: str = "final") -> Board:
     """Return the board of a run with the labels that are assigned now; see `Board`."""
     images, neighbors = graph_of_run(run)
     labels, names = assigned_now(dataset), assigned_classes(dataset)
     return Board(run, dataset, images, neighbors, labels, names, views.label_codes(labels, names, images), gamma,
-                 least)
+                 frame=frame)
 
 
 @st.cache_resource(max_entries=4, show_spinner="Searching the nearest neighbors …", hash_funcs=RUN_HASH)
-def _walk(run: Run) -> sparse.csr_array:
+def _walk(run: Run, frame: str) -> sparse.csr_array:
     images = graph_of_run(run)[0]
-    return symmetric_walk(views.neighbor_rows(run.embeddings("final"), images, NEIGHBORS))
+    points = load_retrieval(run).frame(frame).take(images)
+    return symmetric_walk(views.neighbor_rows(points, np.arange(len(images)), NEIGHBORS))
 
 
 @st.cache_data(max_entries=1024, show_spinner=False, hash_funcs=RUN_HASH)
-def _reach(run: Run, labeled: tuple[int, ...], gamma: float) -> Array:
-    walk = _walk(run)
+def _reach(run: Run, frame: str, labeled: tuple[int, ...], gamma: float) -> Array:
+    walk = _walk(run, frame)
     return reach_of(walk, np.isin(np.arange(walk.shape[0]), labeled), gamma)
 
 

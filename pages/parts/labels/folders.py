@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from udml_core.base.errors import UserError, counted, duration
+from udml_core.base.paths import is_exposed
 from udml_core.data.dataset import Report
 from udml_core.runs.search.naming import NamedImages, name_all
 from udml_core.work.exporting.sorting import How, Plan, plan_sorting
@@ -27,6 +28,10 @@ def show_folders(board: Board) -> None:
     """Choose a folder, show what would be written there, and write it once the user confirms the plan."""
     if not board.labels:
         st.caption("There are no labels yet. Name groups or images first; then they can be written to folders.")
+        return
+    if is_exposed():
+        st.caption(f"Other people can reach this server, so it writes no folders. On its computer: `udml sort "
+                   f"{board.run.id} TARGET --plan`")
         return
     with st.form("labels-folders", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
         target = st.text_input("Folder to write to", key="labels-target", placeholder="/home/me/sorted", width=360,
@@ -54,7 +59,7 @@ def _names(board: Board) -> NamedImages:
     if len(board.images) == len(opened.kept):
         return board.names_given
     with progress_bar("Naming all images …") as report:
-        return name_all(opened, "final", board.gamma, chosen=board.names_given.least, report=report)
+        return name_all(opened, board.frame, board.gamma, chosen=board.names_given.least, report=report)
 
 
 def _planned(board: Board, target: str, how: How, rest: bool) -> Plan | UserError:

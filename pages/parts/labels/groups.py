@@ -10,7 +10,7 @@ from udml_core.base.errors import counted
 from udml_core.data.given.labels import LONGEST_CLASS
 from udml_core.exploration.grouping import MOST_LEAVES, GroupTree, from_center, remaining_groups, split_group
 from udml_core.runs import Run
-from udml_core.runs.analyses import plan_analysis
+from udml_core.runs.analyses import Scope, find_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.groups import Groups
 from udml_core.runs.search.naming import grouping_of, groups_at_epsilon, has_graph, stored_grouping
 
@@ -32,28 +32,28 @@ CURRENT = "labels-group"
 TYPED = "labels-group-typed"
 
 
-def _tree(run: Run) -> GroupTree | None:
+def _tree(run: Run, frame: str) -> GroupTree | None:
     """Return the tree of groups: stored, computed now for few images, or None until an analysis has built it."""
-    stored = stored_grouping(run, "final")
+    stored = stored_grouping(run, frame)
     if stored is None and len(load_retrieval(run).kept) > MOST_LEAVES:
         return None
-    return _computed(run, stored is not None)[1]
+    return _computed(run, frame, stored is not None)[1]
 
 
 @st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=RUN_HASH)
-def _computed(run: Run, _is_stored: bool) -> tuple[Array, GroupTree]:
+def _computed(run: Run, frame: str, _is_stored: bool) -> tuple[Array, GroupTree]:
     with progress_bar() as report:
-        grouping = grouping_of(load_retrieval(run), "final", report)
+        grouping = grouping_of(load_retrieval(run), frame, report)
     return grouping.indices, grouping.tree
 
 
 def choose_groups(board: Board) -> None:
     """Show the slider of the number of groups, or of ε; the address holds the value."""
-    tree = _tree(board.run)
+    tree = _tree(board.run, board.frame)
     if tree is None:
         st.caption("Groups of many images are formed in the background; see the section Groups.")
         return
-    ways = {"number": "Number of groups", **({"epsilon": "ε"} if has_graph(board.run, "final") else {})}
+    ways = {"number": "Number of groups", **({"epsilon": "ε"} if has_graph(board.run, board.frame) else {})}
     by = choose_segment("Groups by", "by", ways, "number", key="labels-by") if len(ways) > 1 else "number"
     if by == "epsilon":
         value = live_slider("ε: lower merges groups, higher splits them", 0.0, 1.0,
@@ -68,32 +68,34 @@ def choose_groups(board: Board) -> None:
 
 def current_groups(board: Board) -> Array:
     """Return the group (p,) of each training image at the slider's value; none until the tree is built."""
-    tree = _tree(board.run)
+    tree = _tree(board.run, board.frame)
     if tree is None:
         return np.zeros(0, int)
-    if st.query_params.get("by") == "epsilon" and has_graph(board.run, "final"):
-        return _at_epsilon(board.run, number_from_address("epsilon", EPSILON, 0.0, 1.0))[_rows(board)]
+    if st.query_params.get("by") == "epsilon" and has_graph(board.run, board.frame):
+        return _at_epsilon(board.run, board.frame, number_from_address("epsilon", EPSILON, 0.0, 1.0))[_rows(board)]
     most = min(tree.most, MOST_GROUPS)
     count = int(number_from_address("groups", min(FIRST, most), 1, most))
     return tree.groups(count)[_rows(board)]
 
 
 def _rows(board: Board) -> Array:
-    return rows_of(_computed(board.run, stored_grouping(board.run, "final") is not None)[0], board.images)
+    return rows_of(_computed(board.run, board.frame, stored_grouping(board.run, board.frame) is not None)[0],
+                   board.images)
 
 
 @st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
-def _at_epsilon(run: Run, epsilon: float) -> Array:
+def _at_epsilon(run: Run, frame: str, epsilon: float) -> Array:
     opened = load_retrieval(run)
-    return groups_at_epsilon(opened, grouping_of(opened), "final", epsilon)
+    return groups_at_epsilon(opened, grouping_of(opened, frame), frame, epsilon)
 
 
 def show_groups(board: Board) -> None:
     """Show the groups of images without a name, the largest first, and the current group."""
-    if _tree(board.run) is None:
+    if _tree(board.run, board.frame) is None:
         st.info("Groups of this many images take a few seconds to minutes. They are formed once, in the background.",
                 icon=":material/lightbulb:")
-        request_analysis(board.run, plan_analysis(Groups, scope="all", frames=("final",)), "Form groups",
+        scope: Scope = "all" if board.frame == "final" else find_analysis(board.run, board.frame).spec().scope
+        request_analysis(board.run, plan_analysis(Groups, scope=scope, frames=(board.frame,)), "Form groups",
                          "labels-groups-new", primary=True)
         show_analysis_progress(board.run, in_corner=False)
         return
@@ -129,7 +131,7 @@ def _name_selection(board: Board) -> None:
 
 def _ordered(board: Board, rows: Array) -> Array:
     """Return a group's rows from its center to its border."""
-    return rows[from_center(np.asarray(board.run.embeddings("final")[board.images[rows]]))]
+    return rows[from_center(board.points[rows])]
 
 
 def _open(board: Board, groups: list[Array], image: int) -> None:
@@ -148,7 +150,7 @@ def _show_group(board: Board, rows: Array) -> None:
         parts = st.number_input("Split into", 1, min(MOST_PARTS, len(rows)), 1, key=f"labels-split-{images[0]}",
                                 width=140, help="From 1 to 8 parts, by its own tree; click a part to select it.")
     if parts > 1:
-        codes = split_group(np.asarray(board.run.embeddings("final")[images]), int(parts))
+        codes = split_group(board.points[rows], int(parts))
         split = [_ordered(board, rows[part]) for part in remaining_groups(codes, np.ones(len(rows), bool))]
         tiles = [tile_to_label(board, int(board.images[part[0]]), f"{len(part):,}") for part in split]
         gallery(board.dataset, tiles, "Parts of the group", f"labels-parts-{images[0]}", 84,

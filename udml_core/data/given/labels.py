@@ -161,7 +161,8 @@ def assigned_classes(dataset: Dataset) -> tuple[str, ...]:
     A class that lost its images to another class stays in the list, so that the others keep their numbers, keyboard
     keys and colors.
     """
-    return tuple(dict.fromkeys(action["class"] for action in _effective_actions(dataset) if "class" in action))
+    assigned = [action for action in _effective_actions(dataset) if "class" in action]
+    return tuple(dict.fromkeys(action["class"] for action in assigned))
 
 
 def labels_by_index(dataset: Dataset, labels: Mapping[str, str]) -> dict[int, str]:

@@ -24,7 +24,7 @@ from udml_core.exploration.grouping import Proposal, by_size, proposals
 from udml_core.exploration.label_spread import label_codes
 from udml_core.exploration.naming import GAMMA, Naming, folded_reach, reach_of, symmetric_walk
 from udml_core.runs import Run
-from udml_core.runs.analyses import Analysis, analysis_at, finished_analyses, plan_analysis
+from udml_core.runs.analyses import REFINED, Analysis, analysis_at, find_analysis, finished_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.graph import NeighborGraph
 from udml_core.runs.analyses.kinds.groups import Grouping, Groups, group_images
 from udml_core.runs.search.retrieval import Retrieval
@@ -40,7 +40,10 @@ def no_progress(_share: float, _step: str) -> None:
 
 def stored_grouping(run: Run, frame: str) -> Grouping | None:
     """Return the finished analysis of the groups of an embedding; None without it."""
-    analysis = analysis_at(run, plan_analysis(Groups, scope="all", frames=(frame,)))
+    scope = "all" if not frame.startswith(REFINED) else find_analysis(run, frame).spec().scope
+    if frame.startswith(REFINED) and scope == "all":
+        return None  # an analysis of a refinement needs the scope of a half
+    analysis = analysis_at(run, plan_analysis(Groups, scope=scope, frames=(frame,)))
     return analysis.result_of(Groups) if analysis.folder.exists() and analysis.is_done() else None
 
 
