@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -14,13 +16,17 @@ from pages.parts.draw.sections import Section, show_sections
 from pages.parts.draw.tables import table_behind
 from pages.parts.labels.assignment import assignment_panel
 from pages.parts.labels.board import MOST_TILES, Board, board_of, tile_to_label
+from pages.parts.labels.folders import show_folders
 from pages.parts.labels.graph_view import gamma_slider
+from pages.parts.labels.groups import choose_groups, current_groups, show_groups
+from pages.parts.labels.proposals import show_proposals
 from pages.parts.maps.content import Color
 from pages.parts.maps.frame import UNITS, MapFrame, covering_map, distortion_words
 from pages.parts.maps.scatter import Ring, draw_map
-from pages.parts.shell.address import choose_segment
+from pages.parts.shell.address import choice_from_address, choose_segment, write_address
 from pages.parts.shell.analyses import request_analysis, show_analysis_progress
 from pages.parts.shell.cached import dataset_of
+from pages.parts.shell.label_graph import graph_of_run
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.run_status import escaped
 from pages.parts.shell.selection import select, selection
@@ -29,17 +35,17 @@ from pages.parts.shell.views import view_link
 from udml_core.base.arrays import rows_of
 from udml_core.base.errors import counted
 from udml_core.exploration import label_spread as views
+from udml_core.exploration.naming import GAMMA
 from udml_core.runs import Run
 from udml_core.runs.analyses import plan_analysis
 from udml_core.runs.analyses.kinds.pca import PCA
+from udml_core.runs.search import FROZEN, finished_refinements
 
+MOVED = "labels-least-moved"
+"""Session key: whether the user moved the threshold, which is calibrated otherwise."""
 COLUMNS = 3  # classes in a row of the assigned labels
-COLORS = {"class": "Most probable class", "certainty": "Certainty"}
+COLORS = {"class": "Class", "certainty": "Certainty", "group": "Group"}
 DEFAULT_COLOR = "class"
-LEAST = 80
-"""Certainty in percent from which an image is named at first."""
-MANY = 10
-"""Number of classes below which images without known classes may well have others."""
 
 
 def spread_map(board: Board) -> None:
@@ -57,14 +63,16 @@ def spread_map(board: Board) -> None:
         return
     by = choose_segment("Color", "show", COLORS, DEFAULT_COLOR, key="labels-color", label_visibility="collapsed")
     selected = selection(board.dataset)
-    marks = [*(Ring(image) for image in board.labels), *(Ring(image, "next") for image in board.suggested_images[:1])]
+    ringed = board.labels if len(board.labels) <= MOST_TILES else ()  # more rings would hide the map
+    marks = [*(Ring(image) for image in ringed), *(Ring(image, "next") for image in board.suggested_images[:1])]
     clicked = draw_map(board.dataset, shown.layout, _color(board, shown, by), f"Map colored by {COLORS[by].lower()}",
                        "labels-map", marks=marks, height=430, tiles="some")
     outside = int((rows_of(board.images, shown.layout.indices) < 0).sum())
-    is_spread = bool(outside and board.labels)
+    is_spread = bool(outside and board.spreads)
     gray = f" Gray: {outside:,} images outside the training half, where labels do not spread." if is_spread else ""
-    st.caption(f"Rings mark labeled images.{gray} Click a point to select it; the lasso selects several.",
-               help="Gray images of the training half are not named: no class is certain enough. "
+    rings = "Rings mark labeled images." if ringed or not board.labels else ""
+    st.caption(f"{rings}{gray} Click a point to select it; the lasso selects several.",
+               help="Gray images of the training half have no name: their certainty is below the threshold. "
                     f"{distortion_words(shown)} {UNITS}")
     if clicked is not None:
         select(board.dataset.fingerprint, np.setxor1d(selected.ids, [clicked]))
@@ -74,15 +82,16 @@ def spread_map(board: Board) -> None:
 def _color(board: Board, shown: MapFrame, by: str) -> Color:
     """Return the colors of the map's points, none outside the training half."""
     rows = rows_of(board.images, shown.layout.indices)
-    gray = ["not named"] * (board.spreads and bool((board.named < 0).any()))
-    gray += ["in the test half"] * (board.spreads and bool((rows < 0).any()))
-    none = ", or ".join(gray) if board.spreads else "no class yet"
+    if by == "group":
+        groups = current_groups(board)
+        return Color("group", np.where(rows >= 0, groups[rows], -1) if len(groups) else np.full(len(rows), -1),
+                     tuple(f"group {number + 1}" for number in range(int(groups.max(initial=-1)) + 1)),
+                     none="no group")
     if by == "class" or not board.spreads:
-        codes = board.named if board.spreads else board.codes
-        return Color("class", np.where(rows >= 0, codes[rows], -1), board.names or ("no class yet",), none=none)
-    percent = 100 * board.ends.certainty
-    return Color(by, np.where(rows >= 0, percent[rows], np.nan), unit=" %", none="not reached, or in the test half",
-                 low=0, high=100)
+        none = "no name, or in the test half" if (rows < 0).any() else "no name"
+        return Color("class", np.where(rows >= 0, board.named[rows], -1), board.names or ("no class yet",), none=none)
+    percent = 100 * board.certainty
+    return Color(by, np.where(rows >= 0, percent[rows], np.nan), unit=" %", none="in the test half", low=0, high=100)
 
 
 def show_numbers(board: Board) -> None:
@@ -92,13 +101,11 @@ def show_numbers(board: Board) -> None:
                ("Classes", f"{len(board.classes):,}", "Classes with at least one labeled image.")]
     if board.spreads:
         metrics.append(("Named", percent(100 * float((board.named >= 0).mean())),
-                        f"Share of training images whose class is at least {100 * board.least:.0f} % certain."))
-        metrics.append(("Certainty", percent(100 * float(np.nanmean(board.ends.certainty))),
-                        "Mean share of the most probable class among the walks that end at a label."))
+                        "Share of training images with a label, or with a name of at least the certainty above."))
         share_correct = accuracy(board)
         if share_correct is not None:
-            metrics.append(("Accuracy", percent(100 * share_correct),
-                            "Unlabeled images whose most probable class is their class in the data set."))
+            metrics.append(("Right names", percent(100 * share_correct),
+                            "Share of the accepted names that are the image's class in the data set."))
     if board.labels:
         with st.container(horizontal=True):
             for label, value, meaning in metrics:
@@ -111,40 +118,56 @@ def show_numbers(board: Board) -> None:
 
 
 def _say_next(board: Board) -> None:
-    """Say what to do next, in one sentence."""
-    if not board.labels:  # the suggested image says what to do
+    """Say what is known about the names, and what to do next."""
+    if not board.spreads:  # the suggested image says what to do
         return
-    if not board.spreads:
-        st.markdown("**Next:** assign a second class. Then the map shows which class each image probably has, and how "
-                    "certain that is.")
-    else:
-        few = (f"{counted(len(board.classes), 'class')} so far: images of other classes are painted as these, too. "
-               if may_lack_classes(board) else "")
-        st.markdown(f"{few}**Next:** label suggested images until the certainty stops rising, then train with the "
-                    "labels.")
+    st.caption(board.names_given.words)
+    proposed = sum(len(proposal.rows) for proposal in board.names_given.proposals)
+    st.markdown(f"**Next:** confirm {counted(proposed, 'proposed name')} below, or name further groups." if proposed
+                else "**Next:** name further groups, or label suggested images.")
 
 
-def may_lack_classes(board: Board) -> bool:
-    """Return whether the data set has, or may have, more classes than have labels."""
-    known = len(board.dataset.class_names) if board.dataset.labels is not None else MANY
-    return len(board.classes) < known
+def choose_frame(run: Run) -> str:
+    """Choose the embedding along whose neighbors names spread: after training, or a refinement of all its images."""
+    images = graph_of_run(run)[0]
+    refined = {analysis.id: analysis.spec().recipe for scope in ("test", "all", "train")
+               for analysis in finished_refinements(run, scope) if np.isin(images, analysis.indices()).all()}
+    names = {"final": "After training" if run.spec().method != FROZEN else "Features", **refined}
+    frame = st.selectbox("Embedding", list(names), key=f"labels-frame-{run.id}", format_func=names.__getitem__,
+                         index=list(names).index(choice_from_address("embedding", names, "final")),
+                         help="Groups are formed in it, and names spread along its neighbors; a refinement for whole "
+                              "groups forms purer groups.")
+    write_address("embedding", frame, "final")
+    return frame
 
 
-def choose_least() -> float:
-    """Choose the certainty from which an image is named, as a share."""
-    return st.slider("Name images from a certainty of", 0, 100, LEAST, 5, format="%d %%", key="labels-least",
-                     help="From 0 to 100 %: images that are less certain stay gray on the map, “not named”.") / 100
+def choose_least(board: Board) -> Board:
+    """Choose the certainty from which a name is accepted; the calibrated one until the user moves the slider."""
+    calibrated = min(100, round(100 * board.names_given.least))
+    if not st.session_state.get(MOVED):
+        st.session_state["labels-least"] = calibrated
+    least = st.slider("Accept names from a certainty of", 0, 100, key="labels-least", format="%d %%",
+                      on_change=st.session_state.__setitem__, args=(MOVED, True),
+                      help="From 0 to 100 %: less certain images stay without a name. Certainty falls with the "
+                           "distance to labeled images; until you move the slider, it is set so that 90 % of the "
+                           "names should be right.")
+    if not st.session_state.get(MOVED):
+        return board
+    st.button("Calibrate", icon=":material/restart_alt:", key="labels-calibrate", type="tertiary",
+              on_click=st.session_state.pop, args=(MOVED, None),
+              help="Set the certainty again so that 90 % of the names should be right.")
+    return replace(board, least=least / 100)
 
 
 def accuracy(board: Board) -> float | None:
-    """Return the share of unlabeled images whose most probable class is correct.
+    """Return the share of correct names among the accepted names.
 
     Returns:
         The share; None without classes, or if a label does not have the name of a class.
     """
     if board.dataset.labels is None or not set(board.names) <= set(board.dataset.class_names):
         return None
-    return views.share_correct(board.ends, board.codes, board.names, board.dataset.labels[board.images],
+    return views.share_correct(board.named, board.codes, board.names, board.dataset.labels[board.images],
                            board.dataset.class_names)
 
 
@@ -196,12 +219,19 @@ def next_steps(board: Board) -> None:
 
 @fragment
 def explore(run: Run) -> None:
-    """Show everything that changes with a label or γ."""
+    """Show everything that changes with a label, the groups, the certainty or γ."""
     dataset = dataset_of(run)
     left, right = st.columns([2, 3], gap="medium")
     with right:
-        gamma, least = gamma_slider("labels-gamma"), choose_least()
-    board = board_of(run, dataset, gamma, least)
+        first, second = st.columns(2)
+        with second, st.popover("Neighbors", icon=":material/tune:"):
+            gamma = gamma_slider("labels-gamma", GAMMA, "default")
+            frame = choose_frame(run)
+        board = board_of(run, dataset, gamma, frame)
+        with first:
+            board = choose_least(board)
+        with second:
+            choose_groups(board)
     with left:
         assignment_panel(board, selection(dataset))
         show_numbers(board)
@@ -209,7 +239,10 @@ def explore(run: Run) -> None:
     with right:
         spread_map(board)
     show_sections([Section("next", "Images to label next", lambda: suggestion_list(board)),
-                   Section("labels", "Assigned labels", lambda: show_labeled_images(board))], "labels-section")
+                   Section("groups", "Groups", lambda: show_groups(board)),
+                   Section("proposals", "Proposed names", lambda: show_proposals(board)),
+                   Section("labels", "Assigned labels", lambda: show_labeled_images(board)),
+                   Section("folders", "Write folders", lambda: show_folders(board))], "labels-section")
 
 
 def draw() -> None:

@@ -146,8 +146,7 @@ def test_codes_are_positions_in_the_list_of_names() -> None:
     assert codes.tolist() == [2, -1, 0, 0]
 
 
-def test_agreement_compares_unlabeled_images_by_class_name() -> None:
-    walks = label_spread.WalkEnds(np.array([[1.0, 0], [0.6, 0.4], [0, 1], [0, 0]]))
-    codes, labels = np.array([0, -1, -1, -1]), np.array([1, 1, 1, 0])
-    assert label_spread.share_correct(walks, codes, ("y", "x"), labels, ("x", "y")) == pytest.approx(1 / 3)
-    assert label_spread.share_correct(walks, np.zeros(4, dtype=int), ("y", "x"), labels, ("x", "y")) is None
+def test_agreement_compares_accepted_names_by_class_name() -> None:
+    named, codes, labels = np.array([0, 0, 1, -1]), np.array([0, -1, -1, -1]), np.array([1, 1, 1, 0])
+    assert label_spread.share_correct(named, codes, ("y", "x"), labels, ("x", "y")) == pytest.approx(1 / 2)
+    assert label_spread.share_correct(named, np.zeros(4, dtype=int), ("y", "x"), labels, ("x", "y")) is None

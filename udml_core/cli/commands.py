@@ -49,6 +49,7 @@ from udml_core.cli.output import (
     summarize_run,
 )
 from udml_core.cli.same import same
+from udml_core.cli.sorting import groups, sort
 from udml_core.cli.sweeps import sweep, sweeps
 from udml_core.numerics.refinement.recipe import Recipe
 from udml_core.runs.analyses import (
@@ -84,6 +85,8 @@ app.command()(same)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)(audit)
 app.command()(exclude)
 app.command()(sample)
+app.command()(groups)
+app.command()(sort)
 app.add_typer(index, name="index")
 Wait = Annotated[bool, typer.Option(help="Follow the run until it ends.")]
 Fields = Annotated[list[str] | None, typer.Option("--set", metavar="FIELD=VALUE",

@@ -126,25 +126,24 @@ def end_probability(neighbors: Array, labeled: Array, gamma: float) -> Array:
     return (1 - gamma) * solve(system, labeled).clip(0)
 
 
-def share_correct(walks: WalkEnds, codes: Array, names: Sequence[str], labels: Array,
-              class_names: Sequence[str]) -> float | None:
-    """Compute the share of unlabeled images with a correct most probable class.
+def share_correct(named: Array, codes: Array, names: Sequence[str], labels: Array,
+                  class_names: Sequence[str]) -> float | None:
+    """Compute the share of correct names among the unlabeled images that have a name.
 
     Args:
-        walks: Where walks end.
+        named: (n,) class of each image as a position in `names`; −1 marks an image without a name.
         codes: (n,) assigned labels as positions in `names`; −1 marks an unlabeled image.
         names: Class names of the assigned labels.
         labels: (n,) true labels as positions in `class_names`.
         class_names: Class names of the data set.
 
     Returns:
-        The share, or None if every image is labeled.
+        The share, or None if no unlabeled image has a name.
     """
     positions = {name: position for position, name in enumerate(class_names)}
-    # A walk that reaches no label has class −1, which indexes the last entry: no true class equals −1.
-    known = np.array([positions.get(name, -1) for name in names] + [-1])
-    unlabeled = codes < 0
-    return float((known[walks.best] == labels)[unlabeled].mean()) if unlabeled.any() else None
+    known = np.array([positions.get(name, -1) for name in names])
+    judged = (codes < 0) & (named >= 0)
+    return float((known[named[judged]] == labels[judged]).mean()) if judged.any() else None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,8 @@ from udml_core.data.given.labels import assign, undo
 
 from ..shell.selection import select, selection
 
+SEEN = 60
+"""Most images that the panel shows, so that a user can look at each."""
 HISTORY, PROBLEM, MESSAGE = "labels-trails", "labels-problem", "labels-said"
 
 
@@ -58,13 +61,26 @@ def assign_class(target: Target, name: str) -> None:
     """Assign a class to the target's images and continue with the next suggestion."""
     if not target.is_current:
         return
+    # Of many images the panel shows a part: the others are named in bulk.
+    act(target.dataset, lambda: assign(target.dataset, target.images, name, is_unseen=len(target.images) > SEEN),
+        lambda assigned: f"Assigned the class {assigned} to {images_in_words(len(target.images))}.")
+
+
+def act(dataset: Dataset, store: Callable[[], object], words: Callable[[object], str]) -> None:
+    """Store an action on labels that undo reverts, and continue with the next suggestion.
+
+    Args:
+        dataset: The data set.
+        store: Stores the action.
+        words: Returns the message about the action, from the result of `store`.
+    """
     try:
-        assigned = assign(target.dataset, target.images, name)
+        stored = store()
     except UserError as error:
         st.session_state[PROBLEM] = str(error)
         return
-    action_history(target.dataset).append([])
-    _continue_with(target.dataset, [], f"Assigned the class {assigned} to {images_in_words(len(target.images))}.")
+    action_history(dataset).append([])
+    _continue_with(dataset, [], words(stored))
 
 
 def assign_typed_class(target: Target) -> None:

@@ -7,21 +7,29 @@ from functools import cached_property
 
 import numpy as np
 import streamlit as st
+from scipy import sparse
 
 from udml_core.base.arrays import Array
+from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assigned_classes
 from udml_core.exploration import label_spread as views
+from udml_core.exploration.naming import NEIGHBORS, reach_of, symmetric_walk
+from udml_core.methods.ssdml import SSDML
 from udml_core.runs import Run
+from udml_core.runs.search.naming import NamedImages, name_images
 
 from ..draw.gallery import Tile, tile_of
-from ..shell.label_graph import assigned_now, ends_of, graph_of_run
+from ..shell.cached import load_retrieval
+from ..shell.label_graph import assigned_now, graph_of_run
 from ..shell.run_hash import RUN_HASH
-from .actions import skipped_images
+from .actions import SEEN, skipped_images
 
 SUGGESTIONS = 5
+SUGGESTING = float(describe_field(SSDML, "gamma").default)
+"""Probability γ of the walks that find images to label, as measured in assets/results/suggested-labels.json."""
 CLASSES_WITH_KEYS, MOST_BUTTONS = 10, 40
-MOST_TILES = 60
+MOST_TILES = SEEN
 TRUE_CLASS = "labels-true-class"
 """Session key of the toggle that shows the class of the images to label in the data set."""
 
@@ -38,8 +46,9 @@ class Board:
         labels: The assigned class of each labeled image, by index, in the order of assignment.
         names: All classes that were assigned and not undone, so that each keeps its number.
         codes: Index into `names` of each training image's class, −1 without a label, (p,).
-        gamma: Probability γ that a random walk continues at each step.
-        least: Certainty below which an image has no name.
+        gamma: Probability γ that a walk continues at each step, which names images.
+        least: Certainty from which a name is accepted, if the user chose one; calibrated if None.
+        frame: The embedding whose groups are formed, and along whose neighbors names spread.
     """
 
     run: Run
@@ -50,7 +59,8 @@ class Board:
     names: tuple[str, ...]
     codes: Array
     gamma: float
-    least: float = 0.0
+    least: float | None = None
+    frame: str = "final"
 
     @cached_property
     def classes(self) -> dict[str, int]:
@@ -69,25 +79,37 @@ class Board:
         return {name: number for name, number in self.classes.items() if name in shown}
 
     @cached_property
-    def ends(self) -> views.WalkEnds:
-        """The classes that random walks from each training image end at."""
-        return ends_of(self.run, self.codes, len(self.names), self.gamma)
+    def names_given(self) -> NamedImages:
+        """The names that follow from the labels, with the certainty of each."""
+        def reach(labeled: Array) -> Array:
+            return _reach(self.run, self.frame, tuple(np.flatnonzero(labeled).tolist()), self.gamma)
+
+        return name_images(self.dataset, self.images, reach, chosen=self.least)
 
     @cached_property
+    def points(self) -> Array:
+        """The embedding (p, l) of the training images."""
+        return load_retrieval(self.run).frame(self.frame).take(self.images)
+
+    @property
     def named(self) -> Array:
-        """The class (p,) of each training image that is at least as certain as `least`; −1 for the others."""
-        is_certain = np.nan_to_num(self.ends.certainty) >= self.least
-        return np.where(is_certain, self.ends.best, -1)
+        """The class (p,) of each training image with a label or an accepted name; −1 for the others."""
+        return self.names_given.accepted
+
+    @property
+    def certainty(self) -> Array:
+        """The certainty (p,) of the most probable class of each training image, 0 if no walk reaches a label."""
+        return self.names_given.naming.named[1]
 
     @cached_property
     def spreads(self) -> bool:
-        """Whether two classes have labels: every walk that ends at a label of a single class ends at that class."""
-        return len(np.unique(self.codes[self.codes >= 0])) > 1
+        """Whether a training image has a label."""
+        return bool((self.codes >= 0).any())
 
     @cached_property
     def suggestions(self) -> list[views.Suggestion]:
         """The images to label next, the most useful first."""
-        return _suggestions(self.run, self.codes, self.gamma, skipped_images(self.dataset))
+        return _suggestions(self.run, self.codes, skipped_images(self.dataset))
 
     @property
     def suggested_images(self) -> list[int]:
@@ -109,15 +131,28 @@ def tile_to_label(board: Board, image: int, badge: str = "") -> Tile:
     return Tile(int(image), name, "", badge or name)
 
 
-def board_of(run: Run, dataset: Dataset, gamma: float, least: float = 0.0) -> Board:
+def board_of(run: Run, dataset: Dataset, gamma: float, frame: str = "final") -> Board:
     """Return the board of a run with the labels that are assigned now; see `Board`."""
     images, neighbors = graph_of_run(run)
     labels, names = assigned_now(dataset), assigned_classes(dataset)
     return Board(run, dataset, images, neighbors, labels, names, views.label_codes(labels, names, images), gamma,
-                 least)
+                 frame=frame)
 
 
-def _suggestions(run: Run, codes: Array, gamma: float, skipped: tuple[int, ...]) -> list[views.Suggestion]:
+@st.cache_resource(max_entries=4, show_spinner="Searching the nearest neighbors …", hash_funcs=RUN_HASH)
+def _walk(run: Run, frame: str) -> sparse.csr_array:
+    images = graph_of_run(run)[0]
+    points = load_retrieval(run).frame(frame).take(images)
+    return symmetric_walk(views.neighbor_rows(points, np.arange(len(images)), NEIGHBORS))
+
+
+@st.cache_data(max_entries=1024, show_spinner=False, hash_funcs=RUN_HASH)
+def _reach(run: Run, frame: str, labeled: tuple[int, ...], gamma: float) -> Array:
+    walk = _walk(run, frame)
+    return reach_of(walk, np.isin(np.arange(walk.shape[0]), labeled), gamma)
+
+
+def _suggestions(run: Run, codes: Array, skipped: tuple[int, ...]) -> list[views.Suggestion]:
     """Return the images to label next.
 
     Each image is chosen as if the images before it were labeled.
@@ -127,13 +162,12 @@ def _suggestions(run: Run, codes: Array, gamma: float, skipped: tuple[int, ...])
     suggestions: list[views.Suggestion] = []
     for _ in range(SUGGESTIONS):
         labeled = np.append(np.flatnonzero(codes >= 0), [suggestion.row for suggestion in suggestions]).astype(int)
-        suggestions += _next_suggestion(run, tuple(np.sort(labeled).tolist()), gamma, skipped)
+        suggestions += _next_suggestion(run, tuple(np.sort(labeled).tolist()), skipped)
     return suggestions
 
 
 @st.cache_data(max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
-def _next_suggestion(run: Run, labeled: tuple[int, ...], gamma: float,
-                     skipped: tuple[int, ...]) -> list[views.Suggestion]:
+def _next_suggestion(run: Run, labeled: tuple[int, ...], skipped: tuple[int, ...]) -> list[views.Suggestion]:
     """Return the image to label next, or an empty list.
 
     The list is empty if all other images are labeled or skipped.
@@ -141,9 +175,8 @@ def _next_suggestion(run: Run, labeled: tuple[int, ...], gamma: float,
     Args:
         run: The run.
         labeled: Rows of the labeled images.
-        gamma: Probability γ that a random walk continues at each step.
         skipped: Indices of the images to leave out.
     """
     images, neighbors = graph_of_run(run)
-    return views.suggestions(neighbors, np.isin(np.arange(len(images)), labeled), gamma, 1,
+    return views.suggestions(neighbors, np.isin(np.arange(len(images)), labeled), SUGGESTING, 1,
                              np.flatnonzero(np.isin(images, skipped)).tolist())

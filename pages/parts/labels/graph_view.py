@@ -196,12 +196,13 @@ def warn_if_outside(container: DeltaGenerator, view: GraphView, image: int) -> b
     return is_outside
 
 
-def gamma_slider(key: str, run_gamma: float | None = None) -> float:
+def gamma_slider(key: str, run_gamma: float | None = None, mark: str = "") -> float:
     """Show a slider for γ, whose value the address holds.
 
     Args:
         key: The widget's key.
         run_gamma: The run's own γ, which is the default; the default if None.
+        mark: Words below the default.
     """
     field = describe_field(SSDML, "gamma")
     default = float(field.default if run_gamma is None else run_gamma)
@@ -209,5 +210,5 @@ def gamma_slider(key: str, run_gamma: float | None = None) -> float:
     decimals = len(f"{default:f}".rstrip("0").partition(".")[2])
     step = min(field.slider[2], 10.0**-decimals)
     finer = replace(field, shown=replace(field.shown, label="Reach of labels", step=step))
-    mark = "default" if run_gamma is None else "this run"
+    mark = mark or ("default" if run_gamma is None else "this run")
     return field_slider(finer, key, default, "how far a label reaches", marks={default: mark})

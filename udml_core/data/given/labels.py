@@ -1,13 +1,15 @@
 """Labels that users assign to images by name.
 
-Each line of the log is one action: {"images": […], "class": …} assigns a class, {"undo": true} reverts the last action
-that was not reverted yet.
+Each line of the log is one action: {"images": […], "class": …} assigns a class, {"images": […], "not": …} says that
+images do not have a class, and {"undo": true} reverts the last action that was not reverted yet. "unseen": true marks
+images that were named in bulk, without a look at each. "certainty": […] are the certainties of names that the app had
+proposed for the images when the user confirmed or rejected them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
@@ -18,13 +20,28 @@ LONGEST_CLASS = 100
 """Longest name of a class, in letters."""
 
 
-def assign(dataset: Dataset, images: Iterable[int], name: str) -> str:
+class JudgedName(NamedTuple):
+    """A name that the app proposed for an image, as a user judged it.
+
+    Attributes:
+        certainty: Certainty of the name, 0 to 1, when it was judged.
+        is_right: Whether the user confirmed it.
+    """
+
+    certainty: float
+    is_right: bool
+
+
+def assign(dataset: Dataset, images: Iterable[int], name: str, is_unseen: bool = False,
+           certainties: Sequence[float] = ()) -> str:
     """Assign images to a class in one action.
 
     Args:
         dataset: The data set.
         images: Indices of the images.
         name: Name of the class.
+        is_unseen: Whether the images are named in bulk, without a look at each.
+        certainties: Certainty of the class for each image, if the app proposed it and the user confirms it.
 
     Returns:
         The name as stored. If an assigned class, or else a class of the data set, has the same letters in another case,
@@ -41,8 +58,42 @@ def assign(dataset: Dataset, images: Iterable[int], name: str) -> str:
     stored_name = spellings.get(cleaned.casefold(), cleaned)
     image_names = [dataset.names[index] for index in images]
     if image_names:
-        append_to_log(dataset, KIND, {"images": image_names, "class": stored_name})
+        more = ({"unseen": True} if is_unseen else {}) | _proposed(certainties)
+        append_to_log(dataset, KIND, {"images": image_names, "class": stored_name} | more)
     return stored_name
+
+
+def reject(dataset: Dataset, images: Iterable[int], name: str, certainties: Sequence[float] = ()) -> None:
+    """Say in one action that images do not have a class; an assigned label of this class is removed.
+
+    Args:
+        dataset: The data set.
+        images: Indices of the images.
+        name: Name of the class.
+        certainties: Certainty of the class for each image, if the app proposed it.
+
+    Raises:
+        UserError: The log cannot be written.
+    """
+    image_names = [dataset.names[index] for index in images]
+    if image_names:
+        append_to_log(dataset, KIND, {"images": image_names, "not": name} | _proposed(certainties))
+
+
+def merge_classes(dataset: Dataset, old: str, new: str) -> int:
+    """Assign a class to all images of another class in one action; return their number.
+
+    Raises:
+        UserError: The new name is empty or too long, or the log cannot be written.
+    """
+    images = [index for index, label in labels_by_index(dataset, assigned_labels(dataset)).items() if label == old]
+    unseen = unseen_images(dataset)
+    assign(dataset, images, new, is_unseen=any(dataset.names[image] in unseen for image in images))
+    return len(images)
+
+
+def _proposed(certainties: Sequence[float]) -> dict[str, Any]:
+    return {"certainty": [round(float(value), 4) for value in certainties]} if len(certainties) else {}
 
 
 def undo(dataset: Dataset) -> list[int]:
@@ -62,9 +113,46 @@ def undo(dataset: Dataset) -> list[int]:
 
 def assigned_labels(dataset: Dataset) -> dict[str, str]:
     """Return the assigned class by image name; the last assignment of an image counts."""
-    labels = {image: action["class"] for action in _effective_actions(dataset) for image in action["images"]}
+    labels: dict[str, str] = {}
+    for action in _effective_actions(dataset):
+        for image in action["images"]:
+            if "class" in action:
+                labels[image] = action["class"]
+            elif labels.get(image) == action["not"]:
+                del labels[image]
     known = dataset.indices_by_name(labels)
     return {image: label for image, label in labels.items() if image in known}
+
+
+def rejected_classes(dataset: Dataset) -> dict[str, set[str]]:
+    """Return the classes that a user rejected for each image, by name; a later assignment of the class counts."""
+    rejected: dict[str, set[str]] = {}
+    for action in _effective_actions(dataset):
+        for image in action["images"]:
+            if "not" in action:
+                rejected.setdefault(image, set()).add(action["not"])
+            elif image in rejected:
+                rejected[image].discard(action["class"])
+    return {image: classes for image, classes in rejected.items() if classes}
+
+
+def unseen_images(dataset: Dataset) -> set[str]:
+    """Return the names of labeled images that were named in bulk and not looked at since."""
+    unseen: set[str] = set()
+    for action in _effective_actions(dataset):
+        (unseen.update if action.get("unseen") else unseen.difference_update)(action["images"])
+    return unseen
+
+
+def judged_names(dataset: Dataset) -> list[JudgedName]:
+    """Return the names that the app proposed and a user judged; an image's last judgment about a class counts."""
+    judged: dict[tuple[str, str], JudgedName] = {}
+    for action in _effective_actions(dataset):
+        is_right = "class" in action
+        name = action["class" if is_right else "not"]
+        for image, certainty in zip(action["images"], action.get("certainty", ()), strict=False):
+            judged[image, name] = JudgedName(float(certainty), is_right)
+    return list(judged.values())
 
 
 def assigned_classes(dataset: Dataset) -> tuple[str, ...]:
@@ -73,7 +161,8 @@ def assigned_classes(dataset: Dataset) -> tuple[str, ...]:
     A class that lost its images to another class stays in the list, so that the others keep their numbers, keyboard
     keys and colors.
     """
-    return tuple(dict.fromkeys(action["class"] for action in _effective_actions(dataset)))
+    assigned = [action for action in _effective_actions(dataset) if "class" in action]
+    return tuple(dict.fromkeys(action["class"] for action in assigned))
 
 
 def labels_by_index(dataset: Dataset, labels: Mapping[str, str]) -> dict[int, str]:
@@ -86,7 +175,7 @@ def labels_by_index(dataset: Dataset, labels: Mapping[str, str]) -> dict[int, st
 
 
 def _effective_actions(dataset: Dataset) -> list[dict[str, Any]]:
-    """Return the assignments that were not reverted, in order."""
+    """Return the assignments and rejections that were not reverted, in order."""
     effective: list[dict[str, Any]] = []
     for action in _actions(dataset):
         if "undo" not in action:
@@ -98,10 +187,12 @@ def _effective_actions(dataset: Dataset) -> list[dict[str, Any]]:
 
 def _actions(dataset: Dataset) -> list[dict[str, Any]]:
     """Return all valid lines of the log, in order."""
-    return [row for row in read_log(dataset, KIND) if _is_assignment(row) or row.get("undo") is True]
+    return [row for row in read_log(dataset, KIND) if _is_valid(row) or row.get("undo") is True]
 
 
-def _is_assignment(row: Mapping[str, Any]) -> bool:
-    images = row.get("images")
+def _is_valid(row: Mapping[str, Any]) -> bool:
+    """Return whether a line assigns or rejects a class."""
+    images, certainty = row.get("images"), row.get("certainty", [])
     return (isinstance(images, list) and all(isinstance(image, str) for image in images)
-            and isinstance(row.get("class"), str))
+            and [isinstance(row[key], str) for key in ("class", "not") if key in row] == [True]
+            and isinstance(certainty, list) and all(isinstance(value, int | float) for value in certainty))

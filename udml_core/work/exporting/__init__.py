@@ -4,6 +4,9 @@ from udml_core.work.exporting.mirrors import mirror
 from udml_core.work.exporting.model import export_model, model_archive
 from udml_core.work.exporting.run_files import export
 from udml_core.work.exporting.shards import export_shards
+from udml_core.work.exporting.sorting import plan_sorting
+from udml_core.work.exporting.sorting_files import write_plan
 from udml_core.work.exporting.tables import embeddings_file, images_file
 
-__all__ = ["embeddings_file", "export", "export_model", "export_shards", "images_file", "mirror", "model_archive"]
+__all__ = ["embeddings_file", "export", "export_model", "export_shards", "images_file", "mirror", "model_archive",
+           "plan_sorting", "write_plan"]

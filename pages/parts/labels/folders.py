@@ -1,0 +1,120 @@
+"""Write the named images to folders: the plan first, then copies, links or a list."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+
+from udml_core.base.errors import UserError, counted, duration
+from udml_core.base.paths import is_exposed
+from udml_core.data.dataset import Report
+from udml_core.runs.search.naming import NamedImages, name_all
+from udml_core.work.exporting.sorting import How, Plan, plan_sorting
+from udml_core.work.exporting.sorting_files import write_plan
+
+from ..shell.cached import load_retrieval, progress_bar
+from ..shell.run_status import escaped_message
+from .board import Board
+
+HOW: dict[How, str] = {"copies": "Copies", "links": "Links", "list": "A list"}
+PLANNED, WRITTEN = "labels-plan", "labels-written"
+MOST_ROWS = 400
+
+
+def show_folders(board: Board) -> None:
+    """Choose a folder, show what would be written there, and write it once the user confirms the plan."""
+    if not board.labels:
+        st.caption("There are no labels yet. Name groups or images first; then they can be written to folders.")
+        return
+    if is_exposed():
+        st.caption(f"Other people can reach this server, so it writes no folders. On its computer: `udml sort "
+                   f"{board.run.id} TARGET --plan`")
+        return
+    with st.form("labels-folders", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
+        target = st.text_input("Folder to write to", key="labels-target", placeholder="/home/me/sorted", width=360,
+                               help="A new or empty folder on the computer that runs the app.")
+        how = st.segmented_control("Write", list(HOW), default="copies", required=True, format_func=HOW.__getitem__,
+                                   key="labels-how", help="Copies need space; links point to your files; a list "
+                                                          "writes tables alone.")
+        rest = st.checkbox("Images without a name, too", key="labels-rest",
+                           help="They get a folder of their own, “unnamed”.")
+        if st.form_submit_button("Show plan", icon=":material/checklist:"):
+            st.session_state[PLANNED] = _planned(board, target, how or "copies", rest)
+            st.session_state.pop(WRITTEN, None)
+    plan = st.session_state.get(PLANNED)
+    if isinstance(plan, UserError):
+        st.error(escaped_message(str(plan)), icon=":material/error:")
+    elif isinstance(plan, Plan) and plan.dataset.fingerprint == board.dataset.fingerprint:
+        _show_plan(plan)
+    if written := st.session_state.get(WRITTEN):
+        st.success(escaped_message(written), icon=":material/check_circle:")
+
+
+def _names(board: Board) -> NamedImages:
+    """Return the names of all images: the board's if it has all of them."""
+    opened = load_retrieval(board.run)
+    if len(board.images) == len(opened.kept):
+        return board.names_given
+    with progress_bar("Naming all images …") as report:
+        return name_all(opened, board.frame, board.gamma, chosen=board.names_given.least, report=report)
+
+
+def _planned(board: Board, target: str, how: How, rest: bool) -> Plan | UserError:
+    """Return the plan, or why there is none."""
+    try:
+        if not target.strip():
+            raise UserError("An export needs a folder to write to. Type its path.")
+        return plan_sorting(_names(board), Path(target.strip()), how, rest)
+    except UserError as error:
+        return error
+
+
+def _show_plan(plan: Plan) -> None:
+    """Show what would be written, and the button that writes it."""
+    head, *more = plan.lines
+    st.markdown(f"**Plan.** {escaped_message(head)}")
+    if plan.continues:
+        st.info(escaped_message(more[0]), icon=":material/resume:")
+    rows = [(item.file.rpartition("/")[0], item.label) for item in plan.items]
+    sizes = pd.Series(rows).value_counts()
+    table = pd.DataFrame({"Folder": [folder for folder, _ in sizes.index], "Class": [name for _, name in sizes.index],
+                          "Images": sizes.to_numpy()})
+    st.dataframe(table[:MOST_ROWS], hide_index=True, width="content", height=min(260, 38 + 36 * len(table)))
+    st.caption("Beside the folders: metadata.csv, images.parquet, fiftyone/, and label-studio.json with its XML.")
+    if st.button(f"Write {counted(len(plan.items), 'image')}" if plan.how != "list" else "Write the list",
+                 icon=":material/drive_file_move:", key="labels-write", type="primary",
+                 help="Your files are neither moved nor deleted."):
+        _write(plan)
+
+
+def _write(plan: Plan) -> None:
+    """Write the plan with the time left; Stop interrupts it and leaves the list, with which it continues."""
+    st.button("Stop", icon=":material/stop:", key="labels-stop",
+              help="What is written stays, and the same export continues later.")
+    try:
+        with progress_bar("Writing …") as report:
+            write_plan(plan, _with_time(report))
+    except UserError as error:
+        st.session_state[PLANNED] = error
+    else:
+        st.session_state.pop(PLANNED, None)
+        st.session_state[WRITTEN] = (f"{counted(len(plan.items), 'image')} in {counted(len(plan.classes), 'folder')} "
+                                     f"written to {plan.target}.")
+    st.rerun(scope="fragment")
+
+
+def _with_time(report: Report) -> Report:
+    """Return a reporter that adds the time left, at most ten times a second."""
+    start, last = time.monotonic(), [0.0]
+
+    def timed(share: float, step: str) -> None:
+        now = time.monotonic()
+        if now - last[0] > 0.1:
+            last[0] = now
+            left = (now - start) * (1 - share) / max(share, 1e-6)
+            report(share, f"{step}, about {duration(left)} left")
+
+    return timed

@@ -1,0 +1,58 @@
+"""Proposed names: images that look like a class, for a yes or a no; the least certain first."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import streamlit as st
+
+from udml_core.base.arrays import Array
+from udml_core.data.given.labels import assign, reject
+from udml_core.exploration.grouping import Proposal
+
+from ..draw.gallery import selectable_gallery
+from ..draw.palette import percent
+from ..shell.run_status import escaped
+from ..shell.selection import selection
+from .actions import act, images_in_words
+from .board import MOST_TILES, Board, tile_to_label
+
+CLASS = "labels-proposed"
+
+
+def show_proposals(board: Board) -> None:
+    """Show the images that look like a class, and confirm or reject the name."""
+    found = board.names_given.proposals if board.spreads else []
+    if not found:
+        st.caption("No name is certain enough to be proposed. Name a group, or lower the certainty above.")
+        return
+    by_name = {board.names[proposal.code]: proposal for proposal in found}
+    name = st.selectbox("Class", list(by_name), key=CLASS, width=420,
+                        help="The class with the most proposals is first.",
+                        format_func=lambda name: f"{len(by_name[name].rows):,} more look like {name}")
+    proposal = by_name.get(name) or found[0]
+    shown = Proposal(proposal.code, proposal.rows[:MOST_TILES], proposal.certainty[:MOST_TILES])
+    images, chosen = board.images[shown.rows], selection(board.dataset).ids
+    wrong = np.isin(images, chosen)
+    st.caption("The least certain first: they stand at the border of the class. Select the wrong images and reject "
+               "them; then confirm the rest. Your answers calibrate the certainty from which names are accepted.")
+    with st.container(horizontal=True):
+        st.button(f"Not {escaped(name)}: {wrong.sum():,} selected", icon=":material/close:", key="labels-reject",
+                  shortcut="N", disabled=not wrong.any(), help="Reject the name for the selected images.",
+                  on_click=_judge, args=(board, name, images[wrong], shown.certainty[wrong], False))
+        st.button(f"Confirm {(~wrong).sum():,}", icon=":material/check:", key="labels-confirm", shortcut="Y",
+                  type="primary", disabled=bool(wrong.all()), help="Assign the class to the images not selected.",
+                  on_click=_judge, args=(board, name, images[~wrong], shown.certainty[~wrong], True))
+    tiles = [tile_to_label(board, int(image), percent(100 * certainty))
+             for image, certainty in zip(images.tolist(), shown.certainty.tolist(), strict=True)]
+    selectable_gallery(board.dataset, tiles, f"Images that look like {name}", "labels-proposals",
+                       selection(board.dataset), 84, 420)
+
+
+def _judge(board: Board, name: str, images: Array, certainty: Array, is_right: bool) -> None:
+    """Store the answer about proposed names."""
+    store = assign if is_right else reject
+    verb = "Confirmed" if is_right else "Rejected"
+    act(board.dataset, partial(store, board.dataset, images.tolist(), name, certainties=certainty.tolist()),
+        lambda _stored: f"{verb} the class {name} of {images_in_words(len(images))}.")

@@ -1,0 +1,182 @@
+"""Named images as folders: hostile names, plans, copies and links, interruptions, and the lists of other programs."""
+
+from __future__ import annotations
+
+import csv
+import json
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as parquet
+import pytest
+from PIL import Image
+
+from udml_core.base.errors import UserError
+from udml_core.data import catalog
+from udml_core.data.dataset import Dataset
+from udml_core.exploration.naming import Naming
+from udml_core.runs.search.naming import NamedImages
+from udml_core.work.exporting import plan_sorting, write_plan
+from udml_core.work.exporting.safe_names import MOST_BYTES, Names, key_of, safe_name
+from udml_core.work.exporting.sorting import UNFINISHED, Plan
+
+HOSTILE = ("../x", "..", "/etc/passwd", "CON", "con.txt", "COM1", "a/b\\c", "a:b*c?", "e\u0301t\u00e9", "\u00e9t\u00e9",
+           "Heron", "heron", "HERON", "x" * 300, "\u00e4" * 300, "trailing. ", " leading", ".hidden", "",
+           "\x00\n\u202e",
+           "metadata.csv", "unnamed", "UNFINISHED.CSV", "STRASSE", "stra\u00dfe", "fiftyone", "=1+1")
+
+
+def named(dataset: Dataset, labels: dict[int, str], classes: tuple[str, ...]) -> NamedImages:
+    """Return names that are the labels alone."""
+    codes = np.array([classes.index(labels[image]) if image in labels else -1 for image in range(len(dataset))])
+    naming = Naming(np.zeros((len(classes), 5, len(dataset))), codes, np.zeros((0, 2), int))
+    return NamedImages(dataset, np.arange(len(dataset)), labels, classes, codes, naming, chosen=1.01)
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Dataset:
+    """Images in two folders with equal file names, as cameras write them."""
+    for folder in ("a", "b"):
+        (tmp_path / "photos" / folder).mkdir(parents=True)
+        for number in range(20):
+            shade = Image.new("RGB", (8, 8), (number * 9, 200 if folder == "a" else 90, 40))
+            shade.save(tmp_path / "photos" / folder / f"IMG_{number:02}.jpg")
+    return catalog.load(f"{tmp_path / 'photos'}#level=0")
+
+
+def files_in(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_hostile_name_stays_one_name_in_its_folder(text: str, tmp_path: Path) -> None:
+    name = safe_name(text)
+    assert (tmp_path / name).resolve().parent == tmp_path.resolve()
+    assert not set(name) & set('/\\:*?"<>|\x00\n\u202e')
+    assert name == name.strip(" ").rstrip(".")
+    assert name.split(".")[0].upper() not in ("CON", "COM1")
+    assert len(name.encode()) <= MOST_BYTES + 1
+    assert name == unicodedata.normalize("NFC", name)
+    (tmp_path / name).mkdir()
+
+
+def test_names_that_are_one_on_some_system_get_numbers() -> None:
+    names = Names()
+    given = [names.give(text) for text in HOSTILE]
+    assert len({key_of(name) for name in given}) == len(HOSTILE)
+    assert given[HOSTILE.index("heron")] == "heron (2)"
+    assert given[HOSTILE.index("\u00e9t\u00e9")] == "\u00e9t\u00e9 (2)", "two normal forms of one word"
+    assert Names().give_file("a/IMG.JPG") == "IMG.JPG"
+    assert Names().give_file("..\\..\\x.png") == "x.png"
+    assert len(Names().give_file("y" * 300 + ".jpeg").encode()) <= MOST_BYTES
+    assert Names().give_file("y" * 300 + ".jpeg").endswith(".jpeg")
+
+
+def test_an_export_of_hostile_classes_stays_inside_the_target(photos: Dataset, tmp_path: Path) -> None:
+    classes = tuple(text for text in HOSTILE if text)
+    labels = {image: classes[image] for image in range(len(classes))}
+    before = {path: path.read_bytes() for path in (tmp_path / "photos").rglob("*.jpg")}
+    plan = plan_sorting(named(photos, labels, classes), tmp_path / "out")
+    assert not (tmp_path / "out").exists(), "a plan writes nothing"
+    write_plan(plan)
+    assert {entry.name for entry in tmp_path.iterdir()} == {"photos", "out"}
+    images = {file for file in files_in(tmp_path / "out") if file.endswith(".jpg")}
+    assert len({key_of(file) for file in images}) == len(classes)
+    for item in plan.items:
+        assert (tmp_path / "out" / item.file).read_bytes() == before[tmp_path / "photos" / item.image]
+    assert {path: path.read_bytes() for path in before} == before, "the user's files stay"
+
+
+def write(photos: Dataset, target: Path, how: Any, **options: Any) -> Plan:
+    labels = {0: "red", 1: "red", 20: "red", 5: "=1+1"}
+    plan = plan_sorting(named(photos, labels, ("red", "=1+1")), target, how, **options)
+    write_plan(plan)
+    return plan
+
+
+def test_copies_links_and_lists(photos: Dataset, tmp_path: Path) -> None:
+    for how in ("copies", "links", "list"):
+        plan = write(photos, tmp_path / how, how)
+        assert plan.left_out == 36
+        folder = tmp_path / how
+        found = {file for file in files_in(folder) if file.endswith(".jpg")}
+        expected = {"red/IMG_00.jpg", "red/IMG_01.jpg", "red/IMG_00 (2).jpg", "=1+1/IMG_05.jpg"}
+        assert found == (set() if how == "list" else expected)
+        assert (how == "links") == (folder / "red" / "IMG_00.jpg").is_symlink()
+        assert not (folder / UNFINISHED).exists()
+        with (folder / "metadata.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert [row["label"] for row in rows] == ["red", "red", "'=1+1", "red"], "no cell is a formula"
+        table = parquet.read_table(folder / "images.parquet").to_pylist()
+        assert [row["label"] for row in table] == ["red", "red", "=1+1", "red"]
+        assert all(Path(row["path"]).is_file() for row in table)
+        manifest, labels = (json.loads((folder / "fiftyone" / f"{name}.json").read_text()) for name in
+                            ("data", "labels"))
+        assert manifest.keys() == labels["labels"].keys()
+        assert all(Path(path).is_file() for path in manifest.values())
+
+
+def test_images_without_a_name_get_a_folder_on_request(photos: Dataset, tmp_path: Path) -> None:
+    plan = write(photos, tmp_path / "out", "copies", with_unnamed=True)
+    assert (plan.left_out, len(list((tmp_path / "out" / "unnamed").iterdir()))) == (0, 36)
+    tasks = json.loads((tmp_path / "out" / "label-studio.json").read_text())
+    assert sum("annotations" in task for task in tasks) == 4
+    assert len(tasks) == 40
+
+
+def test_an_interrupted_export_leaves_a_list_and_continues(photos: Dataset, tmp_path: Path) -> None:
+    class StopError(Exception):
+        pass
+
+    def stop(share: float, step: str) -> None:
+        if share > 0.4:
+            raise StopError
+
+    labels = dict.fromkeys(range(10), "red")
+    plan, out = plan_sorting(named(photos, labels, ("red",)), tmp_path / "out"), tmp_path / "out"
+    with pytest.raises(StopError):
+        write_plan(plan, stop)
+    assert len(list((out / "red").iterdir())) == 5
+    assert len((out / UNFINISHED).read_text().splitlines()) == 11
+    again = plan_sorting(named(photos, {3: "blue"}, ("blue",)), out)
+    assert again.continues
+    assert again.items == plan.items, "the list, not the labels since"
+    stamp = (out / "red" / "IMG_00.jpg").stat().st_ino
+    write_plan(again)
+    assert (out / "red" / "IMG_00.jpg").stat().st_ino == stamp, "what is written stays"
+    assert len(list((out / "red").iterdir())) == 10
+    assert not (out / UNFINISHED).exists()
+
+
+@pytest.mark.parametrize(("column", "value"), [("file", "../../evil.jpg"), ("file", "/etc/evil.jpg"),
+                                               ("file", "a/b/c.jpg"), ("image", "unknown.jpg"), ("how", "move"),
+                                               ("certainty", "x")])
+def test_a_forged_list_is_refused(column: str, value: str, photos: Dataset, tmp_path: Path) -> None:
+    row = {"image": photos.names[0], "file": "red/IMG_00.jpg", "class": "red", "certainty": "1.0", "assigned": "1",
+           "how": "copies"} | {column: value}
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / UNFINISHED).write_text(f"{','.join(row)}\n{','.join(row.values())}\n")
+    with pytest.raises(UserError, match="Choose another folder"):
+        plan_sorting(named(photos, {0: "red"}, ("red",)), out)
+    assert files_in(out) == {UNFINISHED}
+
+
+def test_other_folders_are_never_written_to(photos: Dataset, tmp_path: Path) -> None:
+    names = named(photos, {0: "red"}, ("red",))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    for target, words in ((tmp_path / "full", "mine.txt"), (tmp_path / "photos" / "sorted", "folder of the images"),
+                          (tmp_path / "full" / "mine.txt", "is a file")):
+        with pytest.raises(UserError, match=words):
+            plan_sorting(names, target)
+    with pytest.raises(UserError, match="No image has a name"):
+        plan_sorting(named(photos, {}, ()), tmp_path / "out")
+    plan = plan_sorting(names, tmp_path / "out")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "late.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"late\.txt"):
+        write_plan(plan)
+    assert files_in(tmp_path / "out") == {"late.txt"}

@@ -1,0 +1,185 @@
+"""The commands `udml groups` and `udml sort`: groups become names, and names become folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from udml_core.base.errors import UserError, counted, quoted
+from udml_core.cli.options import Json, Root, RunName, root_of
+from udml_core.cli.output import print_answer, print_progress
+
+if TYPE_CHECKING:
+    from udml_core.base.arrays import Integers
+    from udml_core.runs.analyses.kinds.groups import Grouping
+    from udml_core.runs.search import Retrieval
+
+SHOWN = 3
+"""Images of each end of a group that are listed."""
+COUNT = 30
+Frame = Annotated[str, typer.Option(help="The embedding: final, initial, frozen, or the id of a refinement.")]
+Precision = Annotated[float, typer.Option(min=0.5, max=0.99, help=(
+    "Share of the accepted names that should be right. The certainty that it takes is estimated from names that you "
+    "judged, else from labeled images that are named without their own labels."))]
+
+
+def groups(name: RunName,
+           count: Annotated[int | None, typer.Option(min=1, show_default=str(COUNT), help="Number of groups.")] = None,
+           epsilon: Annotated[float | None, typer.Option(min=0.0, max=1.0, show_default=False, help=(
+               "Form groups by authority ascent at this ε instead; udml analyse RUN --kind graph builds its graph."))
+           ] = None,
+           split: Annotated[list[str] | None, typer.Option(metavar="GROUP=PARTS", help=(
+               "Split a group into parts, which get the next numbers."))] = None,
+           names: Annotated[list[str] | None, typer.Option("--name", metavar="GROUP=CLASS", help=(
+               "Assign a class to all images of a group, in one action."))] = None,
+           merge: Annotated[list[str] | None, typer.Option(metavar="CLASS=CLASS", help=(
+               "Assign the second class to all images of the first."))] = None,
+           undo: Annotated[bool, typer.Option("--undo", help="Revert the last assignment, of here or of the app.")
+                           ] = False,
+           frame: Frame = "final", root: Root = None, as_json: Json = False) -> None:
+    """Form groups of similar images, list them, and name, split or merge them.
+
+    Each group is listed with its most typical images and the images at its border. Groups have the same numbers each
+    time: 1 is the largest.
+    """
+    from udml_core.data.given.labels import undo as revert
+    from udml_core.runs import find_run
+    from udml_core.runs.search import Retrieval
+    from udml_core.runs.search.naming import grouping_of
+
+    if count is not None and epsilon is not None:
+        raise UserError("Groups are formed by their number or by ε. Remove --count or --epsilon.")
+    opened = Retrieval(find_run(name, root_of(root)))
+    if undo:
+        typer.echo(f"{counted(len(revert(opened.dataset)), 'image')} reverted", err=True)
+    grouping = grouping_of(opened, frame, print_progress())
+    rows = _rows_of_groups(opened, grouping, frame, count or COUNT, epsilon, _numbers(split or [], "--split"))
+    for group, label in _pairs(names or [], "--name"):
+        _name(opened, grouping, rows, _number(group, "--name"), label)
+    for old, new in _pairs(merge or [], "--merge"):
+        _merge(opened, old, new)
+    listed = _listed(opened, grouping, rows, frame)
+    print_answer({"run": opened.run.id, "embedding": frame, "groups": listed}, as_json, lambda: [
+        f"{row['group']:4}  {row['images']:6,} images  {_names_words(row['names'])}typical: "
+        f"{', '.join(row['typical'])}; border: {', '.join(row['border'])}" for row in listed])
+
+
+def _names_words(names: dict[str, int]) -> str:
+    return "".join(f"{label} {count:,}, " for label, count in names.items())
+
+
+def _pairs(texts: list[str], option: str) -> list[tuple[str, str]]:
+    """Return the two sides of each FIRST=SECOND."""
+    pairs = [text.partition("=") for text in texts]
+    for text, (first, equals, second) in zip(texts, pairs, strict=True):
+        if not (equals and first.strip() and second.strip()):
+            raise UserError(f"{option} needs two values with = between them; got {quoted(text)}.")
+    return [(first.strip(), second.strip()) for first, _, second in pairs]
+
+
+def _number(text: str, option: str) -> int:
+    if not text.isdecimal() or len(text) > 9 or int(text) < 1:
+        raise UserError(f"{option} needs the number of a group, such as 3; got {quoted(text)}.")
+    return int(text)
+
+
+def _numbers(texts: list[str], option: str) -> list[tuple[int, int]]:
+    return [(_number(first, option), _number(second, option)) for first, second in _pairs(texts, option)]
+
+
+def _rows_of_groups(opened: Retrieval, grouping: Grouping, frame: str, count: int, epsilon: float | None,
+                    splits: list[tuple[int, int]]) -> list[Integers]:
+    """Return the rows of each group, the largest first, then the parts of split groups."""
+    import numpy as np
+
+    from udml_core.exploration.grouping import remaining_groups, split_group
+    from udml_core.runs.search.naming import groups_at_epsilon
+
+    codes = grouping.tree.groups(count) if epsilon is None else groups_at_epsilon(opened, grouping, frame, epsilon)
+    rows = remaining_groups(codes, np.ones(len(codes), bool))
+    for group, parts in splits:
+        own = _group(rows, group)
+        codes = split_group(opened.frame(frame).take(grouping.indices[own]), parts)
+        rows += [own[part] for part in remaining_groups(codes, np.ones(len(own), bool))]
+        rows[group - 1] = own[:0]
+    return rows
+
+
+def _group(rows: list[Integers], group: int) -> Integers:
+    if group > len(rows) or not len(rows[group - 1]):
+        raise UserError(f"There is no group {group}: the groups have the numbers 1 to {len(rows)}, without groups "
+                        "that were split.")
+    return rows[group - 1]
+
+
+def _name(opened: Retrieval, grouping: Grouping, rows: list[Integers], group: int, label: str) -> None:
+    from udml_core.data.given.labels import assign
+
+    images = grouping.indices[_group(rows, group)].tolist()
+    stored = assign(opened.dataset, images, label, is_unseen=True)
+    typer.echo(f"{counted(len(images), 'image')} of group {group}: {stored}", err=True)
+
+
+def _merge(opened: Retrieval, old: str, new: str) -> None:
+    from udml_core.data.given.labels import assigned_labels, merge_classes
+
+    if old not in assigned_labels(opened.dataset).values():
+        raise UserError(f"No image has the class {quoted(old)}. Name a class that udml groups lists.")
+    typer.echo(f"{counted(merge_classes(opened.dataset, old, new), 'image')} of {old}: {new}", err=True)
+
+
+def _listed(opened: Retrieval, grouping: Grouping, rows: list[Integers], frame: str) -> list[dict[str, Any]]:
+    """Return each group with its size, its names, and its typical and border images."""
+    from collections import Counter
+
+    from udml_core.data.given.labels import assigned_labels
+    from udml_core.exploration.grouping import from_center
+
+    labels, names, listed = assigned_labels(opened.dataset), opened.dataset.names, []
+    for number, own in enumerate(rows, 1):
+        if len(own):
+            images = grouping.indices[own]
+            ordered = [names[image] for image in images[from_center(opened.frame(frame).take(images))].tolist()]
+            known = Counter(labels[names[image]] for image in images.tolist() if names[image] in labels)
+            listed.append({"group": number, "images": len(own), "names": dict(known.most_common()),
+                           "typical": ordered[:SHOWN], "border": ordered[max(SHOWN, len(ordered) - SHOWN):]})
+    return listed
+
+
+def sort(name: RunName, target: Annotated[Path, typer.Argument(metavar="TARGET", help="A new or empty folder.")],
+         plan: Annotated[bool, typer.Option("--plan", help="Show the plan and write nothing.")] = False,
+         how: Annotated[Literal["copies", "links", "list"], typer.Option("--as", help=(
+             "Write copies, symbolic links, or the lists alone."))] = "copies",
+         unnamed: Annotated[bool, typer.Option("--unnamed", help="Write images without a name to a folder, too.")
+                            ] = False,
+         least: Annotated[float | None, typer.Option(min=0.0, max=1.01, show_default=False, help=(
+             "Accept names from this certainty, 0 to 1; above 1 only assigned labels. Default: by --precision."))
+         ] = None,
+         precision: Precision = 0.9,
+         frame: Frame = "final", root: Root = None, as_json: Json = False) -> None:
+    """Write the images that have a name into one folder for each class.
+
+    Names are your labels, and names that follow from them with enough certainty. Beside the folders stand
+    metadata.csv, images.parquet, and files that FiftyOne and Label Studio import. No file of yours is moved or deleted.
+    An interrupted export leaves the list unfinished.csv, and the same command continues it.
+    """
+    from udml_core.runs import find_run
+    from udml_core.runs.search import Retrieval
+    from udml_core.runs.search.naming import name_all
+    from udml_core.work.exporting import plan_sorting, write_plan
+
+    opened = Retrieval(find_run(name, root_of(root)))
+    named = name_all(opened, frame, target=precision, chosen=least, report=print_progress())
+    planned = plan_sorting(named, target, how, unnamed)
+    for line in (named.words, *planned.lines):
+        typer.echo(line, err=as_json or not plan)
+    files = [] if plan else write_plan(planned, print_progress())
+    if not as_json and plan:
+        return
+    print_answer({"run": opened.run.id, "target": str(planned.target), "how": planned.how, "planned": plan,
+                  "classes": {label: count for label, count in planned.classes.items() if label},
+                  "unnamed": planned.classes.get("", 0), "left_out": planned.left_out, "least": named.least,
+                  "words": named.words, "continues": planned.continues, "files": [str(path) for path in files]},
+                 as_json, lambda: [str(path) for path in files])

@@ -1,0 +1,181 @@
+"""The certainty from which a name is accepted, so that a chosen share of the names is right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from sklearn.isotonic import IsotonicRegression
+
+from udml_core.base.arrays import Array, Booleans, Floats, Integers
+from udml_core.exploration.naming import Naming, fold_of
+
+PRECISION = 0.9
+"""Share of the accepted names that should be right, unless a user chooses another."""
+ENOUGH = 20
+"""Number of judged names, or of labeled images that were left out, from which a threshold is calibrated."""
+GRID = np.linspace(0.01, 1.0, 100)
+"""Certainties that can be the threshold."""
+DRAWS = 200
+CAUTIOUS = 0.9
+"""Quantile of the estimates at all certainties: a share that is too large names fewer images, none wrongly."""
+TOLD_APART, LEAST_KNOWN, MOST_KNOWN = 0.2, 0.25, 0.75
+"""Difference between known and unknown images from which their mixture is estimated, and the largest share of known
+images above a certainty that is used: below it images of unlabeled classes are accepted, too."""
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Labeled images that were named without their own labels.
+
+    Attributes:
+        certainty: Certainty (k,) of the name, without the labels of the image's fold.
+        is_right: Whether the name was right (k,).
+        unknown: Certainty (k,) of the best other class: how certain the name is if the image's class has no label.
+    """
+
+    certainty: Floats
+    is_right: Booleans
+    unknown: Floats
+
+
+def trials_of(naming: Naming, seen: Booleans) -> Trials:
+    """Name each labeled image without the labels of its own fold.
+
+    Args:
+        naming: The labels.
+        seen: Whether a user looked at each image (n,); images that were named in bulk say nothing.
+
+    Returns:
+        The trials of classes that have labels in two folds; without them no image of a class can be found again.
+    """
+    folds = fold_of(np.arange(len(naming.codes)))
+    wide = [code for code in range(len(naming.folded)) if len(np.unique(folds[naming.codes == code])) > 1]
+    rows = np.flatnonzero(np.isin(naming.codes, wide) & (naming.codes >= 0) & seen)
+    best, certainty, unknown = naming.without_own(rows)
+    return Trials(certainty, best == naming.codes[rows], unknown)
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """The certainty from which names are accepted.
+
+    Attributes:
+        least: The certainty; above 1 if no certainty is enough, so that nothing is accepted.
+        target: Share of the accepted names that should be right.
+        precision: Estimated share of right names, and its 95 % interval; all 0 if nothing is accepted.
+        unnamed_class: Estimated share of the unlabeled images whose class has no label; None if it is not known.
+        basis: What the estimate rests on: judged names, or labeled images that were left out.
+        count: Their number.
+    """
+
+    least: float
+    target: float
+    precision: tuple[float, float, float]
+    unnamed_class: float | None
+    basis: Literal["judged", "left out"]
+    count: int
+
+    @property
+    def words(self) -> str:
+        """The threshold in sentences."""
+        rests = (f"{self.count:,} names that you judged" if self.basis == "judged" else
+                 f"{self.count:,} labeled images that were named without their own labels")
+        if self.least > 1:
+            return (f"No certainty is enough for {100 * self.target:.0f} % right names, by {rests}. Only labeled "
+                    "images have a name.")
+        value, low, high = (100 * share for share in self.precision)
+        other = "" if self.unnamed_class is None or self.unnamed_class < 0.05 else (
+            f" About {100 * self.unnamed_class:.0f} % of the other images resemble no labeled class, so fewer "
+            "names are right than estimated: judge proposed names to learn how many.")
+        return (f"From a certainty of {100 * self.least:.0f} %, about {value:.0f} % of the names are right "
+                f"({low:.0f} to {high:.0f} %), by {rests}.{other}")
+
+
+def calibrate(naming: Naming, seen: Booleans, judged: tuple[Floats, Booleans], target: float = PRECISION
+              ) -> Threshold | None:
+    """Find the lowest certainty whose names are right often enough.
+
+    Args:
+        naming: The labels.
+        seen: Whether a user looked at each image (n,).
+        judged: Certainty (j,) of the names that a user judged, when they were judged, and whether they were right.
+        target: Share of the accepted names that should be right.
+
+    Returns:
+        The threshold, by judged names if there are enough, else by labeled images that are left out; None with too few
+        of both.
+    """
+    rest = naming.named[1][naming.codes < 0]
+    if len(judged[0]) >= ENOUGH:
+        return _by_judged(rest, *judged, target)
+    trials = trials_of(naming, seen)
+    return _by_trials(rest, trials, target) if len(trials.certainty) >= ENOUGH else None
+
+
+def _by_judged(rest: Floats, certainty: Floats, is_right: Booleans, target: float) -> Threshold:
+    """Weigh judged names by how many images have their certainty: the share of right names rises with it."""
+    random, curves = np.random.default_rng(0), []
+    for draw in range(DRAWS + 1):
+        rows = random.integers(0, len(certainty), len(certainty)) if draw else np.arange(len(certainty))
+        fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(certainty[rows], is_right[rows])
+        right = fitted.predict(rest) if len(rest) else np.zeros(0)
+        curves.append(_ratio([right[rest >= least].sum() for least in GRID], [(rest >= least).sum() for least in GRID]))
+    return _lowest(np.array(curves), target, None, "judged", len(certainty))
+
+
+def _by_trials(rest: Floats, trials: Trials, target: float) -> Threshold:
+    """Mix images of labeled and of other classes as they are mixed among the unlabeled images.
+
+    The images that are accepted beyond the expected number from labeled classes count as wrong: with few labeled
+    classes, the real other classes are nearer to them than the labeled classes are to each other.
+    """
+    random, curves, count = np.random.default_rng(0), [], len(trials.certainty)
+    share, named = unnamed_share(rest, trials), _tail(rest)
+    for draw in range(DRAWS + 1):
+        rows = random.integers(0, count, count) if draw else np.arange(count)
+        certain = trials.certainty[rows, None] >= GRID
+        right = (1 - share) * (certain & trials.is_right[rows, None]).mean(axis=0)
+        known = (1 - share) * certain.mean(axis=0)
+        unknown = np.maximum(share * _tail(trials.unknown[rows]), np.clip(named - known, 0, share))
+        curves.append(_ratio(right, known + unknown))
+    return _lowest(np.array(curves), target, share, "left out", count)
+
+
+def unnamed_share(rest: Floats, trials: Trials) -> float:
+    """Estimate the share of images whose class has no label, by how certain their names are.
+
+    Args:
+        rest: Certainty (m,) of the unlabeled images.
+        trials: Labeled images that were named without their own labels.
+    """
+    if not len(rest):
+        return 0.0
+    mixed, high, low = _tail(rest), _tail(trials.certainty), _tail(trials.unknown)
+    is_clear = (high - low > TOLD_APART) & (high >= LEAST_KNOWN) & (high <= MOST_KNOWN)
+    if not is_clear.any():
+        return 0.5
+    return float(np.clip(np.quantile((high - mixed)[is_clear] / (high - low)[is_clear], CAUTIOUS), 0, 1))
+
+
+def _tail(values: Floats) -> Floats:
+    """Return the share of values that are at least as large as each certainty of the grid."""
+    ordered = np.sort(values)
+    return 1 - np.searchsorted(ordered, GRID, side="left") / max(1, len(ordered))
+
+
+def _ratio(part: Array | list[float], whole: Array | list[float]) -> Floats:
+    return np.divide(part, whole, out=np.full(len(GRID), np.nan), where=np.asarray(whole) > 0)
+
+
+def _lowest(curves: Floats, target: float, share: float | None, basis: Literal["judged", "left out"],
+            count: int) -> Threshold:
+    """Return the lowest certainty at which the first curve reaches the target; the others give the interval."""
+    reached: Integers = np.flatnonzero(np.nan_to_num(curves[0]) >= target)
+    if not len(reached):
+        return Threshold(1.01, target, (0.0, 0.0, 0.0), share, basis, count)
+    at = int(reached[0])
+    drawn = curves[1:, at][~np.isnan(curves[1:, at])]
+    low, high = np.quantile(drawn, (0.025, 0.975)) if len(drawn) else (0.0, 1.0)
+    return Threshold(float(GRID[at]), target, (float(curves[0, at]), float(low), float(high)), share, basis, count)

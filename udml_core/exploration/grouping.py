@@ -1,0 +1,139 @@
+"""Groups of similar images at any number, from a tree that is built once, and what stands at their borders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage
+
+from udml_core.base.arrays import Array, Floats, Integers
+from udml_core.numerics.neighbors import Report, ignore_progress
+from udml_core.numerics.neighbors.centers import nearest_center, sample_rows, train_centers
+
+MOST_LEAVES = 2_000
+"""Largest number of images whose tree is exact; of more images, this many centers are the leaves."""
+WIDTH, SAMPLED = 64, 40
+"""Components that centers of many images are found in, and sampled images a center."""
+
+
+@dataclass(frozen=True)
+class GroupTree:
+    """Ward's tree of images: at each number of groups, the two groups are joined whose images lie nearest.
+
+    Attributes:
+        leaves: Leaf of the tree (n,) of each image, 0 … m−1.
+        merges: (m − 1, 4) merges in their order, as `scipy.cluster.hierarchy.linkage` returns them.
+    """
+
+    leaves: Integers
+    merges: Floats
+
+    @property
+    def most(self) -> int:
+        """Largest number of groups."""
+        return len(self.merges) + 1
+
+    def groups(self, count: int) -> Integers:
+        """Return the group (n,) of each image at a number of groups, numbered by falling size."""
+        count = min(max(count, 1), self.most)
+        cut = np.ones(1, int) if not len(self.merges) else fcluster(self.merges, count, "maxclust")
+        return by_size(cut[self.leaves])
+
+
+def by_size(groups: Integers) -> Integers:
+    """Number groups (n,) by falling size; of equal groups the first number stays first."""
+    _, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    ranks = np.empty(len(sizes), int)
+    ranks[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+    return ranks[codes]
+
+
+def build_tree(points: Floats, report: Report = ignore_progress) -> GroupTree:
+    """Build the tree of images (n, d); many images are joined to centers first."""
+    report(0.0, "groups")
+    if len(points) <= MOST_LEAVES:
+        return GroupTree(np.arange(len(points)), _merges(np.asarray(points, np.float64)))
+    rows = np.asarray(points, np.float32)
+    reduced = _main_components(rows, report)
+    sample = reduced[sample_rows(len(reduced), MOST_LEAVES * SAMPLED)]
+    centers = train_centers(sample, MOST_LEAVES, lambda share, _step: report(0.2 + 0.7 * share, "groups"))
+    _, leaves = np.unique(nearest_center(reduced, centers), return_inverse=True)
+    sums = np.zeros((leaves.max() + 1, reduced.shape[1]))
+    np.add.at(sums, leaves, reduced)
+    return GroupTree(leaves, _merges(sums / np.bincount(leaves)[:, None]))
+
+
+def _merges(points: Floats) -> Floats:
+    return np.zeros((0, 4)) if len(points) < 2 else linkage(points, "ward")
+
+
+def _main_components(rows: Floats, report: Report) -> Floats:
+    """Return rows (n, d) in their first components (n, at most `WIDTH`), found on a sample."""
+    sample = rows[sample_rows(len(rows), MOST_LEAVES * SAMPLED)]
+    mean = sample.mean(axis=0)
+    report(0.1, "groups")
+    axes = np.linalg.eigh(np.cov(sample - mean, rowvar=False))[1][:, ::-1][:, :WIDTH]
+    return np.ascontiguousarray((rows - mean) @ axes, np.float32)
+
+
+def split_group(points: Floats, parts: int) -> Integers:
+    """Split the images of a group into parts by their own tree, numbered by falling size.
+
+    Args:
+        points: (m, d) embedding of the group's images.
+        parts: Number of parts.
+    """
+    return build_tree(points).groups(parts)
+
+
+def from_center(points: Floats) -> Integers:
+    """Return the rows (m,) of a group's images (m, d), the most typical image first, its border images last."""
+    rows = np.asarray(points, np.float32)
+    return np.argsort(((rows - rows.mean(axis=0)) ** 2).sum(axis=1), kind="stable")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Unlabeled images that look like a class.
+
+    Attributes:
+        code: The class.
+        rows: Rows (m,) of the images, the least certain first: they are at the border.
+        certainty: Certainty (m,) of the class.
+    """
+
+    code: int
+    rows: Integers
+    certainty: Floats
+
+
+def proposals(best: Integers, certainty: Floats, codes: Integers, least: float) -> list[Proposal]:
+    """Propose accepted names by class, the class with the most images first.
+
+    Args:
+        best: Most probable class (n,) of each image; −1 without any.
+        certainty: Its certainty (n,).
+        codes: Class (n,) of each labeled image; −1 for the others.
+        least: Certainty from which a name is accepted.
+    """
+    rows = np.flatnonzero((codes < 0) & (best >= 0) & (certainty >= least))
+    found = []
+    for code in np.unique(best[rows]).tolist():
+        own = rows[best[rows] == code]
+        own = own[np.argsort(certainty[own], kind="stable")]
+        found.append(Proposal(code, own, certainty[own]))
+    return sorted(found, key=lambda proposal: -len(proposal.rows))
+
+
+def remaining_groups(groups: Integers, is_open: Array) -> list[Integers]:
+    """Return the rows of each group's images that have no name yet, the largest group first.
+
+    Args:
+        groups: Group (n,) of each image.
+        is_open: Whether an image has no name (n,) bool.
+    """
+    rows = np.flatnonzero(is_open)
+    order = rows[np.argsort(groups[rows], kind="stable")]
+    parts = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1) if len(order) else []
+    return sorted(parts, key=lambda part: -len(part))

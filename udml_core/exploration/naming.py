@@ -1,0 +1,154 @@
+"""Names for unlabeled images that say "none of these" far from every label.
+
+Random walks on a symmetric neighbor graph start at each image and end with probability 1 − γ at each step. The
+certainty of a class is the share of the walks to any label that end at the class, times how often they end there
+compared with walks from the labeled images of the class. So it falls with the distance to the labels, also if there is
+a single class. Each class's labels are kept in a few folds, so that a labeled image can be named without the labels of
+its own fold, which calibrates the threshold of accepted names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from udml_core.base.arrays import Booleans, Floats, Integers
+from udml_core.exploration.label_spread import solve
+
+FOLDS = 5
+"""Parts of a class's labels; a labeled image is named without its own part."""
+NEIGHBORS = 20
+GAMMA = 0.9
+"""Neighbors and γ by which names are given unless a user changes γ: 20 and 0.9 named most birds at a precision of 90 %,
+with two to thirty labeled species and one to four labels each."""
+FLOOR = 1e-12
+
+
+def symmetric_walk(neighbors: Integers) -> sparse.csr_array:
+    """Return the transition matrix (n, n) of walks along neighbors (n, k) in both directions."""
+    count, k = neighbors.shape
+    edges = sparse.csr_array((np.ones(count * k), neighbors.ravel(), np.arange(0, count * k + 1, k)), (count, count))
+    both = sparse.csr_array(edges + edges.T)
+    return sparse.csr_array(sparse.diags_array(1 / np.asarray(both.sum(axis=1)).ravel()) @ both)
+
+
+def reach_of(walk: sparse.csr_array, labeled: Booleans, gamma: float) -> Floats:
+    """Return the probability (n,) that a walk from each image ends at one of some images (n,)."""
+    if not labeled.any():
+        return np.zeros(len(labeled))
+    system = sparse.csr_array(sparse.eye_array(len(labeled)) - gamma * walk)
+    return (1 - gamma) * solve(system, labeled).clip(0)
+
+
+def fold_of(rows: Integers) -> Integers:
+    """Return the fold of each row, which does not change when labels are added."""
+    return (np.asarray(rows, np.uint64) * np.uint64(2654435761) % np.uint64(2**32) // np.uint64(65536)
+            % np.uint64(FOLDS)).astype(int)
+
+
+def folded_reach(codes: Integers, classes: int, reach: Callable[[Booleans], Floats]) -> Floats:
+    """Compute the probability (c, FOLDS, n) that walks end at the labels of each class and fold.
+
+    Args:
+        codes: Class code of each image (n,); −1 marks an unlabeled image.
+        classes: Number of classes.
+        reach: Returns `reach_of` some images; a caller can cache it, because a new label changes one fold.
+    """
+    folds = fold_of(np.arange(len(codes)))
+    return np.array([[reach((codes == code) & (folds == fold)) for fold in range(FOLDS)]
+                     for code in range(classes)]).reshape(classes, FOLDS, len(codes))
+
+
+@dataclass(frozen=True)
+class Naming:
+    """The most probable class of each image, and its certainty.
+
+    Attributes:
+        folded: (c, FOLDS, n) probability that a walk from each image ends at the labels of a class and fold.
+        codes: (n,) class of each labeled image; −1 for the others.
+        rejected: (r, 2) rows and classes that a user rejected.
+    """
+
+    folded: Floats
+    codes: Integers
+    rejected: Integers
+
+    @cached_property
+    def _reach(self) -> Floats:
+        """(n, c) probability that a walk ends at a label of each class."""
+        return self.folded.sum(axis=1).T
+
+    @cached_property
+    def _typical(self) -> Floats:
+        """(c,) the same for the median labeled image of each class."""
+        return np.array([_median(self._reach[self.codes == code, code]) for code in range(len(self.folded))])
+
+    @cached_property
+    def named(self) -> tuple[Integers, Floats]:
+        """The most probable class (n,), −1 if no walk ends at a label, and its certainty (n,), 0 to 1.
+
+        A labeled image has its own class with certainty 1. A class that a user rejected for an image is passed over.
+        """
+        allowed = np.ones(self._reach.shape, bool)
+        allowed[self.rejected[:, 0], self.rejected[:, 1]] = False
+        best, certainty = name_rows(self._reach, self._typical, allowed)
+        labeled = self.codes >= 0
+        return np.where(labeled, self.codes, best), np.where(labeled, 1.0, certainty)
+
+    @cached_property
+    def unnoticed(self) -> tuple[Integers, Floats]:
+        """The class and certainty (n,) as `named`, without regard to what a user rejected."""
+        return name_rows(self._reach, self._typical)
+
+    def accepted(self, least: float) -> Integers:
+        """Return the class (n,) of labeled images and of images that are at least as certain; −1 for the others."""
+        best, certainty = self.named
+        return np.where((self.codes >= 0) | ((certainty >= least) & (certainty > 0)), best, -1)
+
+    def without_own(self, rows: Integers) -> tuple[Integers, Floats, Floats]:
+        """Name labeled images without the labels of their own fold, and without their class.
+
+        Args:
+            rows: Rows (k,) of labeled images.
+
+        Returns:
+            The class (k,), its certainty (k,), and the certainty (k,) of the best other class.
+        """
+        folds, own = fold_of(rows), self.codes[rows]
+        reach, typical = self._reach[rows].copy(), np.tile(self._typical, (len(rows), 1))
+        at = np.arange(len(rows))
+        reach[at, own] -= self.folded[own, folds, rows]
+        all_folds = fold_of(np.arange(len(self.codes)))
+        for code, fold in {*zip(own.tolist(), folds.tolist(), strict=True)}:
+            others = (self.codes == code) & (all_folds != fold)
+            of_others = (self._reach[others, code] - self.folded[code, fold, others])
+            typical[(own == code) & (folds == fold), code] = _median(of_others)
+        best, certainty = name_rows(reach, typical)
+        reach[at, own] = 0
+        return best, certainty, name_rows(reach, typical)[1]
+
+
+def _median(values: Floats) -> float:
+    return float(np.median(values)) if len(values) else 0.0
+
+
+def name_rows(reach: Floats, typical: Floats, allowed: Booleans | None = None) -> tuple[Integers, Floats]:
+    """Return the most probable class (n,) and its certainty (n,); −1 and 0 if no walk ends at a label.
+
+    Args:
+        reach: (n, c) probability that a walk ends at a label of each class.
+        typical: (c,) or (n, c) the same for the median labeled image of each class.
+        allowed: (n, c) whether an image can have a class; every class if None.
+    """
+    if not reach.shape[1]:
+        return np.full(len(reach), -1), np.zeros(len(reach))
+    share = reach / np.maximum(reach.sum(axis=1, keepdims=True), FLOOR)
+    near = np.minimum(1.0, reach / np.maximum(typical, FLOOR))
+    values = share * near if allowed is None else np.where(allowed, share * near, 0.0)
+    best = values.argmax(axis=1)
+    certainty = values[np.arange(len(best)), best]
+    return np.where(certainty > 0, best, -1), certainty

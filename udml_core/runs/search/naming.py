@@ -1,0 +1,213 @@
+"""Names for all images of an embedding, from the labels that a user assigned to some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from udml_core.base.arrays import Booleans, Floats, Integers, rows_of
+from udml_core.base.errors import UserError
+from udml_core.data.dataset import Dataset, Report
+from udml_core.data.given.labels import (
+    assigned_classes,
+    assigned_labels,
+    judged_names,
+    labels_by_index,
+    rejected_classes,
+    unseen_images,
+)
+from udml_core.exploration.accepting import PRECISION, Threshold, calibrate
+from udml_core.exploration.grouping import Proposal, by_size, proposals
+from udml_core.exploration.label_spread import label_codes
+from udml_core.exploration.naming import GAMMA, Naming, folded_reach, reach_of, symmetric_walk
+from udml_core.runs import Run
+from udml_core.runs.analyses import REFINED, Analysis, analysis_at, find_analysis, finished_analyses, plan_analysis
+from udml_core.runs.analyses.kinds.graph import NeighborGraph
+from udml_core.runs.analyses.kinds.groups import Grouping, Groups, group_images
+from udml_core.runs.search.retrieval import Retrieval
+
+DEFAULT_LEAST = 0.5
+"""Certainty from which names are accepted as long as too little is known for a calibration."""
+Reach = Callable[[Booleans], Floats]
+
+
+def no_progress(_share: float, _step: str) -> None:
+    """Ignore the progress."""
+
+
+def stored_grouping(run: Run, frame: str) -> Grouping | None:
+    """Return the finished analysis of the groups of an embedding; None without it."""
+    scope = "all" if not frame.startswith(REFINED) else find_analysis(run, frame).spec().scope
+    if frame.startswith(REFINED) and scope == "all":
+        return None  # an analysis of a refinement needs the scope of a half
+    analysis = analysis_at(run, plan_analysis(Groups, scope=scope, frames=(frame,)))
+    return analysis.result_of(Groups) if analysis.folder.exists() and analysis.is_done() else None
+
+
+def grouping_of(opened: Retrieval, frame: str = "final", report: Report = no_progress) -> Grouping:
+    """Return the groups of an embedding's images that are not excluded: stored, or computed now.
+
+    Args:
+        opened: The run.
+        frame: Name of the embedding.
+        report: Receives the progress.
+
+    Raises:
+        UserError: The run does not have the embedding, or there are too few images.
+    """
+    stored = stored_grouping(opened.run, frame)
+    kept = np.intersect1d(opened.frame(frame).indices, opened.kept)
+    if stored is not None and np.array_equal(stored.indices, kept):
+        return stored
+    return group_images(kept, opened.frame(frame).take(kept), report)
+
+
+def groups_at_epsilon(opened: Retrieval, grouping: Grouping, frame: str, epsilon: float) -> Integers:
+    """Return the group (n,) of each image by authority ascent at an ε, numbered by falling size.
+
+    Images outside the graph are a group of their own.
+
+    Raises:
+        UserError: The run has no neighbor graph of the embedding.
+    """
+    graph = _graph_of(opened.run, frame)
+    if graph is None:
+        raise UserError(f"The run {opened.run.id} has no neighbor graph of the embedding {frame}. Build it: udml "
+                        f"analyse {opened.run.id} --kind graph --scope all --frames {frame}")
+    clusters = graph.result_of(NeighborGraph).clusters(epsilon)
+    rows = rows_of(graph.indices(), grouping.indices)
+    return by_size(np.where(rows >= 0, np.asarray(clusters.labels)[rows], len(clusters.modes)))
+
+
+def _graph_of(run: Run, frame: str) -> Analysis | None:
+    return next((graph for graph in finished_analyses(run, NeighborGraph) if graph.spec().frames == (frame,)), None)
+
+
+def has_graph(run: Run, frame: str) -> bool:
+    """Return whether groups of an embedding can be formed at an ε."""
+    return _graph_of(run, frame) is not None
+
+
+@dataclass(frozen=True, eq=False)
+class NamedImages:
+    """The names of an embedding's images.
+
+    Attributes:
+        dataset: The data set.
+        images: Image indices (n,), ascending.
+        labels: The assigned class of each labeled image, by index.
+        classes: The classes.
+        codes: Class (n,) of each labeled image; −1 for the others.
+        naming: The most probable classes.
+        target: Share of the accepted names that should be right.
+        chosen: Certainty from which names are accepted, if a user chose one.
+    """
+
+    dataset: Dataset
+    images: Integers
+    labels: dict[int, str]
+    classes: tuple[str, ...]
+    codes: Integers
+    naming: Naming
+    target: float = PRECISION
+    chosen: float | None = None
+
+    @cached_property
+    def threshold(self) -> Threshold | None:
+        """The calibrated threshold; None as long as too little is known."""
+        judged = judged_names(self.dataset)
+        names = unseen_images(self.dataset)
+        seen = np.array([self.dataset.names[image] not in names for image in self.images.tolist()], bool)
+        return calibrate(self.naming, seen, (np.array([name.certainty for name in judged]),
+                                             np.array([name.is_right for name in judged], bool)), self.target)
+
+    @property
+    def least(self) -> float:
+        """Certainty from which a name is accepted: the chosen one, else the calibrated one, else a half."""
+        if self.chosen is not None:
+            return self.chosen
+        return DEFAULT_LEAST if self.threshold is None else self.threshold.least
+
+    @property
+    def words(self) -> str:
+        """What is known about the accepted names."""
+        if self.threshold is not None and self.chosen in (None, self.threshold.least):
+            return self.threshold.words
+        if self.threshold is not None:
+            return f"Your threshold is {100 * self.least:.0f} %. {self.threshold.words}"
+        return (f"How many names are right is not known yet: names from a certainty of {100 * self.least:.0f} % are "
+                "accepted. Label several images of each class, or judge proposed names, to calibrate it.")
+
+    @cached_property
+    def accepted(self) -> Integers:
+        """Class (n,) of each image with a label or an accepted name; −1 for the others."""
+        return self.naming.accepted(self.least)
+
+    @property
+    def proposals(self) -> list[Proposal]:
+        """Images with an accepted name that no user has confirmed, by class."""
+        return proposals(*self.naming.named, self.codes, self.least)
+
+    def class_of(self, row: int) -> str:
+        """Return the accepted class of a row; empty without."""
+        code = int(self.accepted[row])
+        return "" if code < 0 else self.classes[code]
+
+
+def reach_along(neighbors: Integers, gamma: float) -> Reach:
+    """Return the function that computes how often walks along neighbors (n, k) end at some images."""
+    walk = symmetric_walk(neighbors)
+    return lambda labeled: reach_of(walk, labeled, gamma)
+
+
+def name_images(dataset: Dataset, images: Integers, reach: Reach, target: float = PRECISION,
+                chosen: float | None = None) -> NamedImages:
+    """Name images from the labels that are assigned now.
+
+    Args:
+        dataset: The data set.
+        images: Image indices (n,), ascending.
+        reach: Computes how often walks from each image end at some images.
+        target: Share of the accepted names that should be right.
+        chosen: Certainty from which names are accepted; calibrated by default.
+    """
+    labels, classes = labels_by_index(dataset, assigned_labels(dataset)), assigned_classes(dataset)
+    codes = label_codes(labels, classes, images)
+    naming = Naming(folded_reach(codes, len(classes), reach), codes, _rejected(dataset, images, classes))
+    return NamedImages(dataset, images, labels, classes, codes, naming, target, chosen)
+
+
+def _rejected(dataset: Dataset, images: Integers, classes: tuple[str, ...]) -> Integers:
+    """Return the rows and classes (r, 2) that a user rejected."""
+    rejected, code_of = rejected_classes(dataset), {name: code for code, name in enumerate(classes)}
+    index_of = dataset.indices_by_name(rejected)
+    pairs = [(index_of[image], code_of[name]) for image, names in rejected.items() if image in index_of
+             for name in sorted(names) if name in code_of]
+    found = np.array(pairs, int).reshape(-1, 2)
+    rows = rows_of(images, found[:, 0])
+    return np.stack([rows, found[:, 1]], axis=1)[rows >= 0]
+
+
+def name_all(opened: Retrieval, frame: str = "final", gamma: float = GAMMA, target: float = PRECISION,
+             chosen: float | None = None, report: Report = no_progress) -> NamedImages:
+    """Name all images of an embedding that are not excluded, from the labels that are assigned now.
+
+    Args:
+        opened: The run.
+        frame: Name of the embedding.
+        gamma: Probability γ that a walk continues.
+        target: Share of the accepted names that should be right.
+        chosen: Certainty from which names are accepted; calibrated by default.
+        report: Receives the progress.
+
+    Raises:
+        UserError: No image has a label, or the run does not have the embedding.
+    """
+    if not assigned_labels(opened.dataset):
+        raise UserError(f"No image of {opened.dataset.title} has an assigned label. Name groups on the page Label, or "
+                        f"with udml groups {opened.run.id} --name 1=CLASS.")
+    grouping = grouping_of(opened, frame, report)
+    return name_images(opened.dataset, grouping.indices, reach_along(grouping.neighbors, gamma), target, chosen)

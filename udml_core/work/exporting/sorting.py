@@ -1,0 +1,183 @@
+"""Named images as folders: a plan first, then copies, links or a list. No file of the user is moved or deleted.
+
+An export that is interrupted leaves its list, `unfinished.csv`. The same export continues with this list, even if
+labels have changed since. `sorting_files` writes a plan.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from udml_core.base.errors import UserError, counted, quoted
+from udml_core.base.spreadsheets import unguarded
+from udml_core.data.dataset import Dataset, FileImages
+from udml_core.runs.search.naming import NamedImages
+from udml_core.work.exporting.safe_names import Names
+
+How = Literal["copies", "links", "list"]
+HOWS: tuple[How, ...] = get_args(How)
+UNNAMED = "unnamed"
+"""Folder of images without a name, if they are exported too."""
+UNFINISHED = "unfinished.csv"
+COLUMNS = ("image", "file", "class", "certainty", "assigned", "how")
+
+
+@dataclass(frozen=True)
+class Item:
+    """An image of an export.
+
+    Attributes:
+        image: Name of the image in the data set.
+        file: Path below the target, with forward slashes.
+        label: The class; empty without a name.
+        certainty: Certainty of the class, 1 for an assigned label, 0 without a name.
+        is_assigned: Whether a user assigned the class.
+    """
+
+    image: str
+    file: str
+    label: str
+    certainty: float
+    is_assigned: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an export would write.
+
+    Attributes:
+        dataset: The data set.
+        target: The folder to write to.
+        how: Copies, symbolic links, or a list of the images alone.
+        items: The images.
+        left_out: Number of images without a name that are left out.
+        continues: Whether the plan is the list of an interrupted export.
+    """
+
+    dataset: Dataset
+    target: Path
+    how: How
+    items: tuple[Item, ...]
+    left_out: int
+    continues: bool = False
+
+    @property
+    def classes(self) -> dict[str, int]:
+        """Number of images of each class, the largest first; the empty class has no name."""
+        return dict(Counter(item.label for item in self.items).most_common())
+
+    @property
+    def lines(self) -> list[str]:
+        """The plan in words, a line for each folder."""
+        folders = Counter(item.file.rpartition("/")[0] for item in self.items)
+        label_of = {item.file.rpartition("/")[0]: item.label for item in self.items}
+        verb = {"copies": "Copies", "links": "Links", "list": "A list"}[self.how]
+        head = (f"{verb} of {counted(len(self.items), 'image')} in {counted(len(folders), 'folder')} below "
+                f"{quoted(str(self.target))}. {counted(self.left_out, 'image')} without a name "
+                f"{'is' if self.left_out == 1 else 'are'} left out. Your files are neither moved nor deleted.")
+        again = ["This continues the list of an interrupted export, unfinished.csv."] if self.continues else []
+        return [head, *again, *(
+            f"{count:7,}  {folder}/" + (f"  (class {quoted(label_of[folder])})" if folder != label_of[folder]
+                                        and label_of[folder] else "") for folder, count in folders.most_common())]
+
+
+def plan_sorting(named: NamedImages, target: Path, how: How = "copies", with_unnamed: bool = False) -> Plan:
+    """Plan an export of named images as folders; nothing is written.
+
+    Args:
+        named: The names.
+        target: A new or empty folder, or the folder of an interrupted export, whose list is continued.
+        how: Copies, symbolic links, or a list alone.
+        with_unnamed: Whether images without a name get a folder, too.
+
+    Raises:
+        UserError: The folder is not empty, or no image has a name.
+    """
+    folder = Path(os.path.abspath(target.expanduser()))
+    if how not in HOWS:
+        raise UserError(f"An export writes {', '.join(HOWS)}; got {quoted(str(how))}.")
+    if (folder / UNFINISHED).exists():
+        return _continued(named.dataset, folder)
+    check_target(named.dataset, folder)
+    items = tuple(_items(named, with_unnamed))
+    if not any(item.label for item in items):
+        raise UserError("No image has a name, so there is no folder to write. Assign classes first, or accept names "
+                        "from a lower certainty.")
+    return Plan(named.dataset, folder, how, items, len(named.images) - len(items))
+
+
+def check_target(dataset: Dataset, folder: Path) -> None:
+    """Check that a folder is new or empty and outside the user's images.
+
+    Raises:
+        UserError: It is not.
+    """
+    if isinstance(dataset.images, FileImages):
+        root = Path(os.path.realpath(dataset.images.root))
+        if Path(os.path.realpath(folder)).is_relative_to(root):
+            raise UserError(f"{quoted(str(folder))} lies in the folder of the images, where an export would become "
+                            "part of the data set. Choose a folder outside it.")
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"An export needs a new or empty folder, and {quoted(str(folder))} is a file. Choose another "
+                        "folder.")
+    if folder.exists() and (entry := next(folder.iterdir(), None)) is not None:
+        raise UserError(f"An export needs a new or empty folder, and {quoted(str(folder))} contains "
+                        f"{quoted(entry.name)}. Choose another folder.")
+
+
+def _items(named: NamedImages, with_unnamed: bool) -> Iterator[Item]:
+    """Yield the images in the order of their classes, each with a path that stays below the target."""
+    folders = Names((UNNAMED, UNFINISHED, *LISTS))
+    folder_of = {name: folders.give(name) for name in named.classes}
+    files = {folder: Names() for folder in (*folder_of.values(), UNNAMED)}
+    certainty = named.naming.named[1]
+    for row, image in enumerate(named.images.tolist()):
+        label = named.class_of(row)
+        if label or with_unnamed:
+            folder, name = folder_of.get(label, UNNAMED), named.dataset.names[image]
+            file = files[folder].give_file(name if isinstance(named.dataset.images, FileImages) else f"{name}.png")
+            yield Item(name, f"{folder}/{file}", label, float(certainty[row]) if label else 0.0,
+                       bool(named.codes[row] >= 0))
+
+
+LISTS = ("metadata.csv", "images.parquet", "fiftyone", "label-studio.json", "label-studio.xml")
+"""Files and folders of lists beside the folders of the classes."""
+
+
+def _continued(dataset: Dataset, folder: Path) -> Plan:
+    """Return the plan in the list of an interrupted export.
+
+    Raises:
+        UserError: The list is damaged, is of other images, or names a path outside the folder.
+    """
+    path = folder / UNFINISHED
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        items = tuple(Item(unguarded(row["image"]), unguarded(row["file"]), unguarded(row["class"]),
+                           float(row["certainty"]), row["assigned"] == "1") for row in rows)
+        how = next(value for value in HOWS if value == rows[0]["how"])
+    except (OSError, ValueError, KeyError, TypeError, IndexError, StopIteration, csv.Error) as error:
+        raise UserError(f"{quoted(str(path))} should list an interrupted export, but could not be read: {error}. "
+                        "Choose another folder.") from error
+    known = dataset.indices_by_name({item.image for item in items})
+    for item in items:
+        if item.image not in known:
+            raise UserError(f"{quoted(str(path))} lists {quoted(item.image)}, which is no image of {dataset.title}. "
+                            "Choose another folder.")
+        if not _is_inside(item.file):
+            raise UserError(f"{quoted(str(path))} lists the path {quoted(item.file)}, which an export does not write. "
+                            "Choose another folder.")
+    return Plan(dataset, folder, how, items, len(dataset) - len(items), continues=True)
+
+
+def _is_inside(file: str) -> bool:
+    """Return whether a path is as an export gives it: a folder and a file, both with safe names."""
+    parts = file.split("/")
+    return len(parts) == 2 and all(part == Names().give(part) or part == Names().give_file(part) for part in parts)
