@@ -170,6 +170,11 @@ class EarlyStyle:
         return Headers(raw=message["headers"]).get("content-length") == str(len(self._page))
 
 
+def _start_url() -> str:
+    """Return the address of the first page."""
+    return get_url(st.get_option("browser.serverAddress")) + "/" + start_address()
+
+
 @asynccontextmanager
 async def start(_app: Any) -> AsyncIterator[None]:
     """Print what an exposed server reads, and import what the pages need in the background."""
@@ -181,10 +186,10 @@ async def start(_app: Any) -> AsyncIterator[None]:
     port = config.get_option("server.port")
     if port != USUAL_PORT and not config.is_manually_set("server.port"):
         print(f"Port {USUAL_PORT} is taken, so the app uses port {port}.", file=sys.stderr, flush=True)
-    url = get_url(st.get_option("browser.serverAddress")) + "/" + start_address()
     if start_address():
-        print(f"Your images: {url}", file=sys.stderr, flush=True)
+        print(f"Your images: {_start_url()}", file=sys.stderr, flush=True)
     if opens_browser():  # The server listens already. Some browsers return only when they are closed.
+        url = _start_url()
         threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
     warm_imports()
     yield

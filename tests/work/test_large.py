@@ -216,7 +216,7 @@ def test_the_map_page_says_what_a_large_map_leaves_out(run: Run, own_runs: None)
     assert not page.exception
     words = texts(page)
     assert "All 20,000 images, as points without thumbnails" in words
-    assert "Nearest first, searched in all 20,000 images" in words
+    assert "among all 20,000 images" in words
     (color,) = (box for box in page.selectbox if box.key == "explore-color")
     assert "column: shop" in color.options or "shop" in " ".join(color.options)
     assert not {"density", "Density", "Purity: neighbors of the same class"} & set(color.options)

@@ -27,7 +27,7 @@ from udml_core.base.paths import (
     readable_roots,
 )
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.sources.archive import extract, inner_path, is_archive, new_file, plain_stem
+from udml_core.data.sources.archive import extract, image_paths, inner_path, is_archive, new_file, plain_stem
 from udml_core.data.sources.cifar10 import Cifar10
 from udml_core.data.sources.digits import Digits
 from udml_core.data.sources.embeddings import LAYOUT as TABLE_LAYOUT
@@ -36,7 +36,7 @@ from udml_core.data.sources.emoji import Emoji
 from udml_core.data.sources.fashion_mnist import FashionMini
 from udml_core.data.sources.idx import MNIST, FashionMNIST, MNISTTest
 from udml_core.data.sources.image_folder import LAYOUT, Folder
-from udml_core.data.sources.levels import check_level
+from udml_core.data.sources.levels import ClassLevel, check_level, class_levels
 from udml_core.data.sources.listing import ENDINGS
 from udml_core.data.sources.located import Located
 from udml_core.data.sources.official.layout import OfficialLayout
@@ -247,6 +247,20 @@ def import_archive(name: str, archive: BinaryIO, file: str, report: Report = lam
             raise UserError(problem.replace(str(folder), file))
 
     return _import(name, write)
+
+
+def archive_levels(path: str) -> list[ClassLevel] | None:
+    """Return the levels of an archive that may name the classes; None if a path leads to no readable archive.
+
+    Raises:
+        UserError: The archive is damaged, encrypted or too large.
+        OSError: It cannot be read.
+    """
+    archive = existing_path(path)
+    if archive is None or not is_archive(archive):
+        return None
+    with archive.open("rb") as file:
+        return class_levels(image_paths(file, archive.name))
 
 
 def extracted(name: str, report: Report = lambda _share, _step: None) -> str:

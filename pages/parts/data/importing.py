@@ -9,11 +9,10 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from udml_core.base.errors import UserError
-from udml_core.base.paths import existing_path
 from udml_core.base.started import browsed_dataset
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.data.sources.archive import SUFFIXES, image_paths, is_archive, plain_stem
+from udml_core.data.sources.archive import SUFFIXES, image_paths, plain_stem
 from udml_core.data.sources.embeddings import EmbeddingTable
 from udml_core.data.sources.image_folder import LAYOUT
 from udml_core.data.sources.levels import (
@@ -161,10 +160,8 @@ def level_words(level: ClassLevel) -> str:
 def _preview(path: str) -> tuple[list[ClassLevel], str | None]:
     """Return the levels of a plain folder, or what a folder with lists or a table has."""
     try:
-        archive = existing_path(path)
-        if archive is not None and is_archive(archive):
-            with archive.open("rb") as file:
-                return class_levels(image_paths(file, archive.name)), None
+        if (levels := catalog.archive_levels(path)) is not None:
+            return levels, None
         source = catalog.folder_of(path)
         problem = source.missing()
         if source.names_classes:

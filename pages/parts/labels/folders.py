@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import pandas as pd
 import streamlit as st
@@ -67,7 +66,7 @@ def _planned(board: Board, target: str, how: How, rest: bool) -> Plan | UserErro
     try:
         if not target.strip():
             raise UserError("An export needs a folder to write to. Type its path.")
-        return plan_sorting(_names(board), Path(target.strip()), how, rest)
+        return plan_sorting(_names(board), target.strip(), how, rest)
     except UserError as error:
         return error
 

@@ -87,7 +87,7 @@ class Plan:
                                         and label_of[folder] else "") for folder, count in folders.most_common())]
 
 
-def plan_sorting(named: NamedImages, target: Path, how: How = "copies", with_unnamed: bool = False) -> Plan:
+def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", with_unnamed: bool = False) -> Plan:
     """Plan an export of named images as folders; nothing is written.
 
     Args:
@@ -99,7 +99,7 @@ def plan_sorting(named: NamedImages, target: Path, how: How = "copies", with_unn
     Raises:
         UserError: The folder is not empty, or no image has a name.
     """
-    folder = Path(os.path.abspath(target.expanduser()))
+    folder = Path(os.path.abspath(Path(target).expanduser()))
     if how not in HOWS:
         raise UserError(f"An export writes {', '.join(HOWS)}; got {quoted(str(how))}.")
     if (folder / UNFINISHED).exists():
