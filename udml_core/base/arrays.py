@@ -70,6 +70,17 @@ def rows_of(indices: Integers, wanted: Integers | int) -> Integers:
     return np.where(indices[rows] == wanted, rows, -1) if len(indices) else np.full(np.shape(wanted), -1)
 
 
+def rows_by_group(rows: Integers, groups: Integers) -> list[Integers]:
+    """Return the rows of each group, by ascending group.
+
+    Args:
+        rows: Rows (m,) to divide, whose order stays within a group.
+        groups: Group (n,) of every row.
+    """
+    order = rows[np.argsort(groups[rows], kind="stable")]
+    return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1) if len(order) else []
+
+
 def evenly_spaced(count: int, most: int) -> Integers:
     """Return at most `most` of the rows 0 to count − 1, evenly spaced, both ends included."""
     return np.linspace(0, count - 1, min(count, most)).astype(np.int64)

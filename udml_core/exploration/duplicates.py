@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from PIL import Image
 
-from udml_core.base.arrays import Array, Booleans, Floats, Integers
+from udml_core.base.arrays import Array, Booleans, Floats, Integers, rows_by_group
 from udml_core.data.dataset import Dataset, Report, reduced
 from udml_core.data.image_facts import ImageFacts
 from udml_core.exploration.browsing import near_duplicates
@@ -123,10 +123,7 @@ def groups_of(pairs: Integers, count: int) -> Groups:
 
     graph = coo_array((np.ones(len(pairs), bool), (pairs[:, 0], pairs[:, 1])), shape=(count, count))
     _, group = connected_components(graph, directed=False)
-    connected = np.unique(pairs)
-    order = connected[np.argsort(group[connected], kind="stable")]
-    parts = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
-    return tuple(sorted(parts, key=lambda images: int(images[0])))
+    return tuple(sorted(rows_by_group(np.unique(pairs), group), key=lambda images: int(images[0])))
 
 
 def all_but_first(groups: Groups) -> Integers:

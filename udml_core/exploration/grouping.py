@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from udml_core.base.arrays import Array, Floats, Integers
+from udml_core.base.arrays import Array, Floats, Integers, rows_by_group
 from udml_core.numerics.neighbors import Report, ignore_progress
 from udml_core.numerics.neighbors.centers import nearest_center, sample_rows, train_centers
 
@@ -133,7 +133,4 @@ def remaining_groups(groups: Integers, is_open: Array) -> list[Integers]:
         groups: Group (n,) of each image.
         is_open: Whether an image has no name (n,) bool.
     """
-    rows = np.flatnonzero(is_open)
-    order = rows[np.argsort(groups[rows], kind="stable")]
-    parts = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1) if len(order) else []
-    return sorted(parts, key=lambda part: -len(part))
+    return sorted(rows_by_group(np.flatnonzero(is_open), groups), key=lambda part: -len(part))

@@ -221,7 +221,7 @@ def hop_counts(neighbors: Array, row: int) -> Array:
 
     The length is −1 without a path.
     """
-    steps = dijkstra(_edges(neighbors).T, unweighted=True, indices=row)
+    steps = dijkstra(neighbor_edges(neighbors).T, unweighted=True, indices=row)
     return np.where(np.isfinite(steps), steps, -1).astype(int)
 
 
@@ -230,7 +230,7 @@ def labels_by_distance(neighbors: Array, codes: Array, row: int) -> Array:
 
     Unreachable rows come last.
     """
-    steps = dijkstra(_edges(neighbors), unweighted=True, indices=row)
+    steps = dijkstra(neighbor_edges(neighbors), unweighted=True, indices=row)
     labeled = np.flatnonzero(codes >= 0)
     return labeled[np.argsort(steps[labeled], kind="stable")]
 
@@ -250,7 +250,7 @@ def mean_share_by_hops(steps: Array, share: Array) -> list[HopShare]:
     return averages
 
 
-def _edges(neighbors: Array) -> sparse.csr_array:
+def neighbor_edges(neighbors: Array) -> sparse.csr_array:
     """Return the adjacency matrix (n, n) of the neighbors (n, k)."""
     count, k = neighbors.shape
     return sparse.csr_array((np.ones(count * k), neighbors.ravel(), np.arange(0, count * k + 1, k)), (count, count))

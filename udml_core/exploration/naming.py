@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from udml_core.base.arrays import Booleans, Floats, Integers
-from udml_core.exploration.label_spread import solve
+from udml_core.exploration.label_spread import neighbor_edges, solve
 
 FOLDS = 5
 """Parts of a class's labels; a labeled image is named without its own part."""
@@ -30,8 +30,7 @@ FLOOR = 1e-12
 
 def symmetric_walk(neighbors: Integers) -> sparse.csr_array:
     """Return the transition matrix (n, n) of walks along neighbors (n, k) in both directions."""
-    count, k = neighbors.shape
-    edges = sparse.csr_array((np.ones(count * k), neighbors.ravel(), np.arange(0, count * k + 1, k)), (count, count))
+    edges = neighbor_edges(neighbors)
     both = sparse.csr_array(edges + edges.T)
     return sparse.csr_array(sparse.diags_array(1 / np.asarray(both.sum(axis=1)).ravel()) @ both)
 

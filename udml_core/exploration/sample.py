@@ -188,10 +188,8 @@ def coverage_of(neighbors: Integers, allowed: Booleans, images: Integers, labele
 
 def _both_ways(neighbors: Integers) -> tuple[Integers, Integers]:
     """Return the neighbors of each row in both directions: the rows' starts (m + 1,) in a list of neighbors."""
-    from scipy.sparse import csr_array  # here, because it slows the start of the command line
+    from udml_core.exploration.label_spread import neighbor_edges  # here: SciPy slows the start of the command line
 
-    count, width = neighbors.shape
-    starts = np.arange(0, count * width + 1, width)
-    forward = csr_array((np.ones(count * width, np.int8), neighbors.ravel(), starts), shape=(count, count))
+    forward = neighbor_edges(neighbors)
     both = (forward + forward.T).tocsr()
     return both.indptr, both.indices

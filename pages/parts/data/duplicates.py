@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Floats, Integers
-from udml_core.base.errors import UserError, byte_words, counted
+from udml_core.base.errors import byte_words, counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.duplicate_decisions import can_undo_decision, decide, prefer, undo_decision
 from udml_core.data.given.exclusions import exclude
@@ -19,7 +20,7 @@ from udml_core.exploration.duplicates import Groups, all_but_first
 from ..draw.gallery import gallery, pair_gallery, tile_of
 from ..draw.two_images import Answering, answer_buttons, two_images
 from ..shell.selection import PARAMETER, select, selection
-from .excluding import MOST_TILES, NONE, PROBLEM, ShownImages, change_list, list_buttons, select_images
+from .excluding import MOST_TILES, NONE, ShownImages, change_list, keep_problem, list_buttons, select_images
 
 SKIPPED = "audit-skipped"
 SIDE = 168
@@ -60,7 +61,7 @@ def show_groups(dataset: Dataset, groups: Groups, facts: ImageFacts | None, word
              for index, badge in zip(images[:MOST_TILES], badges, strict=False)]
     more = "" if len(images) <= MOST_TILES else f" The first {MOST_TILES} of {len(images):,} are shown."
     gallery(dataset, tiles, "Groups of duplicates", f"audit-{finding}-keep", SIDE, height=600,
-            on_pick=lambda index: act(lambda: prefer(dataset, [index])))
+            on_pick=lambda index: keep_problem(lambda: prefer(dataset, [index])))
     st.caption(f"{caption}{more} Click an image to keep it.")
 
 
@@ -116,19 +117,19 @@ def show_border(dataset: Dataset, pairs: Integers, values: Floats, least: float)
     if not left:
         st.success(f"No pair to decide: none is close to the least agreement of {least:.2f}, or you have decided or "
                    "skipped all of them.", icon=":material/check_circle:")
-        answer_buttons("audit-pair", None, lambda: act(lambda: undo_decision(dataset)), can_undo_decision(dataset))
+        answer_buttons("audit-pair", None, partial(_undo, dataset), can_undo_decision(dataset))
         return
     pair = pairs[left[0]]
     st.markdown(f"**Are both copies of one image?** Agreement {values[left[0]]:.2f}; pairs above {least:.2f} count as "
                 f"the same until you decide. {counted(len(left), 'pair')} to decide.")
     two_images(dataset, (int(pair[0]), int(pair[1])), with_classes=True)
     answer_buttons("audit-pair", Answering(
-        lambda same: act(lambda: decide(dataset, pair[None], same)), lambda: _skip(pair), "K"),
-        lambda: act(lambda: undo_decision(dataset)), can_undo_decision(dataset))
+        lambda same: keep_problem(lambda: decide(dataset, pair[None], same)), lambda: _skip(pair), "K"),
+        partial(_undo, dataset), can_undo_decision(dataset))
     rest = pairs[left]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         for word, same in (("the same", True), ("different", False)):
-            st.button(f"All {len(rest):,} are {word}", key=f"audit-all-{word}", on_click=act,
+            st.button(f"All {len(rest):,} are {word}", key=f"audit-all-{word}", on_click=keep_problem,
                       args=(lambda same=same: decide(dataset, rest, same),),
                       help="Decides all pairs that are shown below in one step, which Undo reverts.")
     pair_gallery(dataset, rest, values[left] >= least, [f"{value:.2f}" for value in values[left]],
@@ -140,20 +141,16 @@ def show_border(dataset: Dataset, pairs: Integers, values: Floats, least: float)
 def undo_choice(dataset: Dataset) -> None:
     """Show the button that reverts the last choice of a copy or decision about pairs."""
     st.button("Undo choice", icon=":material/undo:", key="audit-undo-choice", shortcut="U",
-              disabled=not can_undo_decision(dataset), on_click=act, args=(lambda: undo_decision(dataset),),
+              disabled=not can_undo_decision(dataset), on_click=_undo, args=(dataset,),
               help="Reverts your last choice of a copy, or your last decision about pairs.")
 
 
-def act(change: Callable[[], object]) -> None:
-    """Store a decision, and keep the message for the next drawing of the page if it cannot be stored."""
-    try:
-        change()
-    except UserError as error:
-        st.session_state[PROBLEM] = str(error)
+def _undo(dataset: Dataset) -> None:
+    keep_problem(lambda: undo_decision(dataset))
 
 
 def _clear_and_act(dataset: Dataset, change: Callable[[], object]) -> None:
-    act(change)
+    keep_problem(change)
     select(dataset.fingerprint, NONE)
 
 

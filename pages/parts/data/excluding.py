@@ -124,7 +124,12 @@ def _import(dataset: Dataset, file: Any) -> None:
 
 def _keep_message(act: Callable[[], str]) -> None:
     """Act, and keep the message for the next drawing of the page."""
+    keep_problem(lambda: st.session_state.__setitem__(MESSAGE, act()))
+
+
+def keep_problem(act: Callable[[], object]) -> None:
+    """Act, and keep the message for the next drawing of the page if that fails."""
     try:
-        st.session_state[MESSAGE] = act()
+        act()
     except UserError as error:
         st.session_state[PROBLEM] = str(error)

@@ -77,10 +77,8 @@ def _show_plan(plan: Plan) -> None:
     st.markdown(f"**Plan.** {escaped_message(head)}")
     if plan.continues:
         st.info(escaped_message(more[0]), icon=":material/resume:")
-    rows = [(item.file.rpartition("/")[0], item.label) for item in plan.items]
-    sizes = pd.Series(rows).value_counts()
-    table = pd.DataFrame({"Folder": [folder for folder, _ in sizes.index], "Class": [name for _, name in sizes.index],
-                          "Images": sizes.to_numpy()})
+    table = pd.DataFrame([(*names, count) for names, count in plan.folders.items()],
+                         columns=["Folder", "Class", "Images"])
     st.dataframe(table[:MOST_ROWS], hide_index=True, width="content", height=min(260, 38 + 36 * len(table)))
     st.caption("Beside the folders: metadata.csv, images.parquet, fiftyone/, and label-studio.json with its XML.")
     if st.button(f"Write {counted(len(plan.items), 'image')}" if plan.how != "list" else "Write the list",

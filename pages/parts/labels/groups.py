@@ -8,10 +8,10 @@ import streamlit as st
 from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import counted
 from udml_core.data.given.labels import LONGEST_CLASS
-from udml_core.exploration.grouping import MOST_LEAVES, GroupTree, from_center, remaining_groups, split_group
+from udml_core.exploration.grouping import MOST_LEAVES, from_center, remaining_groups, split_group
 from udml_core.runs import Run
 from udml_core.runs.analyses import Scope, find_analysis, plan_analysis
-from udml_core.runs.analyses.kinds.groups import Groups
+from udml_core.runs.analyses.kinds.groups import Grouping, Groups
 from udml_core.runs.search.naming import grouping_of, groups_at_epsilon, has_graph, stored_grouping
 
 from ..draw.gallery import gallery, selectable_gallery
@@ -32,25 +32,24 @@ CURRENT = "labels-group"
 TYPED = "labels-group-typed"
 
 
-def _tree(run: Run, frame: str) -> GroupTree | None:
-    """Return the tree of groups: stored, computed now for few images, or None until an analysis has built it."""
-    stored = stored_grouping(run, frame)
-    if stored is None and len(load_retrieval(run).kept) > MOST_LEAVES:
+def _grouping(board: Board) -> Grouping | None:
+    """Return the groups: stored, computed now for few images, or None until an analysis has formed them."""
+    is_stored = stored_grouping(board.run, board.frame) is not None
+    if not is_stored and len(load_retrieval(board.run).kept) > MOST_LEAVES:
         return None
-    return _computed(run, frame, stored is not None)[1]
+    return _computed(board.run, board.frame, is_stored)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=RUN_HASH)
-def _computed(run: Run, frame: str, _is_stored: bool) -> tuple[Array, GroupTree]:
+def _computed(run: Run, frame: str, _is_stored: bool) -> Grouping:
     with progress_bar() as report:
-        grouping = grouping_of(load_retrieval(run), frame, report)
-    return grouping.indices, grouping.tree
+        return grouping_of(load_retrieval(run), frame, report)
 
 
 def choose_groups(board: Board) -> None:
     """Show the slider of the number of groups, or of ε; the address holds the value."""
-    tree = _tree(board.run, board.frame)
-    if tree is None:
+    grouping = _grouping(board)
+    if grouping is None:
         st.caption("Groups of many images are formed in the background; see the section Groups.")
         return
     ways = {"number": "Number of groups", **({"epsilon": "ε"} if has_graph(board.run, board.frame) else {})}
@@ -60,7 +59,7 @@ def choose_groups(board: Board) -> None:
                             number_from_address("epsilon", EPSILON, 0.0, 1.0), 0.01, "labels-epsilon")
         write_address("epsilon", f"{value:g}", f"{EPSILON:g}")
     else:
-        most = min(tree.most, MOST_GROUPS)
+        most = min(grouping.tree.most, MOST_GROUPS)
         value = live_slider("Number of groups", 1, most, number_from_address("groups", min(FIRST, most), 1, most), 1,
                             "labels-groups")
         write_address("groups", f"{value:g}", f"{min(FIRST, most):g}")
@@ -68,19 +67,14 @@ def choose_groups(board: Board) -> None:
 
 def current_groups(board: Board) -> Array:
     """Return the group (p,) of each training image at the slider's value; none until the tree is built."""
-    tree = _tree(board.run, board.frame)
-    if tree is None:
+    grouping = _grouping(board)
+    if grouping is None:
         return np.zeros(0, int)
+    rows = rows_of(grouping.indices, board.images)
     if st.query_params.get("by") == "epsilon" and has_graph(board.run, board.frame):
-        return _at_epsilon(board.run, board.frame, number_from_address("epsilon", EPSILON, 0.0, 1.0))[_rows(board)]
-    most = min(tree.most, MOST_GROUPS)
-    count = int(number_from_address("groups", min(FIRST, most), 1, most))
-    return tree.groups(count)[_rows(board)]
-
-
-def _rows(board: Board) -> Array:
-    return rows_of(_computed(board.run, board.frame, stored_grouping(board.run, board.frame) is not None)[0],
-                   board.images)
+        return _at_epsilon(board.run, board.frame, number_from_address("epsilon", EPSILON, 0.0, 1.0))[rows]
+    most = min(grouping.tree.most, MOST_GROUPS)
+    return grouping.tree.groups(int(number_from_address("groups", min(FIRST, most), 1, most)))[rows]
 
 
 @st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
@@ -91,7 +85,7 @@ def _at_epsilon(run: Run, frame: str, epsilon: float) -> Array:
 
 def show_groups(board: Board) -> None:
     """Show the groups of images without a name, the largest first, and the current group."""
-    if _tree(board.run, board.frame) is None:
+    if _grouping(board) is None:
         st.info("Groups of this many images take a few seconds to minutes. They are formed once, in the background.",
                 icon=":material/lightbulb:")
         scope: Scope = "all" if board.frame == "final" else find_analysis(board.run, board.frame).spec().scope

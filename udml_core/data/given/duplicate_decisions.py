@@ -14,7 +14,7 @@ import numpy as np
 
 from udml_core.base.arrays import Integers
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.log import append_to_log, read_log
+from udml_core.data.given.log import append_to_log, read_actions
 
 KIND = "duplicates"
 NO_PAIRS = np.zeros((0, 2), np.int64)
@@ -101,13 +101,8 @@ def can_undo_decision(dataset: Dataset) -> bool:
 
 def _actions(dataset: Dataset) -> list[dict[str, Any]]:
     """Return the actions that were not reverted, in order; damaged lines are skipped."""
-    actions: list[dict[str, Any]] = []
-    for row in read_log(dataset, KIND):
-        if row.get("undo") is True:
-            del actions[-1:]
-        elif any(_is_pairs(row.get(word)) for word in ("same", "different")) or _is_names(row.get("keep")):
-            actions.append(row)
-    return actions
+    return read_actions(dataset, KIND, lambda row: _is_names(row.get("keep")) or any(
+        _is_pairs(row.get(word)) for word in ("same", "different")))
 
 
 def _is_pairs(value: Any) -> bool:

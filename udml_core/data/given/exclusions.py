@@ -10,7 +10,7 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import read_regular
 from udml_core.base.spreadsheets import unguarded, write_rows
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.log import append_to_log, read_log
+from udml_core.data.given.log import append_to_log, read_actions
 from udml_core.data.sources.table_files import find_column, separator
 
 KIND = "exclusions"
@@ -210,12 +210,8 @@ def _append(dataset: Dataset, action: str, images: list[int]) -> int:
 
 def _replay(dataset: Dataset) -> tuple[list[str], list[tuple[str, list[str]]]]:
     """Return the excluded names and the actions that were not reverted, in order; damaged lines are skipped."""
-    actions: list[tuple[str, list[str]]] = []
-    for row in read_log(dataset, KIND):
-        if row.get("undo") is True:
-            del actions[-1:]
-        elif (action := next((name for name in ACTIONS if _is_names(row.get(name))), None)) is not None:
-            actions.append((action, row[action]))
+    actions = [(action, row[action]) for row in read_actions(dataset, KIND, lambda row: _action_of(row) is not None)
+               if (action := _action_of(row)) is not None]
     excluded: dict[str, None] = {}
     for action, names in actions:
         if action == "exclude":
@@ -224,6 +220,11 @@ def _replay(dataset: Dataset) -> tuple[list[str], list[tuple[str, list[str]]]]:
             included = set(names)
             excluded = {name: None for name in excluded if name not in included}
     return list(excluded), actions
+
+
+def _action_of(row: Mapping[str, Any]) -> str | None:
+    """Return what a line does to the list; None if it is damaged."""
+    return next((name for name in ACTIONS if _is_names(row.get(name))), None)
 
 
 def _is_names(value: Any) -> bool:

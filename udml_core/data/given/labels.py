@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.log import append_to_log, read_log
+from udml_core.data.given.log import append_to_log, read_actions
 
 KIND = "labels"
 LONGEST_CLASS = 100
@@ -176,18 +176,7 @@ def labels_by_index(dataset: Dataset, labels: Mapping[str, str]) -> dict[int, st
 
 def _effective_actions(dataset: Dataset) -> list[dict[str, Any]]:
     """Return the assignments and rejections that were not reverted, in order."""
-    effective: list[dict[str, Any]] = []
-    for action in _actions(dataset):
-        if "undo" not in action:
-            effective.append(action)
-        elif effective:
-            effective.pop()
-    return effective
-
-
-def _actions(dataset: Dataset) -> list[dict[str, Any]]:
-    """Return all valid lines of the log, in order."""
-    return [row for row in read_log(dataset, KIND) if _is_valid(row) or row.get("undo") is True]
+    return read_actions(dataset, KIND, _is_valid)
 
 
 def _is_valid(row: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,23 @@ def read_log(dataset: Dataset, kind: str) -> list[dict[str, Any]]:
         with suppress(ValueError):
             rows.append(json.loads(line))
     return [row for row in rows if isinstance(row, dict)]
+
+
+def read_actions(dataset: Dataset, kind: str, is_valid: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
+    """Return the valid actions that no later line {"undo": true} reverted, in order.
+
+    Args:
+        dataset: The data set.
+        kind: Name of the log.
+        is_valid: Returns whether a line is an action; other lines are skipped.
+    """
+    actions: list[dict[str, Any]] = []
+    for row in read_log(dataset, kind):
+        if row.get("undo") is True:
+            del actions[-1:]
+        elif is_valid(row):
+            actions.append(row)
+    return actions
 
 
 def append_to_log(dataset: Dataset, kind: str, row: Mapping[str, Any]) -> None:

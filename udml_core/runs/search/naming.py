@@ -23,6 +23,7 @@ from udml_core.exploration.accepting import PRECISION, Threshold, calibrate
 from udml_core.exploration.grouping import Proposal, by_size, proposals
 from udml_core.exploration.label_spread import label_codes
 from udml_core.exploration.naming import GAMMA, Naming, folded_reach, reach_of, symmetric_walk
+from udml_core.numerics.neighbors import ignore_progress
 from udml_core.runs import Run
 from udml_core.runs.analyses import REFINED, Analysis, analysis_at, find_analysis, finished_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.graph import NeighborGraph
@@ -34,10 +35,6 @@ DEFAULT_LEAST = 0.5
 Reach = Callable[[Booleans], Floats]
 
 
-def no_progress(_share: float, _step: str) -> None:
-    """Ignore the progress."""
-
-
 def stored_grouping(run: Run, frame: str) -> Grouping | None:
     """Return the finished analysis of the groups of an embedding; None without it."""
     scope = "all" if not frame.startswith(REFINED) else find_analysis(run, frame).spec().scope
@@ -47,7 +44,7 @@ def stored_grouping(run: Run, frame: str) -> Grouping | None:
     return analysis.result_of(Groups) if analysis.folder.exists() and analysis.is_done() else None
 
 
-def grouping_of(opened: Retrieval, frame: str = "final", report: Report = no_progress) -> Grouping:
+def grouping_of(opened: Retrieval, frame: str = "final", report: Report = ignore_progress) -> Grouping:
     """Return the groups of an embedding's images that are not excluded: stored, or computed now.
 
     Args:
@@ -192,7 +189,7 @@ def _rejected(dataset: Dataset, images: Integers, classes: tuple[str, ...]) -> I
 
 
 def name_all(opened: Retrieval, frame: str = "final", gamma: float = GAMMA, target: float = PRECISION,
-             chosen: float | None = None, report: Report = no_progress) -> NamedImages:
+             chosen: float | None = None, report: Report = ignore_progress) -> NamedImages:
     """Name all images of an embedding that are not excluded, from the labels that are assigned now.
 
     Args:

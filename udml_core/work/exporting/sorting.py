@@ -73,18 +73,21 @@ class Plan:
         return dict(Counter(item.label for item in self.items).most_common())
 
     @property
+    def folders(self) -> dict[tuple[str, str], int]:
+        """Number of images of each folder and its class, the largest first."""
+        return dict(Counter((item.file.rpartition("/")[0], item.label) for item in self.items).most_common())
+
+    @property
     def lines(self) -> list[str]:
         """The plan in words, a line for each folder."""
-        folders = Counter(item.file.rpartition("/")[0] for item in self.items)
-        label_of = {item.file.rpartition("/")[0]: item.label for item in self.items}
         verb = {"copies": "Copies", "links": "Links", "list": "A list"}[self.how]
-        head = (f"{verb} of {counted(len(self.items), 'image')} in {counted(len(folders), 'folder')} below "
+        head = (f"{verb} of {counted(len(self.items), 'image')} in {counted(len(self.folders), 'folder')} below "
                 f"{quoted(str(self.target))}. {counted(self.left_out, 'image')} without a name "
                 f"{'is' if self.left_out == 1 else 'are'} left out. Your files are neither moved nor deleted.")
         again = ["This continues the list of an interrupted export, unfinished.csv."] if self.continues else []
         return [head, *again, *(
-            f"{count:7,}  {folder}/" + (f"  (class {quoted(label_of[folder])})" if folder != label_of[folder]
-                                        and label_of[folder] else "") for folder, count in folders.most_common())]
+            f"{count:7,}  {folder}/" + (f"  (class {quoted(label)})" if label not in (folder, "") else "")
+            for (folder, label), count in self.folders.items())]
 
 
 def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", with_unnamed: bool = False) -> Plan:
