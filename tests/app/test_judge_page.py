@@ -249,10 +249,12 @@ def test_another_persons_file_is_imported_and_a_wrong_file_explained(run: Run) -
 def test_answers_under_other_words_wait_until_they_are_counted_here_too(run: Run) -> None:
     press(press(open_judge(run), "judge-left-0"), "judge-both-wrong-1")
     try:
+        choose_meaning(run.dataset(), "one number")
+        assert judged(run).count("me") == 2, "the first words describe the judgments before them"
         choose_meaning(run.dataset(), "one digit")
         test = open_judge(run)
         assert "The same kind: one digit." in texts(test)
-        assert "Not counted under the words one digit: 2 judgments without words." in texts(test)
+        assert "Not counted under the words one digit: 2 judgments for one number." in texts(test)
         assert judged(run).count("me") == 0
         press(test, "judge-keep")
         assert "Not counted under" not in texts(test)

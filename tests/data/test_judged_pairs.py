@@ -20,6 +20,7 @@ from udml_core.data.given.judged_pairs import (
     want_precision,
     wanted_precision,
 )
+from udml_core.data.given.judgments import Judgment, JudgmentLog
 from udml_core.data.given.log import log_path_of
 from udml_core.data.given.pair_sets import PairLog
 
@@ -102,18 +103,18 @@ def test_answers_count_under_the_words_they_were_given(digits: Dataset) -> None:
     assert given(digits) == {(1, 2): True, (3, 4): True}, "the first words describe the answers before them"
     choose_meaning(digits, "one family")
     assert given(digits) == {}
-    assert answers_elsewhere(digits) == {"one species": 2}
+    assert answers_elsewhere(digits)["pair"] == {"one species": 2}
     assert log.undo() is None, "no answer is in view that could be undone"
     log.add(1, 2, False)
     log.add(5, 6, False)
     assert log.undo() == (5, 6, False)
     choose_meaning(digits, "one species")
     assert given(digits) == {(1, 2): True, (3, 4): True}
-    assert answers_elsewhere(digits) == {"one family": 1}
+    assert answers_elsewhere(digits)["pair"] == {"one family": 1}
     choose_meaning(digits, "one species of bird")
     keep_answers(digits)
     assert given(digits) == {(1, 2): False, (3, 4): True}, "of two answers about a pair, the last counts"
-    assert answers_elsewhere(digits) == {}
+    assert answers_elsewhere(digits) == {"pair": {}, "blind judgment": {}}
     choose_meaning(digits, "")
     choose_meaning(digits, "one family")
     assert given(digits) == {}
@@ -133,3 +134,19 @@ def test_the_version_changes_with_every_judgment(digits: Dataset) -> None:
         versions.append(log_version(digits))
     assert versions[0] == ()
     assert len(set(versions)) == 4
+
+
+def test_blind_judgments_before_the_first_words_count_under_them_and_wait_under_others(digits: Dataset) -> None:
+    logs = [JudgmentLog(digits, name) for name in ("one comparison", "another")]
+    for query, log in zip(digits.names[:2], logs, strict=True):
+        log.add(Judgment("me", query, (digits.names[5], digits.names[6]), digits.names[5]))
+    choose_meaning(digits, "one species")
+    assert [[given.meaning for given in log.read()] for log in logs] == [["one species"], ["one species"]]
+    choose_meaning(digits, "one family")
+    assert answers_elsewhere(digits)["blind judgment"] == {"one species": 2}, "second words ask another question"
+    choose_meaning(digits, "")
+    assert answers_elsewhere(digits)["blind judgment"] == {"one species": 2}
+    choose_meaning(digits, "one genus")
+    assert [given.meaning for log in logs for given in log.read()] == ["one species"] * 2, "not the first words"
+    keep_answers(digits)
+    assert [given.meaning for log in logs for given in log.read()] == ["one genus"] * 2

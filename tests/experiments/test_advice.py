@@ -177,7 +177,7 @@ def test_a_race_of_less_than_a_minute_agrees_with_the_record(name: str, same: in
     assert gains[0] > gains[1] / 4, "a busy machine tries less, but whitening comes early"
     setups = [{setup: of["rows"][found] for found, setup in setups_of(of["rows"]).items()} for of in (raced, recorded)]
     both = setups[0].keys() & setups[1].keys()
-    assert len(both) >= same, "whitening at least; a slow machine has no time for views, which the record looks at first"
+    assert len(both) >= same, "whitening at least: a slow machine has no time for the views of the record"
     for setup in both:
         for key in ("first results against the start", "groups against the start"):
             own, known = (of[setup][key] for of in setups)

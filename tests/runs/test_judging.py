@@ -417,15 +417,17 @@ def test_answers_under_other_words_are_set_apart_until_the_user_says_that_they_m
     for _ in range(4):
         person.answer(judging)
     values = judging.values("me")
+    choose_meaning(judging.comparison.dataset, "one bird")
+    assert Judging(judging.comparison).values("me") == values, "the first words describe the answers before them"
     choose_meaning(judging.comparison.dataset, "one species")
     other = Judging(judging.comparison)
-    assert (other.count("me"), other.elsewhere()) == (0, {"": 4})
+    assert (other.count("me"), other.elsewhere()) == (0, {"one bird": 4})
     assert other.question() == judging.question_at(0), "the order starts again, so that the sample stays uniform"
     person.answer(other)
     assert other.undo() is not None
-    assert Judging(judging.comparison).elsewhere() == {"": 4}, "undo reverts an answer under the current words"
+    assert Judging(judging.comparison).elsewhere() == {"one bird": 4}, "undo reverts an answer under the current words"
     person.answer(other)
-    choose_meaning(judging.comparison.dataset, "")
+    choose_meaning(judging.comparison.dataset, "one bird")
     assert Judging(judging.comparison).values("me") == values
     assert Judging(judging.comparison).elsewhere() == {"one species": 1}
     choose_meaning(judging.comparison.dataset, "one species")

@@ -63,8 +63,7 @@ def show_judging(runs: Sequence[Run]) -> None:
         results = choose_segment("What is judged", "results", RESULTS, "first", key="judge-results",
                                  label_visibility="collapsed")
         with st.popover("The same kind", icon=":material/rule:", help="Say what counts as the same."):
-            choose_words(contest.sides[0].retrieval.dataset, "Judgments count under the words in view.",
-                         is_of_pairs=False)
+            choose_words(contest.sides[0].retrieval.dataset, "Judgments count under the words in view.")
         name = st.session_state.get("judge", st.query_params.get("judge", ME))
         with st.popover(f"Judge: {escaped(str(name)[:LONGEST_NAME])}", icon=":material/person:", key="judge-who"):
             judge = st.text_input("Your name", ME, LONGEST_NAME, key="judge", bind="query-params",

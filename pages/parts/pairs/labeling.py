@@ -73,7 +73,7 @@ def explore_labeling(run: Run) -> None:
     if dataset.labels is None:
         with st.container(width=300):
             choose_words(dataset, "The same words stand on Search, where whole groups are judged by them. Labels of "
-                                  "pairs stay when the words change.", is_of_pairs=False)
+                                  "pairs stay when the words change.")
     question_container = slot("pairs-question")
     progress(run, pairs)
     with st.expander("Which pairs are labeled first?", icon=":material/tune:"):

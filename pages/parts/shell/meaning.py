@@ -23,14 +23,14 @@ def words_for_same(dataset: Dataset) -> str:
     return " ".join(str(st.session_state.get(_key(dataset), chosen_meaning(dataset))).split())
 
 
-def choose_words(dataset: Dataset, rule: str = "Each answer counts under the words in view.",
-                 is_of_pairs: bool = True) -> None:
+def choose_words(dataset: Dataset, rule: str = "Each answer counts under the words in view.") -> None:
     """Describe what counts as the same; every question then names it.
+
+    Answers under other words wait; what is said of them stands where the words are typed, on every page.
 
     Args:
         dataset: The data set.
         rule: How answers and words belong together, in a sentence.
-        is_of_pairs: Whether pairs are judged; blind judgments say elsewhere which of them wait.
     """
     key = _key(dataset)
     # Set in every run: a closed menu creates the box only when it opens, which would otherwise begin empty.
@@ -42,10 +42,10 @@ def choose_words(dataset: Dataset, rule: str = "Each answer counts under the wor
 
     st.text_input("What counts as the same?", key=key, help=rule,
                   max_chars=LONGEST_MEANING, on_change=keep, placeholder="one object, one product, one species")
-    if is_of_pairs and (elsewhere := answers_elsewhere(dataset)):
-        said = listed([f"{counted(count, 'answer')} for **{escaped(words)}**" if words else
-                       f"{counted(count, 'answer')} without words" for words, count in elsewhere.items()])
-        st.caption(f"Not counted: {said}. They count again if you return to those words.")
+    if waiting := [f"{counted(count, kind)} {f'for **{escaped(words)}**' if words else 'without words'}"
+                   for kind, given in answers_elsewhere(dataset).items() for words, count in given.items()]:
+        st.caption(f"Not counted under these words: {listed(waiting)}. Return to the earlier words to count them "
+                   "again.")
         st.button("Count them here, too", icon=":material/merge:", key="same-keep", type="tertiary",
                   help="For words that mean the same, such as a mended spelling.", on_click=_keep, args=(dataset,))
 

@@ -13,6 +13,7 @@ import time
 from udml_core.base.errors import UserError
 from udml_core.base.files import version_of
 from udml_core.data.dataset import Dataset
+from udml_core.data.given.judgments import judgments_elsewhere, keep_judgments
 from udml_core.data.given.log import append_to_log, log_path_of, read_log
 from udml_core.data.given.pair_sets import PairLog
 
@@ -60,12 +61,13 @@ def want_precision(dataset: Dataset, precision: float) -> None:
 
 def chosen_meaning(dataset: Dataset) -> str:
     """Return what counts as the same, as the user described it last; empty before."""
-    rows = (row.get("meaning") for row in read_log(dataset, KIND))
-    return ([text[:LONGEST_MEANING] for text in rows if isinstance(text, str)] or [""])[-1]
+    return (_meanings(dataset) or [""])[-1]
 
 
 def choose_meaning(dataset: Dataset, text: str) -> None:
     """Store what counts as the same, such as "one species"; an empty text removes it.
+
+    The first words describe all answers before them, of pairs and of blind judgments.
 
     Raises:
         UserError: The text is too long, or the log cannot be written.
@@ -75,19 +77,35 @@ def choose_meaning(dataset: Dataset, text: str) -> None:
         raise UserError(f"The meaning of \"the same\" has at most {LONGEST_MEANING} letters; got {len(meaning)}. "
                         "Shorten it.")
     if meaning != chosen_meaning(dataset):
+        if not any(_meanings(dataset)):
+            keep_judgments(dataset, meaning)
         append_to_log(dataset, KIND, {"meaning": meaning, "time": time.time()})
 
 
 def keep_answers(dataset: Dataset) -> None:
-    """Let all answers count under the current words, such as after a spelling is mended.
+    """Let all answers, of pairs and of blind judgments, count under the current words, as after a mended spelling.
 
     Raises:
         UserError: The log cannot be written.
     """
-    append_to_log(dataset, KIND, {"meaning": chosen_meaning(dataset), "keeps": True, "time": time.time()})
+    meaning = chosen_meaning(dataset)
+    keep_judgments(dataset, meaning)
+    append_to_log(dataset, KIND, {"meaning": meaning, "keeps": True, "time": time.time()})
 
 
-def answers_elsewhere(dataset: Dataset) -> dict[str, int]:
-    """Count the answers that do not count under the current words, by the words they were given."""
+def answers_elsewhere(dataset: Dataset) -> dict[str, dict[str, int]]:
+    """Count the answers that do not count under the current words.
+
+    Returns:
+        The number of answers by the words they were given, under "pair" and "blind judgment".
+    """
     current = chosen_meaning(dataset)
-    return {words: count for words, count in judged_pairs(dataset).answers_by_words().items() if words != current}
+    pairs = judged_pairs(dataset).answers_by_words()
+    return {"pair": {words: count for words, count in pairs.items() if words != current},
+            "blind judgment": judgments_elsewhere(dataset, current)}
+
+
+def _meanings(dataset: Dataset) -> list[str]:
+    """List all words for the same that were ever chosen, the first ones first."""
+    rows = (row.get("meaning") for row in read_log(dataset, KIND))
+    return [text[:LONGEST_MEANING] for text in rows if isinstance(text, str)]

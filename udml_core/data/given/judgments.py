@@ -10,6 +10,7 @@ because other words ask another question. A line {"keeps": words} lets all answe
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -127,14 +128,6 @@ class JudgmentLog:
         append_to_log(self.dataset, KIND, {"comparison": self.comparison, "judge": judge, "undo": query,
                                            **({"meaning": meaning} if meaning else {}), "time": time.time()})
 
-    def keep(self, meaning: str) -> None:
-        """Let all answers so far, also in other comparisons, count under words for the same.
-
-        Raises:
-            UserError: The log cannot be written.
-        """
-        append_to_log(self.dataset, KIND, {"keeps": meaning, "time": time.time()})
-
     def read(self) -> list[Judgment]:
         """Return the judgments that stand, in the order of the answers; damaged lines are skipped.
 
@@ -158,3 +151,18 @@ class JudgmentLog:
 def judged_keys(dataset: Dataset) -> list[str]:
     """List the names of the comparisons of which a data set has judgments, the first judged first."""
     return list(dict.fromkeys(str(row["comparison"]) for row in read_log(dataset, KIND) if "comparison" in row))
+
+
+def judgments_elsewhere(dataset: Dataset, meaning: str) -> dict[str, int]:
+    """Count the judgments of all comparisons that do not count under words for the same, by their own words."""
+    given = Counter(judgment.meaning for key in judged_keys(dataset) for judgment in JudgmentLog(dataset, key).read())
+    return {words: count for words, count in given.items() if words != meaning}
+
+
+def keep_judgments(dataset: Dataset, meaning: str) -> None:
+    """Let all judgments so far, in all comparisons, count under words for the same.
+
+    Raises:
+        UserError: The log cannot be written.
+    """
+    append_to_log(dataset, KIND, {"keeps": meaning, "time": time.time()})

@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 
 from udml_core.data.given.judged_pairs import chosen_meaning
-from udml_core.data.given.judgments import ME, Equal, Judgment, JudgmentLog, Shown, judge_name
+from udml_core.data.given.judgments import ME, Equal, Judgment, JudgmentLog, Shown, judge_name, keep_judgments
 from udml_core.numerics.judgments import Share, judgments_left, share_of
 from udml_core.runs.search.differing import Comparison
 
@@ -94,7 +94,7 @@ class Judging:
         Raises:
             UserError: The log cannot be written.
         """
-        self._log.keep(self.meaning)
+        keep_judgments(self.comparison.dataset, self.meaning)
         self._read()
 
     def question(self) -> Question | None:
