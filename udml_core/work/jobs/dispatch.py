@@ -135,11 +135,13 @@ def lock_path(root: Path, lane: str) -> Path:
 
 def is_free(task: Path) -> bool:
     """Return whether a task exists and no worker holds its lock."""
-    return task.is_dir() and not is_held(task / "lock")  # Acquiring a lock would create the folder.
+    return task.is_dir() and not is_held(task / "lock")
 
 
 def is_held(lock: Path) -> bool:
-    """Return whether a process holds a lock."""
+    """Return whether a process holds a lock; none does if its file is missing."""
+    if not lock.exists():  # Acquiring it would create the folder of a task that was removed meanwhile.
+        return False
     try:
         with FileLock(lock).acquire(timeout=0):
             return False
