@@ -126,12 +126,13 @@ class BenchmarkCampaign(Campaign):
                        f"--out assets/results/{row.record}.json",
             "protocol": f"split {spec.split}: train on half of the classes, test on the others; {SEEDS} seeds; for "
                         f"each data set one encoder, one number of passes over the training images and {VIEWS} cached "
-                        "views of an image for every method that trains on views; all other fields are the method's "
-                        f"defaults; for last blocks the learning rate is {LAST_RATE:g}, or {PLM_RATE:g} for PLM and "
-                        "STML, but methods with few labels and sRPML keep their default; percent; [mean, standard "
-                        "deviation] over the seeds; hits: one bit for each test image, whether its nearest image is of "
-                        "its class; seconds of the clock and of the processor, and peak memory in MB, are of the "
-                        "process, which measures several rows; lines of code of the method's file",
+                        "views of an image for every method that trains on views; each row states the fields that "
+                        "it sets, all others are the method's defaults; last blocks keep the statistics of batch "
+                        f"normalization frozen; for last blocks the learning rate is {LAST_RATE:g}, or {PLM_RATE:g} "
+                        "for PLM and STML, but methods with few labels and sRPML keep their default; percent; [mean, "
+                        "standard deviation] over the seeds; hits: one bit for each test image, whether its nearest "
+                        "image is of its class; seconds of the clock and of the processor, and peak memory in MB, are "
+                        "of the process, which measures several rows; lines of code of the method's file",
             "comparable": False, "papers": [vars(table) for table in PAPER_TABLES],
             "datasets": before.get("datasets", {}) | {row.dataset: own}}
 
