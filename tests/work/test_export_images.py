@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import time
 from importlib.util import find_spec
@@ -9,6 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import faiss
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -16,6 +18,7 @@ from pyarrow import parquet
 
 from pages.parts.draw.downloads import Download
 from pages.parts.retrieval import rankings
+from pages.parts.retrieval.embeddings import Column
 from tests.cli.test_cli import answer
 from tests.running import worked
 from udml_core.base.errors import UserError
@@ -25,7 +28,7 @@ from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis, create_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.search import Retrieval
-from udml_core.work.exporting import images_file
+from udml_core.work.exporting import export, images_file
 from udml_core.work.exporting.tables import NEIGHBORS
 from udml_core.work.workers import analyse as worker
 
@@ -126,9 +129,49 @@ def test_a_refined_table_has_the_neighbors_of_the_refinement(
     np.testing.assert_allclose([row["distances"][1:] for row in neighbors], apart, rtol=1e-6)
     assert table["projection_x"].null_count == len(table), "no map shows the refined embedding"
     add_map(run, "pca", result.indices, 5.0, scope="test", frames=("final", refinement.id))
-    table = parquet.read_table(pa.BufferReader(images_file(Retrieval(run), refinement)))
+    table = parquet.read_table(pa.BufferReader(images_file(Retrieval(run), refinement.id)))
     assert table["projection_x"].to_pylist() == result.indices.tolist()
     assert set(table["projection_y"].to_pylist()) == {5.0}
+
+
+def test_every_file_of_a_refined_export_has_the_refined_vectors_of_its_images(
+        run: Run, refinement: Analysis, tmp_path: Path) -> None:
+    result = refinement.result_of(Refinement)
+    files = {path.name: path for path in export(run, tmp_path / "out", refinement=refinement)}
+    table = parquet.read_table(files["embeddings.parquet"])
+    vectors = {
+        "embeddings.npy": np.load(files["embeddings.npy"]),
+        "index.faiss": faiss.read_index(str(files["index.faiss"])).reconstruct_n(0, len(result.indices)),
+        "images.parquet": vectors_of(parquet.read_table(files["images.parquet"])),
+        "embeddings.parquet": np.stack([table[name].to_numpy() for name in table.column_names[4:]], axis=1)}
+    for name, found in vectors.items():
+        np.testing.assert_array_equal(found, result.embedding, err_msg=name)
+    with files["images.csv"].open(encoding="utf-8", newline="") as file:
+        assert [int(row["index"]) for row in csv.DictReader(file)] == result.indices.tolist()
+    assert table["index"].to_pylist() == result.indices.tolist()
+    told = json.loads(files["refinement.json"].read_text(encoding="utf-8"))
+    assert (told["id"], told["recipe"], told["protocol"]) == (refinement.id, refinement.spec().recipe, result.protocol)
+    assert told["measures"]["map@r"] == dict(zip(("before", "after"), result.measures["map@r"], strict=True))
+    without = {"spec.json", "metrics.jsonl", "images.csv", "refinement.json"}
+    assert set(files) == without | set(vectors), "no file of the model, or of the vectors before the refinement"
+    export(run, tmp_path / "out", force=True)
+    assert not files["refinement.json"].exists(), "an export of the trained embedding replaces that of a refinement"
+
+
+def test_the_page_offers_the_refined_vectors_of_a_refined_search(
+        run: Run, refinement: Analysis, monkeypatch: pytest.MonkeyPatch) -> None:
+    offered: list[Download] = []
+    monkeypatch.setattr(rankings, "share", lambda downloads, _key: offered.extend(downloads))
+    opened = Retrieval(run)
+    frames = [opened.frame(name) for name in ("final", refinement.id)]
+    rankings.share_results(opened, [rankings.SearchResult(Column(frame.name, "", "", opened, frame), [], "", "")
+                                    for frame in frames])
+    contents = {download.name: download for download in offered}
+    for name in ("embeddings.parquet", "images.parquet"):
+        table = parquet.read_table(BytesIO(contents[name].make()))
+        assert table.schema.metadata[b"embedding"].decode() == refinement.id
+        assert ", refined" in contents[name].label
+    assert "before the refinement" in contents["index.faiss"].label
 
 
 def test_the_page_offers_the_table_and_the_model(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +199,7 @@ def test_the_page_offers_no_model_of_a_table(tmp_path: Path, monkeypatch: pytest
 def test_only_a_refinement_can_be_exported_as_one(run: Run) -> None:
     map_ = add_map(run, "pca", np.arange(3), 1.0, scope="train")
     with pytest.raises(UserError, match="is not of the kind refine"):
-        images_file(Retrieval(run), map_)
+        images_file(Retrieval(run), map_.id)
 
 
 @pytest.mark.slow

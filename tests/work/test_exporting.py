@@ -201,5 +201,5 @@ def test_several_classes_of_an_image_are_joined(run: Run) -> None:
     several = np.zeros((len(dataset), 10), bool)
     several[1, [3, 7]] = several[2, 4] = True
     opened = Retrieval(run, replace(dataset, labels=None, evaluation_classes=several))
-    for content, column in ((embeddings_file(opened, "final"), "class"), (images_file(opened), "label")):
+    for content, column in ((embeddings_file(opened), "class"), (images_file(opened), "label")):
         assert parquet.read_table(pa.BufferReader(content))[column].to_pylist()[:3] == [None, "3;7", "4"]

@@ -574,7 +574,7 @@ def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DI
                no_onnx: Annotated[bool, typer.Option("--no-onnx", help=(
                    "Leave out ONNX and the example, for a network that cannot be converted."))] = False,
                refined: Annotated[str | None, typer.Option("--refined", metavar="ID", help=(
-                   "Write the embedding and the neighbors of this refinement into images.parquet."))] = None,
+                   "Export this refinement: its images, vectors and neighbors in all files, without a model."))] = None,
                shards: Annotated[int | None, typer.Option("--shards", metavar="ROWS", min=1, show_default=False, help=(
                    "Write only the embedding after training, in Parquet files of at most this many rows."))] = None,
                force: Annotated[bool, typer.Option("--force", help="Replace an earlier export in the folder.")] = False,

@@ -12,6 +12,7 @@ import streamlit as st
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.results.embedding_words import in_numbers
+from udml_core.runs.analyses import REFINED
 from udml_core.runs.search import DISTANCE, RECIPE, Hit, Query, Retrieval, epoch_words
 from udml_core.runs.search.resemblance import find_unlike
 from udml_core.runs.search.same import Threshold
@@ -234,15 +235,18 @@ def share_results(retrieval: Retrieval, rankings: Sequence[SearchResult]) -> Non
     run = retrieval.run
     results = [Download("Results (CSV)", "results.csv", "text/csv", lambda: table_file(
         retrieval.dataset, np.array([hit.index for _, hit in hits]), columns))] if hits else []
-    models = [Download("Model folder (ZIP)", "model.zip", "application/zip", lambda: model_archive(run))
+    name = next((ranking.column.frame.name for ranking in rankings if ranking.column.retrieval.run == run
+                 and ranking.column.frame.name.startswith(REFINED)), "final")
+    which, of_model = ("", "") if name == "final" else (", refined", " before the refinement")
+    models = [Download(f"Model folder{of_model} (ZIP)", "model.zip", "application/zip", lambda: model_archive(run))
               ] if retrieval.spec.encoder.reads_images else []
     share([*results,
-           Download("Embeddings (Parquet)", "embeddings.parquet", "application/vnd.apache.parquet",
-                    lambda: embeddings_file(retrieval, "final")),
-           Download("Images, map and neighbors (Parquet)", "images.parquet", "application/vnd.apache.parquet",
-                    lambda: images_file(retrieval)),
+           Download(f"Embeddings{which} (Parquet)", "embeddings.parquet", "application/vnd.apache.parquet",
+                    lambda: embeddings_file(retrieval, name)),
+           Download(f"Images, map and neighbors{which} (Parquet)", "images.parquet", "application/vnd.apache.parquet",
+                    lambda: images_file(retrieval, name)),
            *models,
-           *([] if retrieval.dataset.is_large else [
-               Download("Index (faiss)", "index.faiss", "application/octet-stream", run.index_path.read_bytes)]),
-           Download("Model (safetensors)", "embedder.safetensors", "application/octet-stream",
+           *([] if retrieval.dataset.is_large else [Download(
+               f"Index{of_model} (faiss)", "index.faiss", "application/octet-stream", run.index_path.read_bytes)]),
+           Download(f"Model{of_model} (safetensors)", "embedder.safetensors", "application/octet-stream",
                     run.embedder_path.read_bytes)], "retrieval")

@@ -8,5 +8,5 @@ from udml_core.work.exporting.sorting import plan_sorting
 from udml_core.work.exporting.sorting_files import write_plan
 from udml_core.work.exporting.tables import embeddings_file, images_file
 
-__all__ = ["embeddings_file", "export", "export_model", "export_shards", "images_file", "mirror", "model_archive",
-           "plan_sorting", "write_plan"]
+__all__ = ["embeddings_file", "export", "export_model", "export_shards", "images_file", "mirror",
+           "model_archive", "plan_sorting", "write_plan"]

@@ -6,6 +6,7 @@ import io
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,7 +21,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.numerics.explanations import Clusters
 from udml_core.numerics.neighbors import graph_neighbors
 from udml_core.runs import Run
-from udml_core.runs.analyses import Analysis, finished_maps
+from udml_core.runs.analyses import Analysis, find_analysis, finished_maps
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.search import Retrieval, Which
 from udml_core.work.exporting import target
@@ -35,53 +36,88 @@ CHUNK = 256
 """Rows whose neighbors' embeddings are in memory at a time."""
 
 
-def write_embeddings(opened: Retrieval, which: Which, file: BinaryIO) -> None:
-    """Write the embeddings of all images that are not excluded as a Parquet table.
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """An embedding as an export writes it.
+
+    Attributes:
+        name: `initial`, `final`, or the id of a refinement.
+        indices: Image indices (m,), ascending.
+        vectors: Embeddings (m, l).
+        ranking: Rows (m, k) of the nearest images in the order of a refinement, which re-ranking changes; None for the
+            order of the distances.
+    """
+
+    name: str
+    indices: Integers
+    vectors: Floats
+    ranking: Integers | None = None
+
+    @cached_property
+    def nearest(self) -> tuple[Floats, Integers]:
+        """Distances and rows (m, k) of the nearest images; each image is its own first neighbor."""
+        if self.ranking is not None:
+            rows = self.ranking[:, : NEIGHBORS - 1]
+            return _after_itself(_distances(self.vectors, rows), rows)
+        k = min(NEIGHBORS, len(self.vectors)) - 1
+        nothing = np.zeros((len(self.vectors), 0))
+        squared, rows = graph_neighbors(self.vectors, k) if k else (nothing, nothing.astype(np.int64))
+        return _after_itself(np.sqrt(squared), rows)
+
+
+def embedded_images(opened: Retrieval, which: Which) -> Embedded:
+    """Return the embedding before (`initial`) or after training (`final`) of all images that are not excluded."""
+    return Embedded(which, opened.kept, opened.frame(which).take(opened.kept))
+
+
+def refined_images(refinement: Analysis) -> Embedded:
+    """Return the embedding, the images and the neighbors of a refinement.
+
+    Raises:
+        UserError: The analysis is not a finished refinement.
+    """
+    result = refinement.result_of(Refinement)
+    return Embedded(refinement.id, result.indices, result.embedding, result.neighbors)
+
+
+def embedding_named(opened: Retrieval, name: str) -> Embedded:
+    """Return the embedding that an export writes: a refinement of the run by its id, or else a trained one.
+
+    Raises:
+        UserError: The run has no such refinement, or it is not finished.
+    """
+    which = next((which for which in TABLES if which == name), None)
+    return refined_images(find_analysis(opened.run, name)) if which is None else embedded_images(opened, which)
+
+
+def write_embeddings(opened: Retrieval, embedded: Embedded, file: BinaryIO) -> None:
+    """Write an embedding as a Parquet table.
 
     The columns are index (in the data set), image (its name), class (null without classes), test (bool) and e0, e1, …
     (float32). The metadata of the table names the run and the embedding.
 
     Args:
         opened: The run.
-        which: The embedding before training (`initial`) or after (`final`).
+        embedded: The embedding.
         file: The file to write to.
     """
-    kept = opened.kept
-    embeddings = opened.frame(which).take(kept)
-    columns = {"index": pa.array(kept, pa.int64()), "image": strings(opened.dataset.names, kept),
-               "class": pa.array(class_names_of(opened.dataset, kept), pa.string()),
-               "test": pa.array(_is_test(opened)[kept])}
-    columns |= {f"e{number}": pa.array(np.ascontiguousarray(values)) for number, values in enumerate(embeddings.T)}
-    parquet.write_table(pa.table(columns, metadata={"run": opened.run.id, "embedding": which}), file)
+    indices = embedded.indices
+    columns = {"index": pa.array(indices, pa.int64()), "image": strings(opened.dataset.names, indices),
+               "class": pa.array(class_names_of(opened.dataset, indices), pa.string()),
+               "test": pa.array(_is_test(opened)[indices])}
+    columns |= {f"e{number}": pa.array(np.ascontiguousarray(values))
+                for number, values in enumerate(embedded.vectors.T)}
+    parquet.write_table(pa.table(columns, metadata={"run": opened.run.id, "embedding": embedded.name}), file)
 
 
-def embeddings_file(opened: Retrieval, which: Which) -> bytes:
-    """Return the content of the file that `write_embeddings` writes."""
+def embeddings_file(opened: Retrieval, name: str = "final") -> bytes:
+    """Return the content of the file that `write_embeddings` writes of an embedding: a trained one, or a refinement."""
     content = io.BytesIO()
-    write_embeddings(opened, which, content)
+    write_embeddings(opened, embedding_named(opened, name), content)
     return content.getvalue()
 
 
-@dataclass(frozen=True)
-class _Embedded:
-    """An embedding of images with its neighbors.
-
-    Attributes:
-        name: `final`, or the id of a refinement.
-        indices: Image indices (m,), ascending.
-        vectors: Embeddings (m, l).
-        distances: Distances (m, k) to the nearest images; each image is its own first neighbor.
-        rows: Rows (m, k) of the nearest images, 0 … m−1.
-    """
-
-    name: str
-    indices: Integers
-    vectors: Floats
-    distances: Floats
-    rows: Integers
-
-
-def write_images(opened: Retrieval, file: BinaryIO, refinement: Analysis | None = None) -> None:
+def write_images(opened: Retrieval, embedded: Embedded, file: BinaryIO) -> None:
     """Write a Parquet table of the images for embedding-atlas, FiftyOne and LanceDB.
 
     The columns are:
@@ -101,16 +137,12 @@ def write_images(opened: Retrieval, file: BinaryIO, refinement: Analysis | None 
 
     Args:
         opened: The run.
+        embedded: The embedding.
         file: The file to write to.
-        refinement: A finished refinement of the run, whose images, embedding and neighbors are written; by default the
-            final embedding of all images that are not excluded.
-
-    Raises:
-        UserError: The analysis is not a finished refinement.
     """
-    embedded = _final(opened) if refinement is None else _refined(refinement)
     dataset, indices = opened.dataset, embedded.indices
     clusters, (positions, source) = _clusters(opened)[indices], _positions(opened.run, embedded)
+    distances, rows = embedded.nearest
     columns = {
         "index": pa.array(indices, pa.int64()), "file_name": strings(dataset.names, indices),
         "label": pa.array(class_names_of(dataset, indices), pa.string()),
@@ -119,24 +151,24 @@ def write_images(opened: Retrieval, file: BinaryIO, refinement: Analysis | None 
         "projection_x": pa.array(positions[:, 0], pa.float32(), mask=np.isnan(positions[:, 0])),
         "projection_y": pa.array(positions[:, 1], pa.float32(), mask=np.isnan(positions[:, 1])),
         "neighbors": pa.StructArray.from_arrays(
-            [_lists(embedded.rows, pa.int32()), _lists(embedded.distances, pa.float32())], ["ids", "distances"])}
+            [_lists(rows, pa.int32()), _lists(distances, pa.float32())], ["ids", "distances"])}
     metadata = {"run": opened.run.id, "embedding": embedded.name, "map": source}
     parquet.write_table(pa.table(columns, metadata=metadata), file)
 
 
-def images_file(opened: Retrieval, refinement: Analysis | None = None) -> bytes:
-    """Return the content of the file that `write_images` writes."""
+def images_file(opened: Retrieval, name: str = "final") -> bytes:
+    """Return the content of the file that `write_images` writes of an embedding: a trained one, or a refinement."""
     content = io.BytesIO()
-    write_images(opened, content, refinement)
+    write_images(opened, embedding_named(opened, name), content)
     return content.getvalue()
 
 
-def write_image_list(opened: Retrieval, path: Path) -> None:
-    """Write a CSV table of all images that are not excluded: index in the data set, image (its name), class, test."""
+def write_image_list(opened: Retrieval, indices: Integers, path: Path) -> None:
+    """Write a CSV table of images: index in the data set, image (its name), class, test."""
     names, labels, is_test = opened.dataset.names, classes(opened.dataset), _is_test(opened)
     with path.open("w", newline="", encoding="utf-8") as file:
         write_rows(file, [["index", "image", "class", "test"], *(
-            [index, names[index], labels[index] or "", int(is_test[index])] for index in opened.kept)])
+            [index, names[index], labels[index] or "", int(is_test[index])] for index in indices.tolist())])
 
 
 def classes(dataset: Dataset) -> list[str | None]:
@@ -156,24 +188,6 @@ def class_names_of(dataset: Dataset, indices: Integers) -> list[str | None]:
 
 def _is_test(opened: Retrieval) -> Array:
     return np.isin(np.arange(len(opened.dataset)), opened.split.test)
-
-
-def _final(opened: Retrieval) -> _Embedded:
-    """Return the final embedding of the images that are not excluded."""
-    indices = opened.kept
-    vectors = opened.frame("final").take(indices)
-    k = min(NEIGHBORS, len(vectors)) - 1
-    nothing = np.zeros((len(vectors), 0))
-    squared, rows = graph_neighbors(vectors, k) if k else (nothing, nothing.astype(np.int64))
-    return _Embedded("final", indices, vectors, *_after_itself(np.sqrt(squared), rows))
-
-
-def _refined(refinement: Analysis) -> _Embedded:
-    """Return a refined embedding with the neighbors of the refinement, in its order, which re-ranking changes."""
-    result = refinement.result_of(Refinement)
-    rows = result.neighbors[:, : NEIGHBORS - 1]
-    return _Embedded(refinement.id, result.indices, result.embedding,
-                     *_after_itself(_distances(result.embedding, rows), rows))
 
 
 def _distances(vectors: Floats, rows: Integers) -> Floats:
@@ -202,7 +216,7 @@ def _clusters(opened: Retrieval) -> Integers:
     return clusters
 
 
-def _positions(run: Run, embedded: _Embedded) -> tuple[Floats, str]:
+def _positions(run: Run, embedded: Embedded) -> tuple[Floats, str]:
     """Return the positions (m, 2) of images on a map of their embedding, and the map's id.
 
     A map of all images comes before a map of some, whose other images have the position NaN. Without a map all have,

@@ -17,8 +17,10 @@ from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import publish, publish_folder
 from udml_core.runs.folder import EXPORTED
 
-SPEC, LIST, IMAGES = "spec.json", "images.csv", "images.parquet"
+SPEC, LIST, IMAGES, REFINEMENT = "spec.json", "images.csv", "images.parquet", "refinement.json"
 TABLES = ("embeddings-initial.parquet", "embeddings.parquet")
+UNREFINED = ("evaluation.json", "embedder.safetensors", "initial.safetensors", "embeddings-initial.npy")
+"""Files of a run that say nothing of a refinement, or whose rows are other images."""
 CONFIG, WEIGHTS, CARD, ONNX = "config.json", "model.safetensors", "README.md", "model.onnx"
 INDEX, GALLERY, SEARCH = "gallery.faiss", "gallery.csv", "search.py"
 DESCRIPTIONS = (SPEC, CONFIG)
@@ -26,7 +28,8 @@ DESCRIPTIONS = (SPEC, CONFIG)
 FORMAT = "udml-model-1"
 """What the description of a model folder says, which tells it from another program's `config.json`."""
 SPEC_KEYS = frozenset({"method", "dataset", "fingerprint"})
-FILES = frozenset({*EXPORTED, SPEC, LIST, IMAGES, *TABLES, CONFIG, WEIGHTS, CARD, ONNX, INDEX, GALLERY, SEARCH})
+FILES = frozenset({*EXPORTED, SPEC, LIST, IMAGES, REFINEMENT, *TABLES, CONFIG, WEIGHTS, CARD, ONNX, INDEX,
+                   GALLERY, SEARCH})
 """Every file that an export can write, besides shards."""
 SHARD = "vectors-{:05}-of-{:05}.parquet"
 _SHARD = re.compile(r"vectors-\d{5}-of-\d{5}\.parquet")
