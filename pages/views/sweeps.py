@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from pages.parts.draw.downloads import share, table_downloads
 from pages.parts.shell.address import choice_from_address, choose_in_box, choose_segment, write_address
 from pages.parts.shell.run_status import METHOD_TITLES
 from pages.parts.shell.setting_words import setting_title
@@ -17,7 +18,7 @@ from pages.parts.sweeps.charts import show_multiples, show_parallel
 from pages.parts.sweeps.empty import show_empty
 from pages.parts.sweeps.maps import show_maps
 from pages.parts.sweeps.progress import show_actions, show_progress
-from pages.parts.sweeps.words import combination_words, criterion_text, measured
+from pages.parts.sweeps.words import combination_title, combination_words, criterion_text, measured
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.numerics.measures import Measure
@@ -76,10 +77,13 @@ def show_best(combinations: Sequence[Combination], criterion: Measure) -> None:
         st.caption(f"The finished runs have not measured this: {criterion.name}. Choose another measure." if finished
                    else "The best combination appears when the first run has finished.")
         return
+    others = len(sweeps.shared_first(combinations)) - 1
+    level = "" if not others else (f" {'Another is' if others == 1 else f'{others} others are'} within one standard "
+                                   "deviation of it, so the seeds do not tell them apart.")
     unfinished = sum(len(combination.runs) < len(combination.members) for combination in combinations)
     seeds = f"mean of {len(best.runs)} seeds" if len(best.runs) > 1 else "one seed"
     st.success(f"**Best{' so far' if unfinished else ''}: {combination_words(best)}** · {criterion.name}: "
-               f"{criterion_text(best, criterion)}, {seeds}.", icon=":material/trophy:")
+               f"{criterion_text(best, criterion)}, {seeds}.{level}", icon=":material/trophy:")
     test = "" if best.test is None else (f"On the test half its MAP@R is {measured(best.test)}; the test half has no "
                                          "influence on the choice. ")
     st.caption(f"{test}{criterion.help}")
@@ -92,8 +96,11 @@ def show_best(combinations: Sequence[Combination], criterion: Measure) -> None:
 
 
 def combination_table(combinations: Sequence[Combination], criterion: Measure) -> pd.DataFrame:
-    """Return a row for each combination, the highest mean first, unmeasured ones last."""
-    best = list(sweeps.best_combinations(combinations).values())
+    """Return a row for each combination, the highest mean first, unmeasured ones last.
+
+    A star marks the best and every row within one standard deviation of it.
+    """
+    best = sweeps.shared_first(combinations)
     several = len({combination.method for combination in combinations}) > 1
     names = list(dict.fromkeys(name for combination in combinations for name in combination.values))
     rows: list[dict[str, Any]] = []
@@ -112,7 +119,8 @@ def combination_table(combinations: Sequence[Combination], criterion: Measure) -
 def show_table(combinations: Sequence[Combination], criterion: Measure) -> None:
     """Show the combinations, the best marked by a star."""
     st.dataframe(combination_table(combinations, criterion), hide_index=True, width="stretch",
-                 column_config={"": st.column_config.TextColumn(width=30, help="★: the best by the chosen measure.")},
+                 column_config={"": st.column_config.TextColumn(width=30, help=(
+                     "★: the best by the chosen measure, and every row within one standard deviation of it."))},
                  alt=f"Combinations of values by {criterion.name}, the highest first.")
     st.caption("Mean ± standard deviation over the seeds. The star goes by the chosen measure, never by the test half.")
 
@@ -135,6 +143,9 @@ def show_sweep(groups: Sequence[sweeps.Sweep]) -> None:
         show_multiples(measured, criterion)
         show_parallel(measured, criterion)
     show_table(combinations, criterion)
+    if measured:
+        titles = [combination_title(combination) for combination in measured]
+        share(table_downloads("sweep", lambda: sweeps.paper_table(measured, titles, criterion.key)), "sweep")
 
 
 def draw() -> None:

@@ -51,6 +51,7 @@ from udml_core.cli.output import (
 from udml_core.cli.same import same
 from udml_core.cli.sorting import groups, sort
 from udml_core.cli.sweeps import sweep, sweeps
+from udml_core.cli.tables import table
 from udml_core.numerics.refinement.recipe import Recipe
 from udml_core.runs.analyses import (
     DEFAULT_RECIPE,
@@ -82,6 +83,7 @@ app.command()(sweep)
 app.command()(sweeps)
 app.command()(judge)
 app.command()(same)
+app.command()(table)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)(audit)
 app.command()(exclude)
 app.command()(sample)

@@ -13,12 +13,15 @@ import streamlit as st
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError, listed
 from udml_core.exploration.comparison import mean_interval
+from udml_core.exploration.paper_tables import Cell, ties
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run
 from udml_core.runs.opinions import JUDGED, QUESTION_WORDS, TRUST, agreement, has_labels
+from udml_core.runs.paper_table import table_of_runs
 from udml_core.runs.run_comparison import Spread, seed_groups, settings_of, spread
-from udml_core.runs.verdict import MAIN_MEASURE, best_runs, standing
+from udml_core.runs.verdict import MAIN_MEASURE, standing
 
+from ..draw.downloads import share, table_downloads
 from ..draw.palette import percent, points
 from ..shell.cached import load_retrieval, progress_bar
 from ..shell.pools import images_of
@@ -78,14 +81,22 @@ def measure_table(runs: Sequence[Run]) -> pd.DataFrame:
                     f"{title} {OVER_PCA}": difference_text(spread([value.over_pca for value in of])),
                     f"{title} {TO_BEST}": points(None if after is None or best is None else after - best)}
         rows.append(row)
-    stars = best_runs((str(number), group_of(members[0]), _mean_after(members))
-                      for number, members in enumerate(named.values()))
-    for number in stars:
-        rows[int(number)][""] = "★"
+    for number in _shared_first(list(named.values())):
+        rows[number][""] = "★"
     return pd.DataFrame(rows)
 
 
-def _mean_after(members: Sequence[Run], measure: str = MAIN_MEASURE) -> float | None:
+def _shared_first(groups: Sequence[Sequence[Run]]) -> list[int]:
+    """Return the positions of the rows with the highest MAP@R among rivals, and within one standard deviation of it."""
+    cells: dict[object, dict[str, Cell]] = {}
+    for number, members in enumerate(groups):
+        of = spread([standing(run.evaluation(), MAIN_MEASURE).after for run in members])
+        if of is not None:
+            cells.setdefault(group_of(members[0]), {})[str(number)] = Cell(round(of.mean, 1), of.deviation or 0.0)
+    return [int(number) for rivals in cells.values() if len(rivals) > 1 for number in ties(rivals)]
+
+
+def _mean_after(members: Sequence[Run], measure: str) -> float | None:
     """Return the mean over the seeds after training, as it is shown; None without a measure."""
     mean = spread([standing(run.evaluation(), measure).after for run in members])
     return None if mean is None else round(mean.mean, 1)
@@ -151,7 +162,7 @@ def _unequal(runs: Sequence[Run]) -> str:
 
 
 def show_measures(runs: Sequence[Run], is_quick: bool = False) -> None:
-    """Show the verdict, and the measures of all runs; a star marks the highest MAP@R.
+    """Show the verdict, and the measures of all runs; a star marks the highest MAP@R and what is level with it.
 
     Runs without labels have the verdict of their second opinions instead.
 
@@ -199,11 +210,14 @@ def _show_labeled(runs: Sequence[Run], named: Mapping[str, Sequence[Run]], equal
         "MAP@R judges the whole ranking, R@1 only the nearest image. Change: after minus before training. Against "
         "frozen: after training minus the backbone's features, which are not trained. Against PCA: minus centered PCA "
         "of these features with the run's dimension. Against best: minus the best "
-        "row. ★ marks the highest MAP@R after training among runs with the same data set, split and backbone. "
+        "row. ★ marks the highest MAP@R after training among runs with the same data set, split and backbone, and "
+        "every row within one standard deviation of it. "
         "First result and whole group: against frozen features, judged without labels by encoders that took no part."))
     with st.expander("Before training, change, and distance to the best run"):
         st.html(table_html(table[["", "Run", FACTS, "Seeds", *(f"{title} {name}" for title in TITLES.values()
                                                                for name in MORE)]], positions, MORE))
+    if share_images(runs):
+        share(table_downloads("comparison", lambda: table_of_runs(runs, titles=list(named))), "compare")
 
 
 def _opposed(named: Mapping[str, Sequence[Run]]) -> list[str]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import streamlit as st
 
 from udml_core.base.arrays import Array
 from udml_core.base.spreadsheets import write_rows
 from udml_core.data.dataset import Dataset
+from udml_core.exploration.paper_tables import SUFFIXES, Form, PaperTable
 
+FORM_WORDS: Mapping[Form, str] = {"latex": "LaTeX", "markdown": "Markdown", "csv": "CSV"}
 
 @dataclass(frozen=True)
 class Download:
@@ -41,6 +44,20 @@ def share(downloads: list[Download], key: str) -> None:
         st.segmented_control("Chart format", ["svg", "png"], default="svg", key="chart-format",
                              format_func=str.upper, persist_state="session",
                              help="Format of the file that the camera button above each chart saves.")
+
+
+def table_downloads(name: str, table: Callable[[], PaperTable], forms: Sequence[Form] = get_args(Form),
+                    title: str = "Table") -> list[Download]:
+    """Return the files of a table for a paper.
+
+    Args:
+        name: Name of the files, without a suffix.
+        table: Returns the table; called when a button is pressed.
+        forms: The forms to offer.
+        title: What the buttons call the table.
+    """
+    return [Download(f"{title} ({FORM_WORDS[form]})", f"{name}.{SUFFIXES[form]}", f"text/{form}",
+                     lambda form=form: table().written(form).encode()) for form in forms]  # type: ignore[misc]
 
 
 def image_list(dataset: Dataset, ids: Array) -> bytes:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 import streamlit as st
 
+from udml_core.exploration.paper_tables import Cell, PaperTable
 from udml_core.numerics.measures import measure_of
 from udml_core.results.records import Spread, Table
 
@@ -30,6 +31,12 @@ def table_frame(table: Table) -> pd.DataFrame:
             title = f"{name}, reported" if table.comparable else f"{name}, reported*"
             rows[title] = ["" if value is None else f"{value:g}" for value in values]
     return pd.DataFrame.from_dict(rows, orient="index", columns=[measure_of(measure).title for measure in measures])
+
+
+def paper_table(table: Table) -> PaperTable:
+    """Return a record's table for a paper, untrained rows first."""
+    return PaperTable(table.title, {name: {measure: Cell(*value) for measure, value in row.items()}
+                                    for name, row in {**table.references, **table.rows}.items()})
 
 
 def spread_text(value: Spread | None, measure: str) -> str:

@@ -10,10 +10,15 @@ from ..shell.run_status import METHOD_TITLES, escaped
 from ..shell.setting_words import setting_words
 
 
-def combination_words(one: Combination) -> str:
-    """Return a combination in Markdown, such as RPML with α 30°, dimension 16."""
+def combination_title(one: Combination) -> str:
+    """Return a combination, such as RPML with α 30°, dimension 16."""
     values = ", ".join(setting_words(name, value, one.method) for name, value in one.values.items())
-    return escaped(METHOD_TITLES.get(one.method, one.method) + (f" with {values}" if values else ""))
+    return METHOD_TITLES.get(one.method, one.method) + (f" with {values}" if values else "")
+
+
+def combination_words(one: Combination) -> str:
+    """Return a combination in Markdown."""
+    return escaped(combination_title(one))
 
 
 def measured(value: Spread | None, is_percent: bool = True, digits: int = 1) -> str:

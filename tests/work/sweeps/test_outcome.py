@@ -152,3 +152,16 @@ def test_too_few_classes_to_hold_out_are_refused(tmp_path: Path) -> None:
         spec(dataset=str(folder), split="zero-shot", method="pca", fields={"dimension": 2}, select="classes")
     described = sweeps.make_sweep({"data": str(folder), "methods": "pca"}, "x")
     assert sweeps.complete(described, load).options["select"] == ("validation",)
+
+
+def test_what_is_within_one_standard_deviation_of_the_best_shares_its_place(tmp_path: Path) -> None:
+    sweep = group(tmp_path, seeds=2)
+    scores = {15.0: (0.5, 0.7), 30.0: (0.55, 0.75), 45.0: (0.40, 0.42)}
+    for position, member in enumerate(sweep.members()):
+        finished(run_of(sweep, position), scores[member.request.fields["alpha"]][member.request.seed], 50.0)
+    tried = found(sweep)
+    assert [combination.values["alpha"] for combination in sweeps.shared_first(tried)] == [30.0, 15.0]
+    table = sweeps.paper_table(tried, ["15", "30", "45"], "validation map@r")
+    assert table.first("validation map@r") == ["30", "15"]
+    assert table.rows["45"]["validation map@r"].by_seed == pytest.approx({0: 40.0, 1: 42.0})
+    assert table.rows["45"]["map@r"].mean == 50.0

@@ -8,7 +8,14 @@ rest from the runs.
 from udml_core.work.sweeps.control import resume_sweep, start_sweep, stop_sweep
 from udml_core.work.sweeps.criteria import CRITERIA, score
 from udml_core.work.sweeps.group import Sweep, find_sweep, forget_sweep, list_sweeps, runs_by_key, sweep_at
-from udml_core.work.sweeps.outcome import Combination, best_combinations, best_run, combinations
+from udml_core.work.sweeps.outcome import (
+    Combination,
+    best_combinations,
+    best_run,
+    combinations,
+    paper_table,
+    shared_first,
+)
 from udml_core.work.sweeps.plan import MOST_RUNS, SweepSpec, chosen_values, count_runs, requests_of
 from udml_core.work.sweeps.prepare import complete, plan_runs, seconds_of_runs
 from udml_core.work.sweeps.progress import GroupProgress, GroupState, progress_of
@@ -33,6 +40,7 @@ __all__ = [
            "forget_sweep",
            "list_sweeps",
            "make_sweep",
+           "paper_table",
            "parse_sweep",
            "plan_runs",
            "progress_of",
@@ -42,6 +50,7 @@ __all__ = [
            "runs_by_key",
            "score",
            "seconds_of_runs",
+           "shared_first",
            "start_sweep",
            "stop_sweep",
            "sweep_at",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from udml_core.exploration.paper_tables import Cell, PaperTable, ties
 from udml_core.runs import Run
 from udml_core.runs.run_comparison import Spread, spread
 from udml_core.runs.verdict import MAIN_MEASURE, standing
@@ -85,6 +86,38 @@ def best_combinations(tried: Sequence[Combination]) -> dict[str, Combination]:
         if rivals:
             best[name] = max(rivals, key=lambda combination: combination.mean_score)
     return best
+
+
+def shared_first(tried: Sequence[Combination]) -> list[Combination]:
+    """Return the best combinations, and all that are within one standard deviation of the best on their data set."""
+    first = []
+    for name, best in best_combinations(tried).items():
+        rivals = {str(number): combination for number, combination in enumerate(tried)
+                  if combination.dataset == name and len(combination.runs) == len(best.runs)}
+        scores = {number: combination.score for number, combination in rivals.items()}
+        cells = {number: Cell(score.mean, score.deviation or 0.0) for number, score in scores.items() if score}
+        first += [rivals[number] for number in ties(cells)]
+    return first
+
+
+def paper_table(tried: Sequence[Combination], titles: Sequence[str], criterion: str) -> PaperTable:
+    """Return a table of measured combinations for a paper: the criterion, and MAP@R on the test half.
+
+    Args:
+        tried: Combinations on one data set.
+        titles: The name of each.
+        criterion: The measure that chooses.
+    """
+    rows: dict[str, dict[str, Cell]] = {}
+    for title, combination in zip(titles, tried, strict=True):
+        by_seed = {criterion: {run.spec().seed: score(run, criterion) for run in combination.runs},
+                   MAIN_MEASURE: {run.spec().seed: standing(run.evaluation(), MAIN_MEASURE).after
+                                  for run in combination.runs}}
+        known = {name: {seed: value for seed, value in values.items() if value is not None}
+                 for name, values in by_seed.items()}
+        rows[title] = {name: Cell.of_seeds(values) for name, values in known.items() if values}
+    return PaperTable(f"Values tried on {tried[0].dataset}; the test half has no influence on the choice.",
+                      {title: row for title, row in rows.items() if row})
 
 
 def best_run(combination: Combination, criterion: str) -> Run:

@@ -1,0 +1,62 @@
+"""Runs as rows of a table for papers, in the library and on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.test_cli import call
+from tests.running import spec
+from udml_core.base.errors import UserError
+from udml_core.runs import Run, create_run
+from udml_core.runs.paper_table import table_of_runs
+from udml_core.runs.tasks import Status
+
+
+def finished(root: Path, seed: int, value: float, **request: Any) -> Run:
+    """Create a run with an evaluation, which was never trained."""
+    run = create_run(spec(seed=seed, **request), root)
+    run.write_evaluation({"final": {"map@r": value, "recall@1": 90.0}, "frozen": {"map@r": 1.0, "recall@1": 1.0}})
+    run.write_status(Status(state="done", started=1.0, finished=2.0))
+    return run
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[Run]:
+    small, large = ({"method": "pca", "fields": {"dimension": width}} for width in (4, 16))
+    rows = [(small, (50.0, 52.0, 51.0)), (large, (60.0, 61.0, 63.0)), ({"method": "frozen"}, (40.0,))]
+    return [finished(tmp_path, seed, value, **request) for request, values in rows for seed, value in enumerate(values)]
+
+
+def test_equal_settings_are_a_row_and_equal_methods_are_told_apart(runs: list[Run]) -> None:
+    table = table_of_runs(runs)
+    assert list(table.rows) == ["PCA, dimension 4", "PCA, dimension 16", "Frozen features"]
+    assert table.measures == ["recall@1", "map@r"]
+    cell = table.rows["PCA, dimension 4"]["map@r"]
+    assert (cell.mean, cell.deviation, dict(cell.by_seed)) == (51.0, 1.0, {0: 50.0, 1: 52.0, 2: 51.0})
+    assert table.first("map@r") == ["PCA, dimension 16"]
+    assert list(table_of_runs(runs, ["map@r"], ["a", "b", "c"]).rows) == ["a", "b", "c"]
+
+
+def test_runs_that_search_other_images_or_have_no_measure_make_no_table(runs: list[Run], tmp_path: Path) -> None:
+    other = finished(tmp_path, 0, 50.0, method="frozen", split="zero-shot")
+    with pytest.raises(UserError, match="search different test images"):
+        table_of_runs([*runs, other])
+    with pytest.raises(UserError, match="has none of these measures: nmi"):
+        table_of_runs(runs, ["nmi"])
+
+
+def test_the_command_prints_the_table(runs: list[Run], capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [run.id for run in runs]
+    root = str(runs[0].folder.parent)
+    code, out, err = call(capsys, monkeypatch, "table", *ids, "--runs", root, "--measure", "map@r")
+    assert code == 0, err
+    assert r"PCA, dimension 16 & \textbf{61.3 $\pm$ 1.5} \\" in out
+    assert r"PCA, dimension 4 & 51.0 $\pm$ 1.0$^\dagger$ \\" in out
+    assert r"Frozen features & 40.0 \\" in out
+    code, out, err = call(capsys, monkeypatch, "table", *ids, "--runs", root, "--form", "csv")
+    assert code == 0, err
+    assert out.splitlines()[0] == "row,measure,seed,value"
+    assert out.count("\n") == 1 + 2 * len(ids)

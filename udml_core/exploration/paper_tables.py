@@ -1,0 +1,198 @@
+"""Tables for papers: means and standard deviations over seeds as LaTeX, Markdown or CSV, with ties and differences.
+
+Rows within one standard deviation of the best share the first place. A row with the same seeds as the best is compared
+with it by a paired t-test over these seeds, corrected for the number of rows by Holm's method.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import numpy as np
+
+from udml_core.base.errors import UserError
+from udml_core.base.spreadsheets import write_rows
+from udml_core.numerics.measures import LOWER, MEASURES, NEITHER, Measure, curve_of
+
+Form = Literal["latex", "markdown", "csv"]
+SUFFIXES: Mapping[Form, str] = {"latex": "tex", "markdown": "md", "csv": "csv"}
+LEVEL = 0.05
+"""Corrected p-value below which a row differs from the best."""
+FEWEST_SEEDS = 3
+"""Seeds that two rows must share for a test."""
+DAGGER = "†"
+LATEX: Mapping[str, str] = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "±": r"$\pm$", "×": r"$\times$", "·": r"$\cdot$", "→": r"$\rightarrow$", "≥": r"$\geq$", "≤": r"$\leq$",
+    "−": r"$-$", "–": "--", "—": "---", "…": r"\dots{}", "°": r"$^\circ$", "²": r"$^2$", "†": r"$^\dagger$",
+    "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "δ": r"$\delta$", "ε": r"$\varepsilon$", "η": r"$\eta$",
+    "λ": r"$\lambda$", "μ": r"$\mu$", "σ": r"$\sigma$", "τ": r"$\tau$", "χ": r"$\chi$"}
+"""What stands for a letter in LaTeX, for every engine."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A measure of a row.
+
+    Attributes:
+        mean: The mean over the seeds.
+        deviation: The standard deviation; 0 for one seed.
+        by_seed: The value of each seed; empty where only the mean is known.
+    """
+
+    mean: float
+    deviation: float = 0.0
+    by_seed: Mapping[int, float] = field(default_factory=dict)
+
+    @classmethod
+    def of_seeds(cls, by_seed: Mapping[int, float]) -> Cell:
+        """Return the cell of measured seeds, at least one."""
+        values = list(by_seed.values())
+        return cls(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0, by_seed)
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """Rows with the same measures.
+
+    Attributes:
+        caption: What the table shows.
+        rows: Cells by row and measure; a row may lack a measure.
+    """
+
+    caption: str
+    rows: Mapping[str, Mapping[str, Cell]]
+
+    @property
+    def measures(self) -> list[str]:
+        """The measures of all rows, in order of first appearance."""
+        return list(dict.fromkeys(name for row in self.rows.values() for name in row))
+
+    def column(self, measure: str) -> dict[str, Cell]:
+        """Return the cells of a measure by row."""
+        return {name: row[measure] for name, row in self.rows.items() if measure in row}
+
+    def first(self, measure: str) -> list[str]:
+        """List the rows that share the first place: the best, and the rows within one standard deviation of it."""
+        better = _measure(measure).better
+        return [] if better == NEITHER else ties(self.column(measure), better == LOWER)
+
+    def different(self, measure: str) -> dict[str, bool]:
+        """Say which rows differ from the best, where a test is possible."""
+        cells = self.column(measure)
+        best = self.first(measure)[:1]
+        tested = {name: p for name, cell in cells.items() if best and name != best[0]
+                  and (p := paired_p(cells[best[0]].by_seed, cell.by_seed)) is not None}
+        return {name: p < LEVEL for name, p in zip(tested, holm(list(tested.values())), strict=True)}
+
+    @property
+    def notes(self) -> str:
+        """How ties and differences are marked."""
+        said = ["Mean ± standard deviation over the seeds.",
+                "Bold: the best, and every row within one standard deviation of it."]
+        if any(self.different(measure) for measure in self.measures):
+            said.append(f"{DAGGER}: differs from the best (paired t-test over the seeds, Holm's correction, p < "
+                        f"{LEVEL:g}).")
+        return " ".join(said)
+
+    def written(self, form: Form) -> str:
+        """Return the table in a form.
+
+        Raises:
+            UserError: The form is unknown.
+        """
+        writers: dict[Form, Callable[[], str]] = {"latex": self._latex, "markdown": self._markdown, "csv": self._csv}
+        if form not in writers:
+            raise UserError(f"A table can be written as {', '.join(get_args(Form))}; got {form!r}. Choose one.")
+        return writers[form]()
+
+    def _cells(self, bold: str, escape: Callable[[str], str] = str) -> list[list[str]]:
+        """Return the texts of all rows, the name first."""
+        firsts = {measure: self.first(measure) for measure in self.measures}
+        apart = {measure: self.different(measure) for measure in self.measures}
+        return [[escape(name), *("" if measure not in row else _marked(
+            escape(_text(row[measure], measure)), bold if name in firsts[measure] else "{}",
+            escape(DAGGER) if apart[measure].get(name) else "") for measure in self.measures)]
+            for name, row in self.rows.items()]
+
+    def _latex(self) -> str:
+        heads = [latex(_measure(measure).title) for measure in self.measures]
+        lines = [" & ".join(row) + r" \\" for row in [["", *heads], *self._cells(r"\textbf{{{}}}", latex)]]
+        return "\n".join([
+            "% Needs \\usepackage{booktabs}", r"\begin{table}", r"  \centering",
+            f"  \\caption{{{latex(self.caption)}}}",
+            f"  \\begin{{tabular}}{{l{'r' * len(heads)}}}", r"    \toprule", f"    {lines[0]}", r"    \midrule",
+            *(f"    {line}" for line in lines[1:]), r"    \bottomrule", r"  \end{tabular}",
+            f"  \\par\\smallskip\\footnotesize {latex(self.notes)}", r"\end{table}", ""])
+
+    def _markdown(self) -> str:
+        heads = ["", *(_measure(measure).title for measure in self.measures)]
+        rows = [heads, ["---", *["---:"] * len(self.measures)], *self._cells("**{}**", _cell_text)]
+        return "\n".join([f"**{_cell_text(self.caption)}**", "", *(f"| {' | '.join(row)} |" for row in rows), "",
+                          self.notes, ""])
+
+    def _csv(self) -> str:
+        """One line for each row, measure and seed, or for each mean where the seeds are unknown."""
+        file = io.StringIO()
+        lines = [[name, measure, seed, value] for name, row in self.rows.items() for measure, cell in row.items()
+                 for seed, value in cell.by_seed.items() or [("mean", cell.mean), ("deviation", cell.deviation)]]
+        write_rows(file, [["row", "measure", "seed", "value"], *lines])
+        return file.getvalue()
+
+
+def ties(cells: Mapping[str, Cell], lowest_first: bool = False) -> list[str]:
+    """List the best row, and then the rows that are within one standard deviation of it, which share its place."""
+    sign = -1 if lowest_first else 1
+    ordered = sorted(cells, key=lambda name: -sign * cells[name].mean)
+    return [name for name in ordered if abs(cells[ordered[0]].mean - cells[name].mean)
+            <= max(cells[ordered[0]].deviation, cells[name].deviation)]
+
+
+def paired_p(first: Mapping[int, float], second: Mapping[int, float]) -> float | None:
+    """Return the p-value of the paired t-test over common seeds; None with too few, or if no seed changes anything."""
+    seeds = sorted(first.keys() & second.keys())
+    gaps = np.array([first[seed] - second[seed] for seed in seeds])
+    if len(seeds) < FEWEST_SEEDS or np.ptp(gaps) == 0:
+        return None
+    from scipy.stats import ttest_rel
+
+    return float(ttest_rel([first[seed] for seed in seeds], [second[seed] for seed in seeds]).pvalue)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values corrected for their number by Holm's method, in their order."""
+    corrected, largest = [0.0] * len(p_values), 0.0
+    for rank, at in enumerate(sorted(range(len(p_values)), key=lambda at: p_values[at])):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[at]))
+        corrected[at] = largest
+    return corrected
+
+
+def latex(text: str) -> str:
+    """Return a text for LaTeX, every special letter escaped; letters of other scripts than Latin need XeLaTeX."""
+    return "".join(LATEX.get(letter, letter if letter.isascii() or letter.isalpha() else "?") for letter in text)
+
+
+def _measure(key: str) -> Measure:
+    """Return a measure of an evaluation, or else of a curve."""
+    return MEASURES.get(key) or curve_of(key)
+
+
+def _text(cell: Cell, measure: str) -> str:
+    digits = max(1, _measure(measure).digits)
+    return f"{cell.mean:.{digits}f}" + (f" ± {cell.deviation:.{digits}f}" if cell.deviation else "")
+
+
+def _marked(text: str, bold: str, mark: str) -> str:
+    return bold.format(text) + mark
+
+
+def _cell_text(text: str) -> str:
+    """Return a text that cannot end a cell of a Markdown table or start a tag."""
+    return re.sub(r"([|\\`*_<>\[\]])", r"\\\1", text)

@@ -1,0 +1,57 @@
+"""Runs as rows of a table for papers: one row for the seeds of a setting."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from udml_core.base.errors import UserError
+from udml_core.exploration.paper_tables import Cell, PaperTable
+from udml_core.methods import find_method
+from udml_core.numerics.measures import MAIN_MEASURES
+from udml_core.runs.folder import Run
+from udml_core.runs.run_comparison import differing_settings, seed_groups, settings_of
+from udml_core.runs.verdict import standing
+
+
+def table_of_runs(runs: Sequence[Run], measures: Sequence[str] = (), titles: Sequence[str] | None = None
+                  ) -> PaperTable:
+    """Return a row for each group of runs that are equal but for the seed, with their measures after training.
+
+    Args:
+        runs: Finished runs with labels on the same test images.
+        measures: Keys of measures; R@1 and MAP@R by default.
+        titles: A name for each group; by default the method, with the settings that tell equal methods apart.
+
+    Raises:
+        UserError: A run has none of the measures, or the runs search different images.
+    """
+    names = measures or [measure.key for measure in reversed(MAIN_MEASURES)]
+    images = {(run.spec().fingerprint, run.spec().split) for run in runs}
+    if len(images) > 1:
+        raise UserError("The runs search different test images, so their measures cannot stand in one table. Choose "
+                        "runs on the same data set and split.")
+    groups = [[runs[position] for position in group] for group in seed_groups([settings_of(run) for run in runs])]
+    rows: dict[str, dict[str, Cell]] = {}
+    for title, members in zip(titles or _titles(groups), groups, strict=True):
+        of_seed = {name: {run.spec().seed: value for run in members
+                          if (value := standing(run.evaluation(), name).after) is not None} for name in names}
+        rows[title] = {name: Cell.of_seeds(values) for name, values in of_seed.items() if values}
+        if not rows[title]:
+            raise UserError(f"The run {members[0].id} has none of these measures: {', '.join(names)}. They need "
+                            "classes, and a run that is done.")
+    return PaperTable(f"{runs[0].spec().dataset_title}, test images of the split {runs[0].spec().split}.", rows)
+
+
+def _titles(groups: Sequence[Sequence[Run]]) -> list[str]:
+    """Name each group by its method, and by the settings in which groups of equal methods differ."""
+    methods = [find_method(members[0].spec().method).card.title for members in groups]
+    count, titles = Counter(methods), list(methods)
+    for method in (name for name, number in count.items() if number > 1):
+        at = [position for position, name in enumerate(methods) if name == method]
+        differing = differing_settings([settings_of(groups[position][0]) for position in at])
+        differing.pop("seed", None)
+        for row, position in enumerate(at):
+            titles[position] += "".join(f", {name} {values[row]}" for name, values in differing.items())
+    return [title if titles.count(title) == 1 else f"{title}, {groups[position][0].id}"
+            for position, title in enumerate(titles)]
