@@ -26,13 +26,15 @@ LEVEL = 0.05
 FEWEST_SEEDS = 3
 """Seeds that two rows must share for a test."""
 DAGGER = "†"
+GREEK = ("alpha", "beta", "gamma", "delta", "varepsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu",
+         "xi", "pi", "rho", "sigma", "tau", "upsilon", "varphi", "chi", "psi", "omega", "Gamma", "Delta", "Theta",
+         "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega")
 LATEX: Mapping[str, str] = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
     "±": r"$\pm$", "×": r"$\times$", "·": r"$\cdot$", "→": r"$\rightarrow$", "≥": r"$\geq$", "≤": r"$\leq$",
     "−": r"$-$", "–": "--", "—": "---", "…": r"\dots{}", "°": r"$^\circ$", "²": r"$^2$", "†": r"$^\dagger$",
-    "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "δ": r"$\delta$", "ε": r"$\varepsilon$", "η": r"$\eta$",
-    "λ": r"$\lambda$", "μ": r"$\mu$", "σ": r"$\sigma$", "τ": r"$\tau$", "χ": r"$\chi$"}
+    **{letter: f"$\\{name}$" for letter, name in zip("αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ", GREEK, strict=True)}}
 """What stands for a letter in LaTeX, for every engine."""
 
 
