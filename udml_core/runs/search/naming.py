@@ -145,8 +145,11 @@ class NamedImages:
 
     @property
     def proposals(self) -> list[Proposal]:
-        """Images with an accepted name that no user has confirmed, by class."""
-        return proposals(*self.naming.named, self.codes, self.least)
+        """Images with an accepted name that no user has confirmed, by class.
+
+        If no name is accepted, the most certain names are proposed all the same: judging them calibrates the others.
+        """
+        return proposals(*self.naming.named, self.codes, DEFAULT_LEAST if self.least > 1 else self.least)
 
     def class_of(self, row: int) -> str:
         """Return the accepted class of a row; empty without."""
