@@ -196,3 +196,14 @@ def test_proposals_begin_at_the_border_and_leave_out_labels() -> None:
     assert [(proposal.code, proposal.rows.tolist()) for proposal in found] == [(0, [1, 0]), (1, [2, 4])]
     parts = grouping.remaining_groups(np.array([0, 0, 1, 1, 1, 0]), np.array([1, 0, 1, 1, 0, 0], bool))
     assert [part.tolist() for part in parts] == [[2, 3], [0]]
+
+
+def test_groups_are_changed_by_hand_in_order() -> None:
+    images, groups = np.array([3, 5, 7, 9, 11, 13]), np.array([0, 0, 0, 1, 1, 2])
+    merged = grouping.Edit(np.array([9, 11, 13]), np.zeros(3, int))
+    split = grouping.Edit(np.array([3, 5, 7, 9, 99]), np.array([0, 0, 1, 1, 1]))
+    assert grouping.edit_groups(groups, images, [merged]).tolist() == [0, 0, 0, 1, 1, 1]
+    after = grouping.edit_groups(groups, images, [merged, split])
+    assert [len(np.unique(after[part])) for part in ([0, 1], [2, 3], [4, 5])] == [1, 1, 1]
+    assert len(np.unique(after)) == 3, "the second change wins where both have an image"
+    np.testing.assert_array_equal(grouping.edit_groups(groups, images, []), groups)

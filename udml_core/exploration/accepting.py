@@ -152,8 +152,9 @@ def _by_trials(rest: Floats, trials: Trials, target: float) -> Threshold:
 
 
 def _drawn_weights(classes: Integers) -> Floats:
-    """Return weights (DRAWS + 1, k) of trials that sum to 1: equal, then for classes that are drawn with replacement."""
-    random, (names, codes) = np.random.default_rng(0), np.unique(classes, return_inverse=True)
+    """Return weights (DRAWS + 1, k) of trials that sum to 1: equal, then of classes drawn with replacement."""
+    random = np.random.default_rng(0)
+    names, codes = np.unique(classes, return_inverse=True)
     weights = np.ones((DRAWS + 1, len(codes)))
     for row in weights[1:]:
         drawn = np.bincount(random.integers(0, len(names), len(names)), minlength=len(names))

@@ -180,6 +180,19 @@ def name_images(dataset: Dataset, images: Integers, reach: Reach, target: float 
     return NamedImages(dataset, images, labels, classes, codes, naming, target, chosen)
 
 
+def name_codes(codes: Integers, classes: int, reach: Reach) -> Integers:
+    """Return the accepted class (n,) of images from labels that are no user's; −1 without.
+
+    Args:
+        codes: Class (n,) of each labeled image; −1 for the others.
+        classes: Number of classes.
+        reach: Computes how often walks from each image end at some images.
+    """
+    naming = Naming(folded_reach(codes, classes, reach), codes, np.zeros((0, 2), int))
+    threshold = calibrate(naming, np.ones(len(codes), bool), (np.zeros(0), np.zeros(0, bool)))
+    return naming.accepted(DEFAULT_LEAST if threshold is None else threshold.least)
+
+
 def _rejected(dataset: Dataset, images: Integers, classes: tuple[str, ...]) -> Integers:
     """Return the rows and classes (r, 2) that a user rejected."""
     rejected, code_of = rejected_classes(dataset), {name: code for code, name in enumerate(classes)}
