@@ -83,7 +83,7 @@ def test_groups_become_names_and_folders(page: Page, unlabeled: Run, tmp_path: P
     groups = page.get_by_role("group", name="Groups without a name").locator(".tile")
     expect(groups).to_have_count(10)
     expect(groups.nth(1)).to_have_text(re.compile(r"\d+"))
-    first, second = (int(groups.nth(row).inner_text()) for row in (0, 1))
+    first, second = (int(groups.nth(row).text_content() or 0) for row in (0, 1))
     groups.nth(0).click()
     expect(page.get_by_text(f"{first} images in this group")).to_be_visible()
     page.get_by_text("into it").click()
