@@ -12,7 +12,7 @@ from pages.parts.draw.downloads import Download, share, table_file
 from pages.parts.draw.gallery import selectable_gallery
 from pages.parts.draw.palette import percent
 from pages.parts.draw.run_header import run_header
-from pages.parts.draw.sections import Section, show_sections
+from pages.parts.draw.sections import PARAMETER, Section, show_sections
 from pages.parts.draw.tables import table_behind
 from pages.parts.labels.assignment import assignment_panel
 from pages.parts.labels.board import MOST_TILES, Board, board_of, tile_to_label
@@ -33,7 +33,6 @@ from pages.parts.shell.selection import select, selection
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from pages.parts.shell.views import view_link
 from udml_core.base.arrays import rows_of
-from udml_core.base.errors import counted
 from udml_core.exploration import label_spread as views
 from udml_core.exploration.naming import GAMMA
 from udml_core.runs import Run
@@ -43,6 +42,7 @@ from udml_core.runs.search import FROZEN, finished_refinements
 
 MOVED = "labels-least-moved"
 """Session key: whether the user moved the threshold, which is calibrated otherwise."""
+SECTIONS = "labels-section"
 COLUMNS = 3  # classes in a row of the assigned labels
 COLORS = {"class": "Class", "certainty": "Certainty", "group": "Group"}
 DEFAULT_COLOR = "class"
@@ -61,7 +61,10 @@ def spread_map(board: Board) -> None:
                          "labels-map-new")
         show_analysis_progress(board.run, in_corner=False)
         return
-    by = choose_segment("Color", "show", COLORS, DEFAULT_COLOR, key="labels-color", label_visibility="collapsed")
+    # While groups are formed and named, the map shows them; a chosen color stays.
+    opened = st.session_state.get(SECTIONS) or st.query_params.get(PARAMETER, "").capitalize()
+    first = "group" if opened == "Groups" else DEFAULT_COLOR
+    by = choose_segment("Color", "show", COLORS, first, key=f"labels-color-{first}", label_visibility="collapsed")
     selected = selection(board.dataset)
     ringed = board.labels if len(board.labels) <= MOST_TILES else ()  # more rings would hide the map
     marks = [*(Ring(image) for image in ringed), *(Ring(image, "next") for image in board.suggested_images[:1])]
@@ -70,7 +73,7 @@ def spread_map(board: Board) -> None:
     outside = int((rows_of(board.images, shown.layout.indices) < 0).sum())
     is_spread = bool(outside and board.spreads)
     gray = f" Gray: {outside:,} images outside the training half, where labels do not spread." if is_spread else ""
-    rings = "Rings mark labeled images." if ringed or not board.labels else ""
+    rings = "Rings mark labeled images." if ringed else ""
     st.caption(f"{rings}{gray} Click a point to select it; the lasso selects several.",
                help="Gray images of the training half have no name: their certainty is below the threshold. "
                     f"{distortion_words(shown)} {UNITS}")
@@ -123,8 +126,14 @@ def _say_next(board: Board) -> None:
         return
     st.caption(board.names_given.words)
     proposed = sum(len(proposal.rows) for proposal in board.names_given.proposals)
-    st.markdown(f"**Next:** confirm {counted(proposed, 'proposed name')} below, or name further groups." if proposed
+    st.markdown(f"**Next:** {_looks_like(board)} Confirm them under Proposed names, or name further groups."
+                if proposed
                 else "**Next:** name further groups, or label suggested images.")
+
+
+def _looks_like(board: Board) -> str:
+    first = board.names_given.proposals[0]
+    return f"{len(first.rows):,} more look like *{escaped(board.names[first.code])}*."
 
 
 def choose_frame(run: Run) -> str:
@@ -146,7 +155,7 @@ def choose_least(board: Board) -> Board:
     calibrated = min(100, round(100 * board.names_given.least))
     if not st.session_state.get(MOVED):
         st.session_state["labels-least"] = calibrated
-    least = st.slider("Accept names from a certainty of", 0, 100, key="labels-least", format="%d %%",
+    least = st.slider("Name images from a certainty of", 0, 100, key="labels-least", format="%d %%",
                       on_change=st.session_state.__setitem__, args=(MOVED, True),
                       help="From 0 to 100 %: less certain images stay without a name. Certainty falls with the "
                            "distance to labeled images; until you move the slider, it is set so that 90 % of the "
@@ -242,7 +251,7 @@ def explore(run: Run) -> None:
                    Section("groups", "Groups", lambda: show_groups(board)),
                    Section("proposals", "Proposed names", lambda: show_proposals(board)),
                    Section("labels", "Assigned labels", lambda: show_labeled_images(board)),
-                   Section("folders", "Write folders", lambda: show_folders(board))], "labels-section")
+                   Section("folders", "Write folders", lambda: show_folders(board))], SECTIONS)
 
 
 def draw() -> None:

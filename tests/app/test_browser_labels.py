@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -75,3 +76,42 @@ def test_keys_label_suggested_and_selected_images_and_undo(page: Page, unlabeled
     page.get_by_label("New class").press("Enter")
     expect_labels(page, 5)
     assert sorted(annotations.assigned_labels(unlabeled.dataset()).values()).count("1 u s") == 2
+
+
+def test_groups_become_names_and_folders(page: Page, unlabeled: Run, tmp_path: Path) -> None:
+    page.goto(f"/labels?run={unlabeled.id}&section=groups&groups=10")
+    groups = page.get_by_role("group", name="Groups without a name").locator(".tile")
+    expect(groups).to_have_count(10)
+    expect(groups.nth(1)).to_have_text(re.compile(r"\d+"))
+    first, second = (int(groups.nth(row).text_content() or 0) for row in (0, 1))
+    groups.nth(0).click()
+    expect(page.get_by_text(f"{first} images in this group")).to_be_visible()
+    page.get_by_text("into it").click()
+    settle(page)
+    groups.nth(1).click()
+    expect(page.get_by_text(f"{first + second} images in this group")).to_be_visible()
+    settle(page)
+    page.get_by_role("group", name="Images of the group, the border first").locator(".tile").first.click()
+    expect(page.get_by_role("button", name=re.compile("Separate 1 image"))).to_be_enabled()
+    settle(page)
+    page.keyboard.press("x")
+    expect(page.get_by_text(f"{first + second - 1} images in this group")).to_be_visible()
+    settle(page)
+    page.get_by_label("Name the selected images", exact=True).fill("heron")
+    page.get_by_label("Name the selected images", exact=True).press("Enter")
+    expect_labels(page, first + second - 1)
+    dataset = unlabeled.dataset()
+    assert len(annotations.assigned_labels(dataset)) == first + second - 1
+    page.get_by_role("tab", name="Proposed names").click()
+    expect(page.get_by_role("button", name=re.compile(r"Confirm \d+"))).to_be_visible()
+    settle(page)
+    page.keyboard.press("y")
+    expect(page.get_by_text(re.compile("Confirmed the class heron of")).first).to_be_visible()
+    named = len(annotations.assigned_labels(dataset))
+    assert named > first + second - 1
+    page.get_by_role("tab", name="Write folders").click()
+    page.get_by_label("Folder to write to", exact=True).fill(str(tmp_path / "sorted"))
+    page.get_by_role("button", name="Show plan").click()
+    page.get_by_role("button", name=re.compile("Write .* images")).click()
+    expect(page.get_by_text(re.compile("written to"))).to_be_visible()
+    assert len(list((tmp_path / "sorted" / "heron").iterdir())) >= named

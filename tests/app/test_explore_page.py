@@ -255,7 +255,7 @@ def test_labels_shows_an_own_label_or_the_class_that_spreads(ssdml: Run) -> None
     test = explored(ssdml, panel="labels", picked=labeled)
     assert f"This image has the label **{dataset.class_names[codes[labeled]]}**" in texts(test)
     unlabeled = int(train[codes[train] < 0][0])
-    assert re.search(r"The class \*\*\d\*\* spreads to this image, certainty \*\*\d+\.\d %", texts(
+    assert re.search(r"The class \*\*\d\*\* spreads to this image: \*\*\d+\.\d %\*\* of the walks", texts(
         explored(ssdml, panel="labels", picked=unlabeled)))
     assert deep_link(test)[1]["picked"] == str(labeled)
 

@@ -273,7 +273,7 @@ def test_a_new_label_computes_only_the_walks_to_its_fold(run: Run, monkeypatch: 
     for row, name in ((0, "x"), (1, "y"), (2, "z")):
         annotations.assign(dataset, [train[row]], name)
     computed: list[list[int]] = []
-    monkeypatch.setattr("pages.parts.labels.board.reach_of", lambda walk, labeled, gamma: computed.append(
+    monkeypatch.setattr("pages.parts.shell.label_graph.reach_of", lambda walk, labeled, gamma: computed.append(
         np.flatnonzero(labeled).tolist()) or naming.reach_of(walk, labeled, gamma))
     test = opened("labels", run=run.id, gamma="0.8")
     assert sorted(filter(None, computed)) == [[0], [1], [2]]

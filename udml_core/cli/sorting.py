@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -31,7 +32,8 @@ def groups(name: RunName,
                "Form groups by authority ascent at this ε instead; udml analyse RUN --kind graph builds its graph."))
            ] = None,
            split: Annotated[list[str] | None, typer.Option(metavar="GROUP=PARTS", help=(
-               "Split a group into parts, which get the next numbers."))] = None,
+               "Split a group into parts, such as 3=2, or at a second ε inside it, such as 3=0.8; the parts get the "
+               "next numbers."))] = None,
            names: Annotated[list[str] | None, typer.Option("--name", metavar="GROUP=CLASS", help=(
                "Assign a class to all images of a group, in one action."))] = None,
            merge: Annotated[list[str] | None, typer.Option(metavar="CLASS=CLASS", help=(
@@ -55,7 +57,7 @@ def groups(name: RunName,
     if undo:
         typer.echo(f"{counted(len(revert(opened.dataset)), 'image')} reverted", err=True)
     grouping = grouping_of(opened, frame, print_progress())
-    rows = _rows_of_groups(opened, grouping, frame, count or COUNT, epsilon, _numbers(split or [], "--split"))
+    rows = _rows_of_groups(opened, grouping, frame, count or COUNT, epsilon, _splits(split or []))
     for group, label in _pairs(names or [], "--name"):
         _name(opened, grouping, rows, _number(group, "--name"), label)
     for old, new in _pairs(merge or [], "--merge"):
@@ -85,12 +87,15 @@ def _number(text: str, option: str) -> int:
     return int(text)
 
 
-def _numbers(texts: list[str], option: str) -> list[tuple[int, int]]:
-    return [(_number(first, option), _number(second, option)) for first, second in _pairs(texts, option)]
+def _splits(texts: list[str]) -> list[tuple[int, int | float]]:
+    """Return each group with its number of parts, or with the ε, which has a decimal point."""
+    pairs = [(_number(first, "--split"), second) for first, second in _pairs(texts, "--split")]
+    return [(group, float(text) if re.fullmatch(r"0?\.\d{1,9}|1\.0", text) else _number(text, "--split"))
+            for group, text in pairs]
 
 
 def _rows_of_groups(opened: Retrieval, grouping: Grouping, frame: str, count: int, epsilon: float | None,
-                    splits: list[tuple[int, int]]) -> list[Integers]:
+                    splits: list[tuple[int, int | float]]) -> list[Integers]:
     """Return the rows of each group, the largest first, then the parts of split groups."""
     import numpy as np
 
@@ -101,7 +106,8 @@ def _rows_of_groups(opened: Retrieval, grouping: Grouping, frame: str, count: in
     rows = remaining_groups(codes, np.ones(len(codes), bool))
     for group, parts in splits:
         own = _group(rows, group)
-        codes = split_group(opened.frame(frame).take(grouping.indices[own]), parts)
+        codes = (groups_at_epsilon(opened, grouping, frame, parts)[own] if isinstance(parts, float) else
+                 split_group(opened.frame(frame).take(grouping.indices[own]), parts))
         rows += [own[part] for part in remaining_groups(codes, np.ones(len(own), bool))]
         rows[group - 1] = own[:0]
     return rows

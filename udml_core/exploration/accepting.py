@@ -18,6 +18,9 @@ ENOUGH = 20
 GRID = np.linspace(0.01, 1.0, 100)
 """Certainties that can be the threshold."""
 DRAWS = 200
+LEAST_TENTH = 0.6
+"""Share of right names that nine of ten draws of labeled classes must reach: with few classes their draws differ much,
+and then no name is accepted."""
 CAUTIOUS = 0.9
 """Quantile of the estimates at all certainties: a share that is too large names fewer images, none wrongly."""
 TOLD_APART, LEAST_KNOWN, MOST_KNOWN = 0.2, 0.25, 0.75
@@ -32,11 +35,13 @@ class Trials:
     Attributes:
         certainty: Certainty (k,) of the name, without the labels of the image's fold.
         is_right: Whether the name was right (k,).
+        classes: Class (k,) of the image.
         unknown: Certainty (k,) of the best other class: how certain the name is if the image's class has no label.
     """
 
     certainty: Floats
     is_right: Booleans
+    classes: Integers
     unknown: Floats
 
 
@@ -54,7 +59,7 @@ def trials_of(naming: Naming, seen: Booleans) -> Trials:
     wide = [code for code in range(len(naming.folded)) if len(np.unique(folds[naming.codes == code])) > 1]
     rows = np.flatnonzero(np.isin(naming.codes, wide) & (naming.codes >= 0) & seen)
     best, certainty, unknown = naming.without_own(rows)
-    return Trials(certainty, best == naming.codes[rows], unknown)
+    return Trials(certainty, best == naming.codes[rows], naming.codes[rows], unknown)
 
 
 @dataclass(frozen=True)
@@ -87,8 +92,8 @@ class Threshold:
                     "images have a name.")
         value, low, high = (100 * share for share in self.precision)
         other = "" if self.unnamed_class is None or self.unnamed_class < 0.05 else (
-            f" About {100 * self.unnamed_class:.0f} % of the other images resemble no labeled class, so fewer "
-            "names are right than estimated: judge proposed names to learn how many.")
+            f" About {100 * self.unnamed_class:.0f} % of the other images seem to show no labeled class; the estimate "
+            "expects some of them among the names.")
         return (f"From a certainty of {100 * self.least:.0f} %, about {value:.0f} % of the names are right "
                 f"({low:.0f} to {high:.0f} %), by {rests}.{other}")
 
@@ -128,38 +133,50 @@ def _by_judged(rest: Floats, certainty: Floats, is_right: Booleans, target: floa
 def _by_trials(rest: Floats, trials: Trials, target: float) -> Threshold:
     """Mix images of labeled and of other classes as they are mixed among the unlabeled images.
 
-    The images that are accepted beyond the expected number from labeled classes count as wrong: with few labeled
-    classes, the real other classes are nearer to them than the labeled classes are to each other.
+    Each labeled class is left out in turn, which shows how near a class without a label comes. Images that are accepted
+    beyond the expected number from labeled classes count as wrong. Draws of classes, not of images, tell what other
+    classes would have shown; the median of the draws must reach the target.
     """
-    random, curves, count = np.random.default_rng(0), [], len(trials.certainty)
-    share, named = unnamed_share(rest, trials), _tail(rest)
-    for draw in range(DRAWS + 1):
-        rows = random.integers(0, count, count) if draw else np.arange(count)
-        certain = trials.certainty[rows, None] >= GRID
-        right = (1 - share) * (certain & trials.is_right[rows, None]).mean(axis=0)
-        known = (1 - share) * certain.mean(axis=0)
-        unknown = np.maximum(share * _tail(trials.unknown[rows]), np.clip(named - known, 0, share))
-        curves.append(_ratio(right, known + unknown))
-    return _lowest(np.array(curves), target, share, "left out", count)
+    certain, named, draws = trials.certainty[:, None] >= GRID, tail_shares(rest), _drawn_weights(trials.classes)
+    highs, rights = draws @ certain, draws @ (certain & trials.is_right[:, None])
+    lows, curves, shares = draws @ (trials.unknown[:, None] >= GRID), [], []
+    for high, right, low in zip(highs, rights, lows, strict=True):
+        share = unnamed_share(named, high, low)
+        unknown = np.maximum(share * low, np.clip(named - (1 - share) * high, 0, share))
+        shares.append(share)
+        curves.append(_ratio((1 - share) * right, (1 - share) * high + unknown))
+    drawn = np.nan_to_num(curves)
+    median, tenth = np.quantile(drawn[1:], (0.5, 0.1), axis=0)
+    return _lowest(np.array([np.where(tenth >= LEAST_TENTH, median, 0.0), *drawn[1:]]), target, shares[0], "left out",
+                   len(trials.certainty))
 
 
-def unnamed_share(rest: Floats, trials: Trials) -> float:
+def _drawn_weights(classes: Integers) -> Floats:
+    """Return weights (DRAWS + 1, k) of trials that sum to 1: equal, then of classes drawn with replacement."""
+    random = np.random.default_rng(0)
+    names, codes = np.unique(classes, return_inverse=True)
+    weights = np.ones((DRAWS + 1, len(codes)))
+    for row in weights[1:]:
+        drawn = np.bincount(random.integers(0, len(names), len(names)), minlength=len(names))
+        row[:] = drawn[codes] * random.exponential(size=len(codes))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def unnamed_share(mixed: Floats, high: Floats, low: Floats) -> float:
     """Estimate the share of images whose class has no label, by how certain their names are.
 
     Args:
-        rest: Certainty (m,) of the unlabeled images.
-        trials: Labeled images that were named without their own labels.
+        mixed: Share (100,) of the unlabeled images that have each certainty of the grid.
+        high: The same of labeled images without the labels of their fold.
+        low: The same of labeled images without their class.
     """
-    if not len(rest):
-        return 0.0
-    mixed, high, low = _tail(rest), _tail(trials.certainty), _tail(trials.unknown)
     is_clear = (high - low > TOLD_APART) & (high >= LEAST_KNOWN) & (high <= MOST_KNOWN)
     if not is_clear.any():
         return 0.5
     return float(np.clip(np.quantile((high - mixed)[is_clear] / (high - low)[is_clear], CAUTIOUS), 0, 1))
 
 
-def _tail(values: Floats) -> Floats:
+def tail_shares(values: Floats) -> Floats:
     """Return the share of values that are at least as large as each certainty of the grid."""
     ordered = np.sort(values)
     return 1 - np.searchsorted(ordered, GRID, side="left") / max(1, len(ordered))

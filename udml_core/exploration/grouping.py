@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from udml_core.base.arrays import Array, Floats, Integers, rows_by_group
+from udml_core.base.arrays import Array, Floats, Integers, rows_by_group, rows_of
 from udml_core.numerics.neighbors import Report, ignore_progress
 from udml_core.numerics.neighbors.centers import nearest_center, sample_rows, train_centers
 
@@ -85,6 +86,34 @@ def split_group(points: Floats, parts: int) -> Integers:
         parts: Number of parts.
     """
     return build_tree(points).groups(parts)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A change of groups by hand: images that form groups of their own from now on.
+
+    Attributes:
+        images: Image indices (m,).
+        parts: Group (m,) of each, 0 …: all 0 merges them, other values split them.
+    """
+
+    images: Integers
+    parts: Integers
+
+
+def edit_groups(groups: Integers, images: Integers, edits: Sequence[Edit]) -> Integers:
+    """Change groups (n,) of images by hand, the first edit first, and number them by falling size.
+
+    Args:
+        groups: Group (n,) of each image.
+        images: Image indices (n,), ascending.
+        edits: The changes; images that are not among these images are passed over.
+    """
+    changed = np.array(groups, int)
+    for edit in edits:
+        rows = rows_of(images, edit.images)
+        changed[rows[rows >= 0]] = changed.max(initial=-1) + 1 + edit.parts[rows >= 0]
+    return by_size(changed) if edits else changed
 
 
 def from_center(points: Floats) -> Integers:

@@ -1,10 +1,11 @@
 """Names for unlabeled images that say "none of these" far from every label.
 
 Random walks on a symmetric neighbor graph start at each image and end with probability 1 − γ at each step. The
-certainty of a class is the share of the walks to any label that end at the class, times how often they end there
-compared with walks from the labeled images of the class. So it falls with the distance to the labels, also if there is
-a single class. Each class's labels are kept in a few folds, so that a labeled image can be named without the labels of
-its own fold, which calibrates the threshold of accepted names.
+certainty of a class compares how often they end at a label of the class with how often walks from its labeled images
+do. So it falls with the distance to the labels, also if there is a single class; and other labeled classes do not
+lower or raise it, because an image of a class without a label is often far from all of them but one. Each class's
+labels are kept in a few folds, so that a labeled image can be named without the labels of its own fold, which
+calibrates the threshold of accepted names.
 """
 
 from __future__ import annotations
@@ -77,14 +78,31 @@ class Naming:
     rejected: Integers
 
     @cached_property
-    def _reach(self) -> Floats:
-        """(n, c) probability that a walk ends at a label of each class."""
-        return self.folded.sum(axis=1).T
+    def _counts(self) -> Integers:
+        """(c, FOLDS) number of labels of each class and fold."""
+        counts = np.zeros(self.folded.shape[:2], int)
+        rows = np.flatnonzero(self.codes >= 0)
+        np.add.at(counts, (self.codes[rows], fold_of(rows)), 1)
+        return counts
+
+    @cached_property
+    def _density(self) -> Floats:
+        """(n, c) probability that a walk ends at a label of each class, for each label."""
+        return (self.folded.sum(axis=1) / np.maximum(self._counts.sum(axis=1), 1)[:, None]).T
+
+    def _own_density(self, rows: Integers) -> Floats:
+        """Return the density (k,) of the class of labeled images without the labels of their fold; NaN without others.
+        """
+        own, folds = self.codes[rows], fold_of(rows)
+        left = self._counts[own].sum(axis=1) - self._counts[own, folds]
+        without = self.folded[own, :, rows].sum(axis=1) - self.folded[own, folds, rows]
+        return np.divide(without, left, out=np.full(len(rows), np.nan), where=left > 0)
 
     @cached_property
     def _typical(self) -> Floats:
-        """(c,) the same for the median labeled image of each class."""
-        return np.array([_median(self._reach[self.codes == code, code]) for code in range(len(self.folded))])
+        """(c,) density of each class at its median labeled image, where many walks end at the image itself."""
+        return np.array([np.median(own) if len(own := self._density[self.codes == code, code]) else 0.0
+                         for code in range(len(self.folded))])
 
     @cached_property
     def named(self) -> tuple[Integers, Floats]:
@@ -92,16 +110,16 @@ class Naming:
 
         A labeled image has its own class with certainty 1. A class that a user rejected for an image is passed over.
         """
-        allowed = np.ones(self._reach.shape, bool)
+        allowed = np.ones(self._density.shape, bool)
         allowed[self.rejected[:, 0], self.rejected[:, 1]] = False
-        best, certainty = name_rows(self._reach, self._typical, allowed)
+        best, certainty = name_rows(self._density, self._typical, allowed)
         labeled = self.codes >= 0
         return np.where(labeled, self.codes, best), np.where(labeled, 1.0, certainty)
 
     @cached_property
     def unnoticed(self) -> tuple[Integers, Floats]:
         """The class and certainty (n,) as `named`, without regard to what a user rejected."""
-        return name_rows(self._reach, self._typical)
+        return name_rows(self._density, self._typical)
 
     def accepted(self, least: float) -> Integers:
         """Return the class (n,) of labeled images and of images that are at least as certain; −1 for the others."""
@@ -117,37 +135,26 @@ class Naming:
         Returns:
             The class (k,), its certainty (k,), and the certainty (k,) of the best other class.
         """
-        folds, own = fold_of(rows), self.codes[rows]
-        reach, typical = self._reach[rows].copy(), np.tile(self._typical, (len(rows), 1))
-        at = np.arange(len(rows))
-        reach[at, own] -= self.folded[own, folds, rows]
-        all_folds = fold_of(np.arange(len(self.codes)))
-        for code, fold in {*zip(own.tolist(), folds.tolist(), strict=True)}:
-            others = (self.codes == code) & (all_folds != fold)
-            of_others = (self._reach[others, code] - self.folded[code, fold, others])
-            typical[(own == code) & (folds == fold), code] = _median(of_others)
-        best, certainty = name_rows(reach, typical)
-        reach[at, own] = 0
-        return best, certainty, name_rows(reach, typical)[1]
+        own, at, density = self.codes[rows], np.arange(len(rows)), self._density[rows].copy()
+        density[at, own] = np.nan_to_num(self._own_density(rows))
+        best, certainty = name_rows(density, self._typical)
+        density[at, own] = 0
+        return best, certainty, name_rows(density, self._typical)[1]
 
 
-def _median(values: Floats) -> float:
-    return float(np.median(values)) if len(values) else 0.0
-
-
-def name_rows(reach: Floats, typical: Floats, allowed: Booleans | None = None) -> tuple[Integers, Floats]:
+def name_rows(density: Floats, typical: Floats, allowed: Booleans | None = None) -> tuple[Integers, Floats]:
     """Return the most probable class (n,) and its certainty (n,); −1 and 0 if no walk ends at a label.
 
     Args:
-        reach: (n, c) probability that a walk ends at a label of each class.
-        typical: (c,) or (n, c) the same for the median labeled image of each class.
+        density: (n, c) probability that a walk ends at a label of each class, for each label.
+        typical: (c,) the same for the typical image of each class.
         allowed: (n, c) whether an image can have a class; every class if None.
     """
-    if not reach.shape[1]:
-        return np.full(len(reach), -1), np.zeros(len(reach))
-    share = reach / np.maximum(reach.sum(axis=1, keepdims=True), FLOOR)
-    near = np.minimum(1.0, reach / np.maximum(typical, FLOOR))
-    values = share * near if allowed is None else np.where(allowed, share * near, 0.0)
+    if not density.shape[1]:
+        return np.full(len(density), -1), np.zeros(len(density))
+    # A scale from 0 to 1 without an upper fence, so that the nearest images still differ.
+    values = 1 - 0.25 ** (density / np.maximum(typical, FLOOR))
+    values = values if allowed is None else np.where(allowed, values, 0.0)
     best = values.argmax(axis=1)
     certainty = values[np.arange(len(best)), best]
     return np.where(certainty > 0, best, -1), certainty

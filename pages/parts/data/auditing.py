@@ -112,7 +112,8 @@ def _offer(dataset: Dataset, key: str, start: Callable[[], object]) -> None:
 
 
 def _show_findings(dataset: Dataset, run: Run, audit: Audit) -> None:
-    first = choice_from_address("finding", FINDINGS, "exact")
+    kinds = [kind for kind in FINDINGS if kind != "classes" or dataset.labels is not None]
+    first = choice_from_address("finding", kinds, "exact")
     toolbar = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with toolbar:
         slot = st.container(width="content")
@@ -120,7 +121,7 @@ def _show_findings(dataset: Dataset, run: Run, audit: Audit) -> None:
     excluded, facts, decisions = excluded_images(dataset), load_facts(dataset), decisions_of(dataset)
     findings = find_problems(audit, dataset, excluded, settings, facts, decisions)
     counts = _counts(dataset, findings, excluded, facts)
-    finding = slot.segmented_control("Finding", list(FINDINGS), default=first, key="audit-finding", required=True,
+    finding = slot.segmented_control("Finding", kinds, default=first, key="audit-finding", required=True,
                                      format_func=lambda name: f"{FINDINGS[name]} ({counts[name]:,})")
     write_address("finding", finding, "exact")
     if not audit.is_complete:

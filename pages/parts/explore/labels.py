@@ -52,8 +52,7 @@ def show_labels(bench: Workbench) -> DeepLink:
             r"A walk in the neighbor graph moves to a neighbor with probability $\gamma$ and stops with probability "
             r"$1 - \gamma$. An image gets the class at which most of its walks stop: "
             r"$F = (1 - \gamma)(I - \gamma P)^{-1} Y$, where $P$ are the transition probabilities and $Y$ the labels. "
-            "The certainty is the share of this class among the walks that "
-            "stop at a label.")
+            "The map colors an image only if its name is certain enough; other images stay gray.")
     sources = label_graphs(bench)
     source = choice_from_address("source", sources, sources[0])
     epoch = bench.epoch_with(Affinities) or 0
@@ -89,8 +88,9 @@ def _show_ends(view: GraphView, ends: LabelSources) -> None:
     elif ends.best < 0:
         st.markdown("No label reaches this image.")
     else:
-        st.markdown(f"The class **{escaped(view.names[ends.best])}** spreads to this image, certainty "
-                    f"**{percent(100 * ends.certainty)}**")
+        st.markdown(f"The class **{escaped(view.names[ends.best])}** spreads to this image: "
+                    f"**{percent(100 * ends.certainty)}** of the walks that stop at a label stop at its labels. "
+                    "They do not say whether the image shows a class without a label.")
 
 
 def _show_affinities(bench: Workbench, view: GraphView) -> None:

@@ -11,6 +11,7 @@ import streamlit as st
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assign, undo
+from udml_core.exploration.grouping import Edit
 
 from ..shell.selection import select, selection
 
@@ -42,19 +43,30 @@ class Target:
         return selection(self.dataset).revision == self.revision
 
 
-def action_history(dataset: Dataset) -> list[list[int]]:
+def action_history(dataset: Dataset) -> list[list[int] | Edit]:
     """Return this session's actions in order.
 
     Returns:
-        For each action the skipped images, or an empty list for an assigned class.
+        For each action the skipped images, a change of the groups, or an empty list for an assigned class.
     """
-    histories: dict[str, list[list[int]]] = st.session_state.setdefault(HISTORY, {})
+    histories: dict[str, list[list[int] | Edit]] = st.session_state.setdefault(HISTORY, {})
     return histories.setdefault(dataset.fingerprint, [])
 
 
 def skipped_images(dataset: Dataset) -> tuple[int, ...]:
     """Return the indices of the images that were skipped in this session."""
-    return tuple(image for images in action_history(dataset) for image in images)
+    return tuple(image for images in action_history(dataset) if isinstance(images, list) for image in images)
+
+
+def group_edits(dataset: Dataset) -> list[Edit]:
+    """Return the changes of groups in this session that were not undone."""
+    return [action for action in action_history(dataset) if isinstance(action, Edit)]
+
+
+def edit_group(dataset: Dataset, edit: Edit, message: str) -> None:
+    """Change the groups in this session, which undo reverts, and select the images of the first part."""
+    action_history(dataset).append(edit)
+    _continue_with(dataset, edit.images[edit.parts == 0].tolist(), message)
 
 
 def assign_class(target: Target, name: str) -> None:
@@ -99,7 +111,8 @@ def undo_action(dataset: Dataset) -> None:
     """Undo the last assignment or skip and select its images again."""
     history = action_history(dataset)
     try:
-        images = (history[-1] if history else []) or undo(dataset)
+        last = history[-1] if history else []
+        images = last.images.tolist() if isinstance(last, Edit) else last or undo(dataset)
     except UserError as error:
         st.session_state[PROBLEM] = str(error)
         return

@@ -7,21 +7,19 @@ from functools import cached_property
 
 import numpy as np
 import streamlit as st
-from scipy import sparse
 
 from udml_core.base.arrays import Array
 from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assigned_classes
 from udml_core.exploration import label_spread as views
-from udml_core.exploration.naming import NEIGHBORS, reach_of, symmetric_walk
 from udml_core.methods.ssdml import SSDML
 from udml_core.runs import Run
 from udml_core.runs.search.naming import NamedImages, name_images
 
 from ..draw.gallery import Tile, tile_of
 from ..shell.cached import load_retrieval
-from ..shell.label_graph import assigned_now, graph_of_run
+from ..shell.label_graph import assigned_now, graph_of_run, reach_in
 from ..shell.run_hash import RUN_HASH
 from .actions import SEEN, skipped_images
 
@@ -81,10 +79,7 @@ class Board:
     @cached_property
     def names_given(self) -> NamedImages:
         """The names that follow from the labels, with the certainty of each."""
-        def reach(labeled: Array) -> Array:
-            return _reach(self.run, self.frame, tuple(np.flatnonzero(labeled).tolist()), self.gamma)
-
-        return name_images(self.dataset, self.images, reach, chosen=self.least)
+        return name_images(self.dataset, self.images, reach_in(self.run, self.frame, self.gamma), chosen=self.least)
 
     @cached_property
     def points(self) -> Array:
@@ -137,19 +132,6 @@ def board_of(run: Run, dataset: Dataset, gamma: float, frame: str = "final") -> 
     labels, names = assigned_now(dataset), assigned_classes(dataset)
     return Board(run, dataset, images, neighbors, labels, names, views.label_codes(labels, names, images), gamma,
                  frame=frame)
-
-
-@st.cache_resource(max_entries=4, show_spinner="Searching the nearest neighbors …", hash_funcs=RUN_HASH)
-def _walk(run: Run, frame: str) -> sparse.csr_array:
-    images = graph_of_run(run)[0]
-    points = load_retrieval(run).frame(frame).take(images)
-    return symmetric_walk(views.neighbor_rows(points, np.arange(len(images)), NEIGHBORS))
-
-
-@st.cache_data(max_entries=1024, show_spinner=False, hash_funcs=RUN_HASH)
-def _reach(run: Run, frame: str, labeled: tuple[int, ...], gamma: float) -> Array:
-    walk = _walk(run, frame)
-    return reach_of(walk, np.isin(np.arange(walk.shape[0]), labeled), gamma)
 
 
 def _suggestions(run: Run, codes: Array, skipped: tuple[int, ...]) -> list[views.Suggestion]:

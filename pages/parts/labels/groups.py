@@ -8,7 +8,15 @@ import streamlit as st
 from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import counted
 from udml_core.data.given.labels import LONGEST_CLASS
-from udml_core.exploration.grouping import MOST_LEAVES, from_center, remaining_groups, split_group
+from udml_core.exploration.grouping import (
+    MOST_LEAVES,
+    Edit,
+    by_size,
+    edit_groups,
+    from_center,
+    remaining_groups,
+    split_group,
+)
 from udml_core.runs import Run
 from udml_core.runs.analyses import Scope, find_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.groups import Grouping, Groups
@@ -21,7 +29,7 @@ from ..shell.analyses import request_analysis, show_analysis_progress
 from ..shell.cached import load_retrieval, progress_bar
 from ..shell.run_hash import RUN_HASH
 from ..shell.selection import select, selection
-from .actions import Target, assign_class, images_in_words
+from .actions import Target, assign_class, edit_group, group_edits, images_in_words
 from .board import Board, tile_to_label
 
 MOST_GROUPS, FIRST, SHOWN = 300, 30, 60
@@ -29,7 +37,8 @@ MOST_PARTS = 8
 EPSILON = 0.65
 CURRENT = "labels-group"
 """Session key of the current group: the image that stands for it."""
-TYPED = "labels-group-typed"
+TYPED, CLICK = "labels-group-typed", "labels-group-click"
+CLICKS = {"open": "Opens it", "move": "Moves {} into it"}
 
 
 def _grouping(board: Board) -> Grouping | None:
@@ -52,10 +61,10 @@ def choose_groups(board: Board) -> None:
     if grouping is None:
         st.caption("Groups of many images are formed in the background; see the section Groups.")
         return
-    ways = {"number": "Number of groups", **({"epsilon": "ε"} if has_graph(board.run, board.frame) else {})}
+    ways = {"number": "Number of groups", **({"epsilon": "Fineness ε"} if has_graph(board.run, board.frame) else {})}
     by = choose_segment("Groups by", "by", ways, "number", key="labels-by") if len(ways) > 1 else "number"
     if by == "epsilon":
-        value = live_slider("ε: lower merges groups, higher splits them", 0.0, 1.0,
+        value = live_slider("Fineness ε: lower merges groups, higher splits them", 0.0, 1.0,
                             number_from_address("epsilon", EPSILON, 0.0, 1.0), 0.01, "labels-epsilon")
         write_address("epsilon", f"{value:g}", f"{EPSILON:g}")
     else:
@@ -66,15 +75,30 @@ def choose_groups(board: Board) -> None:
 
 
 def current_groups(board: Board) -> Array:
-    """Return the group (p,) of each training image at the slider's value; none until the tree is built."""
+    """Return the group (p,) of each training image, with the changes by hand; none until the tree is built."""
     grouping = _grouping(board)
     if grouping is None:
         return np.zeros(0, int)
-    rows = rows_of(grouping.indices, board.images)
-    if st.query_params.get("by") == "epsilon" and has_graph(board.run, board.frame):
+    return edit_groups(_formed_groups(board, grouping), board.images, group_edits(board.dataset))
+
+
+def _formed_groups(board: Board, grouping: Grouping) -> Array:
+    """Return the group (p,) of each training image at the slider's value."""
+    rows = _grouped_rows(board)
+    if _is_by_epsilon(board):
         return _at_epsilon(board.run, board.frame, number_from_address("epsilon", EPSILON, 0.0, 1.0))[rows]
     most = min(grouping.tree.most, MOST_GROUPS)
     return grouping.tree.groups(int(number_from_address("groups", min(FIRST, most), 1, most)))[rows]
+
+
+def _is_by_epsilon(board: Board) -> bool:
+    return st.query_params.get("by") == "epsilon" and has_graph(board.run, board.frame)
+
+
+def _grouped_rows(board: Board) -> Array:
+    """Return the row (p,) of each training image among the grouped images."""
+    grouping = _grouping(board)
+    return np.zeros(0, int) if grouping is None else rows_of(grouping.indices, board.images)
 
 
 @st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
@@ -100,15 +124,42 @@ def show_groups(board: Board) -> None:
     rest = sum(map(len, parts))
     st.caption(f"{counted(rest, 'image')} without a name in {counted(len(parts), 'group')}, the largest first"
                + (f"; the first {SHOWN} are shown" if len(parts) > SHOWN else "") + ". Each group is shown by its most "
-               "typical image. Click a group to select its images; then assign a class beside the map. Images that you "
-               "select or clear on the map join or leave the selection.")
+               "typical image, with its number of images.")
     shown = [_ordered(board, part) for part in parts[:SHOWN]]
     tiles = [tile_to_label(board, int(board.images[rows[0]]), f"{len(rows):,}") for rows in shown]
+    click, current = _choose_click(board), _current(board, shown)
     gallery(board.dataset, tiles, "Groups without a name", "labels-groups-list", 84,
-            chosen=st.session_state.get(CURRENT), height=260, on_pick=lambda image: _open(board, shown, image))
-    current = next((rows for rows in shown if int(board.images[rows[0]]) == st.session_state.get(CURRENT)), None)
+            chosen=None if current is None else int(board.images[current[0]]), height=260,
+            on_pick=lambda image: _pick(board, shown, image, click))
     if current is not None:
         _show_group(board, current)
+
+
+def _choose_click(board: Board) -> str:
+    """Choose what a click on a group does: open it, or take in the selected images."""
+    count = len(selection(board.dataset).ids)
+    return st.segmented_control("A click on a group", list(CLICKS), default="open", required=True, key=CLICK,
+                                format_func=lambda name: CLICKS[name].format(images_in_words(count)), help=(
+        "To merge two groups, open one, choose Move, and click the other; the same moves images that you selected on "
+        "the map or in the group.")) or "open"
+
+
+def _current(board: Board, shown: list[Array]) -> Array | None:
+    """Return the open group: the one that has the image by which it was opened."""
+    return next((rows for rows in shown if st.session_state.get(CURRENT) in board.images[rows]), None)
+
+
+def _pick(board: Board, shown: list[Array], image: int, click: str) -> None:
+    """Open the clicked group, or move the selected images into it."""
+    moved = selection(board.dataset).ids
+    if click == "open" or not len(moved):
+        _open(board, shown, image)
+        return
+    rows = next(rows for rows in shown if int(board.images[rows[0]]) == image)
+    images = np.union1d(board.images[rows], moved)
+    st.session_state[CURRENT], st.session_state[CLICK] = image, "open"
+    edit_group(board.dataset, Edit(images, np.zeros(len(images), int)),
+               f"Moved {images_in_words(len(moved))} to a group, which has {len(images):,} now.")
 
 
 def _name_selection(board: Board) -> None:
@@ -138,20 +189,49 @@ def _open(board: Board, groups: list[Array], image: int) -> None:
 def _show_group(board: Board, rows: Array) -> None:
     """Show the border of a group, and its parts if the user splits it."""
     images = board.images[rows]
+    chosen = np.isin(images, selection(board.dataset).ids)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.markdown(f"**{counted(len(rows), 'image')}** in this group", width="content")
         _name_selection(board)
-        parts = st.number_input("Split into", 1, min(MOST_PARTS, len(rows)), 1, key=f"labels-split-{images[0]}",
-                                width=140, help="From 1 to 8 parts, by its own tree; click a part to select it.")
-    if parts > 1:
-        codes = split_group(board.points[rows], int(parts))
-        split = [_ordered(board, rows[part]) for part in remaining_groups(codes, np.ones(len(rows), bool))]
-        tiles = [tile_to_label(board, int(board.images[part[0]]), f"{len(part):,}") for part in split]
-        gallery(board.dataset, tiles, "Parts of the group", f"labels-parts-{images[0]}", 84,
-                on_pick=lambda image: select(board.dataset.fingerprint, board.images[next(
-                    part for part in split if int(board.images[part[0]]) == image)]))
+        codes = _parts(board, rows)
+        st.button(f"Separate {images_in_words(int((~chosen).sum()))}", icon=":material/call_split:", shortcut="X",
+                  key="labels-separate", disabled=bool(chosen.all() or not chosen.any()), on_click=edit_group,
+                  help="The images that are not selected leave the group and form a group of their own.",
+                  args=(board.dataset, Edit(images, (~chosen).astype(int)),
+                        f"Separated {images_in_words(int((~chosen).sum()))} from the group."))
+    if codes.any():
+        _show_parts(board, rows, codes)
     ordered = images[::-1][:SHOWN]
-    st.caption("Border images first: click an image that does not belong, and it leaves the selection.")
+    st.caption("Images at the border first: click an image that does not belong, and it leaves the selection; then "
+               "separate it (X), or name the selected images.")
     selectable_gallery(board.dataset, [tile_to_label(board, int(image)) for image in ordered],
                        "Images of the group, the border first", "labels-group-images", selection(board.dataset), 72,
                        240)
+
+
+def _parts(board: Board, rows: Array) -> Array:
+    """Choose into how many parts, or at which ε, a group is split; return the part (m,) of each image."""
+    key = st.session_state[CURRENT]
+    if _is_by_epsilon(board):
+        at = number_from_address("epsilon", EPSILON, 0.0, 1.0)
+        inside = st.number_input("Split at ε", 0.0, 1.0, at, 0.05, key=f"labels-split-epsilon-{key}", width=140,
+                                 help="From 0 to 1: a higher ε inside this group alone splits it into parts.")
+        formed = _at_epsilon(board.run, board.frame, float(inside))[_grouped_rows(board)]
+        return by_size(formed[rows]) if inside > at else np.zeros(len(rows), int)
+    parts = st.number_input("Split into", 1, min(MOST_PARTS, len(rows)), 1, key=f"labels-split-{key}", width=140,
+                            help="From 1 to 8 parts of similar images.")
+    return split_group(board.points[rows], int(parts))
+
+
+def _show_parts(board: Board, rows: Array, codes: Array) -> None:
+    """Show the parts of a group for a click, and the button that keeps them."""
+    images = board.images[rows]
+    split = [_ordered(board, rows[part]) for part in remaining_groups(codes, np.ones(len(rows), bool))]
+    tiles = [tile_to_label(board, int(board.images[part[0]]), f"{len(part):,}") for part in split[:SHOWN]]
+    gallery(board.dataset, tiles, "Parts of the group", f"labels-parts-{images[0]}", 84, height=200,
+            on_pick=lambda image: select(board.dataset.fingerprint, board.images[next(
+                part for part in split if int(board.images[part[0]]) == image)]))
+    st.button(f"Keep {counted(len(split), 'part')}", icon=":material/call_split:", key="labels-keep-parts",
+              help="Each part becomes a group of its own; Undo joins them again. A click on a part selects it.",
+              on_click=edit_group, args=(board.dataset, Edit(images, codes),
+                                         f"Split a group into {counted(len(split), 'part')}."))

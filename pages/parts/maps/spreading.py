@@ -1,18 +1,18 @@
-"""The colors of spread labels: the class of the label at which random walks from each image most probably end."""
+"""The colors of spread labels: the class of the labels near an image, if it is certain enough."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from udml_core.base.arrays import Array, rows_of
-from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assigned_classes
 from udml_core.exploration import label_spread as views
-from udml_core.methods.ssdml import SSDML
+from udml_core.exploration.naming import GAMMA
 from udml_core.runs import Run
+from udml_core.runs.search.naming import name_codes, name_images
 
-from ..shell.label_graph import assigned_now, ends_of, graph_of_run, training_labels
+from ..shell.label_graph import assigned_now, graph_of_run, reach_in, training_labels
 from .content import Color
 from .frame import MapFrame
 
@@ -25,21 +25,23 @@ def has_few_labels(run: Run, dataset: Dataset) -> bool:
 
 
 def spread_color(shown: MapFrame, gamma: float | None = None) -> Color:
-    """Color by the class that spreads to each image on the graph of the run's final embedding.
+    """Color by the class whose labels reach each image with enough certainty; other images stay gray.
 
-    Assigned labels spread; without them, the labels that the method received.
+    Assigned labels spread, named as on Label; without them, the labels that the method received.
 
     Args:
         shown: The map.
-        gamma: Probability that a walk goes on; SSDML's default if None.
+        gamma: Probability that a walk goes on; as on Label if None.
     """
-    gamma = float(describe_field(SSDML, "gamma").default) if gamma is None else gamma
     images, _ = graph_of_run(shown.run)
     codes, names = _labels(shown.run, shown.dataset, images)
-    ends = ends_of(shown.run, codes, len(names), gamma)
+    reach = reach_in(shown.run, "final", GAMMA if gamma is None else gamma)
+    if assigned_now(shown.dataset):
+        named = name_images(shown.dataset, images, reach).accepted
+    else:
+        named = name_codes(codes, len(names), reach)
     rows = rows_of(images, shown.projection.indices)
-    return Color(SPREAD, np.where(rows >= 0, ends.best[rows], -1), names or ("no class yet",),
-                 none="not reached")
+    return Color(SPREAD, np.where(rows >= 0, named[rows], -1), names or ("no class yet",), none="no name")
 
 
 def _labels(run: Run, dataset: Dataset, images: Array) -> tuple[Array, tuple[str, ...]]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import streamlit as st
+from scipy import sparse
 
 from udml_core.base.arrays import Array
 from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assigned_labels, labels_by_index
 from udml_core.exploration import label_spread as views
+from udml_core.exploration.naming import NEIGHBORS, reach_of, symmetric_walk
 from udml_core.methods.ssdml import SSDML
 from udml_core.runs import Run
+from udml_core.runs.search.naming import Reach
 
-from .cached import dataset_of, load_split
+from .cached import dataset_of, load_retrieval, load_split
 from .run_hash import RUN_HASH
 
 N_NEIGHBORS = int(describe_field(SSDML, "n_neighbors").default)
@@ -58,20 +61,19 @@ def training_labels(run: Run, dataset: Dataset) -> tuple[Array, tuple[str, ...]]
     return codes, (dataset.class_names if spec.labels == "drawn" else tuple(sorted(set(spec.given_labels.values()))))
 
 
-def ends_of(run: Run, codes: Array, classes: int, gamma: float) -> views.WalkEnds:
-    """Return the classes that random walks on a run's graph end at.
-
-    Args:
-        run: The run.
-        codes: Class number of each training image, −1 without a label, (p,).
-        classes: The number of classes.
-        gamma: Probability γ that a walk continues at each step.
-    """
-    return views.walk_ends_by_class(codes, classes, lambda labeled: _ends_among(
-        run, tuple(np.flatnonzero(labeled).tolist()), gamma))
+def reach_in(run: Run, frame: str, gamma: float) -> Reach:
+    """Return the function that computes how often walks of names end at some training images of an embedding."""
+    return lambda labeled: _reach(run, frame, tuple(np.flatnonzero(labeled).tolist()), gamma)
 
 
-@st.cache_data(max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
-def _ends_among(run: Run, labeled: tuple[int, ...], gamma: float) -> Array:
-    neighbors = graph_of_run(run)[1]
-    return views.end_probability(neighbors, np.isin(np.arange(len(neighbors)), labeled), gamma)
+@st.cache_resource(max_entries=4, show_spinner="Searching the nearest neighbors …", hash_funcs=RUN_HASH)
+def _walk(run: Run, frame: str) -> sparse.csr_array:
+    images = graph_of_run(run)[0]
+    points = load_retrieval(run).frame(frame).take(images)
+    return symmetric_walk(views.neighbor_rows(points, np.arange(len(images)), NEIGHBORS))
+
+
+@st.cache_data(max_entries=1024, show_spinner=False, hash_funcs=RUN_HASH)
+def _reach(run: Run, frame: str, labeled: tuple[int, ...], gamma: float) -> Array:
+    walk = _walk(run, frame)
+    return reach_of(walk, np.isin(np.arange(walk.shape[0]), labeled), gamma)

@@ -145,8 +145,11 @@ class NamedImages:
 
     @property
     def proposals(self) -> list[Proposal]:
-        """Images with an accepted name that no user has confirmed, by class."""
-        return proposals(*self.naming.named, self.codes, self.least)
+        """Images with an accepted name that no user has confirmed, by class.
+
+        If no name is accepted, the most certain names are proposed all the same: judging them calibrates the others.
+        """
+        return proposals(*self.naming.named, self.codes, DEFAULT_LEAST if self.least > 1 else self.least)
 
     def class_of(self, row: int) -> str:
         """Return the accepted class of a row; empty without."""
@@ -175,6 +178,19 @@ def name_images(dataset: Dataset, images: Integers, reach: Reach, target: float 
     codes = label_codes(labels, classes, images)
     naming = Naming(folded_reach(codes, len(classes), reach), codes, _rejected(dataset, images, classes))
     return NamedImages(dataset, images, labels, classes, codes, naming, target, chosen)
+
+
+def name_codes(codes: Integers, classes: int, reach: Reach) -> Integers:
+    """Return the accepted class (n,) of images from labels that are no user's; −1 without.
+
+    Args:
+        codes: Class (n,) of each labeled image; −1 for the others.
+        classes: Number of classes.
+        reach: Computes how often walks from each image end at some images.
+    """
+    naming = Naming(folded_reach(codes, classes, reach), codes, np.zeros((0, 2), int))
+    threshold = calibrate(naming, np.ones(len(codes), bool), (np.zeros(0), np.zeros(0, bool)))
+    return naming.accepted(DEFAULT_LEAST if threshold is None else threshold.least)
 
 
 def _rejected(dataset: Dataset, images: Integers, classes: tuple[str, ...]) -> Integers:

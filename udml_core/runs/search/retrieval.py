@@ -206,7 +206,8 @@ class Retrieval:
         """
         if self.dataset.labels is None:
             raise UserError(f"Failures are queries whose nearest image has another class, and {self.dataset.title} "
-                            f"{self.dataset.without_labels}. Sort the images into one subfolder for each class.")
+                            f"{self.dataset.without_labels}. Sort the images into one folder for each "
+                            "class; the page Label writes such folders.")
         if which not in self._atlases:
             test = self.split.test
             phase = f"searching with every test image, {frame_words(which)}"

@@ -1,0 +1,126 @@
+"""Groups, proposed names, assigned labels and folders on the page Label, through Streamlit's AppTest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.parts.labels.groups import CURRENT
+from tests.app.opening import opened, texts
+from tests.app.test_refine_page import tiles
+from tests.running import worked, write_digits
+from udml_core.data.given import labels as given
+from udml_core.data.given.log import log_path_of
+from udml_core.exploration.grouping import Edit
+from udml_core.runs import Run
+
+pytestmark = pytest.mark.usefixtures("own_places")
+
+
+@pytest.fixture(scope="module")
+def photos(places: Path) -> Run:
+    """Frozen features of 120 images without classes."""
+    folder = write_digits(places / "photos", 120, by_class=False)
+    return worked(places / "runs", method="frozen", dataset=str(folder), split="all")
+
+
+@pytest.fixture(autouse=True)
+def no_labels(photos: Run) -> None:
+    log_path_of(photos.dataset(), "labels").unlink(missing_ok=True)
+
+
+def sizes(test: AppTest) -> list[int]:
+    return [int(tile["badge"]) for tile in tiles(test, "Groups without a name")]
+
+
+def show_group(photos: Run, number: int = 0, **address: str) -> AppTest:
+    """Open the section Groups and one of its groups."""
+    test = opened("labels", run=photos.id, section="groups", groups="8", **address)
+    test.session_state[CURRENT] = tiles(test, "Groups without a name")[number]["id"]
+    return test.run()
+
+
+def test_a_group_is_named_and_the_name_is_undone(photos: Run) -> None:
+    test = show_group(photos)
+    assert not test.exception
+    size = sizes(test)[0]
+    assert sum(sizes(test)) == 120
+    assert f"**{size} images** in this group" in texts(test)
+    first = tiles(test, "Groups without a name")[0]["id"]
+    border = [tile["id"] for tile in tiles(test, "Images of the group, the border first")]
+    assert border[-1] == first or size > 60, "the most typical image is the last"
+    dataset = photos.dataset()
+    given.assign(dataset, border, "zero")
+    test.run()
+    assert sum(sizes(test)) < 120
+    assert "Labels" in {metric.label for metric in test.metric}
+    test.button(key="labels-undo").click().run()
+    assert given.assigned_labels(dataset) == {}
+    assert sum(sizes(test)) == 120
+
+
+def test_a_split_is_kept_and_undone(photos: Run) -> None:
+    test = show_group(photos)
+    before = sizes(test)
+    field = next(field for field in test.number_input if field.label == "Split into")
+    field.set_value(3).run()
+    parts = [int(tile["badge"]) for tile in tiles(test, "Parts of the group")]
+    assert sum(parts) == before[0]
+    test.button(key="labels-keep-parts").click().run()
+    assert sorted(sizes(test)) == sorted([*before[1:], *parts])
+    test.button(key="labels-undo").click().run()
+    assert sizes(test) == before
+
+
+def test_merged_groups_show_on_the_map_until_undone(photos: Run) -> None:
+    test = show_group(photos)
+    before, dataset = sizes(test), photos.dataset()
+    border = [tile["id"] for tile in tiles(test, "Images of the group, the border first")]
+    images = np.array(sorted({*border, tiles(test, "Groups without a name")[1]["id"]}))
+    test.session_state["labels-trails"] = {dataset.fingerprint: [Edit(images, np.zeros(len(images), int))]}
+    test.run()
+    assert not test.exception
+    assert sizes(test)[0] == len(images)
+    assert sum(sizes(test)) == sum(before)
+    test.button(key="labels-undo").click().run()
+    assert sizes(test) == before
+
+
+def test_proposed_names_are_confirmed_and_rejected(photos: Run) -> None:
+    test = show_group(photos)
+    border = [tile["id"] for tile in tiles(test, "Images of the group, the border first")]
+    dataset = photos.dataset()
+    given.assign(dataset, border[-6:], "zero")
+    test = opened("labels", run=photos.id, section="proposals")
+    assert "more look like *zero*" in texts(test)
+    proposed = [tile["id"] for tile in tiles(test, "Images that look like zero")]
+    assert proposed
+    test.button(key="labels-confirm").click().run()
+    assert not test.exception
+    labels = given.labels_by_index(dataset, given.assigned_labels(dataset))
+    assert set(proposed) < set(labels)
+    assert [name.is_right for name in given.judged_names(dataset)] == [True] * len(proposed)
+    test.button(key="labels-undo").click().run()
+    assert len(given.assigned_labels(dataset)) == 6
+
+
+def test_folders_are_planned_and_written(photos: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    test = opened("labels", run=photos.id, section="folders")
+    assert "There are no labels yet" in texts(test)
+    dataset = photos.dataset()
+    given.assign(dataset, range(30), "a/b")
+    test = opened("labels", run=photos.id, section="folders")
+    plan = next(button for button in test.button if button.label == "Show plan")
+    plan.click().run()
+    assert "needs a folder to write to" in texts(test)
+    test.text_input(key="labels-target").input(str(tmp_path / "sorted"))
+    next(button for button in test.button if button.label == "Show plan").click().run()
+    assert "**Plan.**" in texts(test)
+    assert not (tmp_path / "sorted").exists(), "a plan writes nothing"
+    monkeypatch.setattr("streamlit.rerun", lambda **_scope: None)  # AppTest runs the whole page, not its fragment
+    test.button(key="labels-write").click().run()
+    assert not test.exception
+    assert len(list((tmp_path / "sorted").glob("a*/*.png"))) >= 30

@@ -1,0 +1,82 @@
+"""The commands `udml groups` and `udml sort`, from groups over names to folders."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.test_cli import answer, call
+from tests.running import worked, write_digits
+from udml_core.data.given.labels import assigned_labels
+from udml_core.runs import Run
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Frozen features of a folder of digits, whose class is the first part of a file's path."""
+    folder = write_digits(tmp_path / "digits")
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    return worked(tmp_path / "runs", method="frozen", dataset=str(folder))
+
+
+def groups(capsys: Capture, monkeypatch: pytest.MonkeyPatch, run: Run, *words: str) -> list[dict[str, Any]]:
+    return answer(capsys, monkeypatch, "groups", str(run.folder), *words, "--json")["groups"]
+
+
+def test_groups_are_listed_split_named_merged_and_undone(
+        run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = run.dataset()
+    listed = groups(capsys, monkeypatch, run, "--count", "6")
+    sizes = [row["images"] for row in listed]
+    assert sum(sizes) == len(dataset)
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(sizes) == 6
+    split = groups(capsys, monkeypatch, run, "--count", "6", "--split", "1=2")
+    assert [row["group"] for row in split] == [2, 3, 4, 5, 6, 7, 8], "the parts have the next numbers"
+    assert split[-1]["images"] + split[-2]["images"] == sizes[0]
+    named = groups(capsys, monkeypatch, run, "--count", "6", "--name", "1=heron", "--name", "2=herons")
+    assert [row["names"] for row in named[:2]] == [{"heron": sizes[0]}, {"herons": sizes[1]}]
+    groups(capsys, monkeypatch, run, "--merge", "herons=heron")
+    assert set(assigned_labels(dataset).values()) == {"heron"}
+    assert len(assigned_labels(dataset)) == sizes[0] + sizes[1]
+    groups(capsys, monkeypatch, run, "--undo")
+    assert sorted(set(assigned_labels(dataset).values())) == ["heron", "herons"]
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["--split", "1"], "--split needs two values"), (["--name", "0=x"], "number of a group, such as 3; got '0'"),
+    (["--name", "999=x"], "There is no group 999"), (["--split", "1=x"], "number of a group"),
+    (["--merge", "a=b"], "No image has the class 'a'"), (["--count", "3", "--epsilon", "0.5"], "Remove --count or"),
+    (["--epsilon", "0.5"], "no neighbor graph"), (["--split", "1=0.8"], "no neighbor graph")])
+def test_wrong_groups_are_errors(words: list[str], message: str, run: Run, capsys: Capture,
+                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    code, _, err = call(capsys, monkeypatch, "groups", str(run.folder), *words)
+    assert code == 2
+    assert message in err
+    assert not assigned_labels(run.dataset())
+
+
+def test_sort_plans_writes_and_continues(run: Run, tmp_path: Path, capsys: Capture,
+                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "sorted"
+    code, _, err = call(capsys, monkeypatch, "sort", str(run.folder), str(target))
+    assert code == 2
+    assert "No image of" in err
+    size = groups(capsys, monkeypatch, run, "--count", "6", "--name", "1=heron")[0]["images"]
+    planned = answer(capsys, monkeypatch, "sort", str(run.folder), str(target), "--plan", "--least", "1.01", "--json")
+    assert (planned["planned"], planned["classes"], planned["files"]) == (True, {"heron": size}, [])
+    assert not target.exists(), "a plan writes nothing"
+    written = answer(capsys, monkeypatch, "sort", str(run.folder), str(target), "--least", "1.01", "--json")
+    assert written["classes"] == {"heron": size}
+    assert len(list((target / "heron").iterdir())) == size
+    with (target / "metadata.csv").open(newline="") as file:
+        assert {row["label"] for row in csv.DictReader(file)} == {"heron"}
+    assert len(json.loads((target / "label-studio.json").read_text())) == size
+    code, _, err = call(capsys, monkeypatch, "sort", str(run.folder), str(target))
+    assert code == 2, "a folder with other files is refused"
