@@ -16,11 +16,12 @@ import numpy as np
 from filelock import FileLock
 from PIL import Image, ImageFilter, ImageStat
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
 from udml_core.base.files import read_arrays, replace_arrays
 from udml_core.base.paths import dataset_cache
 from udml_core.data.dataset import Dataset, FileImages, Report, reduced, upright_size
+from udml_core.data.reusing import earlier_file
 from udml_core.data.text_tiles import file_of
 
 SIDE = 256
@@ -91,11 +92,16 @@ def facts_of(dataset: Dataset, report: Report = lambda _share, _step: None) -> I
 
 def stored_facts(dataset: Dataset) -> ImageFacts | None:
     """Return the facts about a data set's images if they are stored and undamaged."""
+    return _read(_path(dataset), len(dataset))
+
+
+def _read(path: Path, count: int) -> ImageFacts | None:
+    """Read the facts about a number of images; None if they are missing or damaged."""
     try:
-        stored = read_arrays(_path(dataset), len(dataset) * IMAGE_BYTES + HEADERS)
+        stored = read_arrays(path, count * IMAGE_BYTES + HEADERS)
     except (UserError, OSError):
         return None
-    fits = stored.keys() == TYPES.keys() and all(array.shape == (len(dataset),) for array in stored.values())
+    fits = stored.keys() == TYPES.keys() and all(array.shape == (count,) for array in stored.values())
     return ImageFacts(**stored) if fits else None
 
 
@@ -104,25 +110,45 @@ def _path(dataset: Dataset) -> Path:
 
 
 def _compute(dataset: Dataset, report: Report) -> ImageFacts:
-    rows = {name: np.empty(len(dataset), kind) for name, kind in TYPES.items()}
+    rows, missing = _known(dataset)
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        for start in range(0, len(dataset), BLOCK):
-            stop = min(start + BLOCK, len(dataset))
-            for index, facts in zip(range(start, stop), pool.map(lambda index: _facts(dataset, index),
-                                                                 range(start, stop)), strict=True):
+        for start in range(0, len(missing), BLOCK):
+            images = missing[start : start + BLOCK].tolist()
+            for index, facts in zip(images, pool.map(lambda index: _facts(dataset, index), images), strict=True):
                 for name, value in facts.items():
                     rows[name][index] = value
-            report(stop / len(dataset), "quality of the images")
+            report((start + len(images)) / len(missing), "quality of the images")
     return ImageFacts(**rows)
+
+
+def _known(dataset: Dataset) -> tuple[dict[str, Array], Integers]:
+    """Return the facts about images that were measured in an earlier state of the folder, and the other images.
+
+    The time of a file can change without its content, so it is read again.
+    """
+    rows = {name: np.zeros(len(dataset), kind) for name, kind in TYPES.items()}
+    earlier = earlier_file(dataset, FILE)
+    facts = None if earlier is None else _read(earlier.path, earlier.count)
+    if earlier is None or facts is None:
+        return rows, np.arange(len(dataset))
+    for name, values in vars(facts).items():
+        rows[name][earlier.known] = values[earlier.rows[earlier.known]]
+    for index in earlier.known.tolist():
+        rows["time"][index] = _file_facts(dataset, index)["time"]
+    return rows, earlier.missing
 
 
 def _facts(dataset: Dataset, index: int) -> dict[str, Any]:
     image = reduced(dataset.images, index, SIDE)
     path = file_of(dataset, index)
+    size = upright_size(path) if path and isinstance(dataset.images, FileImages) else image.size
+    return {"width": size[0], "height": size[1], **_file_facts(dataset, index), **measure(image)}
+
+
+def _file_facts(dataset: Dataset, index: int) -> dict[str, int]:
+    path = file_of(dataset, index)
     status = path.stat() if path else None
-    size = upright_size(path) if isinstance(dataset.images, FileImages) else image.size
-    return {"width": size[0], "height": size[1], "bytes": status.st_size if status else 0,
-            "time": int(status.st_mtime) if status else 0, **measure(image)}
+    return {"bytes": status.st_size if status else 0, "time": int(status.st_mtime) if status else 0}
 
 
 def measure(image: Image.Image) -> dict[str, float]:
