@@ -53,7 +53,7 @@ def show_changes(dataset: Dataset, view: str) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="data-changes"):
         st.markdown(f":material/new_releases: **{changes.words}**", width="content")
-        looks = st.button("Look at them", key="growth-look", type="primary", icon=":material/fact_check:",
+        looks = st.button("Look at them", key="growth-look", icon=":material/fact_check:",
                           on_click=_open, args=(view,),
                           help="Compares the new images with the others in the background; nothing is computed twice.")
         st.button("Mark as seen", key="growth-seen", icon=":material/done_all:", on_click=keep_problem,
