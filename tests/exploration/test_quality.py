@@ -7,16 +7,14 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_sample_image
 
+from experiments.blur import facts_of_images
 from experiments.messy import damage
-from udml_core.data.image_facts import ImageFacts, measure
+from udml_core.data.image_facts import measure
 from udml_core.exploration.quality import CHECKS, poor_images, quality_scores, worst_first
 
 CHINA = Image.fromarray(load_sample_image("china.jpg"))
 
 
-def facts_of_images(images: list[Image.Image]) -> ImageFacts:
-    rows = [{"width": image.width, "height": image.height, "bytes": 0, "time": 0, **measure(image)} for image in images]
-    return ImageFacts(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
 
 
 @pytest.mark.parametrize(("check", "kind"), [("blurry", "blurred"), ("dark", "dark"), ("bright", "bright"),
