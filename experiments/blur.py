@@ -1,6 +1,6 @@
 """Compare measures of blur: how many of 20 blurred images rank among the first 20, by CleanVision's score and by ours.
 
-    python -m experiments.blur --messy FOLDER --out assets/results/blur.json
+    python -m experiments.blur --messy messy --out assets/results/blur.json
 
 Photographs, drawings and clothes are drawn with a seed; 20 of each are blurred by several standard deviations, which
 are pixels of an image of 227 pixels. The measure was chosen on such images. `--messy` is a folder of
@@ -54,13 +54,13 @@ def blurred_first(images: list[Image.Image], sigmas: tuple[float, ...]) -> dict[
     return found
 
 
-def of_messy(folder: Path) -> dict[str, int]:
-    """Return how many of the planted blurred photographs are among as many first images of a messy folder."""
+def of_messy(folder: Path) -> dict[str, dict[str, int]]:
+    """Return how many of five planted blurred photographs are among the first images of a messy folder."""
     dataset = catalog.load(str(folder / "photos"))
     planted = set(json.loads((folder / "key.json").read_text(encoding="utf-8"))["blurred"])
     facts, kept = facts_of(dataset), np.ones(len(dataset), bool)
-    return {name: sum(dataset.names[row] in planted for row in worst_first(score(facts), kept)[:len(planted)])
-            for name, score in MEASURES.items()}
+    return {f"first {most}": {name: sum(dataset.names[row] in planted for row in worst_first(score(facts), kept)[:most])
+                              for name, score in MEASURES.items()} for most in (len(planted), 2 * len(planted))}
 
 
 def main() -> None:
@@ -70,10 +70,11 @@ def main() -> None:
     results: dict[str, Any] = {"photographs": blurred_first(drawn("birds100", 2), SIGMAS),
                                "drawings": blurred_first(drawn("emoji"), SIGMAS),
                                "clothes": blurred_first(drawn("fashion-mini"), OF_CLOTHES),
-                               "messy folder, of five": of_messy(options.messy)}
+                               "messy folder, five planted": of_messy(options.messy)}
     write_record(options.out, provenance("blur") | {"protocol": (
         f"{IMAGES} images, seed {SEED}, {BLURRED} of them blurred; number of these among the first {BLURRED}."),
-        "results": results})
+        "datasets": {title: {"rows": {row: {name: [float(count), 0.0] for name, count in counts.items()}
+                                      for row, counts in rows.items()}} for title, rows in results.items()}})
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Sort 1,500 birds without classes into named folders as a simulated reader, who sees one example of each species.
 
     udml advise FOLDER --serves groups          # the folder that `--prepare` writes
-    python -m experiments.sorting --prepare /tmp/birds --out assets/results/sorting.json
+    python -m experiments.sorting --prepare birds --out assets/results/sorting.json
 
 `--prepare` draws 30 species and 1,500 of their photographs with a seed and copies them under neutral names. The reader
 compares what the page Label shows with one example of each species. They name groups, split mixed groups, click wrong
@@ -189,6 +189,7 @@ def main() -> None:
                 rows[words] = sort_with(run, frame, truth, error)
                 print(title, error, json.dumps(rows[words]), flush=True)
                 _write(options.out, results)
+    _write(options.out, results)
 
 
 def finished_rows(path: Path) -> dict[str, Any]:
@@ -205,7 +206,14 @@ def _write(path: Path, results: dict[str, Any]) -> None:
         "protocol": f"{IMAGES:,} photographs of {SPECIES} species, seed {SEED}; {GROUPS} groups at first; "
                     f"{MINUTES} minutes; seconds: look at 60 images {LOOK:g}, name {NAME:g}, click {CLICK:g}, "
                     f"confirm {CONFIRM:g}, split {SPLIT:g}. Purity: share of the images in folders that are of the "
-                    "folder's species.", "results": results})
+                    "folder's species.", "datasets": {title: {"rows": _rows(rows)} for title, rows in results.items()},
+        "results": results})
+
+
+def _rows(results: dict[str, Any]) -> dict[str, Any]:
+    """Return the rows of a record's table: each share of wrong answers, after the groups and at the end."""
+    return {f"{words}, {when}": {name: [value, 0.0] for name, value in result[when].items()}
+            for words, result in results.items() for when in ("after groups", "at the end")}
 
 
 if __name__ == "__main__":

@@ -35,6 +35,8 @@ FILE = "facts-1.npz"
 SHARP, MOST_SHARP = (1.0, 4.0), 99
 """Standard deviations of the two blurs, in pixels of an image whose shorter side is at most 256, between which detail
 is coarse, and the percentile of the pixels that is compared: a sharp bird before a blurred background is sharp."""
+LEAST_COARSE = 0.5
+"""Coarse detail, in gray values of 255, below which an image is one color."""
 IMAGE_BYTES, HEADERS = 88, 4096
 """Most stored bytes of an image, and of the headers of all arrays."""
 WEIGHTS = np.array([0.241, 0.691, 0.068], np.float32)
@@ -175,13 +177,14 @@ def fine_detail(image: Image.Image) -> float:
     """Return the fine detail of an image relative to its coarse detail, which hardly depends on contrast.
 
     Fine detail is what the smaller of two blurs removes, coarse detail what the larger removes besides. Blurring takes
-    away the fine detail first. Each is the value that one of a hundred pixels exceeds.
+    away the fine detail first. Each is the value that one of a hundred pixels exceeds. An image of one color has no
+    detail that tells, and gets 1.
     """
     from scipy.ndimage import gaussian_filter  # here, because it slows the start of the command line
 
     scale = min(1.0, SIDE / min(image.size))
-    size = tuple(max(1, round(scale * side)) for side in image.size)
+    size = max(1, round(scale * image.width)), max(1, round(scale * image.height))
     gray = np.asarray(image.convert("L").resize(size, Image.Resampling.BOX), np.float32)
     little, much = (gaussian_filter(gray, sigma) for sigma in SHARP)
     fine, coarse = (np.percentile(np.abs(part), MOST_SHARP) for part in (gray - little, little - much))
-    return float(fine / (coarse + 1))
+    return float(fine / (coarse + 1)) if coarse >= LEAST_COARSE else 1.0
