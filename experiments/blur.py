@@ -4,7 +4,7 @@
 
 Photographs, drawings and clothes are drawn with a seed; 20 of each are blurred by several standard deviations, which
 are pixels of an image of 227 pixels. The measure was chosen on such images. `--messy` is a folder of
-`experiments.messy`, on whose planted photographs it was not chosen.
+`experiments.messy`, on whose blurred photographs it was not chosen.
 """
 
 from __future__ import annotations
@@ -43,13 +43,16 @@ def drawn(name: str, every: int = 1) -> list[Image.Image]:
 
 
 def blurred_first(images: list[Image.Image], sigmas: tuple[float, ...]) -> dict[str, dict[str, int]]:
-    """Return for each blur and measure how many of the blurred images are among as many first images."""
+    """Return for each blur and measure how many of the blurred images are among as many first images.
+
+    A blurred image comes after sharp images of the same score.
+    """
     sharp, found = images[BLURRED:], {}
     for sigma in sigmas:
         blurred = [image.filter(ImageFilter.GaussianBlur(sigma * min(image.size) / WIDTH))
                    for image in images[:BLURRED]]
-        facts, kept = facts_of_images([*blurred, *sharp]), np.ones(len(images), bool)
-        found[f"{sigma:g} pixels"] = {name: int((worst_first(score(facts), kept)[:BLURRED] < BLURRED).sum())
+        facts, kept = facts_of_images([*sharp, *blurred]), np.ones(len(images), bool)
+        found[f"{sigma:g} pixels"] = {name: int((worst_first(score(facts), kept)[:BLURRED] >= len(sharp)).sum())
                                       for name, score in MEASURES.items()}
     return found
 

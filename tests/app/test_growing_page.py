@@ -97,9 +97,10 @@ def test_the_new_images_are_shown_with_their_copies_and_the_earlier_run(folder: 
     assert "Nothing has changed in this folder" in texts(test)
 
 
-def test_an_earlier_run_is_still_shown_and_says_what_is_new(folder: Path) -> None:
+@pytest.mark.parametrize("view", ["explore", "retrieval"])
+def test_an_earlier_run_is_still_shown_and_says_what_is_new(view: str, folder: Path) -> None:
     (run,) = list_runs(runs_folder())
-    test = opened("explore", run=run.id)
+    test = opened(view, run=run.id)
     assert not test.exception
     assert not test.error
     links = [element.proto.label for element in test.get("page_link")]
