@@ -145,7 +145,7 @@ def load(name: str, report: Report = lambda _share, _step: None) -> Dataset:
 
 
 def load_version(name: str, fingerprint: str, report: Report = lambda _share, _step: None) -> Dataset:
-    """Load a data set as it was when it had a fingerprint, or as it is now if that state is lost.
+    """Load a data set as it was when it had a fingerprint, or its present state if that is lost.
 
     Args:
         name: Name, folder or archive; see `load`.
@@ -160,7 +160,7 @@ def load_version(name: str, fingerprint: str, report: Report = lambda _share, _s
 
 
 def version_of(source: Source, now: Dataset, fingerprint: str) -> Dataset:
-    """Return a loaded data set as it was when it had a fingerprint, or as it is now if that state is lost."""
+    """Return a loaded data set as it was when it had a fingerprint, or its present state if that is lost."""
     earlier = None if now.fingerprint == fingerprint else source.version(fingerprint, now)
     return now if earlier is None else earlier
 

@@ -78,7 +78,9 @@ def check_pairs(dataset: Dataset, pairs: Integers, report: Report = lambda _shar
     unknown = np.isnan(values)
     values[unknown] = _align(dataset, pairs[unknown], finest, report)
     if dataset.digests:
-        replace_arrays(dataset_cache(dataset.fingerprint) / file, {"pairs": pairs, "values": values})
+        path = dataset_cache(dataset.fingerprint) / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_arrays(path, {"pairs": pairs, "values": values})
     return values
 
 

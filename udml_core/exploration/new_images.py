@@ -25,7 +25,7 @@ class NewImage:
 
     Attributes:
         index: Its index.
-        copies: The other images of its group of duplicates, those that were there before first.
+        copies: The other images of its group of duplicates, earlier images first.
         is_copy: Whether one of them was there before.
         poor: The checks of quality that find it.
         is_outlier: Whether it is an outlier.
@@ -79,7 +79,7 @@ def new_images(audit: Audit, changes: Changes, findings: Findings, kept: Boolean
 
 
 def _others(group: Integers, index: int, is_new: Booleans) -> tuple[int, ...]:
-    """Return the other images of a group, those that are not new first."""
+    """Return the other images of a group, earlier images first."""
     others = group[group != index]
     return tuple(others[np.argsort(is_new[others], kind="stable")].tolist())
 

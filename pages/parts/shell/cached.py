@@ -47,7 +47,7 @@ def dataset_of(run: Run) -> Dataset:
 
 
 def load_version(name: str, fingerprint: str) -> Dataset:
-    """Return a data set as it was when it had a fingerprint, or as it is now if that state is lost.
+    """Return a data set as it was when it had a fingerprint, or its present state if that is lost.
 
     Raises:
         UserError: The data set is not available.

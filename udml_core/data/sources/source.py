@@ -51,7 +51,7 @@ class Source(ABC):
 
         Args:
             fingerprint: Fingerprint of the state.
-            now: The data set as it is now.
+            now: The present state of the data set.
 
         Returns:
             The state; None if it is unknown, or too many of its images are gone.
