@@ -1,13 +1,14 @@
 """Sort 1,500 birds without classes into named folders as a simulated reader, who sees one example of each species.
 
     udml advise FOLDER --serves groups          # the folder that `--prepare` writes
-    python -m experiments.sorting --prepare /tmp/birds --out assets/results/sorting.json
+    python -m experiments.sorting --prepare birds --out assets/results/sorting.json
 
 `--prepare` draws 30 species and 1,500 of their photographs with a seed and copies them under neutral names. The reader
 compares what the page Label shows with one example of each species. They name groups, split mixed groups, click wrong
 images among the 60 that the page shows, and confirm or reject proposed names. Each step costs seconds, and 20 minutes
 are given. A share of the answers about single images is wrong. Labels, proposals, threshold and folders are the
-library's; only the answers come from the true species. The folders are read back from the disk.
+library's; only the answers come from the true species. The folders are read back from the disk. A killed command
+continues after its last finished row.
 """
 
 from __future__ import annotations
@@ -174,22 +175,45 @@ def main() -> None:
     parser.add_argument("--prepare", type=Path, required=True, help="folder of the drawn photographs")
     parser.add_argument("--frame", action="append", default=[], metavar="RUN:FRAME=TITLE",
                         help="an embedding, such as that of the adviser")
+    parser.add_argument("--again", action="store_true", help="compute all rows again")
     options = parser.parse_args()
     truth = prepare(options.prepare)
-    results: dict[str, Any] = {}
+    results = {} if options.again else finished_rows(options.out)
     for text in options.frame:
         where, _, title = text.partition("=")
         run_id, _, frame = where.partition(":")
         run = next(run for run in list_runs(runs_folder()) if run.id.startswith(run_id))
         for error in ERRORS:
-            row = sort_with(run, frame, truth, error)
-            results.setdefault(title, {})[f"{100 * error:g} % wrong answers"] = row
-            print(title, error, json.dumps(row), flush=True)
-    write_record(options.out, provenance("sorting") | {
+            rows, words = results.setdefault(title, {}), f"{100 * error:g} % wrong answers"
+            if words not in rows:
+                rows[words] = sort_with(run, frame, truth, error)
+                print(title, error, json.dumps(rows[words]), flush=True)
+                _write(options.out, results)
+    _write(options.out, results)
+
+
+def finished_rows(path: Path) -> dict[str, Any]:
+    """Return the rows of a record that an interrupted command left; none without it."""
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8"))["results"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _write(path: Path, results: dict[str, Any]) -> None:
+    """Write the record with the rows so far, so that a killed command continues after the last of them."""
+    write_record(path, provenance("sorting") | {
         "protocol": f"{IMAGES:,} photographs of {SPECIES} species, seed {SEED}; {GROUPS} groups at first; "
                     f"{MINUTES} minutes; seconds: look at 60 images {LOOK:g}, name {NAME:g}, click {CLICK:g}, "
                     f"confirm {CONFIRM:g}, split {SPLIT:g}. Purity: share of the images in folders that are of the "
-                    "folder's species.", "results": results})
+                    "folder's species.", "datasets": {title: {"rows": _rows(rows)} for title, rows in results.items()},
+        "results": results})
+
+
+def _rows(results: dict[str, Any]) -> dict[str, Any]:
+    """Return the rows of a record's table: each share of wrong answers, after the groups and at the end."""
+    return {f"{words}, {when}": {name: [value, 0.0] for name, value in result[when].items()}
+            for words, result in results.items() for when in ("after groups", "at the end")}
 
 
 if __name__ == "__main__":

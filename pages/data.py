@@ -11,6 +11,7 @@ from pages.parts.data.browsing import show_gallery
 from pages.parts.data.classes import show_caution, show_classes_and_splits, show_overview
 from pages.parts.data.computed import browse_bar
 from pages.parts.data.ended_race import ICON
+from pages.parts.data.growing import show_changes
 from pages.parts.data.importing import audit_browsed, import_folder
 from pages.parts.shell.address import address_decides, choice_from_address, note_address, note_click, write_address
 from pages.parts.shell.cached import load_dataset
@@ -83,6 +84,7 @@ def show_view(dataset: Dataset, top: DeltaGenerator) -> None:
             show_overview(dataset)
             audit_line(dataset)
         show_caution(dataset)
+    show_changes(dataset, VIEW)
     nearest = None
     if finding := FORMER_VIEWS.get(st.query_params.get("view", "")):
         st.query_params.update(view="audit", finding=finding)

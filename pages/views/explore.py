@@ -20,12 +20,14 @@ from pages.parts.maps.images import announce_missing, pick_clicked
 from pages.parts.maps.second_map import changed_neighborhoods
 from pages.parts.shell.analyses import show_analysis_progress
 from pages.parts.shell.cached import dataset_of, load_retrieval
+from pages.parts.shell.growth import link_to_changes
 from pages.parts.shell.interesting import current_image
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.run_status import escaped
 from pages.parts.shell.selection import selection
 from pages.parts.shell.undo import undo_buttons
 from pages.parts.shell.user_errors import fragment, show_user_errors
+from udml_core.data.sources.versions import image_to_draw
 from udml_core.runs import Run
 
 PANEL_HEIGHT = 500
@@ -36,7 +38,7 @@ def show_focus(bench: Workbench) -> None:
     left, middle, right = st.container(key="explore-focus").columns([1, 2.6, 2], vertical_alignment="center",
                                                                     gap="small")
     with left:
-        picture(bench.dataset.images[bench.focus], 64, f"Current image: {bench.caption}")
+        picture(image_to_draw(bench.dataset.images, bench.focus), 64, f"Current image: {bench.caption}")
     half = "Training half." if bench.focus in bench.split.train else "Test half."
     why = ""
     if load_retrieval(bench.run).is_changed and bench.focus in interesting_images(bench.run)[:1]:
@@ -91,4 +93,5 @@ def draw() -> None:
     with show_user_errors():
         run = pick_run()
         if run is not None:
+            link_to_changes(run)
             explore(run)

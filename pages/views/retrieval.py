@@ -41,6 +41,7 @@ from pages.parts.retrieval.switches import LIVE, show_switches
 from pages.parts.shell.address import write_address
 from pages.parts.shell.cached import load_retrieval
 from pages.parts.shell.confirming import link_to_judging
+from pages.parts.shell.growth import link_to_changes
 from pages.parts.shell.race_verdict import show_frames_verdict
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.run_status import escaped
@@ -174,4 +175,5 @@ def draw() -> None:
         run = pick_run()
         if run is not None:
             run_header(run)
+            link_to_changes(run)
             explore(run)

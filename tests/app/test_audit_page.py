@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.duplicate_decisions import decisions_of, prefer
 from udml_core.data.given.exclusions import exclude, excluded_images, excluded_names
+from udml_core.data.image_facts import facts_of
+from udml_core.exploration.quality import quality_scores
 from udml_core.runs import create_run, list_runs, runs_folder
 from udml_core.runs.analyses import create_analysis, plan_analysis
 from udml_core.work.jobs import auditing as auditing_jobs
@@ -236,6 +239,43 @@ def test_selected_copies_are_kept_or_taken_out_of_their_groups(dataset: Dataset,
     test.button(key="audit-different").click().run()
     assert "No near-duplicates at these settings." in texts(test)
     assert [original, scaled] in decisions_of(dataset).different.tolist()
+
+
+def test_a_rejected_pair_stays_rejected_in_another_session_until_it_is_undone(dataset: Dataset, audited: None,
+                                                                              shown: list[dict[int, str]]) -> None:
+    scaled = index(dataset, "flower/scaled.png")
+    near = {"finding": "near", "compare": "hash"}
+    audit_page(dataset, **near, selected=f"{dataset.fingerprint[:6]}:{scaled}").button(
+        key="audit-different").click().run()
+    shown.clear()
+    test = audit_page(dataset, **near)
+    assert "No near-duplicates at these settings." in texts(test)
+    assert not shown
+    test.button(key="audit-undo-choice").click().run()
+    assert scaled in shown[-1]
+
+
+def test_a_thousand_images_are_excluded_in_one_decision_by_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                                 shown: list[dict[int, str]]) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(computed, "DEFAULT_BACKBONE", "pixels")
+    run = create_run(spec("frozen", "digits", "all"), runs_folder())
+    assert worker.work(run, analyse=False).state == "done"
+    analysis_worker.keep(run, plan_analysis(kind="audit"), lambda _share, _step: None)
+    digits = catalog.load("digits")
+    test = audit_page(digits, finding="quality", check="information")
+    scores = np.sort(quality_scores(facts_of(digits), "information"))
+    test.slider(key="audit-limit-information").set_value(round(float(scores[1000]), 2)).run()
+    button = test.button(key="audit-offer")
+    count = int(button.label.removeprefix("Exclude the first ").replace(",", ""))
+    assert count >= 1000
+    assert button.proto.shortcut == "e", "the key decides too"
+    before = time.process_time()
+    button.click().run()
+    assert time.process_time() - before < 5
+    assert len(excluded_images(digits)) == count
+    test.button(key="audit-undo").click().run()
+    assert not len(excluded_images(digits)), "one decision, and one undo"
 
 
 def test_pairs_at_the_border_are_decided_with_keys_and_all_at_once(

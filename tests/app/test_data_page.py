@@ -20,6 +20,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import choose_spec
 from udml_core.data.given.exclusions import exclude
 from udml_core.exploration.browsing import neighbor_similarities, order_images, outlier_scores
+from udml_core.exploration.sample import KINDS, Kind, neighborhoods_of, sample_rows
 from udml_core.numerics.neighbors import nearest
 from udml_core.runs import Run, create_run, runs_folder
 from udml_core.runs.analyses import AnalysisSpec, list_analyses
@@ -115,6 +116,18 @@ def test_a_sample_of_the_filtered_images_is_shown_without_excluded_images(shown:
     assert shown[-1] != first[:3]
     test.selectbox(key="data-sample").set_value("all").run()
     assert len(shown[-1]) == (digits.labels == 3).sum()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_sample_is_the_librarys_among_the_filtered_images(kind: Kind, shown: list[list[int]],
+                                                                       digits: Dataset, browsed: Run) -> None:
+    test = opened("data", dataset="digits", sample=kind, count="9", **{"class": "3"})
+    assert not test.exception
+    images, among = neighborhoods_of(digits, np.asarray(browsed.embeddings("final")))
+    assert digits.labels is not None
+    rows = sample_rows(kind, among, digits.labels[images] == 3, 9, [])
+    assert shown[-1] == images[rows].tolist()
+    assert len(rows) == 9
 
 
 @pytest.mark.usefixtures("browsed")

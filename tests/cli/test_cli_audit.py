@@ -13,12 +13,13 @@ from tests.cli.test_cli import answer, call
 from tests.running import write_clothes
 from udml_core.base.files import replace_array
 from udml_core.cli.output import audit_lines
-from udml_core.data import catalog
+from udml_core.data import catalog, features
 from udml_core.data.dataset import Dataset
-from udml_core.data.encoders import DEFAULT_BACKBONE
-from udml_core.data.features import features_path
+from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder
+from udml_core.data.features import features_of, features_path
 from udml_core.data.given.duplicate_decisions import prefer
 from udml_core.data.given.exclusions import digest_of, excluded_names, read_list
+from udml_core.data.given.labels import assign
 from udml_core.work import jobs
 
 
@@ -173,3 +174,32 @@ def test_the_named_command_computes_features_of_the_chosen_backbone(folder: Path
     spaced = folder.rename(folder.with_name("my photos"))
     messages = call(*shell, "audit", str(spaced), "--backbone", "pixels")[2]
     assert f"udml train --dataset '{spaced}' --method frozen --backbone pixels" in messages
+
+
+def test_an_audit_of_what_is_new_names_copies_broken_and_removed_files_once(folder: Path, shell: Shell) -> None:
+    command = ("audit", str(folder), "--new", "--compare", "hash")
+    assert call(*shell, *command)[1].strip() == "Nothing has changed in this folder."
+    (folder / "b" / "copy.png").write_bytes((folder / "a" / "1.png").read_bytes())
+    (folder / "b" / "torn.png").write_bytes(b"no image")
+    (folder / "a" / "2.png").unlink()
+    news = answer(*shell, *command)["new"]
+    assert (news["new"], news["changed"], news["removed"]) == (["b/copy.png"], [], ["a/2.png"])
+    assert [row["file"] for row in news["broken_files"]] == ["b/torn.png"]
+    assert [(row["image"], row["is_copy"], row["copies"][0]) for row in news["images"]] == [
+        ("b/copy.png", True, "a/1.png")]
+    assert answer(*shell, *command)["new"]["changes"] == "", "the next look begins at this one"
+
+
+def test_new_images_get_names_from_labels_of_the_old(folder: Path, shell: Shell,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = catalog.load(str(folder))
+    features_of(dataset, Encoder(jobs.encoder_of(dataset, "pixels")))
+    assign(dataset, [0, 1, 2], "shirt")
+    (folder / "b" / "copy.png").write_bytes((folder / "a" / "1.png").read_bytes())
+    computed: list[int] = []
+    prepare = features._PreparedImages._prepare
+    monkeypatch.setattr(features._PreparedImages, "_prepare", lambda self, index: (
+        computed.append(index), prepare(self, index))[1])
+    news = answer(*shell, "audit", str(folder), "--new", "--backbone", "pixels")["new"]
+    assert computed == [], "a copy of an old file has its features"
+    assert [row["name"] for row in news["images"]] == ["shirt"]

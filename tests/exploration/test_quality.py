@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageEnhance, ImageFilter
 from sklearn.datasets import load_sample_image
 
+from experiments.blur import facts_of_images
 from experiments.messy import damage
-from udml_core.data.image_facts import ImageFacts, measure
-from udml_core.exploration.quality import CHECKS, poor_images, quality_scores, worst_first
+from udml_core.data.image_facts import measure
+from udml_core.exploration.quality import CHECKS, edge_scores, poor_images, quality_scores, worst_first
 
 CHINA = Image.fromarray(load_sample_image("china.jpg"))
 
 
-def facts_of_images(images: list[Image.Image]) -> ImageFacts:
-    rows = [{"width": image.width, "height": image.height, "bytes": 0, "time": 0, **measure(image)} for image in images]
-    return ImageFacts(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
 
 
 @pytest.mark.parametrize(("check", "kind"), [("blurry", "blurred"), ("dark", "dark"), ("bright", "bright"),
@@ -30,6 +30,24 @@ def test_each_damage_is_the_worst_of_its_check_and_below_the_limit(check: str, k
     assert len(poor_images(facts, everything, check, 0.0)) == 0
     everything[0] = False
     assert 0 not in poor_images(facts, everything, check, 1.1)
+
+
+def test_blur_is_found_at_any_contrast_and_neither_a_blurred_background_nor_one_color_is_blur() -> None:
+    part = CHINA.crop((100, 100, 356, 356))
+    blurred = part.filter(ImageFilter.GaussianBlur(3))
+    bokeh = blurred.copy()
+    bokeh.paste(part.crop((90, 90, 140, 140)), (90, 90))
+    pale = ImageEnhance.Contrast(blurred).enhance(0.4)
+    plain = Image.new("RGB", (256, 256), "teal")
+    images = [part, bokeh, ImageEnhance.Contrast(part).enhance(0.4), plain, blurred, pale]
+    poor = poor_images(facts_of_images(images), np.ones(6, bool), "blurry")
+    assert set(poor.tolist()) == {4, 5}
+
+
+def test_facts_of_an_earlier_version_are_scored_as_before() -> None:
+    facts = facts_of_images([CHINA.crop((100, 100, 356, 356)), CHINA])
+    earlier = replace(facts, detail=np.full(2, np.nan))
+    assert quality_scores(earlier, "blurry").tolist() == edge_scores(facts).tolist()
 
 
 def test_shape_and_size_are_scored_by_hand() -> None:

@@ -248,7 +248,7 @@ def test_a_missing_or_changed_data_set_fails_with_a_message(tmp_path: Path) -> N
     planned = spec(dataset=str(folder), split="zero-shot", method="pca", fields={"dimension": 8})
     changed, missing = create_run(planned, tmp_path / "runs"), create_run(planned, tmp_path / "runs")
     next(folder.rglob("*.png")).unlink()
-    assert "has changed since this run was started" in worker.work(changed).message
+    assert "was removed or changed since this run. Restore it" in worker.work(changed).message
     folder.rename(tmp_path / "elsewhere")
     status = worker.work(missing)
     assert status.state == "failed"

@@ -12,7 +12,7 @@ import typer
 
 from udml_core.base.errors import UserError, counted, quoted
 from udml_core.cli.options import DatasetName, Json, call_with_options
-from udml_core.cli.output import audit_lines, print_answer, print_progress, write_file
+from udml_core.cli.output import audit_lines, new_lines, print_answer, print_progress, write_file
 
 if TYPE_CHECKING:
     from udml_core.base.arrays import Array
@@ -34,6 +34,9 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
            keep: Annotated[Literal["best", "first"] | None, typer.Option(help=(
                "Exclude all but one image of each group of duplicates: keep the best copy, which you or else pixels, "
                "file size, sharpness and age choose, or the first. `udml exclude DATASET --undo` reverts it."))] = None,
+           new: Annotated[bool, typer.Option("--new", help=(
+               "Report on files that were added, changed or removed since the last `--new`, or since the folder was "
+               "opened first; features of unchanged images are not computed again."))] = False,
            out: Annotated[Path | None, typer.Option(help="Write the findings as JSON to this file.")] = None,
            as_json: Json = False) -> None:
     """Find broken files, duplicates, poor images, outliers, small classes and images in both halves of a data set.
@@ -50,6 +53,8 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
     settings = AuditSettings.make(options)
     loaded = catalog.load(dataset, print_progress())
     features = _stored_features(loaded, backbone)
+    if features is None and new:
+        features = _grown_features(loaded, backbone)
     if features is None:
         typer.echo("No features are stored, so near-duplicates are found by the hash alone and outliers are not "
                    f"found. Compute them: {_features_command(loaded, backbone)}", err=True)
@@ -57,13 +62,50 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
     facts = None if loaded.is_table else facts_of(loaded, print_progress())
     decided = decisions_of(loaded)
     report = report_of(compared, loaded, excluded_images(loaded), settings, facts, decided)
+    if new:
+        report["new"] = _news(loaded, compared, settings, facts, decided)
     if out is not None:
         write_file(out, json.dumps(report, indent=1, ensure_ascii=False).encode())
     if keep == "first":
         facts, decided = None, replace(decided, preferred=())
     if keep:
         _exclude_copies(loaded, compared, settings, facts, decided)
-    print_answer(report, as_json, lambda: audit_lines(report))
+    print_answer(report, as_json, lambda: new_lines(report["new"]) if new else audit_lines(report))
+
+
+def _news(dataset: Dataset, compared: Audit, settings: AuditSettings, facts: ImageFacts | None,
+          decided: Decisions) -> dict[str, Any]:
+    """Return what is new in a folder, and note that the user has seen it."""
+    import numpy as np
+
+    from udml_core.data.given.exclusions import excluded_images
+    from udml_core.data.given.growth import changes_of, mark_seen
+    from udml_core.exploration.audit import find_problems
+    from udml_core.exploration.new_images import new_images, report_new
+    from udml_core.runs.search.naming import names_along
+
+    changes = changes_of(dataset)
+    if changes is None:
+        return report_new(dataset, None, ())
+    excluded = excluded_images(dataset)
+    findings = find_problems(compared, dataset, excluded, settings, facts, decided)
+    kept = ~np.isin(np.arange(len(dataset)), excluded)
+    found = new_images(compared, changes, findings, kept, facts, names_along(dataset, compared.neighbors))
+    mark_seen(dataset)
+    return report_new(dataset, changes, found)
+
+
+def _grown_features(dataset: Dataset, backbone: str | None) -> Array | None:
+    """Compute the features of a folder's new images, if the others' are stored; None if they are not."""
+    from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder
+    from udml_core.data.features import features_of, features_path
+    from udml_core.data.reusing import earlier_file
+    from udml_core.work import jobs
+
+    encoder = jobs.encoder_of(dataset, backbone or DEFAULT_BACKBONE)
+    if earlier_file(dataset, features_path(dataset, encoder).name) is None:
+        return None
+    return features_of(dataset, Encoder(encoder), print_progress())
 
 
 def _exclude_copies(dataset: Dataset, compared: Audit, settings: AuditSettings, facts: ImageFacts | None,

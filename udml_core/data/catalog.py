@@ -144,6 +144,27 @@ def load(name: str, report: Report = lambda _share, _step: None) -> Dataset:
     return find(extracted(name, report)).load(report)
 
 
+def load_version(name: str, fingerprint: str, report: Report = lambda _share, _step: None) -> Dataset:
+    """Load a data set as it was when it had a fingerprint, or its present state if that is lost.
+
+    Args:
+        name: Name, folder or archive; see `load`.
+        fingerprint: The fingerprint.
+        report: Receives the progress.
+
+    Raises:
+        UserError: See `load`.
+    """
+    source = find(extracted(name, report))
+    return version_of(source, source.load(report), fingerprint)
+
+
+def version_of(source: Source, now: Dataset, fingerprint: str) -> Dataset:
+    """Return a loaded data set as it was when it had a fingerprint, or its present state if that is lost."""
+    earlier = None if now.fingerprint == fingerprint else source.version(fingerprint, now)
+    return now if earlier is None else earlier
+
+
 def remembered_folders() -> list[str]:
     """Return the names of the remembered folders that exist and may be read."""
     # Path.is_dir raises on a disconnected disk

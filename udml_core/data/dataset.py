@@ -262,6 +262,8 @@ class Dataset:
         columns: Other columns of the user's table, to color and filter by.
         vectors: Features (n, d) float32 of a table of embeddings, memory-mapped; None if a backbone computes features
             from the images. The images of a table only illustrate its rows.
+        digests: Digest of each image's file in a plain folder, which tells unchanged images when the folder changes;
+            empty in other data sets.
     """
 
     name: str
@@ -281,6 +283,7 @@ class Dataset:
     queries: Booleans | None = None
     columns: Mapping[str, Array] = field(default_factory=Columns)
     vectors: Array | None = None
+    digests: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.images)

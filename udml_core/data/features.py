@@ -33,6 +33,7 @@ from udml_core.data.augmentation import VERSION, Augmentation
 from udml_core.data.dataset import DETAIL, Dataset, Report, reduced
 from udml_core.data.encoders import Encoder, EncoderSpec
 from udml_core.data.inference import Inference, Rows, in_batches, inference_of, joined, torch_inference
+from udml_core.data.reusing import Earlier, earlier_file
 
 Compute: TypeAlias = Callable[[int, int], Array]
 """Returns the rows from a start to a stop index."""
@@ -42,6 +43,8 @@ FEW = 0
 """Of a few images, a network is not converted."""
 TINY, MOST_AT_ONCE = 32, 20_000
 """Largest side in pixels, and largest number, of images whose pixels are read in a moment where a page needs them."""
+COPIED = 4096
+"""Rows that are copied at once."""
 READERS = min(8, os.cpu_count() or 1)
 """Threads that read images; decoding and resizing run at once."""
 AHEAD = 2
@@ -69,7 +72,8 @@ def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _sha
     """Return the frozen encoder's features of every image, computed on first use.
 
     The features of a table are its own vectors. The computation stores its progress, so a killed computation resumes. A
-    second process that needs the same features waits for the first.
+    second process that needs the same features waits for the first. Of a folder that has changed, only the features of
+    new and changed files are computed.
 
     Args:
         dataset: The data set.
@@ -86,17 +90,20 @@ def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _sha
     if dataset.vectors is not None:
         return dataset.vectors
 
+    path = features_path(dataset, encoder.spec)
+    earlier = None if encoder.spec.parts else _earlier_rows(dataset, path, (encoder.dimension,))
+    missing = np.arange(len(dataset)) if earlier is None else earlier.missing
+
     def computing(own: Encoder, rows: Rows, lanes: int) -> Compute:
-        pixels = _PreparedImages(dataset, own, lanes=lanes)
+        pixels = _PreparedImages(dataset, own, indices=missing, lanes=lanes)
         return lambda start, stop: rows(pixels[start:stop])
 
-    path = features_path(dataset, encoder.spec)
     if encoder.spec.parts:
         return joined_rows(path, encoder, (len(dataset),),
                            lambda part: features_of(dataset, part, report, devices), report, "features")
-    choose = partial(inference_of, dataset=dataset, count=len(dataset))
+    choose = partial(inference_of, dataset=dataset, count=len(missing))
     return _load_or_compute(path, (len(dataset), encoder.dimension), np.dtype(np.float32),
-                            _Sharing(encoder, devices, choose, computing), report, "features")
+                            _Sharing(encoder, devices, choose, computing), report, "features", earlier)
 
 
 def joined_rows(path: Path, encoder: Encoder, shape: tuple[int, ...], rows_of: Callable[[Encoder], Array],
@@ -189,10 +196,12 @@ def crop_sources_of(dataset: Dataset, encoder: Encoder, augmentation: Augmentati
 
 def _prepared_at(side: int, dataset: Dataset, encoder: Encoder, report: Report) -> Array:
     channels = 1 if dataset.gray else 3
-    prepared = _PreparedImages(dataset, encoder, side)
     path = dataset_cache(dataset.fingerprint) / f"pixels-{side}{encoder.preparation.key}.npy"
+    earlier = _earlier_rows(dataset, path, (channels, side, side))
+    prepared = _PreparedImages(dataset, encoder, side, None if earlier is None else earlier.missing)
     return _load_or_compute(path, (len(dataset), channels, side, side), np.dtype(np.uint8),
-                            lambda: Work([lambda start, stop: prepared[start:stop][:, :channels]]), report, "images")
+                            lambda: Work([lambda start, stop: prepared[start:stop][:, :channels]]), report, "images",
+                            earlier)
 
 
 def views_of(dataset: Dataset, encoder: Encoder, indices: Integers, count: int, augmentation: Augmentation, seed: int,
@@ -391,7 +400,7 @@ class _PreparedImages:
 
 
 def _load_or_compute(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], make: Callable[[], Work],
-                     report: Report, step: str) -> Array:
+                     report: Report, step: str, earlier: Earlier | None = None) -> Array:
     """Map the array at `path`; compute and store its missing blocks first.
 
     Args:
@@ -401,6 +410,7 @@ def _load_or_compute(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], m
         make: Returns how missing rows are computed.
         report: Receives the progress.
         step: Name of the computation in progress reports.
+        earlier: Rows that are copied; `make` then computes the rows of its missing images.
 
     Raises:
         UserError: A folder has the name of the file.
@@ -415,7 +425,7 @@ def _load_or_compute(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], m
     with FileLock(path.with_suffix(".lock")):
         stored = _load(path, shape, dtype)
         if stored is None:
-            for share, speed in _compute_blocks(path, shape, dtype, make()):
+            for share, speed in _compute_blocks(path, shape, dtype, make(), earlier):
                 report(share, step + speed)
             stored = np.load(path, mmap_mode="r", allow_pickle=False)
     return stored
@@ -434,33 +444,65 @@ def _load(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | N
 
 
 def _compute_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
-                    work: Work) -> Iterator[tuple[float, str]]:
+                    work: Work, earlier: Earlier | None) -> Iterator[tuple[float, str]]:
     """Compute an array's remaining blocks; yield the finished share and the speed in words after each."""
+    missing = np.arange(shape[0]) if earlier is None else earlier.missing
     unfinished, progress = path.with_suffix(".part"), path.with_suffix(".progress")
     state = {"shape": list(shape), "dtype": str(dtype), "engine": work.engine}
+    if earlier is not None:
+        state["missing"] = hashlib.sha1(missing.tobytes(), usedforsecurity=False).hexdigest()
     done = _finished_rows(unfinished, progress, shape, dtype, state)
     if not done:
         progress.unlink(missing_ok=True)  # it may describe a partial file that was deleted
     array = np.lib.format.open_memmap(unfinished, mode="r+" if done else "w+", dtype=dtype, shape=shape)
     _reserve_space(unfinished)
+    if earlier is not None and not done:
+        _copy_rows(earlier, array)
+        array.flush()
     begun = time.monotonic()
-    blocks = [(start, min(start + BLOCK, shape[0])) for start in range(done, shape[0], BLOCK)]
+    blocks = [(start, min(start + BLOCK, len(missing))) for start in range(done, len(missing), BLOCK)]
     for (start, stop), rows in zip(blocks, _rows_in_order(blocks, work.computes), strict=True):
-        array[start:stop] = rows
+        array[missing[start:stop]] = rows
         if start // BLOCK % 8 == 7:
             array.flush()
             replace_text(progress, json.dumps({"done": stop} | state))
         seconds = max(time.monotonic() - begun, 1e-9)
-        yield stop / shape[0], _speed_words((stop - done) / seconds) if seconds > MEASURED_SECONDS else ""
+        yield stop / len(missing), _speed_words((stop - done) / seconds) if seconds > MEASURED_SECONDS else ""
     array.flush()
     del array
     seconds = max(time.monotonic() - begun, 1e-9)
-    log.info("%s: %d of %d rows computed%s, %.1f per second", path.stem, shape[0] - done, shape[0],
-             work.engine and f" by {work.engine}", (shape[0] - done) / seconds)
+    log.info("%s: %d of %d rows computed%s, %.1f per second", path.stem, len(missing) - done, shape[0],
+             work.engine and f" by {work.engine}", (len(missing) - done) / seconds)
     if work.engine:
         replace_text(path.with_suffix(".json"), json.dumps({"engine": work.engine}))
     unfinished.replace(path)
     progress.unlink(missing_ok=True)
+
+
+def _earlier_rows(dataset: Dataset, path: Path, shape: tuple[int, ...]) -> Earlier | None:
+    """Return the stored rows of unchanged images that a missing file can begin with; None without any.
+
+    Args:
+        dataset: The data set.
+        path: The file.
+        shape: Shape of a row.
+    """
+    earlier = None if path.exists() else earlier_file(dataset, path.name)
+    if earlier is None:
+        return None
+    try:
+        fits = read_array(earlier.path, mapped=True).shape == (earlier.count, *shape)
+    except UserError:  # damaged
+        return None
+    return earlier if fits else None
+
+
+def _copy_rows(earlier: Earlier, array: Array) -> None:
+    """Copy the rows of unchanged images from an earlier state's array, in blocks."""
+    stored, known = read_array(earlier.path, mapped=True), earlier.known
+    for start in range(0, len(known), COPIED):
+        images = known[start : start + COPIED]
+        array[images] = stored[earlier.rows[images]]
 
 
 def _rows_in_order(blocks: list[tuple[int, int]], computes: list[Compute]) -> Iterator[Array]:

@@ -14,6 +14,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,7 @@ from udml_core.base.errors import UserError
 from udml_core.base.files import read_arrays, replace_arrays
 from udml_core.base.paths import dataset_cache
 from udml_core.data.dataset import Dataset, Report
+from udml_core.data.reusing import earlier_file
 
 ROWS, COLUMNS = 8, 9
 """Gray values that an image is reduced to."""
@@ -36,8 +38,10 @@ MOST_PAIRS = 200_000
 """Most pairs that are kept: the most similar, where more are similar enough."""
 FILE = "hashes-1.npz"
 """Name of the stored hashes; the number changes with their definition."""
-HASH_BYTES, HEADERS = 16, 1024
-"""Stored bytes of an image, and of the headers of both arrays."""
+DIGESTS = "digests-1.npz"
+"""Name of the file that keeps the hashes and the digest of each image for a later state of the folder."""
+HASH_BYTES, DIGEST_BYTES, HEADERS = 16, 40, 1024
+"""Stored bytes of an image in both files, and of the headers of two arrays."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,22 +73,35 @@ def hashes_of(dataset: Dataset, report: Report = lambda _share, _step: None) -> 
                     return ImageHashes(stored["perceptual"], stored["content"])
             except (UserError, KeyError):  # a damaged file is computed again
                 path.unlink()
-        hashes = _compute(dataset, report)
+        perceptual, digests = _compute(dataset, report)
+        hashes = ImageHashes(perceptual, first_equal(digests))
+        replace_arrays(path.with_name(DIGESTS), {"perceptual": perceptual, "digests": digests})
         replace_arrays(path, vars(hashes))
     return hashes
 
 
-def _compute(dataset: Dataset, report: Report) -> ImageHashes:
-    grays, digests = np.empty((len(dataset), ROWS, COLUMNS), np.uint8), []
+def _compute(dataset: Dataset, report: Report) -> tuple[Array, Array]:
+    """Return the perceptual hash (n,) and the digest of the pixels (n,) of each image; unchanged images are skipped."""
+    perceptual, digests, missing = _known(dataset)
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        for start in range(0, len(dataset), BLOCK):
-            stop = min(start + BLOCK, len(dataset))
-            for index, (gray, digest) in zip(range(start, stop), pool.map(
-                    lambda index: _reduced(dataset.images[index]), range(start, stop)), strict=True):
-                grays[index] = gray
-                digests.append(digest)
-            report(stop / len(dataset), "hashes of the images")
-    return ImageHashes(difference_hash(grays), first_equal(np.array(digests)))
+        for start in range(0, len(missing), BLOCK):
+            images = missing[start : start + BLOCK]
+            grays, values = zip(*pool.map(lambda index: _reduced(dataset.images[int(index)]), images), strict=True)
+            perceptual[images], digests[images] = difference_hash(np.stack(grays)), values
+            report((start + len(images)) / len(missing), "hashes of the images")
+    return perceptual, digests
+
+
+def _known(dataset: Dataset) -> tuple[Array, Array, Integers]:
+    """Return the stored values of images that were hashed in an earlier state of the folder, and the other images."""
+    perceptual, digests = np.zeros(len(dataset), np.uint64), np.zeros(len(dataset), "S32")
+    if (earlier := earlier_file(dataset, DIGESTS)) is not None:
+        with suppress(UserError, KeyError, IndexError):  # a damaged file is computed again
+            stored = read_arrays(earlier.path, earlier.count * DIGEST_BYTES + HEADERS)
+            rows = earlier.rows[earlier.known]
+            perceptual[earlier.known], digests[earlier.known] = stored["perceptual"][rows], stored["digests"][rows]
+            return perceptual, digests, earlier.missing
+    return perceptual, digests, np.arange(len(dataset))
 
 
 def _reduced(image: Image.Image) -> tuple[Array, bytes]:

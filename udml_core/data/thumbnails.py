@@ -21,6 +21,7 @@ from PIL import Image
 from udml_core.base.errors import UserError
 from udml_core.base.paths import dataset_cache
 from udml_core.data.dataset import Dataset, Report
+from udml_core.data.sources.versions import image_to_draw
 
 SHEET = 4096
 """Longest side of a sheet in pixels; every WebGL implementation accepts a texture of this size."""
@@ -126,7 +127,7 @@ def _is_tiny(dataset: Dataset) -> bool:
     """Return whether the first image of a data set is tiny, read once; a file that cannot be read is not."""
     if dataset.fingerprint not in _are_tiny:
         with suppress(UserError):
-            _are_tiny[dataset.fingerprint] = max(dataset.images[0].size) <= TINY
+            _are_tiny[dataset.fingerprint] = max(image_to_draw(dataset.images, 0).size) <= TINY
     return _are_tiny.get(dataset.fingerprint, False)
 
 
@@ -157,5 +158,6 @@ def _thumbnails(dataset: Dataset, cell: int, report: Report) -> Iterator[Image.I
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         for start in range(0, len(dataset), BLOCK):
             stop = min(start + BLOCK, len(dataset))
-            yield from pool.map(lambda index: make_thumbnail(dataset.images[index], cell), range(start, stop))
+            yield from pool.map(lambda index: make_thumbnail(image_to_draw(dataset.images, index), cell),
+                                range(start, stop))
             report(stop / len(dataset), "thumbnails")

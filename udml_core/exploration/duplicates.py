@@ -10,13 +10,18 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import numpy as np
 from PIL import Image
 
 from udml_core.base.arrays import Array, Booleans, Floats, Integers, rows_by_group
+from udml_core.base.errors import UserError
+from udml_core.base.files import read_arrays, replace_arrays
+from udml_core.base.paths import dataset_cache
 from udml_core.data.dataset import Dataset, Report, reduced
 from udml_core.data.image_facts import ImageFacts
+from udml_core.data.reusing import earlier_file
 from udml_core.exploration.browsing import near_duplicates
 from udml_core.numerics.alignment import COLOR_SIDE, SIDE, Thumbnails, agreements
 
@@ -28,6 +33,8 @@ LEAST_CHECKED = 0.6
 """Least cosine similarity of features from which images are aligned; crops by 8 % are above 0.8."""
 MOST_CHECKED = 20_000
 """Most pairs that are aligned: the most similar."""
+PAIR_BYTES, HEADERS = 20, 1024
+"""Stored bytes of an aligned pair, and of the headers of both arrays."""
 CHECK_BLOCK = 1024
 """Pairs that are aligned between two progress reports."""
 VALLEY_EDGES = np.linspace(0.5, 1.0, 11)
@@ -60,9 +67,41 @@ def candidate_pairs(pairs: Integers, cosines: Floats, neighbors: Integers, simil
 def check_pairs(dataset: Dataset, pairs: Integers, report: Report = lambda _share, _step: None) -> Floats:
     """Align the images of pairs (p, 2), and return how well they agree (p,) float32; see `alignment.agreements`.
 
+    Pairs that were aligned before, in this or an earlier state of the folder, are not aligned again.
+
     Raises:
-        UserError: An image can no longer be read.
+        UserError: An image can no longer be read, or the values cannot be stored.
     """
+    finest = SIDE if dataset.native_size > SIDE // 2 else SIDE // 2
+    file = f"aligned-{finest}.npz"
+    values = _known_agreements(dataset, pairs, file)
+    unknown = np.isnan(values)
+    values[unknown] = _align(dataset, pairs[unknown], finest, report)
+    if dataset.digests:
+        path = dataset_cache(dataset.fingerprint) / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_arrays(path, {"pairs": pairs, "values": values})
+    return values
+
+
+def _known_agreements(dataset: Dataset, pairs: Integers, file: str) -> Floats:
+    """Return the stored agreement (p,) of pairs (p, 2) whose images have not changed; NaN for other pairs."""
+    values = np.full(len(pairs), np.nan, np.float32)
+    earlier = earlier_file(dataset, file)
+    if earlier is None or not len(pairs):
+        return values
+    with suppress(UserError, KeyError, IndexError, ValueError):  # a damaged file is computed again
+        stored = read_arrays(earlier.path, MOST_CHECKED * PAIR_BYTES + HEADERS)
+        keys, wanted = (np.sort(rows, axis=1) @ [earlier.count, 1] for rows in (stored["pairs"], earlier.rows[pairs]))
+        order = np.argsort(keys)
+        places = np.searchsorted(keys, wanted, sorter=order).clip(0, len(keys) - 1)
+        same = (keys[order[places]] == wanted) & (earlier.rows[pairs] >= 0).all(axis=1)
+        values[same] = stored["values"][order[places]][same]
+    return values
+
+
+def _align(dataset: Dataset, pairs: Integers, finest: int, report: Report) -> Floats:
+    """Align the images of pairs (p, 2) up to a side in pixels, and return how well they agree (p,) float32."""
     values = np.zeros(len(pairs), np.float32)
     images, rows = np.unique(pairs, return_inverse=True)
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
@@ -74,7 +113,6 @@ def check_pairs(dataset: Dataset, pairs: Integers, report: Report = lambda _shar
             if row % CHECK_BLOCK == 0:
                 report(row / max(1, len(images)) / 2, "reading pairs")
     left, right = rows.reshape(-1, 2).T
-    finest = SIDE if dataset.native_size > SIDE // 2 else SIDE // 2
     for start in range(0, len(pairs), CHECK_BLOCK):
         part = slice(start, start + CHECK_BLOCK)
         values[part] = agreements(small.of(left[part]), small.of(right[part]), finest)

@@ -1,10 +1,11 @@
-"""Quality of images: rankings by blur, darkness, brightness, information, shape and size, as CleanVision scores them.
+"""Quality of images: rankings by blur, darkness, brightness, information, shape and size.
 
 Every score is between 0 and 1, and the lowest is the worst. A limit says which images count as findings; the ranking
 goes on beyond it, because what is bad in one collection is usual in another.
 
 References:
-    Cleanlab, "CleanVision", github.com/cleanlab/cleanvision, whose formulas and limits these are.
+    Cleanlab, "CleanVision", github.com/cleanlab/cleanvision, whose formulas and limits these are, except for blur:
+    CleanVision looks at 64 pixels, where many blurred photographs look sharp; see `experiments/blur.py`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Check:
 
 
 CHECKS = {
-    "blurry": Check("Blurry", 0.29, "strength of the edges at 64 pixels"),
+    "blurry": Check("Blurry", 0.2, "fine detail relative to coarse detail where the image is sharpest"),
     "dark": Check("Dark", 0.32, "brightness of the brightest pixels"),
     "bright": Check("Bright", 0.05, "darkness of the darkest pixels"),
     "information": Check("Low information", 0.3, "entropy of the pixels in tens of bits"),
@@ -59,8 +60,7 @@ def quality_scores(facts: ImageFacts, check: str) -> Floats:
     """
     match check:
         case "blurry":
-            blur, spread = (1 - np.exp(-BLUR_SCALE * values) for values in (facts.edges, facts.spread))
-            scores = np.minimum(blur + np.where(spread <= PLAIN_SPREAD, 0.0, spread), 1.0)
+            scores = np.where(np.isnan(facts.detail), edge_scores(facts), np.minimum(facts.detail, 1.0))
         case "dark":
             scores = facts.dark
         case "bright":
@@ -72,6 +72,12 @@ def quality_scores(facts: ImageFacts, check: str) -> Floats:
         case _:
             scores = _size_scores(np.sqrt(facts.pixels))
     return np.asarray(scores, np.float64)
+
+
+def edge_scores(facts: ImageFacts) -> Floats:
+    """Return CleanVision's scores of blur (n,), for facts of earlier versions and as a reference."""
+    blur, spread = (1 - np.exp(-BLUR_SCALE * values) for values in (facts.edges, facts.spread))
+    return np.minimum(blur + np.where(spread <= PLAIN_SPREAD, 0.0, spread), 1.0)
 
 
 def _size_scores(sides: Floats) -> Floats:

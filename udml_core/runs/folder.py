@@ -73,12 +73,13 @@ class Run(Task):
         return self.read_spec(Spec, "a run")
 
     def dataset(self, report: Report = lambda _share, _what: None) -> Dataset:
-        """Load the run's data set.
+        """Load the run's data set; of a folder that has grown since, the images that it had when the run began.
 
         Raises:
-            UserError: The data set is missing or has changed since the run began.
+            UserError: The data set is missing, or most of its images have changed since the run began.
         """
-        dataset = catalog.load(self.spec().dataset, report)
+        spec = self.spec()
+        dataset = catalog.load_version(spec.dataset, spec.fingerprint, report)
         self.check_dataset(dataset)
         return dataset
 

@@ -32,12 +32,14 @@ from udml_core.work.jobs.auditing import find_auditing, start_auditing
 
 from ..shell.address import choice_from_address, write_address
 from ..shell.empty_state import show_empty
+from ..shell.growth import load_changes
 from ..shell.run_hash import RUN_HASH
 from ..shell.selection import selection
 from ..shell.user_errors import keep_user_errors, show_user_errors
 from .computed import chosen_encoder, show_progress
 from .duplicates import show_border, show_groups, undo_choice
 from .excluding import NONE, ShownImages, change_list, list_buttons, select_images, show_excluded
+from .growing import show_new
 from .rankings import kept_mask, show_outliers, show_quality
 from .settings import choose_settings, propose_threshold, say_threshold
 
@@ -45,7 +47,7 @@ VIEW = "data-view"
 """Session key of the view of the page Data."""
 FINDINGS = {"exact": "Exact duplicates", "near": "Near-duplicates", "border": "Pairs to decide",
             "leakage": "Images in both halves", "quality": "Quality", "outliers": "Outliers",
-            "classes": "Small classes", "broken": "Broken files", "excluded": "Excluded"}
+            "classes": "Small classes", "broken": "Broken files", "excluded": "Excluded", "new": "New"}
 GROUPS = {"exact": "group has equal content, whatever the names and formats of its files",
           "near": "group is connected by near-duplicates, which show the same photograph when they are aligned; images "
                   "of a series can be that similar too"}
@@ -140,6 +142,8 @@ def _show_findings(dataset: Dataset, run: Run, audit: Audit) -> None:
             show_groups(dataset, groups, facts, GROUPS[finding], finding)
         case "border":
             show_border(dataset, findings.border, audit.agreement_of(findings.border), audit.least_agreement(settings))
+        case "new":
+            show_new(dataset, audit, findings, kept, facts)
         case "quality":
             show_quality(dataset, facts, kept)
         case "outliers":
@@ -149,11 +153,12 @@ def _show_findings(dataset: Dataset, run: Run, audit: Audit) -> None:
 
 
 def _counts(dataset: Dataset, findings: Findings, excluded: Integers, facts: ImageFacts | None) -> dict[str, int]:
+    changes = load_changes(dataset)
     poor = 0 if facts is None else _count_poor(dataset.fingerprint, len(dataset), excluded.tobytes(), facts)
     return {"exact": len(findings.exact), "near": len(findings.near), "border": len(findings.border),
             "leakage": sum(map(len, findings.leaks.values())), "quality": poor,
             "outliers": len(findings.outliers), "classes": len(findings.small_classes), "broken": len(dataset.skipped),
-            "excluded": len(excluded)}
+            "excluded": len(excluded), "new": 0 if changes is None else len(changes.to_look_at)}
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
@@ -235,7 +240,7 @@ def _sum_findings(_dataset: Dataset, run: Run, analysis_id: str, ticket: float, 
     audit = _load_audit(run, analysis_id, ticket)
     findings = find_problems(audit, _dataset, listed, AuditSettings(), facts, _decisions)
     counts = _counts(_dataset, findings, listed, facts)
-    return sum(counts.values()) - counts["excluded"]
+    return sum(counts.values()) - counts["excluded"] - counts["new"]
 
 
 def load_facts(dataset: Dataset) -> ImageFacts | None:

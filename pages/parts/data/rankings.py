@@ -17,7 +17,7 @@ from ..draw.gallery import gallery, tile_of
 from ..shell.address import choice_from_address, write_address
 from ..shell.run_status import escaped
 from ..shell.selection import selection
-from .excluding import ShownImages, change_list, list_buttons, select_images
+from .excluding import MOST_TILES, ShownImages, change_list, list_buttons, select_images
 
 OUTSIDE = "▸ "
 """Before the scores of images that count as findings."""
@@ -84,7 +84,8 @@ def show_ranking(dataset: Dataset, ranked: Integers, scores: Floats, count: int,
                   disabled=not count, on_click=change_list, args=(dataset, exclude, ranked[:count]),
                   help="Excludes the images that count as findings.")
         list_buttons(dataset)
-    badges = [f"{OUTSIDE * (position < count)}{score:.3f}" for position, score in enumerate(scores.tolist())]
+    shown = scores[:MOST_TILES].tolist()  # text for 70,000 images would take half a second
+    badges = [f"{OUTSIDE * (position < count)}{score:.3f}" for position, score in enumerate(shown)]
     words = f"{caption} {OUTSIDE}marks {counted(count, 'finding')}."
     select_images(dataset, ShownImages(ranked, badges, words), "Ranking of images", key)
 

@@ -11,9 +11,10 @@ from PIL import Image
 
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
+from udml_core.data.sources.versions import image_to_draw
 from udml_core.data.thumbnails import are_sheets_made, make_sheets, make_thumbnail
 
-from ..shell.cached import load_dataset
+from ..shell.cached import load_version
 from .transport import Message
 
 COLUMNS = 12
@@ -84,12 +85,12 @@ def _content(path: str, changed: int) -> bytes:  # noqa: ARG001 (a new sheet is 
 
 
 @st.cache_data(max_size="128MB", show_spinner=False)
-def _sheet(name: str, fingerprint: str, indices: tuple[int, ...], cell: int) -> bytes:  # noqa: ARG001
-    dataset = load_dataset(name)
+def _sheet(name: str, fingerprint: str, indices: tuple[int, ...], cell: int) -> bytes:
+    dataset = load_version(name, fingerprint)
     columns = min(COLUMNS, max(1, len(indices)))
     sheet = Image.new("RGB", (columns * cell, max(1, -(-len(indices) // columns)) * cell), "white")
     for position, index in enumerate(indices):
-        thumbnail = make_thumbnail(dataset.images[index], cell)
+        thumbnail = make_thumbnail(image_to_draw(dataset.images, index), cell)
         sheet.paste(thumbnail, (position % columns * cell, position // columns * cell))
     buffer = io.BytesIO()
     # JPEG takes a thirtieth of WebP's time, which a click on a query would wait for; full chroma keeps blocks in cells.

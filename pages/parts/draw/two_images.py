@@ -10,6 +10,7 @@ import streamlit as st
 from PIL import Image, ImageOps
 
 from udml_core.data.dataset import Dataset
+from udml_core.data.sources.versions import image_to_draw
 from udml_core.data.thumbnails import sharpen_tiny
 
 from .pictures import picture
@@ -45,8 +46,8 @@ def two_images(dataset: Dataset, pair: tuple[int, int], with_classes: bool) -> N
     with st.container(horizontal=True, gap="small", width=2 * SIDE, key="two-images"):
         for word, index in zip(("First", "Second"), pair, strict=True):
             name = dataset.caption(index) if with_classes else unclassed_name(dataset, index)
-            image = ImageOps.pad(sharpen_tiny(dataset.images[index]), (SIDE, SIDE), Image.Resampling.LANCZOS,
-                                 color="white")
+            shown = sharpen_tiny(image_to_draw(dataset.images, index))
+            image = ImageOps.pad(shown, (SIDE, SIDE), Image.Resampling.LANCZOS, color="white")
             with st.container(width="stretch"):
                 picture(image, "stretch", f"{word} image of the pair: {name}", name)
 

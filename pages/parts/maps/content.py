@@ -15,7 +15,7 @@ from udml_core.data.dataset import Dataset
 
 from ..draw.thumbnails import all_sheets
 from ..draw.transport import Message, Part, pack_mask
-from ..shell.cached import load_dataset
+from ..shell.cached import load_version
 from ..shell.selection import Selection
 
 STEPS = np.iinfo(np.uint16).max
@@ -162,5 +162,5 @@ def row_array(array: Array | None) -> Array | None:
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _names(name: str, fingerprint: str) -> bytes:  # noqa: ARG001 (the names depend on the data set's state)
-    return json.dumps(load_dataset(name).names).encode()
+def _names(name: str, fingerprint: str) -> bytes:
+    return json.dumps(load_version(name, fingerprint).names).encode()

@@ -35,14 +35,30 @@ def load_dataset(name: str) -> Dataset:
 
 
 def dataset_of(run: Run) -> Dataset:
-    """Return the data set of a run.
+    """Return the data set of a run; of a folder that has grown since, the images that it had then.
 
     Raises:
-        UserError: The data set is not available, or has changed since the run started.
+        UserError: The data set is not available, or most of it has changed since the run started.
     """
-    dataset = load_dataset(run.spec().dataset)
+    spec = run.spec()
+    dataset = load_version(spec.dataset, spec.fingerprint)
     run.check_dataset(dataset)
     return dataset
+
+
+def load_version(name: str, fingerprint: str) -> Dataset:
+    """Return a data set as it was when it had a fingerprint, or its present state if that is lost.
+
+    Raises:
+        UserError: The data set is not available.
+    """
+    now = load_dataset(name)
+    return now if now.fingerprint == fingerprint else _version(name, fingerprint, now.fingerprint)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _version(name: str, fingerprint: str, now: str) -> Dataset:  # noqa: ARG001 (it reads images where they are now)
+    return catalog.version_of(catalog.find(name), load_dataset(name), fingerprint)
 
 
 @st.cache_data(ttl="5s", max_entries=32, show_spinner=False)
@@ -131,18 +147,21 @@ def load_retrieval(run: Run) -> Retrieval:
     Raises:
         UserError: The run is not finished, or its data set is not available.
     """
-    return _retrieval(run, load_dataset(run.spec().dataset).fingerprint)
+    spec = run.spec()
+    load_version(spec.dataset, spec.fingerprint)  # shows a progress bar
+    return _retrieval(run, load_dataset(spec.dataset).fingerprint)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=RUN_HASH)
 def _retrieval(run: Run, fingerprint: str) -> Retrieval:  # noqa: ARG001 (opened again when the data set changes)
-    return Retrieval(run, load_dataset(run.spec().dataset))
+    spec = run.spec()
+    return Retrieval(run, load_version(spec.dataset, spec.fingerprint))
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
 def _split(name: str, fingerprint: str, split: SplitName, select: Select, seed: int,  # noqa: ARG001
            excluded: str, _spec: Spec) -> Split:  # noqa: ARG001
-    return _spec.halves(load_dataset(name))
+    return _spec.halves(load_version(name, fingerprint))
 
 
 def load_split(run: Run) -> Split:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -25,9 +26,12 @@ from udml_core.data.sources.levels import (
 )
 from udml_core.data.sources.listing import ENDINGS, has_image, listed
 from udml_core.data.sources.located import Located, printable
-from udml_core.data.sources.scanning import scan
+from udml_core.data.sources.scanning import Scan, scan
+from udml_core.data.sources.versions import VersionImages, keep_version, read_version
 
 LAYOUT = "folder/CLASS/image.jpg (one subfolder for each class), or image files directly in the folder (unlabeled)"
+MOST_GONE = 0.5
+"""Largest share of an earlier state's images that may be gone while its runs are still shown."""
 
 
 class Folder(Located):
@@ -87,6 +91,29 @@ class Folder(Located):
     def load(self, report: Report) -> Dataset:
         self.check()
         entries = scan(self.path, sorted(file for file, _ in listed(self.path)), report)
+        dataset = self._assemble(entries)
+        keep_version(self.path, dataset.fingerprint, entries, dataset.names)
+        return dataset
+
+    def version(self, fingerprint: str, now: Dataset) -> Dataset | None:
+        stored = read_version(self.path, fingerprint)
+        if stored is None:
+            return None
+        dataset, path_of = self._assemble(stored.entries), dict(zip(now.digests, now.names, strict=True))
+        same = set(zip(now.names, now.digests, strict=True))
+        gone = frozenset(row for row, digest in enumerate(dataset.digests) if digest not in path_of)
+        if dataset.fingerprint != fingerprint or len(gone) > MOST_GONE * len(dataset):
+            return None
+        files = tuple(name if (name, digest) in same else path_of.get(digest, name)  # an image may have been moved
+                      for name, digest in zip(dataset.names, dataset.digests, strict=True))
+        return replace(dataset, images=VersionImages(self.path, files, gone))
+
+    def _assemble(self, entries: Scan) -> Dataset:
+        """Return the data set of described files.
+
+        Raises:
+            UserError: There is no such class level, or there are fewer than two images.
+        """
         files = sorted(file for file, entry in entries.items() if entry["reason"] is None)
         skipped = [Skipped(printable(file), entry["reason"]) for file, entry in sorted(entries.items())
                    if entry["reason"]]
@@ -112,7 +139,8 @@ class Folder(Located):
         return Dataset(self.name, self.title, FileImages(self.path, tuple(files)), labels,
                        tuple(groups), hashlib.sha256(content.encode()).hexdigest(),
                        int(np.median(sides)), all(entries[file]["gray"] for file in files), tuple(files),
-                       skipped=tuple(skipped), distinct=len({entries[file]["digest"] for file in files}))
+                       skipped=tuple(skipped), distinct=len({entries[file]["digest"] for file in files}),
+                       digests=tuple(entries[file]["digest"] for file in files))
 
 
 def _endings() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -31,7 +32,7 @@ def scan(root: Path, files: Sequence[str], report: Report, step: str = "reading 
         report: Receives the finished share.
         step: Name of the step for the report.
     """
-    cache_file = cache_folder() / "folders" / f"{hashlib.sha256(str(root).encode()).hexdigest()[:16]}.json"
+    cache_file = scan_path(root)
     try:
         known = dict(json.loads(cache_file.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -48,6 +49,11 @@ def scan(root: Path, files: Sequence[str], report: Report, step: str = "reading 
         replace_text(cache_file, json.dumps(entries))
     report(1.0, f"{step}{DETAIL}{len(files):,} of {len(files):,}")
     return entries
+
+
+def scan_path(root: Path) -> Path:
+    """Return the file that caches the descriptions of a folder's images."""
+    return cache_folder() / "folders" / f"{hashlib.sha256(os.fsencode(root)).hexdigest()[:16]}.json"
 
 
 def _describe(path: Path, known: dict[str, Any] | None) -> dict[str, Any]:

@@ -46,6 +46,18 @@ class Source(ABC):
         """
         return ""
 
+    def version(self, fingerprint: str, now: Dataset) -> Dataset | None:
+        """Return an earlier state of the data set, whose images are read where they are now.
+
+        Args:
+            fingerprint: Fingerprint of the state.
+            now: The present state of the data set.
+
+        Returns:
+            The state; None if it is unknown, or too many of its images are gone.
+        """
+        return None
+
     @abstractmethod
     def load(self, report: Report) -> Dataset:
         """Load the data set.

@@ -193,6 +193,21 @@ def name_codes(codes: Integers, classes: int, reach: Reach) -> Integers:
     return naming.accepted(DEFAULT_LEAST if threshold is None else threshold.least)
 
 
+def names_along(dataset: Dataset, neighbors: Integers) -> dict[int, tuple[str, float]]:
+    """Return the accepted class and its certainty for images without a label, by walks along neighbors (n, k).
+
+    Args:
+        dataset: The data set, all of whose images have neighbors.
+        neighbors: Indices of the nearest images of each image.
+    """
+    if not assigned_labels(dataset) or not neighbors.shape[1]:
+        return {}
+    named = name_images(dataset, np.arange(len(dataset)), reach_along(neighbors, GAMMA))
+    certainty = named.naming.named[1]
+    return {row: (named.class_of(row), float(certainty[row]))
+            for row in np.flatnonzero((named.accepted >= 0) & (named.codes < 0)).tolist()}
+
+
 def _rejected(dataset: Dataset, images: Integers, classes: tuple[str, ...]) -> Integers:
     """Return the rows and classes (r, 2) that a user rejected."""
     rejected, code_of = rejected_classes(dataset), {name: code for code, name in enumerate(classes)}

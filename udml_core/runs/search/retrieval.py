@@ -10,7 +10,6 @@ from PIL import Image
 
 from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
-from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import features_at_hand
 from udml_core.data.splits import Split
@@ -56,7 +55,7 @@ class Retrieval:
         if not status.can_search:
             raise UserError("A run can be searched as soon as it has embedded all images, and "
                             f"{run.id} is {status.state}. {ADVICE[status.state]}")
-        self.dataset = dataset or catalog.load(self.spec.dataset)
+        self.dataset = dataset or run.dataset()
         run.check_dataset(self.dataset)
         self.frames = Frames(run, lambda: self.dataset, len(self.dataset))
         self._atlases: dict[Which, Atlas] = {}

@@ -1,7 +1,7 @@
 """Background work: plan a request, estimate it, queue it, start and stop it."""
 
 from udml_core.work.jobs.advising import start_wanted, wake
-from udml_core.work.jobs.analysis_request import analyse, place_images
+from udml_core.work.jobs.analysis_request import MOST_PLACED, analyse, place_images
 from udml_core.work.jobs.estimate import Estimate, estimate, feature_seconds, training_left
 from udml_core.work.jobs.example_settings import (
     example_settings,
@@ -45,6 +45,7 @@ __all__ = [
     "FIELDS",
     "FIRST_RUN",
     "IMAGE_OPTIONS",
+    "MOST_PLACED",
     "OPTIONS",
     "QUICK_SECONDS",
     "Estimate",

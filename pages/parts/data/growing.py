@@ -1,0 +1,163 @@
+"""A folder that has grown: a line about its changes, and a view of the new images beside the earlier ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from udml_core.base.arrays import Booleans
+from udml_core.base.errors import counted
+from udml_core.data.dataset import Dataset, UserImage
+from udml_core.data.given.exclusions import exclude
+from udml_core.data.given.growth import Changes, mark_seen
+from udml_core.data.image_facts import ImageFacts
+from udml_core.data.text_tiles import file_of
+from udml_core.exploration.audit import Audit, Findings
+from udml_core.exploration.new_images import NewImage, new_images
+from udml_core.runs import Run, list_runs, runs_folder
+from udml_core.runs.analyses import finished_maps
+from udml_core.runs.search import Hit, Retrieval
+from udml_core.runs.search.naming import names_along
+from udml_core.work import jobs
+from udml_core.work.jobs.auditing import start_auditing
+
+from ..draw.gallery import gallery, tile_of
+from ..shell.cached import load_retrieval
+from ..shell.growth import load_changes
+from ..shell.run_hash import RUN_HASH
+from ..shell.run_status import escaped, run_titles
+from ..shell.selection import selection
+from ..shell.user_errors import keep_user_errors, show_user_errors
+from ..shell.views import view_link
+from .computed import chosen_encoder
+from .excluding import ShownImages, change_list, keep_problem, list_buttons, select_images
+
+FINDING = "audit-finding"
+"""Session key of the chosen finding of the audit."""
+NEAREST = 12
+
+
+def show_changes(dataset: Dataset, view: str) -> None:
+    """Say what has changed in the folder since the user looked last, with the button that shows it.
+
+    Args:
+        dataset: The data set.
+        view: Session key of the page's view.
+    """
+    changes = load_changes(dataset)
+    if changes is None:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="data-changes"):
+        st.markdown(f":material/new_releases: **{changes.words}**", width="content")
+        looks = st.button("Look at them", key="growth-look", icon=":material/fact_check:",
+                          on_click=_open, args=(view,),
+                          help="Compares the new images with the others in the background; nothing is computed twice.")
+        st.button("Mark as seen", key="growth-seen", icon=":material/done_all:", on_click=keep_problem,
+                  args=(lambda: mark_seen(dataset),), help="Counts changes of this folder from now on.")
+    with keep_user_errors("growth-look", dataset.fingerprint, looks):
+        if looks:
+            start_auditing(dataset, chosen_encoder(dataset), runs_folder())
+
+
+def _open(view: str) -> None:
+    st.session_state[view] = "audit"
+    st.session_state.pop(FINDING, None)  # the address decides
+    st.query_params["finding"] = "new"
+
+
+def show_new(dataset: Dataset, audit: Audit, findings: Findings, kept: Booleans, facts: ImageFacts | None) -> None:
+    """Show the new and changed images with what was found about each, and what else has changed."""
+    changes = load_changes(dataset)
+    if changes is None:
+        st.success("Nothing has changed in this folder since you looked last.", icon=":material/check_circle:")
+        return
+    found = new_images(audit, changes, findings, kept, facts, names_along(dataset, audit.neighbors))
+    copies = np.array([image.index for image in found if image.is_copy], np.int64)
+    chosen = selection(dataset).ids
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.button(f"Exclude selected ({len(chosen):,})", icon=":material/block:", key="audit-exclude", shortcut="X",
+                  disabled=not len(chosen), on_click=change_list, args=(dataset, exclude, chosen),
+                  help="New runs leave the selected images out; no file is changed.")
+        st.button(f"Exclude the new copies ({len(copies):,})", icon=":material/filter_1:", key="audit-offer",
+                  shortcut="E", disabled=not len(copies), on_click=change_list, args=(dataset, exclude, copies),
+                  help="Excludes new images that are duplicates of images that were there before.")
+        list_buttons(dataset)
+    _show_others(changes)
+    if found:
+        select_images(dataset, ShownImages(np.array([image.index for image in found]), _badges(dataset, found),
+                                           _caption(found)), "New and changed images", "audit-new")
+        _show_in_runs(dataset, changes, found)
+
+
+def _badges(dataset: Dataset, found: Sequence[NewImage]) -> list[str]:
+    return [image.words(dataset) or dataset.names[image.index].rsplit("/", 1)[-1] for image in found]
+
+
+def _caption(found: Sequence[NewImage]) -> str:
+    copies, poor, named = (sum(bool(value) for value in values) for values in zip(*(
+        (image.is_copy, image.poor, image.name) for image in found), strict=True))
+    return (f"{counted(len(found), 'new or changed image')}: {copies:,} with a copy that was there before, {poor:,} "
+            f"found by a check of quality, {named:,} with a proposed name and its certainty.")
+
+
+def _show_others(changes: Changes) -> None:
+    """List removed files and new files that cannot be read."""
+    rows: list[dict[str, Any]] = [{"File": skipped.file, "State": f"broken: {skipped.reason}"}
+                                  for skipped in changes.broken]
+    rows += [{"File": name, "State": "removed"} for name in changes.removed]
+    if rows:
+        with st.expander(f"{len(changes.broken):,} broken, {len(changes.removed):,} removed", icon=":material/list:"):
+            st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch")
+
+
+def _show_in_runs(dataset: Dataset, changes: Changes, found: Sequence[NewImage]) -> None:
+    """Search an earlier run of this folder with a new image, and place the new images on its map."""
+    runs = [run for run in list_runs(runs_folder()) if run.stored_status().can_search
+            and run.spec().dataset == dataset.name and run.spec().fingerprint != dataset.fingerprint]
+    if not runs:
+        return
+    titles = run_titles(runs)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        chosen = st.selectbox("Earlier run", runs, format_func=lambda run: titles[run.id], key="growth-run", width=360,
+                              help="The run whose model embeds the new images; its map and its images do not change.")
+        with show_user_errors():
+            _offer_map(chosen, dataset, changes)
+    with show_user_errors():
+        selected = [index for index in selection(dataset).ids.tolist() if index in changes.to_look_at]
+        _show_nearest(chosen, dataset, selected[0] if selected else found[0].index)
+
+
+def _offer_map(run: Run, dataset: Dataset, changes: Changes) -> None:
+    maps = finished_maps(run)
+    if not maps:
+        return
+    frame = "final" if "final" in maps[0].spec().frames else maps[0].spec().frames[-1]
+    images = changes.to_look_at[:jobs.MOST_PLACED].tolist()
+    if st.button(f"Place on its map ({len(images):,})", icon=":material/add_location:", key="growth-place",
+                 help="Places the new images on the run's map, which is not computed again."):
+        files = [(dataset.names[index], path.read_bytes()) for index in images
+                 if (path := file_of(dataset, index)) is not None]
+        jobs.place_images(run, maps[0], frame, files)
+    view_link("explore", label="Open the map", icon=":material/explore:", query_params={"run": run.id},
+              width="content")
+
+
+def _show_nearest(run: Run, dataset: Dataset, index: int) -> None:
+    """Show the nearest earlier images of a new image in a run's embedding."""
+    st.markdown(f"**Nearest images of {escaped(dataset.names[index])} in this run**")
+    retrieval = load_retrieval(run)
+    tiles = [tile_of(retrieval.dataset, hit.index, badge=f"{hit.distance:.3f}")
+             for hit in _nearest(run, dataset.digests[index], retrieval, dataset, index)]
+    gallery(retrieval.dataset, tiles, "Nearest earlier images", "growth-nearest", 96, strip=True)
+    st.caption("The first selected image, or the first of the new images, as the query. Number: distance in the run's "
+               "embedding.")
+
+
+@st.cache_data(max_entries=64, show_spinner="Embedding …", hash_funcs=RUN_HASH)
+def _nearest(run: Run, digest: str, _retrieval: Retrieval, _dataset: Dataset, _index: int) -> list[Hit]:  # noqa: ARG001
+    path = file_of(_dataset, _index)
+    return [] if path is None else _retrieval.search_image(UserImage(path, _dataset.names[_index]), NEAREST)

@@ -1,0 +1,59 @@
+"""Processor time of pages that show 70,000 images, beside the same pages with 1,797.
+
+A page draws a few hundred images, so its time must hardly grow with the images behind them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from pages.parts.data import computed
+from pages.parts.draw.served import SERVED
+from tests.app.opening import opened
+from tests.running import spec
+from udml_core.runs import create_run, runs_folder
+from udml_core.runs.analyses import plan_analysis
+from udml_core.work.workers import analyse, train
+
+SMALL, LARGE = "digits", os.environ.get("UDML_LARGE", "fashion-mnist")
+FINDINGS = ("exact", "near", "border", "quality", "outliers")
+MOST, MOST_RATIO = 0.25, 4.0
+"""Processor seconds of a page at 70,000 images, and their largest multiple of the time at 1,797."""
+
+pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
+
+
+def page_seconds(page: str, **query: str) -> float:
+    """Return the median processor time of showing a page again; the first times fill caches."""
+    test = opened(page, **query)
+    assert not test.exception
+    assert not test.error
+    times = []
+    for _ in range(7):
+        start = time.process_time()
+        test.run()
+        times.append(time.process_time() - start)
+    return median(times[2:])
+
+
+def test_pages_at_70_000_images_take_a_quarter_of_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(computed, "DEFAULT_BACKBONE", "pixels")
+    monkeypatch.setattr(SERVED, "is_open", True)  # else sheets of thumbnails travel in messages, which no server does
+    times: dict[str, list[float]] = {}
+    for name in (SMALL, LARGE):
+        run = create_run(spec("frozen", name, "all"), runs_folder())
+        assert train.work(run, analyse=False).state == "done"
+        for kind in ("audit", "pca"):
+            analyse.keep(run, plan_analysis(kind=kind), lambda _share, _step: None)
+        for finding in FINDINGS:
+            times.setdefault(finding, []).append(page_seconds("data", dataset=name, view="audit", finding=finding))
+        times.setdefault("explore", []).append(page_seconds("explore", run=run.id))
+    for name, (small, large) in times.items():
+        print(f"\n{name}: {small:.3f} s with {SMALL}, {large:.3f} s with {LARGE}, ratio {large / small:.1f}")
+    assert all(large < max(MOST, MOST_RATIO * small) for small, large in times.values())

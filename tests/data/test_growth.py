@@ -1,0 +1,242 @@
+"""A folder that grows: what has changed, and which rows are computed again."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.datasets import load_sample_image
+
+from tests.running import spec
+from udml_core.base.arrays import Array
+from udml_core.base.errors import UserError
+from udml_core.base.paths import dataset_cache
+from udml_core.data import catalog, features, image_facts, image_hashes
+from udml_core.data.dataset import Dataset
+from udml_core.data.encoders import Encoder
+from udml_core.data.features import features_of
+from udml_core.data.given.exclusions import exclude, excluded_names
+from udml_core.data.given.growth import changes_of, mark_seen, since_words
+from udml_core.data.image_facts import facts_of
+from udml_core.data.image_hashes import hashes_of
+from udml_core.data.sources.versions import image_to_draw
+from udml_core.exploration import duplicates
+from udml_core.exploration.audit import AuditSettings, audit_of, find_problems
+from udml_core.exploration.new_images import new_images
+from udml_core.runs import create_run
+from udml_core.work import jobs
+
+SIDE = 96
+COPIED = (3, 5, 13)
+
+
+def part(number: int) -> Image.Image:
+    """Return one of 40 different parts of two photographs."""
+    image = Image.fromarray(load_sample_image(("china.jpg", "flower.jpg")[number % 2]))
+    column, row = number // 2 % 6, number // 12
+    return image.crop((column * 100, row * 100, column * 100 + SIDE, row * 100 + SIDE))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for number in range(24):
+        part(number).save(photos / f"{number:02}.png")
+    return photos
+
+
+def grow(folder: Path) -> None:
+    """Add 12 files of which 3 are copies and 1 is broken, remove 2, and change 1."""
+    for number in range(24, 32):
+        part(number).save(folder / f"new {number}.png")
+    for number in COPIED:
+        part(number).save(folder / f"new copy {number}.bmp")
+    (folder / "new broken.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (folder / "15.png").unlink()
+    (folder / "16.png").unlink()
+    part(33).save(folder / "07.png")
+
+
+def compute(dataset: Dataset) -> tuple[Array, ...]:
+    encoder = Encoder(jobs.encoder_of(dataset, "pixels"))
+    hashes = hashes_of(dataset)
+    return features_of(dataset, encoder), hashes.perceptual, hashes.content, facts_of(dataset).entropy
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
+    """The images that are read, by what is computed from them."""
+    counts: dict[str, list[Any]] = {"features": [], "hashes": [], "facts": [], "aligned": []}
+    prepare, reduced, facts, align = (features._PreparedImages._prepare, image_hashes._reduced, image_facts._facts,
+                                      duplicates._align)
+    monkeypatch.setattr(features._PreparedImages, "_prepare", lambda self, index: (
+        counts["features"].append(index), prepare(self, index))[1])
+    monkeypatch.setattr(image_hashes, "_reduced", lambda image: (counts["hashes"].append(0), reduced(image))[1])
+    monkeypatch.setattr(image_facts, "_facts", lambda dataset, index: (
+        counts["facts"].append(index), facts(dataset, index))[1])
+    monkeypatch.setattr(duplicates, "_align", lambda dataset, pairs, *rest: (
+        counts["aligned"].extend(map(tuple, pairs.tolist())), align(dataset, pairs, *rest))[1])
+    return counts
+
+
+def test_only_new_and_changed_files_are_computed_and_the_rows_equal_a_fresh_computation(
+        folder: Path, read: dict[str, list[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compute(catalog.load(str(folder)))
+    assert [len(read[name]) for name in ("features", "hashes", "facts")] == [24, 24, 24]
+    grow(folder)
+    for images in read.values():
+        images.clear()
+    grown = catalog.load(str(folder))
+    rows = compute(grown)
+    wanted = [index for index, name in enumerate(grown.names) if name.startswith("new") or name == "07.png"]
+    assert len(wanted) == 12
+    assert sorted(read["features"]) == sorted(read["facts"]) == wanted
+    assert len(read["hashes"]) == 12
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "fresh"))
+    for reused, fresh in zip(rows, compute(catalog.load(str(folder))), strict=True):
+        np.testing.assert_array_equal(reused, fresh)
+
+
+def test_pairs_of_old_images_are_not_aligned_again(folder: Path, read: dict[str, list[Any]]) -> None:
+    audit_of(before := catalog.load(str(folder)), compute(before)[0])
+    old = {frozenset(before.names[index] for index in pair) for pair in read["aligned"]}
+    assert old
+    read["aligned"].clear()
+    grow(folder)
+    audit = audit_of(grown := catalog.load(str(folder)), compute(grown)[0])
+    pairs = [frozenset(grown.names[index] for index in pair) for pair in read["aligned"]]
+    assert pairs
+    assert len(pairs) < len(audit.checked)
+    assert all("07.png" in pair for pair in old.intersection(pairs)), "only the changed image is aligned again"
+    np.testing.assert_allclose(audit.agreements, duplicates._align(grown, audit.checked, 64, lambda *_: None))
+
+
+def test_a_killed_computation_of_the_new_rows_resumes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(features, "BLOCK", 1)
+    compute(catalog.load(str(folder)))
+    grow(folder)
+    grown = catalog.load(str(folder))
+    encoder = Encoder(jobs.encoder_of(grown, "pixels"))
+    finished = []
+
+    def die(share: float, _step: str) -> None:
+        finished.append(share)
+        if len(finished) == 9:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        features_of(grown, encoder, die)
+    assert list(dataset_cache(grown.fingerprint).glob("*.part"))
+    prepared: list[int] = []
+    prepare = features._PreparedImages._prepare
+    monkeypatch.setattr(features._PreparedImages, "_prepare", lambda self, index: (
+        prepared.append(index), prepare(self, index))[1])
+    rows = features_of(grown, encoder)
+    assert len(prepared) == 4, "eight of twelve rows were stored before the process died"
+    np.testing.assert_array_equal(rows, features.features_of_some(grown, encoder, np.arange(len(grown))))
+
+
+def test_a_damaged_file_of_the_earlier_state_is_computed_again(folder: Path, read: dict[str, list[Any]]) -> None:
+    before = catalog.load(str(folder))
+    compute(before)
+    for path in dataset_cache(before.fingerprint).glob("*.np?"):
+        path.write_bytes(path.read_bytes()[:50])
+    grow(folder)
+    read["features"].clear()
+    grown = catalog.load(str(folder))
+    compute(grown)
+    assert len(read["features"]) == len(grown)
+
+
+def test_changes_are_counted_from_the_last_look(folder: Path) -> None:
+    assert changes_of(catalog.load(str(folder))) is None
+    grow(folder)
+    grown = catalog.load(str(folder))
+    changes = changes_of(grown)
+    assert [grown.names[index] for index in changes.new] == sorted(
+        name for name in grown.names if name.startswith("new"))
+    assert len(changes.new) == 11
+    assert [grown.names[index] for index in changes.changed] == ["07.png"]
+    assert changes.removed == ("15.png", "16.png")
+    assert [skipped.file for skipped in changes.broken] == ["new broken.png"]
+    assert changes.words.startswith("12 new files, 2 removed and 1 changed since ")
+    (folder / "one more.png").write_bytes((folder / "08.png").read_bytes())
+    assert len(changes_of(catalog.load(str(folder))).new) == 12, "a state in between is not a look"
+    mark_seen(catalog.load(str(folder)))
+    assert changes_of(catalog.load(str(folder))) is None
+    (folder / "08.png").unlink()
+    assert changes_of(catalog.load(str(folder))).words.startswith("1 removed since ")
+
+
+def test_decisions_about_old_images_stay_when_the_folder_grows(folder: Path) -> None:
+    exclude(catalog.load(str(folder)), [3, 7])
+    grow(folder)
+    grown = catalog.load(str(folder))
+    assert excluded_names(grown) == ("03.png", "07.png")
+
+
+@pytest.mark.parametrize(("days", "words"), [(0, r"\d\d:\d\d"), (1, "yesterday"), (5, r"[A-Z][a-z]+ \d+"),
+                                              (400, r"[A-Z][a-z]+ \d{4}")])
+def test_times_are_said_by_the_calendar(days: int, words: str) -> None:
+    noon = time.mktime((2026, 11, 27, 12, 0, 0, 0, 0, -1))
+    assert re.fullmatch(words, since_words(noon - 86_400 * days, noon))
+
+
+def test_a_run_keeps_its_images_when_the_folder_grows(folder: Path, tmp_path: Path) -> None:
+    before = catalog.load(str(folder))
+    run = create_run(spec("frozen", str(folder), "all"), tmp_path / "runs")
+    grow(folder)
+    shown = run.dataset()
+    assert shown.names == before.names
+    assert np.asarray(shown.images[4]).tolist() == np.asarray(part(4)).tolist()
+    with pytest.raises(UserError, match=r"15.png was removed or changed since this run"):
+        shown.images[15]
+    assert image_to_draw(shown.images, 15).getcolors() == [(64 * 64, (217, 217, 217))]
+    assert image_to_draw(shown.images, 7).getcolors() == [(64 * 64, (217, 217, 217))]
+
+
+def test_a_run_reads_moved_images_where_they_are_now(folder: Path, tmp_path: Path) -> None:
+    run = create_run(spec("frozen", str(folder), "all"), tmp_path / "runs")
+    names = catalog.load(str(folder)).names
+    for number in range(24):
+        place = folder / ("one", "two")[number % 2] / f"{number:02}.png"
+        place.parent.mkdir(exist_ok=True)
+        os.rename(folder / f"{number:02}.png", place)
+    shown = run.dataset()
+    assert shown.names == names
+    assert np.asarray(shown.images[3]).tolist() == np.asarray(part(3)).tolist()
+
+
+def test_a_run_of_which_most_images_are_gone_is_refused(folder: Path, tmp_path: Path) -> None:
+    run = create_run(spec("frozen", str(folder), "all"), tmp_path / "runs")
+    for number in range(13):
+        (folder / f"{number:02}.png").unlink()
+    with pytest.raises(UserError, match="has changed since this run"):
+        run.dataset()
+
+
+def test_new_images_are_compared_with_the_old(folder: Path) -> None:
+    catalog.load(str(folder))
+    grow(folder)
+    grown = catalog.load(str(folder))
+    audit = audit_of(grown, features_of(grown, Encoder(jobs.encoder_of(grown, "pixels"))))
+    kept = np.ones(len(grown), bool)
+    excluded = grown.names.index("new 24.png")
+    kept[excluded] = False
+    settings = AuditSettings(compare="hash", hash_distance=0)
+    findings = find_problems(audit, grown, np.array([excluded]), settings, facts_of(grown))
+    names = {grown.names.index("new 25.png"): ("tile", 0.9)}
+    found = new_images(audit, changes_of(grown), findings, kept, facts_of(grown), names)
+    assert len(found) == 11, "12 new and changed images without the excluded image"
+    copies = {grown.names[image.index]: grown.names[image.copies[0]] for image in found if image.is_copy}
+    assert copies == {f"new copy {number}.bmp": f"{number:02}.png" for number in COPIED}
+    assert [image.is_copy for image in found[:3]] == [True] * 3
+    assert "tile 90 %" in next(image for image in found if image.name).words(grown)

@@ -1,0 +1,58 @@
+"""The figures that the text of the records of curation states, as the records hold them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from udml_core.results import records
+from udml_core.results.records import FOLDER
+
+
+def record(name: str) -> Any:
+    return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def words_of(name: str) -> str:
+    return next(" ".join(finding.text.split()) for finding in records.findings() if finding.name == name)
+
+
+def test_the_text_of_sorting_states_the_shares_of_its_rows() -> None:
+    text, results = words_of("sorting"), record("sorting")["results"]
+    rows = {title: [row["after groups"] for row in errors.values()] for title, errors in results.items()}
+    early, late = [row for group in rows.values() for row in group], [
+        row["at the end"] for errors in results.values() for row in errors.values()]
+    named, pure, minutes = ([row[name] for row in early] for name in ("share named", "purity", "minutes"))
+    assert f"{min(minutes):.0f} to {max(minutes):.0f} minutes {min(named):.0f} to {max(named):.0f} %" in text
+    assert f"{min(pure)} to {max(pure):.0f} %" in text
+    raw, advised = ([row["share named"] for row in rows[name]] for name in ("raw features", "adviser's embedding"))
+    assert f"raw features {raw[0]} % are named when no answer is wrong and {raw[1]} %" in text
+    assert f"the adviser's embedding {advised[0]} and {advised[1]} %" in text
+    share = [row["share named"] for row in late]
+    assert f"{min(share):.0f} to {max(share):.0f} % are named and all names are right" in text
+    assert {row["purity"] for row in late} == {100.0}
+    assert max(row["minutes"] for row in late) <= 20
+    assert {row["folders"] for row in early + late} == {30}
+
+
+def test_the_table_of_sorting_has_the_rows_of_both_times() -> None:
+    stored = record("sorting")
+    for title, errors in stored["results"].items():
+        rows = stored["datasets"][title]["rows"]
+        assert rows == {f"{words}, {when}": {name: [value, 0.0] for name, value in row[when].items()}
+                        for words, row in errors.items() for when in ("after groups", "at the end")}
+
+
+def test_the_text_of_blur_states_the_counts_of_its_rows() -> None:
+    text = words_of("blur")
+    tables = {title: [[int(value[0]) for value in row.values()] for row in table["rows"].values()]
+              for title, table in record("blur")["datasets"].items()}
+    for title in ("photographs", "drawings", "clothes"):
+        before, after = zip(*tables[title], strict=True)
+        assert f"{title} {_listed(after)} in place of {_listed(before)}" in text
+    before, after = tables["messy folder, five planted"][0]
+    assert f"{after} among the first five in place of {before}" in text
+
+
+def _listed(counts: tuple[int, ...]) -> str:
+    return f"{', '.join(map(str, counts[:-1]))} and {counts[-1]}"

@@ -1,0 +1,120 @@
+"""What has changed in a folder of images since the user looked at its changes last.
+
+Each line of the log is {"seen": fingerprint}: from then on changes count from this state of the folder. Before the
+first line they count from the state in which the folder was opened first.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from udml_core.base.arrays import Integers
+from udml_core.base.errors import counted
+from udml_core.base.files import version_of
+from udml_core.data.dataset import Dataset, FileImages, Skipped
+from udml_core.data.given.log import append_to_log, log_path_of, read_log
+from udml_core.data.sources.versions import Version, known_versions, read_version
+
+KIND = "seen"
+DAY = 86_400.0
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """Changes of a folder between two states.
+
+    Attributes:
+        since: When the user looked last, in seconds since 1970.
+        new: Ascending indices (m,) of new images.
+        changed: Ascending indices (c,) of images whose files were replaced.
+        removed: Names of removed images.
+        broken: New files that cannot be read.
+    """
+
+    since: float
+    new: Integers
+    changed: Integers
+    removed: tuple[str, ...]
+    broken: tuple[Skipped, ...]
+
+    @property
+    def to_look_at(self) -> Integers:
+        """Ascending indices of new and changed images."""
+        return np.union1d(self.new, self.changed)
+
+    @property
+    def words(self) -> str:
+        """The changes in words, such as "12 new files, 2 removed, and 1 changed since yesterday"; empty without any."""
+        files = len(self.new) + len(self.broken)
+        parts = [f"{counted(files, 'new file')}"] * bool(files)
+        parts += [f"{number:,} {word}" for number, word in (
+            (len(self.removed), "removed"), (len(self.changed), "changed")) if number]
+        joined = ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1] if parts else ""
+        return f"{joined} since {since_words(self.since, time.time())}" if parts else ""
+
+
+def since_words(then: float, now: float) -> str:
+    """Return a time of the past as "since" continues, by the days of the calendar here."""
+    days = (np.datetime64(time.strftime("%Y-%m-%d", time.localtime(now)))
+            - np.datetime64(time.strftime("%Y-%m-%d", time.localtime(then)))).astype(int)
+    if days <= 1:
+        return time.strftime("%H:%M", time.localtime(then)) if days < 1 else "yesterday"
+    return time.strftime("%B %-d", time.localtime(then)) if now - then < 300 * DAY else time.strftime(
+        "%B %Y", time.localtime(then))
+
+
+def changes_of(dataset: Dataset) -> Changes | None:
+    """Return what has changed since the user looked last; None if nothing has, or the earlier state is unknown."""
+    if not dataset.digests or not isinstance(dataset.images, FileImages):
+        return None
+    found = _last_seen(dataset)
+    if found is None:
+        return None
+    since, version = found
+    before = dict(zip(version.names, version.digests, strict=True))
+    is_known = np.array([name in before for name in dataset.names], bool)
+    differs = np.array([before.get(name, digest) != digest for name, digest in zip(
+        dataset.names, dataset.digests, strict=True)], bool)
+    known = {file: entry["digest"] for file, entry in version.entries.items()}
+    broken = tuple(skipped for skipped in dataset.skipped if skipped.file not in known)
+    here = set(dataset.names)
+    changes = Changes(since, np.flatnonzero(~is_known), np.flatnonzero(differs),
+                      tuple(name for name in version.names if name not in here), broken)
+    return changes if changes.words else None
+
+
+def seen_version(dataset: Dataset) -> tuple[int, ...]:
+    """Return numbers that change when the user looks at the changes; none before the first time."""
+    try:
+        return version_of(log_path_of(dataset, KIND))
+    except OSError:
+        return ()
+
+
+def mark_seen(dataset: Dataset) -> None:
+    """Note that the user has looked at all changes so far.
+
+    Raises:
+        UserError: The note cannot be written.
+    """
+    append_to_log(dataset, KIND, {"seen": dataset.fingerprint, "time": time.time()})
+
+
+def _last_seen(dataset: Dataset) -> tuple[float, Version] | None:
+    """Return when the user looked last, and the folder's state then; None if it is unknown."""
+    assert isinstance(dataset.images, FileImages)
+    root = dataset.images.root
+    for row in reversed(read_log(dataset, KIND)):
+        if row.get("seen") == dataset.fingerprint:
+            return None
+        with suppress(ValueError, TypeError):
+            if (version := read_version(root, str(row.get("seen")))) is not None:
+                return float(row.get("time", version.seen)), version
+    versions = [version for fingerprint in known_versions(root)
+                if (version := read_version(root, fingerprint)) is not None]
+    oldest = min(versions, key=lambda version: version.seen, default=None)
+    return None if oldest is None else (oldest.seen, oldest)
