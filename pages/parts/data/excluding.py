@@ -13,6 +13,7 @@ from udml_core.base.arrays import Integers
 from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import can_undo, exclude, excluded_images, include, parse_list, undo, write_list
+from udml_core.data.given.uploads import parse_upload
 
 from ..draw.gallery import selectable_gallery, tile_of
 from ..shell.selection import select, selection
@@ -114,7 +115,7 @@ def _undo(dataset: Dataset) -> None:
 def _import(dataset: Dataset, file: Any) -> None:
     """Exclude the images that an uploaded file names."""
     def act() -> str:
-        listed = parse_list(file.getvalue(), file.name, dataset)
+        listed = parse_upload(parse_list, file.getvalue(), file.name, dataset)
         count = len(listed.unknown)
         unknown = f" {counted(count, 'name')} {'is' if count == 1 else 'are'} not in this data set." if count else ""
         return f"Excluded {counted(exclude(dataset, listed.images.tolist()), 'image')}.{unknown}"
