@@ -18,6 +18,12 @@ from udml_core.data.thumbnails import are_sheets_made, make_sheets, make_thumbna
 from ..shell.cached import load_dataset
 from .transport import Message
 
+COLUMNS = 12
+"""Columns of a sheet; even, so that both images of a pair lie in the same row."""
+OWN_SHEET = 150
+"""Up to this number, images get a sheet of their own, at the size in which they are shown."""
+
+
 class _Thumbnails:
     """Thumbnails for sheets of a few images, shared by all sessions; those unused for the longest time go.
 
@@ -49,10 +55,6 @@ class _Thumbnails:
 
 
 THUMBNAILS = _Thumbnails()
-COLUMNS = 12
-"""Columns of a sheet; even, so that both images of a pair lie in the same row."""
-OWN_SHEET = 150
-"""Up to this number, images get a sheet of their own, at the size in which they are shown."""
 
 
 def all_sheets(message: Message, dataset: Dataset) -> dict[str, Any]:
