@@ -12,10 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image, ImageFile
 
 from udml_core.base import bounded
 from udml_core.base.errors import UserError
 from udml_core.base.paths import python_path
+from udml_core.data import catalog
+from udml_core.data.dataset import Dataset
+from udml_core.data.given.uploads import parse_upload
 from udml_core.data.sources.vector_files import ChoiceError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems make plain calls")
@@ -34,8 +38,12 @@ def fill(megabytes: int) -> int:
     return len(np.ones(megabytes * 125_000))
 
 
-def fail(error: Exception) -> None:
-    raise error
+def fail_to_choose() -> None:
+    raise ChoiceError("wrong", "choose", "change")
+
+
+def fail_to_find() -> None:
+    raise FileNotFoundError("gone")
 
 
 def count(most: int, *, report: Callable[[float, str], None]) -> int:
@@ -53,10 +61,10 @@ def test_a_call_has_a_process_of_its_own_and_reports() -> None:
 
 def test_errors_keep_their_type_and_attributes() -> None:
     with pytest.raises(ChoiceError, match="wrong choose") as caught:
-        bounded.call("x.csv", fail, ChoiceError("wrong", "choose", "change"))
+        bounded.call("x.csv", fail_to_choose)
     assert caught.value.change == "change"
     with pytest.raises(FileNotFoundError):
-        bounded.call("x.csv", fail, FileNotFoundError("gone"))
+        bounded.call("x.csv", fail_to_find)
 
 
 def test_a_call_beyond_the_limit_names_file_and_setting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,6 +95,24 @@ def test_a_killed_process_of_readers_starts_again() -> None:
     assert bounded.call("x.csv", len, "abc") == 3
 
 
+def parse(content: bytes, name: str, dataset: Dataset) -> tuple[int, str, int, int]:
+    return os.getpid(), f"{name} {content!r}", len(dataset), len(dataset.names)
+
+
+def test_an_upload_is_parsed_by_another_process_without_pixels() -> None:
+    digits = catalog.load("digits")
+    number, *words = parse_upload(parse, b"a,b", "x.csv", digits)
+    assert number != os.getpid()
+    assert words == ["x.csv b'a,b'", 1797, 1797]
+
+
+def test_images_of_a_folder_are_decoded_by_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        Image.new("RGB", (20, 20), (80 * number, 0, 0)).save(tmp_path / f"{number}.png")
+    monkeypatch.setattr(ImageFile.ImageFile, "load", lambda _image: pytest.fail("decoded in the server"))
+    assert len(catalog.load(str(tmp_path))) == 3
+
+
 def test_a_small_call_takes_little_time() -> None:
     began = time.monotonic()
     for _ in range(20):
@@ -100,8 +126,6 @@ from pathlib import Path
 from udml_core.base import bounded
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
-from udml_core.data.given.own_columns import parse_columns
-from udml_core.data.given.uploads import parse_upload
 
 def largest():
     words = Path("/proc/self/status").read_text().split()
@@ -109,15 +133,10 @@ def largest():
 
 if sys.argv[2] == "bounded":
     bounded.start()
-digits = catalog.load("digits")
-warm, path = largest(), Path(sys.argv[1])
+catalog.load("digits")
+warm = largest()
 try:
-    if path.name.startswith("upload"):
-        content = path.read_bytes()
-        warm = largest() + 2 * len(content) // 10**6  # what was uploaded, and its copy for the reader
-        parse_upload(parse_columns, content, path.name, digits)
-    else:
-        catalog.load(str(path))
+    catalog.load(sys.argv[1])
     print("opened")
 except UserError as error:
     print(error)
@@ -132,18 +151,11 @@ def write_wide_table(path: Path) -> None:
     path.with_suffix(".csv").write_text(",".join(f"c{number}" for number in range(15_000)) + "\n" + row * 1000)
 
 
-def write_wide_upload(path: Path) -> None:
-    """Write a CSV file of 30 MB with 10 million different texts, which take 0.7 GB."""
-    rows = ("".join(f"{number:02x}{row % 256:02x},"[:3] for number in range(10_000)) + "\n" for row in range(1000))
-    path.write_text(",".join(f"c{number}" for number in range(10_001)) + "\n" + "".join(rows))
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "write"), [("wide.npy", write_wide_table), ("upload.csv", write_wide_upload)])
 @pytest.mark.parametrize("way", ["bounded", "plain"])
-def test_the_memory_of_a_server_stays_flat(name: str, write: Callable[[Path], None], way: str, tmp_path: Path) -> None:
-    path = tmp_path / name
-    write(path)
+def test_the_memory_of_a_server_stays_flat(way: str, tmp_path: Path) -> None:
+    path = tmp_path / "wide.npy"
+    write_wide_table(path)
     environment = os.environ | {"PYTHONPATH": python_path(), bounded.VARIABLE: "0.5",
                                 "UDML_CACHE": str(tmp_path / "cache")}
     done = subprocess.run([sys.executable, "-c", OPENING, str(path), way], env=environment, capture_output=True,

@@ -221,7 +221,10 @@ def _lacks_memory(error: BaseException | None) -> bool:
 
 def _portable(error: Exception) -> tuple[type[Exception], tuple[Any, ...], dict[str, Any]]:
     """Return the type, the arguments and the attributes of an error; its traceback as text if it cannot be copied."""
-    content = type(error), error.args, {name: value for name, value in vars(error).items() if name[0] != "_"}
+    values = error.args
+    if isinstance(error, OSError) and error.filename is not None:
+        values = error.errno, error.strerror, error.filename
+    content = type(error), values, {name: value for name, value in vars(error).items() if name[0] != "_"}
     try:
         pickle.dumps(content)
     except Exception:

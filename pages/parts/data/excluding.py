@@ -17,6 +17,7 @@ from udml_core.data.given.uploads import parse_upload
 
 from ..draw.gallery import selectable_gallery, tile_of
 from ..shell.selection import select, selection
+from ..shell.user_errors import as_user_errors
 from .enlarged import enlarge
 
 MOST_TILES = 400
@@ -131,6 +132,7 @@ def _keep_message(act: Callable[[], str]) -> None:
 def keep_problem(act: Callable[[], object]) -> None:
     """Act, and keep the message for the next drawing of the page if that fails."""
     try:
-        act()
+        with as_user_errors():
+            act()
     except UserError as error:
         st.session_state[PROBLEM] = str(error)

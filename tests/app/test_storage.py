@@ -1,0 +1,70 @@
+"""Folders of the app that cannot be written."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.app.opening import opened
+from udml_core.base.paths import python_path
+from udml_core.base.storage import storage_problem
+
+RUN = "20261122-120000-rpml-digits"
+
+
+@pytest.fixture(params=["read-only", "full"])
+def refusing(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A cache that cannot be written, and why: a mounted file system, because root may write in any folder."""
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    options = {"read-only": "ro", "full": "size=4k,nr_inodes=3"}[request.param]
+    try:
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(cache)], check=False,
+                              capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("there is no command mount")
+    if done.returncode:
+        pytest.skip("this user may not mount a file system")
+    monkeypatch.setenv("UDML_CACHE", str(cache))
+    yield request.param
+    subprocess.run(["umount", "-l", str(cache)], check=True)
+
+
+@pytest.mark.parametrize("page", ["explore", "data", "labels", "train", "clusters", "compare"])
+def test_a_page_says_which_folder_why_and_what_to_do(page: str, refusing: str) -> None:
+    app = opened(page, run=RUN)
+    assert not app.exception
+    reason = {"read-only": "it is read-only", "full": "the disk is full"}[refusing]
+    shown = [error.value.replace("\\", "") for error in app.error]
+    assert any(f"The cache, {os.environ['UDML_CACHE']}, cannot be written, because {reason}" in words
+               and words.endswith("or set UDML_CACHE to another folder and start again.") for words in shown), shown
+
+
+def test_the_command_line_says_it_too(refusing: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "udml_core", "audit", "digits"], capture_output=True, text=True,
+                          check=False, env=os.environ | {"PYTHONPATH": python_path()})
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"The cache, {os.environ['UDML_CACHE']}, cannot be written, because ")
+    assert last.endswith("or set UDML_CACHE to another folder and start again.")
+    assert ("Free some space" in last) == (refusing == "full")
+
+
+def test_only_the_apps_folders_are_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
+    inside, outside = str(tmp_path / "runs" / "a" / "spec.json"), "/elsewhere/file"
+    for number, words in ((errno.EROFS, "it is read-only"), (errno.EACCES, "this user may not write in it")):
+        problem = storage_problem(OSError(number, os.strerror(number), inside))
+        assert str(problem) == (
+            f"The folder of runs, {tmp_path / 'runs'}, cannot be written, because {words} (at {inside}). Make it "
+            "writable for the user who runs the app, or set UDML_RUNS to another folder and start again.")
+        assert storage_problem(OSError(number, os.strerror(number), outside)) is None
+    assert storage_problem(OSError(errno.ENOENT, "gone", inside)) is None
+    assert storage_problem(OSError(errno.EROFS, "no name")) is None
