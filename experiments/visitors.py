@@ -71,7 +71,7 @@ class Server:
 def started() -> Iterator[Server]:
     """Start a server of its own, without runs but the examples, and yield it warm."""
     with tempfile.TemporaryDirectory() as home:
-        environment = os.environ | {"UDML_CACHE": f"{home}/cache", "UDML_RUNS": f"{home}/runs"}
+        environment = os.environ | {"UDML_CACHE": f"{home}/cache", "UDML_RUNS": f"{home}/runs", "UDML_EXAMPLES": "1"}
         with serving("serve.py", environment) as (url, process):
             server = Server(url, process.pid)
             server.settle()
