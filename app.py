@@ -19,6 +19,7 @@ from pages.parts.draw.keys import listen_to_keys
 from pages.parts.shell.address import drop_foreign_parameters
 from pages.parts.shell.missing import MISSING, missing_pages
 from pages.parts.shell.run_picker import begin_page, begin_sidebar, end_page
+from pages.parts.shell.user_errors import show_user_errors
 from pages.parts.shell.views import FORMER, PAGES, former_pages, view_in_address
 from udml_core.base.malloc import keep_freed_memory
 from udml_core.base.paths import ASSETS, expose
@@ -43,7 +44,8 @@ PAGES_SHOWN = [st.Page(f"pages/{name}.py", title=card.title, icon=f":material/{c
                for name, card in PAGES.items()]
 begin_sidebar()
 HIDDEN = [*former_pages()]
-wrong = missing_pages({known.url_path for known in (*PAGES_SHOWN, *HIDDEN)})
+# The default page keeps its own path, start, for itself; it leads to the default page.
+wrong = missing_pages({"start", *(known.url_path for known in (*PAGES_SHOWN, *HIDDEN))})
 page = st.navigation([*PAGES_SHOWN, *HIDDEN, *wrong], expanded=True)
 if page.url_path in FORMER:
     page.run()  # which opens the new address
@@ -52,5 +54,6 @@ drop_foreign_parameters(view)
 listen_to_keys()
 begin_page()
 st.session_state["page"] = view  # a view without runs offers the example that shows it best
-page.run()
+with show_user_errors():
+    page.run()
 end_page()

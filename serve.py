@@ -35,6 +35,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
 from streamlit.web.server.server_util import get_url
 
+from udml_core.base import bounded
 from udml_core.base.paths import ASSETS, expose, prefer_package, readable_roots
 from udml_core.base.started import opens_browser, start_address
 
@@ -52,6 +53,8 @@ IMPORTED = re.compile(r'(?:from|import)"\./([^"]+\.js)"')
 ADDRESS = '<script>window.__streamlit = {BACKEND_BASE_URL: new URL(".", document.baseURI).href};</script>'
 """Names the server in Streamlit's page: below the address of a page such as /explore, Streamlit would look for it at
 /explore first, with two requests that fail at each visit. The server is where the page's scripts come from."""
+READERS = ("udml_core.data.catalog", "udml_core.data.given.uploads", "pandas", "pyarrow.parquet")
+"""What reads files of users, for `bounded.start`."""
 HEADERS = {
     # Streamlit's own pages need inline styles, compiled scripts and blobs. Nothing comes from another host.
     "Content-Security-Policy": "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; "
@@ -191,9 +194,11 @@ async def start(_app: Any) -> AsyncIterator[None]:
     if opens_browser():  # The server listens already. Some browsers return only when they are closed.
         url = _start_url()
         threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+    bounded.start(READERS)
     warm_imports()
     yield
     SERVED.is_open = False
+    bounded.stop()
 
 
 app = st.App("app.py", lifespan=start, routes=[SERVED.route(st.get_option("server.baseUrlPath") or "")],

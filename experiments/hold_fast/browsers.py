@@ -1,7 +1,8 @@
 """Sessions in one real browser on one server, with the server's memory and the latency of pages and sliders.
 
 The environment variable `HOLD_FAST_SESSIONS` sets their number, 20 by default, and `HOLD_FAST_SLIDERS` the share of
-slider movements on a page with sliders, 0.5 by default.
+slider movements on a page with sliders, 0.5 by default. A slider counts as moved if its value changed in the browser,
+and if the server then sent other data of a picture.
 """
 
 from __future__ import annotations
@@ -10,16 +11,17 @@ import atexit
 import os
 import time
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import psutil
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Locator, Page, WebSocket, sync_playwright
 
 from experiments.hold_fast.attempt import Hostility, count_event, note_figure, shared_folder
 from experiments.hold_fast.damage import PAGES, analyzed
 from experiments.hold_fast.kills import link_tree
+from experiments.hold_fast.sockets import Pictures
 from experiments.real_server import find_browser, serving
 from udml_core.runs import Run
 
@@ -27,8 +29,10 @@ SESSIONS = int(os.environ.get("HOLD_FAST_SESSIONS", "20"))
 SLIDERS = float(os.environ.get("HOLD_FAST_SLIDERS", "0.5"))
 MOST_GROWTH = 50e6
 """Bytes by which the server may grow afterwards."""
+FEW = 3
+"""Movements of which one must change a picture: a small step of some sliders changes none."""
 UNMOVED = 20.0
-"""Seconds after which a slider that has started no work counts as one at its end."""
+"""Seconds after which a slider whose step has started no work is no longer waited for."""
 IDLE = "!!document.querySelector('[data-testid=stApp][data-test-script-state=notRunning]')"
 WATCH = """
 window.pressed = 0;   // when the slider was moved; 0 is the start of the visit
@@ -49,6 +53,8 @@ memory: list[int] = []
 opened: set[str] = set()
 """Pages opened so far. The first visit of a page imports modules and fills caches, so growth counts from the round in
 which the last page was opened."""
+pictures: dict[Page, Pictures] = {}
+"""What the server has sent to each session, from the messages that its browser received."""
 warm: list[int] = []
 """The server's memory after each round since then."""
 
@@ -69,7 +75,22 @@ def sessions() -> tuple[list[Page], psutil.Process, str]:
     for page in pages:
         page.set_default_timeout(240_000)
         page.add_init_script(WATCH)
+        page.on("websocket", partial(follow, page))
     return pages, psutil.Process(server.pid), run.id
+
+
+def follow(page: Page, socket: WebSocket) -> None:
+    """Follow the messages of a new connection of a session."""
+    seen = pictures[page] = Pictures()
+    socket.on("framereceived", lambda content: seen.follow(content) if isinstance(content, bytes) else None)
+
+
+def press(random: np.random.Generator, slider: Locator) -> bool:
+    """Move a slider by a step, not beyond its end; return whether its value changed."""
+    value, low, high = (float(number) for number in slider.evaluate("each => [each.value, each.min, each.max]"))
+    is_right = value <= low or (value < high and random.random() < 0.5)
+    slider.press("ArrowRight" if is_right else "ArrowLeft")
+    return float(slider.evaluate("each => each.value")) != value
 
 
 def wait_for(waiting: dict[Page, str]) -> dict[str, list[float]]:
@@ -91,11 +112,15 @@ def move(random: np.random.Generator, _scratch: Path) -> str | None:
     """Let every session open a page or move a slider, all at the same time."""
     pages, server, run = sessions()
     waiting: dict[Page, str] = {}
+    before: dict[Page, dict[str, str]] = {}
     for page in pages:
         sliders = page.get_by_role("slider")
         if random.random() < SLIDERS and sliders.count():
             page.evaluate("window.finished = 0; window.pressed = performance.now()")
-            sliders.first.press(str(random.choice(["ArrowRight", "ArrowLeft"])))
+            former = dict(pictures[page].drawn)
+            if not press(random, sliders.first):
+                return f"{page.url}: the slider kept its value"
+            before[page] = former
             waiting[page] = "slider"
         else:
             name = str(random.choice(PAGES))
@@ -107,6 +132,11 @@ def move(random: np.random.Generator, _scratch: Path) -> str | None:
     if shown := next((f"{page.url}: {element.inner_text()}" for page in pages
                       if (element := page.query_selector("[data-testid=stException]")) is not None), None):
         return shown
+    changed = sum(pictures[page].drawn != former for page, former in before.items())
+    if before:
+        note_figure("movements that changed a picture", changed / len(before))
+    if len(before) >= FEW and not changed:
+        return f"none of {len(before)} movements of sliders changed a picture"
     memory.append(server.memory_info().rss)
     note_figure("sessions", SESSIONS)
     for kind, each in seconds.items():

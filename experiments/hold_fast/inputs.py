@@ -21,13 +21,14 @@ from experiments.hold_fast.bad_images import bad_image
 from experiments.hold_fast.forked import answer_of
 from experiments.hold_fast.junk import junk, junk_table, mutated
 from experiments.hold_fast.small_runs import METHODS, digits_folder, undisturbed
-from pages.parts.maps.columns import column_color, columns_of
+from pages.parts.maps.columns import column_color
 from tests.app.opening import opened, texts
 from tests.app.test_pages import NONSENSE, SHOWN
 from udml_core.base.errors import UserError
 from udml_core.cli import commands as cli
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, read_user_image
+from udml_core.data.given.own_columns import parse_columns
 from udml_core.data.given.pair_sets import parse_pairs
 from udml_core.data.thumbnails import make_thumbnail
 from udml_core.methods import METHODS as ALL_METHODS
@@ -70,7 +71,7 @@ def try_table(random: np.random.Generator, scratch: Path) -> str | None:
     (scratch / "pairs.csv").write_bytes(content)
 
     def color() -> None:
-        for name, values in columns_of(content, dataset).items():
+        for name, values in parse_columns(content, "table.csv", dataset).items():
             column_color(name, values, np.arange(len(dataset)))
 
     broken = _checked(lambda: parse_pairs(content, "pairs.csv", dataset)) or _checked(color)

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from pages.parts.draw.downloads import table_file
-from pages.parts.maps.columns import column_color, columns_of
+from pages.parts.maps.columns import column_color
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
+from udml_core.data.given.own_columns import parse_columns
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,7 @@ def digits() -> Dataset:
 def test_an_exported_table_gives_values_to_its_images_only(digits: Dataset) -> None:
     ids = np.array([7, 2, 1700])
     file = table_file(digits, ids, {"score": np.array([0.5, -1.0, 3.25]), "word": np.array(["a", "b", "a"])})
-    columns = columns_of(file, digits)
+    columns = parse_columns(file, "table.csv", digits)
     assert {"column: score", "column: word", "column: class"} <= columns.keys()
     scores = columns["column: score"]
     assert scores.shape == (len(digits),)
@@ -36,11 +37,11 @@ def test_an_exported_table_gives_values_to_its_images_only(digits: Dataset) -> N
 
 def test_a_table_with_one_row_for_each_image_needs_no_names(digits: Dataset) -> None:
     rows = "\n".join(["age", *map(str, range(len(digits)))])
-    assert columns_of(rows.encode(), digits)["column: age"].tolist() == list(range(len(digits)))
+    assert parse_columns(rows.encode(), "table.csv", digits)["column: age"].tolist() == list(range(len(digits)))
 
 
 def test_a_table_of_a_spreadsheet_is_read(digits: Dataset) -> None:
-    columns = columns_of("\ufeffImage;age;word\r\ndigit 7;3;a,b\r\n".encode(), digits)
+    columns = parse_columns("\ufeffImage;age;word\r\ndigit 7;3;a,b\r\n".encode(), "table.csv", digits)
     assert list(columns) == ["column: age", "column: word"]
     assert (columns["column: age"][7], columns["column: word"][7]) == (3.0, "a,b")
 
@@ -52,10 +53,10 @@ def test_a_table_of_a_spreadsheet_is_read(digits: Dataset) -> None:
 ])
 def test_an_invalid_table_is_rejected_with_a_message(content: bytes, words: str, digits: Dataset) -> None:
     with pytest.raises(UserError, match=words):
-        columns_of(content, digits)
+        parse_columns(content, "table.csv", digits)
 
 
 def test_a_message_about_a_table_is_short_however_long_its_header_is(digits: Dataset) -> None:
     with pytest.raises(UserError, match="2 rows and the columns xxx") as refused:
-        columns_of(b"x" * 5_000 + b",y\n1,2\n3,4\n", digits)
+        parse_columns(b"x" * 5_000 + b",y\n1,2\n3,4\n", "table.csv", digits)
     assert len(str(refused.value)) < 400

@@ -19,6 +19,7 @@ import typer
 from udml_core.base.declaration import Options, describe
 from udml_core.base.errors import UserError, counted
 from udml_core.base.paths import existing_path
+from udml_core.base.storage import storage_problem
 from udml_core.cli.advice import advise
 from udml_core.cli.curating import audit, exclude, sample
 from udml_core.cli.engines import Engine, EngineOptions, requested_engine
@@ -657,7 +658,7 @@ def main(program: typer.Typer = app) -> NoReturn:
     except BrokenPipeError:
         sys.exit(0)
     except OSError as error:  # a folder that cannot be written, a full disk
-        exit_with(str(error))
+        exit_with(str(storage_problem(error) or error))
     sys.exit(code if isinstance(code, int) else 0)
 
 

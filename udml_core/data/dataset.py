@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,11 +13,15 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from udml_core.base.arrays import LARGE, Array, Booleans, Integers
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, byte_words
 from udml_core.data.dataset_columns import Columns
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 """Formats that are read, independent of the file extension. Pillow supports more, but runs PostScript as code."""
+MOST_BYTES = 1e9
+"""Largest memory that an image may need while it is decoded: 125 million pixels."""
+STRIP = 256
+"""Rows of an image that are converted at once, where a conversion needs several times the memory of its result."""
 ORIENTATION = 0x0112
 TURNS = {2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
          5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
@@ -178,15 +182,37 @@ def read_image(source: Any, side: int | None = None) -> Image.Image:
     with open_image(source) as image:
         if side is not None:
             image.draft(None, (2 * side, 2 * side))
+        check_memory(image)
         turn = TURNS.get(_orientation(image))
         turned = image if turn is None else image.transpose(turn)
         if turned.mode[0] in "IF":
             return _eight_bits(turned).convert("RGB")
         if turned.mode in ("RGBA", "LA", "PA") or "transparency" in turned.info:
-            layered = turned.convert("RGBA")
-            paper = Image.new("RGBA", layered.size, "white")
-            return Image.alpha_composite(paper, layered).convert("RGB")
+            return _on_white(turned)
         return turned.convert("RGB")
+
+
+def check_memory(image: Image.Image) -> None:
+    """Check the size that an opened image declares before memory is reserved for its pixels.
+
+    Raises:
+        ValueError: It needs more than `MOST_BYTES`.
+    """
+    width, height = image.size
+    # Pillow keeps three channels in four bytes. A copy is turned upright or converted.
+    needed = 2 * 4 * width * height
+    if needed > MOST_BYTES:
+        raise ValueError(f"its {width:,} × {height:,} pixels need more than {byte_words(MOST_BYTES)} of memory "
+                         f"({byte_words(needed)}); save it smaller")
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    """Put an image on white, in strips, because its layers would need several times its memory."""
+    whole = Image.new("RGB", image.size)
+    for top in range(0, image.height, STRIP):
+        strip = image.crop((0, top, image.width, min(image.height, top + STRIP))).convert("RGBA")
+        whole.paste(Image.alpha_composite(Image.new("RGBA", strip.size, "white"), strip).convert("RGB"), (0, top))
+    return whole
 
 
 def open_image(source: Any) -> Image.Image:
@@ -217,10 +243,17 @@ def _eight_bits(image: Image.Image) -> Image.Image:
     Pillow's own conversion makes every value above 255 white. White is 65,535 for 16-bit integers. For other types it
     is the smallest of 1, 255 and 65,535 that no pixel exceeds, or else the brightest pixel.
     """
-    values = np.nan_to_num(np.asarray(image, dtype=np.float64))
+    stored = np.asarray(image)
+
+    def strips() -> Iterator[Array]:
+        for top in range(0, len(stored), STRIP):
+            yield np.nan_to_num(stored[top : top + STRIP].astype(np.float64))
+
     levels = (65_535.0,) if image.mode.startswith("I;16") else (1.0, 255.0, 65_535.0)
-    white = next((level for level in levels if values.max() <= level), values.max())
-    return Image.fromarray(np.round(values.clip(0) * (255 / white)).astype(np.uint8))
+    most = max(strip.max() for strip in strips())
+    white = next((level for level in levels if most <= level), most)
+    scaled = [np.round(strip.clip(0) * (255 / white)).astype(np.uint8) for strip in strips()]
+    return Image.fromarray(np.concatenate(scaled))
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,11 @@ from udml_core.base.arrays import Integers
 from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import can_undo, exclude, excluded_images, include, parse_list, undo, write_list
+from udml_core.data.given.uploads import parse_upload
 
 from ..draw.gallery import selectable_gallery, tile_of
 from ..shell.selection import select, selection
+from ..shell.user_errors import as_user_errors
 from .enlarged import enlarge
 
 MOST_TILES = 400
@@ -114,7 +116,7 @@ def _undo(dataset: Dataset) -> None:
 def _import(dataset: Dataset, file: Any) -> None:
     """Exclude the images that an uploaded file names."""
     def act() -> str:
-        listed = parse_list(file.getvalue(), file.name, dataset)
+        listed = parse_upload(parse_list, file.getvalue(), file.name, dataset)
         count = len(listed.unknown)
         unknown = f" {counted(count, 'name')} {'is' if count == 1 else 'are'} not in this data set." if count else ""
         return f"Excluded {counted(exclude(dataset, listed.images.tolist()), 'image')}.{unknown}"
@@ -130,6 +132,7 @@ def _keep_message(act: Callable[[], str]) -> None:
 def keep_problem(act: Callable[[], object]) -> None:
     """Act, and keep the message for the next drawing of the page if that fails."""
     try:
-        act()
+        with as_user_errors():
+            act()
     except UserError as error:
         st.session_state[PROBLEM] = str(error)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePath
 
 import streamlit as st
 
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
-from udml_core.data.sources.embeddings import LAYOUT, EmbeddingTable, table_aside, table_of
+from udml_core.data.sources.embeddings import LAYOUT, EmbeddingTable, table_of
 from udml_core.data.sources.table_columns import Choices
+from udml_core.data.sources.table_header import Header, read_header, read_uploaded_header
 from udml_core.data.sources.vector_files import ENDINGS
 
 from ..shell.user_errors import keep_user_errors, show_user_errors
@@ -69,41 +70,17 @@ def _choose_roles(header: Header, key: str, choices: Choices) -> Choices:
     return replace(choices, **chosen)
 
 
-@dataclass(frozen=True)
-class Header:
-    """What a table has.
-
-    Attributes:
-        count: Number of rows.
-        width: Number of dimensions.
-        columns: Names of the columns.
-        usual: The column that each role of `ROLES` has without a choice, empty for none.
-    """
-
-    count: int
-    width: int
-    columns: tuple[str, ...]
-    usual: dict[str, str]
-
-
 @st.cache_data(max_entries=8, show_spinner="Reading the columns …")
 def _header(name: str, signature: str) -> Header:  # noqa: ARG001 (a changed file is read again)
     table = table_of(name)
     assert table is not None, "the path was a table's a moment ago"
-    return _header_of(table)
+    return read_header(table)
 
 
 @st.cache_data(max_entries=2, show_spinner="Reading the columns …")
 def _uploaded_header(_files: list[tuple[str, bytes]], ids: tuple[str, ...]) -> Header:  # noqa: ARG001 (other uploads)
     """Return what uploaded files have."""
-    with table_aside(_files) as table:
-        return _header_of(table)
-
-
-def _header_of(table: EmbeddingTable) -> Header:
-    opened = table.header()
-    return Header(opened.vectors.count, opened.vectors.width, tuple(opened.columns),
-                  {role: opened.find(role, table.choices) or "" for role in ROLES})
+    return read_uploaded_header(_files)
 
 
 def upload_table(open_table: Callable[[str], None]) -> None:

@@ -30,6 +30,7 @@ class ServedFiles:
         self.is_open = False
         self._base = ""
         self._files: OrderedDict[str, tuple[bytes, str]] = OrderedDict()
+        self._kept: dict[str, tuple[bytes, str]] = {}
         self._bytes = 0
         self._lock = threading.Lock()
 
@@ -38,14 +39,18 @@ class ServedFiles:
         self._base = f"/{base.strip('/')}".rstrip("/") + "/served/"
         return Route(self._base + "{name}", self._answer)
 
-    def address(self, content: bytes, kind: str, name: str) -> str:
+    def address(self, content: bytes, kind: str, name: str, is_kept: bool = False) -> str:
         """Keep a file, and return its address.
 
         Args:
             content: The file's content.
             kind: Its media type.
             name: A name that changes with the content, of letters, digits and hyphens.
+            is_kept: Whether the file stays as long as the server, and does not count.
         """
+        if is_kept:
+            self._kept[name] = content, kind
+            return self._base + name
         with self._lock:
             if name not in self._files:
                 self._files[name] = content, kind
@@ -57,7 +62,8 @@ class ServedFiles:
         return self._base + name
 
     async def _answer(self, request: Request) -> Response:
-        content, kind = self._files.get(request.path_params["name"], (None, None))
+        name = request.path_params["name"]
+        content, kind = self._files.get(name) or self._kept.get(name) or (None, None)
         if content is None:
             return Response("This file is not kept any more. Load the page again.", 404, media_type="text/plain")
         return Response(content, media_type=kind, headers=FOREVER)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import threading
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,40 @@ COLUMNS = 12
 """Columns of a sheet; even, so that both images of a pair lie in the same row."""
 OWN_SHEET = 150
 """Up to this number, images get a sheet of their own, at the size in which they are shown."""
+
+
+class _Thumbnails:
+    """Thumbnails for sheets of a few images, shared by all sessions; those unused for the longest time go.
+
+    The images of two sheets differ in a few: clusters at the next ε, the neighbors of the next image.
+    """
+
+    MOST = 96 * 1024 ** 2
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, int, int], Image.Image] = OrderedDict()
+        self._pixels = 0
+        self._changing = threading.Lock()
+
+    def thumbnail(self, dataset: Dataset, index: int, cell: int) -> Image.Image:
+        """Return the thumbnail of an image in a square cell with a side in pixels."""
+        key = dataset.fingerprint, index, cell
+        with self._changing:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        made = make_thumbnail(image_to_draw(dataset.images, index), cell)
+        with self._changing:
+            if key not in self._kept:
+                self._kept[key] = made
+                self._pixels += cell * cell
+            while 4 * self._pixels > self.MOST:  # Pillow keeps three channels in four bytes
+                (_, _, side), _ = self._kept.popitem(last=False)
+                self._pixels -= side * side
+        return made
+
+
+THUMBNAILS = _Thumbnails()
 
 
 def all_sheets(message: Message, dataset: Dataset) -> dict[str, Any]:
@@ -90,7 +126,7 @@ def _sheet(name: str, fingerprint: str, indices: tuple[int, ...], cell: int) -> 
     columns = min(COLUMNS, max(1, len(indices)))
     sheet = Image.new("RGB", (columns * cell, max(1, -(-len(indices) // columns)) * cell), "white")
     for position, index in enumerate(indices):
-        thumbnail = make_thumbnail(image_to_draw(dataset.images, index), cell)
+        thumbnail = THUMBNAILS.thumbnail(dataset, index, cell)
         sheet.paste(thumbnail, (position % columns * cell, position // columns * cell))
     buffer = io.BytesIO()
     # JPEG takes a thirtieth of WebP's time, which a click on a query would wait for; full chroma keeps blocks in cells.

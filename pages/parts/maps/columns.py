@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pandas as pd
 import streamlit as st
 
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
-from udml_core.base.spreadsheets import unguarded
 from udml_core.data.dataset import Dataset
-from udml_core.data.sources.table_files import find_column, separator
+from udml_core.data.given.own_columns import IMAGE, parse_columns
+from udml_core.data.given.uploads import parse_upload
 
 from ..shell.run_status import escaped_message
 from .content import Color
 
-IMAGE = "image"
 MOST_NAMES = 1000
 
 
@@ -35,7 +32,7 @@ def upload_columns(dataset: Dataset) -> None:
             return
         st.session_state["own-column-read"] = file.file_id
         try:
-            columns = columns_of(file.getvalue(), dataset)
+            columns = parse_upload(parse_columns, file.getvalue(), file.name, dataset)
         except UserError as error:
             st.error(escaped_message(str(error)), icon=":material/error:")
             return
@@ -47,43 +44,6 @@ def uploaded_columns(dataset: Dataset) -> dict[str, Array]:
     """Return the columns (n,), numbers or text, uploaded for a data set, by name."""
     stored = st.session_state.get("own-columns")
     return stored["columns"] if stored and stored["of"] == dataset.fingerprint else {}
-
-
-def columns_of(content: bytes, dataset: Dataset) -> dict[str, Array]:
-    """Read the columns of a CSV file.
-
-    Args:
-        content: The file's content.
-        dataset: The data set whose images the rows describe.
-
-    Returns:
-        Columns (n,) by name, in the order of the images; missing values where the table has no row.
-
-    Raises:
-        UserError: The content is not a table, or its rows do not match the data set's images.
-    """
-    try:
-        header = content.partition(b"\n")[0].decode("utf-8-sig")
-        table = pd.read_csv(io.BytesIO(content), sep=separator(header))
-    except (ValueError, UnicodeDecodeError) as error:
-        raise UserError("The file could not be read as a CSV table in UTF-8: "
-                        f"{str(error)[:200]}. Save the table as CSV in UTF-8.") from None
-    table = table.rename(columns={find_column(map(str, table.columns), [IMAGE]): IMAGE})
-    if IMAGE in table.columns:
-        known = set(dataset.names)
-        table[IMAGE] = [unguarded(str(name), known) for name in table[IMAGE]]
-        table = table.drop_duplicates(IMAGE).set_index(IMAGE)
-        if known.isdisjoint(table.index):
-            raise UserError(f"None of the {len(table):,} names in the column '{IMAGE}' is an image of this data set. "
-                            f"Use names such as '{dataset.names[0]}'.")
-        table = table.reindex(dataset.names)
-    elif len(table) != len(dataset):
-        raise UserError(f"The table has {len(table):,} rows and the columns {', '.join(table.columns[:8])[:100]}; it "
-                        f"needs a column '{IMAGE}' with image names, or {len(dataset):,} rows, one for each image in "
-                        "order.")
-    if not len(table.columns):
-        raise UserError(f"The table has no column besides '{IMAGE}'. Add a column of numbers or text.")
-    return {f"column: {name}": np.asarray(table[name]) for name in table.columns}
 
 
 def column_color(name: str, values: Array, indices: Array) -> Color:

@@ -8,6 +8,7 @@ import streamlit as st
 
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.pair_sets import PairLog, PairSet, parse_pairs
+from udml_core.data.given.uploads import parse_upload
 
 from ..shell.address import choose_segment
 from ..shell.views import view_link
@@ -60,4 +61,4 @@ def _uploaded_pairs(dataset: Dataset) -> PairSet | None:
     st.caption("A CSV file with the columns `first` and `second` (file names or indices of images) and `same` (same or "
                "different).")
     file = st.file_uploader("Pairs", type="csv", key="pairs-file", label_visibility="collapsed")
-    return None if file is None else parse_pairs(file.getvalue(), file.name, dataset)
+    return None if file is None else parse_upload(parse_pairs, file.getvalue(), file.name, dataset)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import streamlit as st
 
 from udml_core.base.errors import UserError
+from udml_core.base.storage import storage_problem
 
 from .run_status import escaped_message
 from .setting_words import with_titles
@@ -18,11 +19,24 @@ Draw = TypeVar("Draw", bound=Callable[..., Any])
 
 @contextmanager
 def show_user_errors() -> Iterator[None]:
-    """Show a `UserError` as a message on the page; let every other exception pass."""
+    """Show a `UserError`, or that a folder cannot be written, on the page; let every other exception pass."""
     try:
-        yield
+        with as_user_errors():
+            yield
     except UserError as error:
         st.error(escaped_message(with_titles(str(error))), icon=":material/error:")
+
+
+@contextmanager
+def as_user_errors() -> Iterator[None]:
+    """Turn the system's error about a folder of the app into a `UserError`; see `storage_problem`."""
+    try:
+        yield
+    except OSError as error:
+        problem = storage_problem(error)
+        if problem is None:
+            raise
+        raise problem from error
 
 
 def fragment(draw: Draw) -> Draw:
@@ -46,7 +60,8 @@ def keep_user_errors(key: str, input_value: object, acts: bool) -> Iterator[None
     if acts:
         st.session_state.pop(kept, None)
     try:
-        yield
+        with as_user_errors():
+            yield
     except UserError as error:
         st.session_state[kept] = (input_value, str(error))
     if (problem := st.session_state.get(kept)) and problem[0] == input_value:

@@ -12,13 +12,17 @@ import io
 import lzma
 import os
 import re
+import shutil
 import stat
 import tarfile
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO, TypeVar
 
+from udml_core.base import bounded
 from udml_core.base.errors import UserError, quoted
 from udml_core.data.dataset import Report
 from udml_core.data.sources.listing import ENDINGS, is_hidden
@@ -77,7 +81,7 @@ def new_file(root: Path, inner: Path) -> Path:
 
 
 def extract(archive: BinaryIO, name: str, root: Path, report: Report) -> list[str]:
-    """Extract an archive into a new folder.
+    """Extract an archive into a new folder, by a bounded call.
 
     Args:
         archive: The open archive, which can be rewound.
@@ -92,6 +96,16 @@ def extract(archive: BinaryIO, name: str, root: Path, report: Report) -> list[st
         UserError: It is no archive, is damaged or encrypted, or has too many or too large files.
         OSError: A file cannot be written.
     """
+    with _as_file(archive) as file:
+        return bounded.call(name, _extract, file, name, root, report=report)
+
+
+def _extract(archive: BinaryIO | Path, name: str, root: Path, *, report: Report) -> list[str]:
+    with _opened(archive) as opened:
+        return _extract_members(opened, name, root, report)
+
+
+def _extract_members(archive: BinaryIO, name: str, root: Path, report: Report) -> list[str]:
     size = archive.seek(0, io.SEEK_END)
     budget = Budget(name, size)
     first = _first_bytes(archive)
@@ -119,7 +133,7 @@ def extract(archive: BinaryIO, name: str, root: Path, report: Report) -> list[st
 
 
 def image_paths(archive: BinaryIO, name: str) -> list[str]:
-    """Return the paths of the images in an archive, below the folder that contains all its files.
+    """Return the paths of the images in an archive, below the folder that contains all its files, by a bounded call.
 
     Args:
         archive: The open archive, which can be rewound.
@@ -131,14 +145,47 @@ def image_paths(archive: BinaryIO, name: str) -> list[str]:
     Raises:
         UserError: It is no archive, or is damaged, encrypted or too large.
     """
-    budget = Budget(name, archive.seek(0, io.SEEK_END))
-    members = _zip_members if _first_bytes(archive).startswith(b"PK") else _tar_members
-    inner = [found for _, path, _ in _guarded(members(archive, budget), name) if (found := inner_path(path, KEPT))]
-    archive.seek(0)
+    with _as_file(archive) as file:
+        return bounded.call(name, _image_paths, file, name)
+
+
+def _image_paths(archive: BinaryIO | Path, name: str) -> list[str]:
+    with _opened(archive) as opened:
+        budget = Budget(name, opened.seek(0, io.SEEK_END))
+        members = _zip_members if _first_bytes(opened).startswith(b"PK") else _tar_members
+        inner = [found for _, path, _ in _guarded(members(opened, budget), name) if (found := inner_path(path, KEPT))]
+        opened.seek(0)
     if not inner or any(path.suffix.lower() not in ENDINGS for path in inner):
         return []
     depth = len(Path(os.path.commonpath([path.parent for path in inner])).parts)
     return ["/".join(path.parts[depth:]) for path in inner]
+
+
+@contextmanager
+def _as_file(archive: BinaryIO) -> Iterator[BinaryIO | Path]:
+    """Yield a file that a bounded call can open: an upload is written aside; a plain call reads the archive itself."""
+    if not bounded.is_on():
+        yield archive
+        return
+    if isinstance(archive, io.BufferedReader):
+        yield Path(os.path.abspath(archive.name))
+        return
+    archive.seek(0)
+    with tempfile.NamedTemporaryFile(prefix="udml-archive-") as file:
+        shutil.copyfileobj(archive, file, CHUNK)
+        file.flush()
+        archive.seek(0)
+        yield Path(file.name)
+
+
+@contextmanager
+def _opened(archive: BinaryIO | Path) -> Iterator[BinaryIO]:
+    """Yield an open archive; only a file that is opened here is closed."""
+    if isinstance(archive, Path):
+        with archive.open("rb") as file:
+            yield file
+    else:
+        yield archive
 
 
 def _guarded(parts: Iterator[Part], name: str) -> Iterator[Part]:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from filelock import FileLock
 
+from udml_core.base import bounded
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.base.files import read_array, read_json, replace_text
@@ -144,7 +145,7 @@ class EmbeddingTable(Source):
     def load(self, report: Report) -> Dataset:
         self._kept_path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(self._kept_path.with_suffix(".lock")):  # several processes may open a new table at once
-            kept = self._kept() or self._read(report)
+            kept = self._kept() or bounded.call(self.path.name, self._read, extra=self.length(), report=report)
         report(1.0, "reading the table")
         vectors = read_array(_vectors_path(kept["fingerprint"]), mapped=True)
         names, names_or_labels = tuple(kept["names"]), kept["texts"]
@@ -163,6 +164,15 @@ class EmbeddingTable(Source):
 
     def _column(self, name: str) -> list[Any]:
         """Read a column of the table again, or none of its values if the table has changed so much that it is gone."""
+        return bounded.call(self.path.name, self._column_here, name, extra=self.length())
+
+    def length(self) -> int:
+        """Return the bytes of the file, which a reader can map; 0 if it is gone."""
+        with suppress(OSError):
+            return self.path.stat().st_size
+        return 0
+
+    def _column_here(self, name: str) -> list[Any]:
         table = self.header()
         return table.values(name) if name in table.columns else []
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from udml_core.base import bounded
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.paths import may_read
 from udml_core.data.dataset import Dataset, Report, Skipped
@@ -164,7 +165,7 @@ class MetadataFolder(Located):
         Raises:
             UserError: A table is damaged, or has no such column of labels.
         """
-        rows = [row for table in self.tables for row in self._read(table)]
+        rows = bounded.call(self.tables[0], self._rows)
         known = {row.file for row in rows}
         table = self.tables[0]
         left_out = [Skipped(file, f"has no row in {table}") for file, _ in listed(self.path) if file not in known]
@@ -173,6 +174,9 @@ class MetadataFolder(Located):
                          for row in rows if row.label is None]
             rows = [row for row in rows if row.label is not None]
         return _listing(rows, self.label_column is not None, self._other_columns, left_out)
+
+    def _rows(self) -> list[_Row]:
+        return [row for table in self.tables for row in self._read(table)]
 
     def _read(self, table: str) -> list[_Row]:
         """Read the rows of a table."""

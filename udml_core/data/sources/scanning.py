@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from udml_core.base import bounded
 from udml_core.base.files import replace_text
 from udml_core.base.paths import cache_folder
-from udml_core.data.dataset import DETAIL, Report, open_image
+from udml_core.data.dataset import DETAIL, Report, check_memory, open_image
 from udml_core.data.sources.listing import is_text
 
 SCAN_KEYS = frozenset({"bytes", "time", "digest", "size", "gray", "reason"})
@@ -24,7 +25,7 @@ The reason says why a file is skipped and is None for a readable image.
 
 
 def scan(root: Path, files: Sequence[str], report: Report, step: str = "reading the folder") -> Scan:
-    """Describe image files; unchanged files are taken from the cache.
+    """Describe image files; unchanged files are taken from the cache, and others are read by a bounded call.
 
     Args:
         root: The folder.
@@ -37,13 +38,11 @@ def scan(root: Path, files: Sequence[str], report: Report, step: str = "reading 
         known = dict(json.loads(cache_file.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         known = {}
-    entries: Scan = {}
-    with ThreadPoolExecutor() as pool:
-        described: Iterable[dict[str, Any]] = pool.map(lambda file: _describe(root / file, known.get(file)), files)
-        for number, (file, entry) in enumerate(zip(files, described, strict=True)):
-            entries[file] = entry
-            if number % 50 == 0:
-                report(number / len(files), f"{step}{DETAIL}{number:,} of {len(files):,}")
+    changed = [file for file in files if not _is_known(root / file, known.get(file))]
+    described: Scan = {}
+    if changed:
+        described = bounded.call(str(root), describe_images, root, changed, step, len(files), report=report)
+    entries: Scan = {file: described.get(file) or known[file] for file in files}
     if entries != known:
         cache_file.parent.mkdir(parents=True, exist_ok=True)
         replace_text(cache_file, json.dumps(entries))
@@ -56,11 +55,41 @@ def scan_path(root: Path) -> Path:
     return cache_folder() / "folders" / f"{hashlib.sha256(os.fsencode(root)).hexdigest()[:16]}.json"
 
 
-def _describe(path: Path, known: dict[str, Any] | None) -> dict[str, Any]:
+def describe_images(root: Path, files: Sequence[str], step: str, total: int, *, report: Report) -> Scan:
+    """Decode image files and describe them.
+
+    Args:
+        root: The folder.
+        files: Paths relative to the folder.
+        step: Name of the step for the report.
+        total: Number of files of the folder, of which the other files are known.
+        report: Receives the finished share.
+    """
+    entries: Scan = {}
+    before = total - len(files)
+    with ThreadPoolExecutor() as pool:
+        for number, (file, entry) in enumerate(zip(files, pool.map(lambda file: _describe(root / file), files),
+                                                   strict=True), start=before):
+            entries[file] = entry
+            if number % 50 == 0:
+                report(number / total, f"{step}{DETAIL}{number:,} of {total:,}")
+    return entries
+
+
+def _is_known(path: Path, known: dict[str, Any] | None) -> bool:
+    """Return whether the cache describes a file as it is."""
+    if not known or not known.keys() >= SCAN_KEYS:
+        return False
     try:
         stat = path.stat()
-        if known and known.keys() >= SCAN_KEYS and (known["bytes"], known["time"]) == (stat.st_size, stat.st_mtime_ns):
-            return known
+    except (OSError, ValueError):
+        return False
+    return bool((known["bytes"], known["time"]) == (stat.st_size, stat.st_mtime_ns))
+
+
+def _describe(path: Path) -> dict[str, Any]:
+    try:
+        stat = path.stat()
         if not is_text(str(path)):
             raise ValueError("its name is not valid Unicode text: rename it")
         entry: dict[str, Any] = {"bytes": stat.st_size, "time": stat.st_mtime_ns}
@@ -70,6 +99,7 @@ def _describe(path: Path, known: dict[str, Any] | None) -> dict[str, Any]:
             with open_image(file) as image:
                 entry |= {"size": list(image.size), "gray": image.mode in ("1", "L", "I;16")}
                 image.draft("RGB", (64, 64))
+                check_memory(image)
                 image.load()
         if min(entry["size"]) < 4:
             return entry | {"reason": f"too small: {entry['size'][0]}×{entry['size'][1]} pixels"}
@@ -79,5 +109,7 @@ def _describe(path: Path, known: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return "it needs too much memory: save it smaller"
     text = str(error)
     return "not an image" if "cannot identify" in text else text or type(error).__name__

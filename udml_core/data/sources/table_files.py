@@ -17,6 +17,8 @@ LONGEST = 2**30
 """Largest length of a CSV file, and of a column, in bytes."""
 LONGEST_TEXT = 32_767
 """Most letters of a text in a column, as in the usual spreadsheets."""
+LONGEST_LINE = 2**20
+"""Largest length of the line with the names of the columns, in bytes; it is read whenever folders are listed."""
 SEPARATORS = ",;\t"
 HALVES = {"train": False, "training": False, "val": False, "valid": False, "validation": False, "dev": False,
           "test": True, "testing": True, "query": True, "gallery": True}
@@ -37,7 +39,10 @@ def column_names(path: Path) -> list[str]:
             names = [str(name) for name in parquet.read_schema(path).names]
         else:
             with path.open("rb") as file:
-                first = io.StringIO(file.readline(LONGEST).decode("utf-8-sig"), newline="").readline()
+                line = file.readline(LONGEST_LINE + 1)
+            if len(line) > LONGEST_LINE:
+                raise ValueError(f"its first line is longer than {LONGEST_LINE:,} bytes")
+            first = io.StringIO(line.decode("utf-8-sig"), newline="").readline()
             names = _csv_names(first)
     except Exception as error:  # a damaged file can raise any exception
         raise _unreadable(path, error) from error

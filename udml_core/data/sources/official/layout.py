@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from udml_core.base import bounded
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import check_regular, read_regular
@@ -221,7 +222,7 @@ class ListedLayout(OfficialLayout):
     @cached_property
     def listing(self) -> Listing:
         """The lists, read at first use."""
-        return self.read()
+        return bounded.call(self.official_name, self.read)
 
     def counts(self) -> tuple[int, int]:
         return len(self.listing.files), len(self.listing.class_names)

@@ -1,0 +1,216 @@
+"""Measure the app with up to thirty visitors at once, of whom a few use a real browser.
+
+    python -m experiments.visitors --out assets/results/visitors.json
+
+A visitor opens the view Clusters of an example and moves ε. Seconds depend on what else the machine does; processor
+seconds of the server do not. The record also has the server's memory while sessions come and go, and over many steps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from statistics import median
+from typing import Any
+
+import psutil
+from playwright.sync_api import sync_playwright
+
+from experiments.hold_fast.sockets import Visitor
+from experiments.real_server import FLAGS, find_browser, serving
+from experiments.recording import provenance, record_parser, write_record
+
+PAGE, QUERY = "explore", "tool=clusters&run=20261122-120000-rpml-digits"
+NUMBERS = (1, 6, 12, 30)
+BROWSERS = 2
+"""Visitors with a real browser."""
+STEPS = 10
+"""Movements of each visitor while all move."""
+PICTURE = "canvas"
+WARM = 600.0
+"""Seconds that the server has to import everything."""
+
+
+class Server:
+    """The server that is measured.
+
+    Attributes:
+        url: Its address.
+    """
+
+    def __init__(self, url: str, number: int) -> None:
+        self.url = url
+        self._process = psutil.Process(number)
+
+    def seconds(self) -> float:
+        """Return the processor seconds that it has used."""
+        times = self._process.cpu_times()
+        return float(times.user + times.system)
+
+    def megabytes(self) -> float:
+        """Return its memory."""
+        return float(self._process.memory_info().rss / 1e6)
+
+    def settle(self, quiet: float = 2.0) -> None:
+        """Wait until it does nothing any more."""
+        deadline = time.monotonic() + WARM
+        while time.monotonic() < deadline:
+            before = self.seconds()
+            time.sleep(quiet)
+            if self.seconds() - before < 0.05 * quiet:
+                return
+
+
+@contextmanager
+def started() -> Iterator[Server]:
+    """Start a server of its own, without runs but the examples, and yield it warm."""
+    with tempfile.TemporaryDirectory() as home:
+        environment = os.environ | {"UDML_CACHE": f"{home}/cache", "UDML_RUNS": f"{home}/runs", "UDML_EXAMPLES": "1"}
+        with serving("serve.py", environment) as (url, process):
+            server = Server(url, process.pid)
+            server.settle()
+            asyncio.run(come_and_go(server, 1, 1))
+            server.settle()
+            yield server
+
+
+def choose_value(draw: random.Random) -> Callable[[dict[str, Any]], float]:
+    """Return how to choose another value of a slider, given its data."""
+    def choose(data: dict[str, Any]) -> float:
+        steps = round((data["high"] - data["low"]) / data["step"])
+        values = (data["low"] + data["step"] * draw.randrange(steps + 1) for _ in range(1000))
+        return float(next(value for value in values if abs(value - data["value"]) > data["step"] / 2))
+
+    return choose
+
+
+async def move_all(visitors: list[Visitor], steps: int, seed: int = 0) -> tuple[list[float], int]:
+    """Let visitors move ε again and again at the same time.
+
+    Returns:
+        The seconds of each movement, and the number of movements that changed what the page draws.
+    """
+    draw = random.Random(seed)
+
+    async def move(visitor: Visitor) -> list[tuple[float, bool]]:
+        moves = []
+        for _ in range(steps):
+            before = dict(visitor.pictures.drawn)
+            seconds = await visitor.move(choose_value(draw), epsilon_of(visitor))
+            moves.append((seconds, visitor.pictures.drawn != before))
+        return moves
+
+    moves = [move for each in await asyncio.gather(*map(move, visitors)) for move in each]
+    return [seconds for seconds, _ in moves], sum(changed for _, changed in moves)
+
+
+def epsilon_of(visitor: Visitor) -> int:
+    """Return the position of the slider ε among a page's sliders."""
+    return next(number for number, name in enumerate(visitor.pictures.sliders) if name.endswith("epsilon"))
+
+
+async def open_all(server: Server, number: int) -> tuple[list[Visitor], list[float]]:
+    """Let visitors open the page at the same time; return them and the seconds of each."""
+    visitors = [Visitor(server.url) for _ in range(number)]
+    return visitors, list(await asyncio.gather(*(visitor.open(PAGE, QUERY) for visitor in visitors)))
+
+
+async def come_and_go(server: Server, number: int, together: int) -> None:
+    """Let visitors open the page, move ε once and leave, some of them together."""
+    for start in range(0, number, together):
+        visitors, _ = await open_all(server, min(together, number - start))
+        await move_all(visitors, 1, start)
+        await asyncio.gather(*(visitor.close() for visitor in visitors))
+
+
+def browse(url: str, number: int, seconds: list[float]) -> None:
+    """Open the page in real browsers at the same time, and add the seconds until each draws the map."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=FLAGS)
+        pages = [browser.new_context().new_page() for _ in range(number)]
+        began = time.monotonic()
+        for page in pages:
+            page.goto(f"{url}/{PAGE}?{QUERY}", wait_until="commit", timeout=240_000)
+        for page in pages:
+            page.wait_for_selector(PICTURE, timeout=240_000)
+            seconds.append(time.monotonic() - began)
+        browser.close()
+
+
+def measure(server: Server, number: int) -> dict[str, float]:
+    """Measure visits and movements of a number of visitors at once."""
+    browsers, seen = min(BROWSERS, number - 1) if number > 1 else 0, list[float]()
+    browsing = threading.Thread(target=browse, args=(server.url, browsers, seen))
+    before = server.megabytes()
+    if browsers:
+        browsing.start()
+
+    async def visit() -> dict[str, float]:
+        began = server.seconds()
+        visitors, opened = await open_all(server, number - browsers)
+        if browsers:
+            await asyncio.to_thread(browsing.join)
+        used = server.seconds() - began
+        held = server.megabytes() - before
+        began = server.seconds()
+        moved, changed = await move_all(visitors, STEPS)
+        stepped = server.seconds() - began
+        await asyncio.gather(*(visitor.close() for visitor in visitors))
+        return {"first picture p50 s": median(opened + seen), "first picture slowest s": max(opened + seen),
+                "processor s per visitor": used / number, "MB per session": held / number,
+                "step p50 s": median(moved), "step slowest s": max(moved),
+                "processor s per step": stepped / len(moved), "steps that changed the picture": changed / len(moved),
+                "kB per session": sum(visitor.bytes for visitor in visitors) / len(visitors) / 1e3}
+
+    row = asyncio.run(visit())
+    server.settle()
+    return {title: round(value, 3) for title, value in row.items()} | {"browsers": browsers}
+
+
+async def hold(server: Server, steps: int) -> list[float]:
+    """Let 12 visitors move ε; return the server's megabytes after each tenth of the steps."""
+    visitors, _ = await open_all(server, 12)
+    sizes = []
+    for tenth in range(10):
+        await move_all(visitors, max(1, steps // 120), tenth)
+        sizes.append(round(server.megabytes(), 1))
+    await asyncio.gather(*(visitor.close() for visitor in visitors))
+    return sizes
+
+
+def main() -> None:
+    parser = record_parser(__doc__, required=False)
+    parser.add_argument("--numbers", type=int, nargs="+", default=NUMBERS, help="visitors at once")
+    parser.add_argument("--guests", type=int, default=200, help="visitors who come and go")
+    parser.add_argument("--steps", type=int, default=5000, help="movements of sliders while memory is measured")
+    options = parser.parse_args()
+    with started() as server:
+        rows = {}
+        for number in options.numbers:
+            rows[f"{number} visitors"] = measure(server, number)
+            print(number, rows[f"{number} visitors"], flush=True)
+        sizes = [round(server.megabytes(), 1)]
+        for start in range(0, options.guests, 20):
+            asyncio.run(come_and_go(server, min(20, options.guests - start), 20))
+            sizes.append(round(server.megabytes(), 1))
+        print("guests", sizes, flush=True)
+        memory = {"MB while guests come and go": sizes, "MB over the steps": asyncio.run(hold(server, options.steps))}
+        print(memory, flush=True)
+    if options.out:
+        protocol = (f"view Clusters of an example on a warm server of {os.cpu_count()} processor cores, which the "
+                    f"visitors share; a visit ends with the map, up to {BROWSERS} visitors use headless Chromium; "
+                    f"{STEPS} movements of ε by each of the others at the same time; then {options.guests} guests in "
+                    f"groups of 20, and {options.steps:,} movements by 12 visitors")
+        write_record(options.out, provenance("visitors") | {
+            "protocol": protocol, "guests": options.guests, "steps": options.steps, "memory": memory,
+            "datasets": {"Visitors at once": {"rows": rows}}})
+
+
+if __name__ == "__main__":
+    main()

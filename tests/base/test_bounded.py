@@ -1,0 +1,168 @@
+"""Calls in a process with a limit on its memory."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageFile
+
+from udml_core.base import bounded
+from udml_core.base.errors import UserError
+from udml_core.base.paths import python_path
+from udml_core.data import catalog
+from udml_core.data.dataset import Dataset
+from udml_core.data.given.uploads import parse_upload
+from udml_core.data.sources.vector_files import ChoiceError
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems make plain calls")
+MOST_GROWTH = 100
+"""Megabytes by which the server's largest memory may grow while it opens a bomb."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bounded_calls() -> Iterator[None]:
+    bounded.start(("tests.base.test_bounded",))
+    yield
+    bounded.stop()
+
+
+def fill(megabytes: int) -> int:
+    return len(np.ones(megabytes * 125_000))
+
+
+def fail_to_choose() -> None:
+    raise ChoiceError("wrong", "choose", "change")
+
+
+def fail_to_find() -> None:
+    raise FileNotFoundError("gone")
+
+
+def count(most: int, *, report: Callable[[float, str], None]) -> int:
+    for number in range(most):
+        report(number / most, f"step {number}")
+    return os.getpid()
+
+
+def test_a_call_has_a_process_of_its_own_and_reports() -> None:
+    seen: list[tuple[float, str]] = []
+    number = bounded.call("x.csv", count, 3, report=lambda share, step: seen.append((share, step)))
+    assert number != os.getpid()
+    assert seen == [(0.0, "step 0"), (1 / 3, "step 1"), (2 / 3, "step 2")]
+
+
+def test_errors_keep_their_type_and_attributes() -> None:
+    with pytest.raises(ChoiceError, match="wrong choose") as caught:
+        bounded.call("x.csv", fail_to_choose)
+    assert caught.value.change == "change"
+    with pytest.raises(FileNotFoundError):
+        bounded.call("x.csv", fail_to_find)
+
+
+def test_a_call_beyond_the_limit_names_file_and_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(bounded.VARIABLE, "0.5")
+    assert bounded.call("x.csv", fill, 200) == 25_000_000
+    with pytest.raises(UserError, match=r"^x\.csv needs more than 500\.0 MB of memory.*UDML_READ_GB=16"):
+        bounded.call("x.csv", fill, 600)
+    monkeypatch.setenv(bounded.VARIABLE, "2")
+    assert bounded.call("x.csv", fill, 600) == 75_000_000
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+def test_a_reader_that_dies_is_an_error_of_its_file(number: int) -> None:
+    with pytest.raises(UserError, match=r"x\.csv needs more than"):
+        bounded.call("x.csv", os.abort if number == signal.SIGSEGV else _kill_itself)
+    assert bounded.call("x.csv", len, "abc") == 3
+
+
+def _kill_itself() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_process_of_readers_starts_again() -> None:
+    assert bounded._forks is not None
+    assert bounded._forks._process is not None
+    bounded._forks._process.kill()
+    bounded._forks._process.wait()
+    assert bounded.call("x.csv", len, "abc") == 3
+
+
+def parse(content: bytes, name: str, dataset: Dataset) -> tuple[int, str, int, int]:
+    return os.getpid(), f"{name} {content!r}", len(dataset), len(dataset.names)
+
+
+def test_an_upload_is_parsed_by_another_process_without_pixels() -> None:
+    digits = catalog.load("digits")
+    number, *words = parse_upload(parse, b"a,b", "x.csv", digits)
+    assert number != os.getpid()
+    assert words == ["x.csv b'a,b'", 1797, 1797]
+
+
+def test_images_of_a_folder_are_decoded_by_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        Image.new("RGB", (20, 20), (80 * number, 0, 0)).save(tmp_path / f"{number}.png")
+    monkeypatch.setattr(ImageFile.ImageFile, "load", lambda _image: pytest.fail("decoded in the server"))
+    assert len(catalog.load(str(tmp_path))) == 3
+
+
+def test_a_small_call_takes_little_time() -> None:
+    began = time.monotonic()
+    for _ in range(20):
+        bounded.call("x.csv", len, "abc")
+    assert (time.monotonic() - began) / 20 < 0.25  # 0.006 s on an idle machine
+
+
+OPENING = """
+import sys
+from pathlib import Path
+from udml_core.base import bounded
+from udml_core.base.errors import UserError
+from udml_core.data import catalog
+
+def largest():
+    words = Path("/proc/self/status").read_text().split()
+    return int(words[words.index("VmHWM:") + 1]) // 1000
+
+if sys.argv[2] == "bounded":
+    bounded.start()
+catalog.load("digits")
+warm = largest()
+try:
+    catalog.load(sys.argv[1])
+    print("opened")
+except UserError as error:
+    print(error)
+print(largest() - warm)
+"""
+
+
+def write_wide_table(path: Path) -> None:
+    """Write vectors beside a CSV file of 45 MB, whose 15 million cells take 0.9 GB as texts."""
+    np.save(path, np.ones((1000, 2)))
+    row = ",".join(["ab"] * 15_000) + "\n"
+    path.with_suffix(".csv").write_text(",".join(f"c{number}" for number in range(15_000)) + "\n" + row * 1000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["bounded", "plain"])
+def test_the_memory_of_a_server_stays_flat(way: str, tmp_path: Path) -> None:
+    path = tmp_path / "wide.npy"
+    write_wide_table(path)
+    environment = os.environ | {"PYTHONPATH": python_path(), bounded.VARIABLE: "0.5",
+                                "UDML_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run([sys.executable, "-c", OPENING, str(path), way], env=environment, capture_output=True,
+                          text=True, timeout=300, check=True)
+    *words, growth = done.stdout.strip().splitlines()
+    if way == "bounded":
+        assert "needs more than 500.0 MB of memory" in words[-1]
+        assert int(growth) < MOST_GROWTH
+    else:  # the bomb is real: without a limit it fills the memory of the process that opens it
+        assert int(growth) > 2 * MOST_GROWTH
