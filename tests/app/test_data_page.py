@@ -72,6 +72,23 @@ def test_the_gallery_shows_every_image_and_links_filter_it(shown: list[list[int]
     assert "No image matches" in test.info[0].value
 
 
+def test_the_gallery_leaves_out_excluded_images_until_they_are_asked_for(shown: list[list[int]],
+                                                                         digits: Dataset) -> None:
+    exclude(digits, [0, 5])
+    test = opened("data", dataset="digits")
+    assert shown[-1] == [index for index in range(1797) if index not in (0, 5)]
+    assert "1,795 of 1,797 images. 2 excluded images left out." in texts(test)
+    test.toggle(key="data-excluded").set_value(True).run()
+    assert shown[-1] == list(range(1797))
+
+
+def test_a_sample_before_the_images_are_compared_says_what_to_do(shown: list[list[int]]) -> None:
+    test = opened("data", dataset="digits", sample="diverse", count="50")
+    assert "choose **Browse these images** above" in texts(test)
+    assert shown[-1] == list(range(1797))
+    assert test.query_params["sample"] == "diverse", "a link's sample waits for the features"
+
+
 def test_the_gallery_is_sorted_and_the_address_holds_the_order(shown: list[list[int]], digits: Dataset) -> None:
     test = opened("data", dataset="digits")
     selectbox(test, "Sort by").select("class").run()

@@ -176,7 +176,7 @@ def test_comparisons_repetitions_and_commands_state_the_list(digits: Dataset, tm
     exclude(digits, [8, 2])
     after = trained(tmp_path, method="frozen")
     assert differing_settings([settings_of(before), settings_of(after)]) == {
-        "excluded": ["no excluded images", f"2 excluded images, list {digest_of(['digit 2', 'digit 8'])[:8]}"]}
+        "excluded": ["no images", f"2 images, list {digest_of(['digit 2', 'digit 8'])[:8]}"]}
     assert repeat_request(before).exclusions == "listed"
     assert command_limits(before.spec()) == ""
     assert "leaves out the images that are excluded at its start" in command_limits(after.spec())

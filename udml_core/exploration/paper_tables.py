@@ -140,7 +140,7 @@ class PaperTable:
                           self.notes, ""])
 
     def _csv(self) -> str:
-        """One line for each row, measure and seed, or for each mean where the seeds are unknown."""
+        """Return a line for each row, measure and seed, or for each mean where the seeds are unknown."""
         file = io.StringIO()
         lines = [[name, measure, seed, value] for name, row in self.rows.items() for measure, cell in row.items()
                  for seed, value in cell.by_seed.items() or [("mean", cell.mean), ("deviation", cell.deviation)]]

@@ -24,8 +24,8 @@ from udml_core.numerics.neighbors import nearest
 
 Kind = Literal["diverse", "typical", "outlying", "next"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-NEIGHBORS = 15
-"""Nearest images that an image covers."""
+NEIGHBORS = 10
+"""Nearest images that an image covers: as many as a map stores, so that pages and commands draw the same sample."""
 MOST = 1000
 """Most images of a sample."""
 POOL = 4_000

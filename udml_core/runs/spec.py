@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validat
 
 from udml_core import __version__
 from udml_core.base.arrays import Array
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.data.given.exclusions import digest_of, indices_of
@@ -59,7 +59,7 @@ class ExclusionList(BaseModel):
     @property
     def words(self) -> str:
         """The number of images and the beginning of the digest, as the pages show them."""
-        return f"{self.count:,} excluded images, list {self.digest[:8]}" if self.count else "no excluded images"
+        return f"{counted(self.count, 'image')}, list {self.digest[:8]}" if self.count else "no images"
 
     @model_validator(mode="after")
     def _check_digest(self) -> ExclusionList:

@@ -7,7 +7,9 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.base.arrays import Array, Integers
+from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
+from udml_core.data.given.exclusions import excluded_images
 from udml_core.exploration.browsing import ORDERS, Order, find_images, order_images
 
 from ..draw.gallery import gallery, tile_of
@@ -35,12 +37,14 @@ def show_gallery(dataset: Dataset, nearest: NearestByFeatures | None, toolbar: D
             text = st.text_input("File name contains", key="find", bind="query-params", max_chars=120,
                                  placeholder="any")
             allowed = value_widgets(dataset)
+            left_out = _choose_excluded(dataset)
             side = st.slider("Tile size in pixels", 48, 200, 88, 8, key="data-side", persist_state="session")
         sample_slot = st.container(horizontal=True, vertical_alignment="bottom", gap="small", width="content")
         part_slot = st.container(width="content")
     values = None if nearest is None else nearest.values(order)
     matching = find_images(dataset, label, text)
-    ordered = order_images(dataset, matching if allowed is None else matching[allowed[matching]], order, values)
+    matching = matching if allowed is None else matching[allowed[matching]]
+    ordered = order_images(dataset, np.setdiff1d(matching, left_out), order, values)
     if not len(ordered):
         st.info("No image matches. Choose another class or other values of a column, or shorten the text.",
                 icon=":material/search_off:")
@@ -52,7 +56,8 @@ def show_gallery(dataset: Dataset, nearest: NearestByFeatures | None, toolbar: D
     with st.container(key="data-full" if len(shown) >= FILLING else "data-few"):
         clicked = gallery(dataset, [tile_of(dataset, int(index), badge=_badge(values, int(index)))
                                     for index in shown], "Images of the data set", "data-gallery", side, height=HEIGHT)
-    words = words or f"{len(ordered):,} of {len(dataset):,} images."
+    excluded = f" {counted(len(left_out), 'excluded image')} left out." if len(left_out) else ""
+    words = words or f"{len(ordered):,} of {len(dataset):,} images.{excluded}"
     st.caption(f"{words} Click an image to enlarge it; arrow keys move through the gallery.")
     if clicked is not None:
         enlarge(dataset, ordered, clicked)
@@ -68,6 +73,14 @@ def _choose_order(dataset: Dataset, nearest: NearestByFeatures | None) -> Order:
     if nearest is not None or "sort" not in st.query_params or chosen != first:
         write_address("sort", chosen, "index")  # a link's order stays in the address until the features are there
     return chosen
+
+
+def _choose_excluded(dataset: Dataset) -> Integers:
+    """Choose whether excluded images are shown, and return the images that the gallery leaves out."""
+    excluded = excluded_images(dataset)
+    if not len(excluded) or st.toggle(f"Show excluded images ({len(excluded):,})", key="data-excluded"):
+        return excluded[:0]
+    return excluded
 
 
 def _choose_class(dataset: Dataset) -> int | None:

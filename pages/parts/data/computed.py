@@ -24,6 +24,7 @@ from udml_core.work.jobs.follow_ups import MOST_MAPPED
 
 from ..shell.analyses import load_projection
 from ..shell.run_hash import RUN_HASH
+from ..shell.run_picker import choose_run
 from ..shell.run_status import UNSEEN
 from ..shell.user_errors import show_user_errors
 from ..shell.views import view_link
@@ -71,6 +72,8 @@ def browse_bar(dataset: Dataset) -> NearestByFeatures | None:
     if state.task is not None:
         show_progress(state.task, begun)
     elif state.run is not None and state.finished is not None:
+        if st.session_state.pop(begun, False):
+            choose_run(state.run)  # the other pages open with the images that were browsed last
         _show_links(state.run, dataset)
         return None if dataset.is_large else load_nearest(state.run, state.finished)  # no stored neighbors
     else:

@@ -39,7 +39,7 @@ def choose_sample(dataset: Dataset, nearest: NearestByFeatures | None, ordered: 
     Returns:
         The images of the sample in the order of the choice, or all of them, and words about them.
     """
-    if nearest is None:  # a link's sample waits for the features
+    if nearest is None and dataset.is_large:  # has no stored neighbors
         return ordered, ""
     kinds = [ALL, *KINDS]
     kind = st.selectbox("Sample", kinds, kinds.index(choice_from_address("sample", kinds, ALL)), width=210,
@@ -48,6 +48,9 @@ def choose_sample(dataset: Dataset, nearest: NearestByFeatures | None, ordered: 
     write_address("sample", kind, ALL)
     if kind == ALL or not len(ordered):
         return ordered, ""
+    if nearest is None:
+        return ordered, ("The sample appears here when the images have been compared: choose **Browse these images** "
+                         f"above. Until then all {len(ordered):,} are shown.")
     count = int(st.number_input("Images in the sample", 1, MOST, int(number_from_address("count", USUAL, 1, MOST)),
                                 key="data-count", width=140, label_visibility="collapsed"))
     write_address("count", str(count), str(USUAL))

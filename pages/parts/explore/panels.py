@@ -123,7 +123,7 @@ def pick_panel(bench: Workbench, selected: Selection, clicked_map: bool) -> Pane
         offered[SELECTED] = Panel(f"Selection ({len(selected.ids):,})", show_selected, lambda _bench: True, ())
     linked = st.query_params.get("panel")
     follows_address = address_decides("panel", KEY)
-    current = linked or FIRST if follows_address else st.session_state[KEY]
+    current = linked or FIRST if follows_address else st.session_state.get(KEY, FIRST)
     seen = st.session_state.get("explore-revision")
     st.session_state["explore-revision"] = selected.revision
     if SELECTED in offered and seen not in (None, selected.revision) and not (follows_address and linked):

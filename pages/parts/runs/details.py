@@ -190,7 +190,7 @@ def show_settings(run: Run) -> None:
     took = f" · took {since(status)}" if since(status) else ""
     st.markdown(f"{escaped(title_of(spec))}")
     st.markdown(f"`{run.id}` · {spec.split} split · {spec.encoder.words} · {spec.device}{took}"
-                + (f" · {spec.excluded.words}" if spec.excluded.count else ""))
+                + (f" · excluded {spec.excluded.words}" if spec.excluded.count else ""))
     st.code(command_of(spec), language="bash", wrap_lines=True)
     st.caption("This command starts an equal run. The button at the right end copies it."
                + (f" {limits}" if (limits := command_limits(spec)) else ""))
