@@ -28,7 +28,7 @@ from udml_core.runs.engines import EngineRequest, cancel, check_engine, forget_o
 from udml_core.runs.tasks import ADVICE, LIVE_STATES, Status, Task
 from udml_core.work.jobs import dispatch
 from udml_core.work.jobs.follow_ups import are_maps_on, is_busy, next_map, want
-from udml_core.work.jobs.queue import device_lock, leave_place
+from udml_core.work.jobs.queue import device_lock, leave_place, waiting_runs
 
 PATIENCE = 3.0
 """Seconds that a worker has to end on request."""
@@ -118,6 +118,17 @@ def stop(task: Task) -> Status:
         status = status.model_copy(update={"state": "stopped", "finished": time.time(), "message": "Stopped."})
         task.write_status(status)
     return status
+
+
+def cancel_waiting(root: Path) -> int:
+    """Stop all runs that wait in the queue of this machine, and return their number; running runs continue.
+
+    All are told to stop before the first is stopped, the last one first, so that none starts meanwhile.
+    """
+    waiting = waiting_runs(root)
+    for run in waiting:
+        run.request_stop()
+    return sum(stop(run).state == "stopped" for run in reversed(waiting))
 
 
 def start_again(task: Run | Analysis, engine: EngineRequest | Literal["local"] | None = None) -> None:
