@@ -222,7 +222,10 @@ def _signal_group(task: Task, number: int) -> None:
         return
     try:
         worker = psutil.Process(status.pid)
-        if abs(worker.create_time() - status.pid_born) > BORN_TOLERANCE:  # another process has this number now
+        is_as_old = abs(worker.create_time() - status.pid_born) <= BORN_TOLERANCE
+        # A clock that was set changes the start of every process.
+        is_named = any(Path(word).name == task.id for word in worker.cmdline()) and "udml_core" in worker.cmdline()
+        if not (is_as_old or is_named):  # another process has this number now
             return
         family = [worker, *worker.children(recursive=True)]
         if hasattr(os, "killpg") and os.getpgid(status.pid) == status.pid:
