@@ -24,7 +24,8 @@ LATER = 1_800_000_000.0
 @pytest.mark.parametrize("phase", [TRAINING, "features"])
 @pytest.mark.parametrize("share", [0.01, 0.5])
 def test_no_time_left_is_shown_until_it_is_known(phase: str, share: float) -> None:
-    status = Status(state="running", phase=phase, phase_started=LATER, heartbeat=LATER - HOUR + 9, share=share, epochs=3)
+    status = Status(state="running", phase=phase, phase_started=LATER, heartbeat=LATER - HOUR + 9, share=share,
+                    epochs=3)
     assert status.seconds_left is None
     after = status.model_copy(update={"epoch": 1, "epoch_seconds": 4.0})
     assert after.seconds_left == (pytest.approx((2 - share) * 4) if phase == TRAINING else None)
