@@ -29,7 +29,8 @@ def test_an_upload_stays_below_the_uploads(name: str, tmp_path: Path, monkeypatc
     monkeypatch.setenv("UDML_CACHE", str(cache))
     monkeypatch.setenv("HOME", str(outside))
     monkeypatch.setenv(EXPOSED, "1")
-    content, messages = io.BytesIO(), []
+    messages: list[str] = []
+    content = io.BytesIO()
     Image.new("L", (8, 8)).save(content, "PNG")
     for chosen, path in ((name, "a/1.png"), ("plain", f"{name}/1.png"), ("other", f"{name}.png")):
         try:
