@@ -31,6 +31,8 @@ from urllib.parse import quote
 import streamlit as st
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
 from streamlit.web.server.server_util import get_url
@@ -69,6 +71,11 @@ HEADERS = {
 }
 
 
+STARTS = ("http.response.start", "websocket.accept", "websocket.http.response.start")
+"""Messages that hold the headers of an answer."""
+ANSWER = "websocket.http.response"
+"""What servers call the ability to refuse a websocket with an answer of its own."""
+FAILED = PlainTextResponse("Internal Server Error", 500, HEADERS)
 FREQUENT = ("Html", "Selectbox", "BidiComponent", "Button", "ButtonGroup", "Metric", "ImageList", "Checkbox",
             "TextInput", "PageLink", "FileUploader")
 """Streamlit's scripts of elements that most pages show."""
@@ -109,18 +116,37 @@ def flat_address(path: str, base: str) -> str:
 
 
 class SecurityHeaders:
-    """Add `HEADERS` to every answer."""
+    """Add `HEADERS` to every answer, also to accepted and refused connections of a websocket."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = False
+
         async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
+            nonlocal began
+            if message["type"] == "websocket.close" and not began and ANSWER in scope.get("extensions", {}):
+                # The server's own answer to a refused handshake has no headers and no reason.
+                await PlainTextResponse(message.get("reason") or "Refused.", 403)(scope, receive, send_with_headers)
+                return
+            if message["type"] in STARTS:
+                began = True
+                message.setdefault("headers", [])
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        await self._app(scope, receive, send_with_headers)
+        try:
+            await self._app(scope, receive, send_with_headers)
+        except Exception:
+            if scope["type"] == "websocket" and not began and ANSWER in scope.get("extensions", {}):
+                await FAILED(scope, receive, send_with_headers)
+            raise
+
+
+async def answer_failure(_request: Request, _error: Exception) -> Response:
+    """Return the answer to a request that failed; Starlette sends it past `SecurityHeaders`."""
+    return FAILED
 
 
 class EarlyStyle:
@@ -202,4 +228,5 @@ async def start(_app: Any) -> AsyncIterator[None]:
 
 
 app = st.App("app.py", lifespan=start, routes=[SERVED.route(st.get_option("server.baseUrlPath") or "")],
-             middleware=[Middleware(SecurityHeaders), Middleware(KnownVisitors), Middleware(EarlyStyle)])
+             middleware=[Middleware(SecurityHeaders), Middleware(KnownVisitors), Middleware(EarlyStyle)],
+             exception_handlers={Exception: answer_failure})

@@ -30,6 +30,8 @@ RUNS = 2
 METHODS = ("rpml", "triplet", "pslr")
 FIELDS = {"epochs": 40}
 """Long enough that most deeds meet a working run."""
+TOGETHER = 600.0
+"""Seconds for which two servers and the command line share a folder of runs in the part `together`."""
 EXITING = 30.0
 """Seconds that a stopped worker may take to end after it has released its lock, on a busy machine."""
 KILLED: Counter[str] = Counter()
@@ -138,8 +140,15 @@ def storm(random: np.random.Generator, scratch: Path) -> str | None:
         return broken or _finish(runs, wholes)
 
 
-def serve(random: np.random.Generator, scratch: Path) -> str | None:
-    """Disturb a queue from two servers and the command line, and kill the servers."""
+def serve(random: np.random.Generator, scratch: Path, seconds: float = 0.0) -> str | None:
+    """Disturb a queue from two servers and the command line, and kill the servers.
+
+    Args:
+        random: Chooses what is done.
+        scratch: The folder of runs.
+        seconds: Time during which five random things are done again and again; once by default.
+    """
+    began = time.monotonic()
     runs, wholes = _submit(random, scratch)
     environment = os.environ | {"UDML_RUNS": str(scratch)}
     with _ended(scratch), serving("serve.py", environment) as (first, server), \
@@ -149,6 +158,10 @@ def serve(random: np.random.Generator, scratch: Path) -> str | None:
                 visit(url, "runs")
 
         broken = _storm(random, runs, (*DEEDS, call, call, see, see), 5)
+        while broken is None and time.monotonic() - began < seconds:
+            with suppress(UserError):  # a run that is not done works on, so that there is something to disturb
+                resume(random, runs)
+            broken = _storm(random, runs, (*DEEDS, call, call, see, see), 5)
         for process in (server, other):
             if zombies := [child for child in psutil.Process(process.pid).children()
                            if child.status() == psutil.STATUS_ZOMBIE]:
@@ -240,4 +253,6 @@ def _ended(root: Path) -> Iterator[None]:
 
 
 PARTS = (Hostility("storms", storm, weight=2, limit=400, seconds=45),
-         Hostility("servers", serve, limit=500, seconds=90))
+         Hostility("servers", serve, limit=500, seconds=90),
+         Hostility("together", lambda random, scratch: serve(random, scratch, TOGETHER), limit=1500, seconds=700,
+                   on_request=True))

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -344,6 +345,25 @@ def test_every_run_of_a_long_queue_can_be_moved_to_the_front_and_canceled(root: 
     test.button(key=f"queue-stop-{before[23].id}").click().run()
     assert not test.exception
     assert before[23].status().state == "stopped"
+
+
+@pytest.mark.slow
+def test_two_hundred_waiting_runs_are_canceled_at_once(root: Path) -> None:
+    first = create_run(spec(method="pca", fields={"dimension": 8}), root)
+    for number in range(199):
+        shutil.copytree(first.folder, root / f"{first.id}-{number:03}")
+    test = opened("runs")
+    began = time.monotonic()
+    test.button(key="queue-cancel-all").click().run()
+    assert not test.exception
+    assert {run.status().state for run in own_runs_of(root)} == {"stopped"}
+    assert time.monotonic() - began < 60, time.monotonic() - began  # the library takes 3 s on a busy machine
+    assert "queue-cancel-all" not in {button.key for button in test.button}
+
+
+def own_runs_of(root: Path) -> list[Run]:
+    """Return the runs of a folder without the examples."""
+    return [run for run in list_runs(root) if not run.is_example]
 
 
 def test_waiting_analyses_are_listed_and_can_be_canceled(pair: list[Run]) -> None:

@@ -224,6 +224,16 @@ def test_runs_start_in_the_order_of_submission_unless_moved_and_can_be_stopped(t
 
 
 @pytest.mark.slow
+def test_all_waiting_runs_are_canceled_and_none_starts(tmp_path: Path) -> None:
+    with jobs.device_lock("cpu"):  # as if another program's run trained
+        runs = [jobs.submit(spec(method="frozen"), tmp_path / "runs") for _ in range(4)]
+        assert jobs.cancel_waiting(tmp_path / "runs") == 4
+    time.sleep(2)  # a dispatcher looks at the device every 0.3 s
+    assert [run.status().state for run in runs] == ["stopped"] * 4
+    assert [run.id for run in runs if run.log_path.exists()] == []
+    assert jobs.cancel_waiting(tmp_path / "runs") == 0
+
+
 def test_a_run_that_waits_for_another_program_can_be_stopped_and_resumed(tmp_path: Path) -> None:
     with jobs.device_lock("cpu").acquire():
         run = jobs.submit(spec(**SHORT), tmp_path / "runs")

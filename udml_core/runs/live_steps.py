@@ -31,7 +31,7 @@ def mark_watched(run: Run) -> None:
 def is_watched(run: Run) -> bool:
     """Return whether a page has looked at a run within the last seconds."""
     try:
-        return time.time() - (run.folder / WATCHED).stat().st_mtime < ATTENTION
+        return abs(time.time() - (run.folder / WATCHED).stat().st_mtime) < ATTENTION
     except OSError:
         return False
 

@@ -94,9 +94,10 @@ class Status(BaseModel):
         if self.state != "running" or step_name(self.phase) == "evaluation":
             return None
         elapsed = self.heartbeat - self.phase_started
+        is_known = self.share > SHARE_TO_GO_BY and elapsed >= 0  # the clock can have gone back
         if self.phase != TRAINING:
-            return elapsed * (1 - self.share) / self.share if self.share > SHARE_TO_GO_BY else None
-        epoch = self.epoch_seconds or (elapsed / self.share if self.share > SHARE_TO_GO_BY else None)
+            return elapsed * (1 - self.share) / self.share if is_known else None
+        epoch = self.epoch_seconds or (elapsed / self.share if is_known else None)
         return None if epoch is None else max(0.0, (self.epochs - self.epoch - self.share) * epoch)
 
 
@@ -167,7 +168,7 @@ class Task:
         owner = read_owner(self.folder) if status.state in LIVE_STATES else None
         if owner is not None:
             return self._status_at(owner)
-        starting = time.time() - status.ticket < STARTING_SECONDS
+        starting = abs(time.time() - status.ticket) < STARTING_SECONDS  # the clock can have gone back since
         waits = status.state == "waiting" and status.pid is None and (starting or self.is_queued())
         if status.state in LIVE_STATES and not waits and not self.is_alive():
             after = self.stored_status()
@@ -182,7 +183,7 @@ class Task:
         if is_alive or status.state not in LIVE_STATES:
             return status
         job = job_of(self.folder, owner)
-        if job.state == "waiting" or (not owner.job and time.time() - owner.submitted < STARTING_SECONDS):
+        if job.state == "waiting" or (not owner.job and abs(time.time() - owner.submitted) < STARTING_SECONDS):
             return status.model_copy(update={"state": "waiting", "phase": job.words, "pid": None})
         if job.state == "ended":
             after = self.stored_status()  # the worker may have ended between the two reads

@@ -43,7 +43,10 @@ def show_queue(live: Sequence[Run]) -> None:
         live_panel(waiting[0], "runs")
         return
     with st.container(border=True, gap="small"):
-        st.caption(f"{len(waiting)} waiting, next first" if len(waiting) > 1 else "1 waiting")
+        with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+            st.caption(f"{len(waiting)} waiting, next first" if len(waiting) > 1 else "1 waiting", width="content")
+            if len(waiting) > 1:
+                _cancel_all(len(waiting))
         first = 0
         if len(waiting) > MOST_LINES:
             pages = -(-len(waiting) // MOST_LINES)
@@ -69,6 +72,17 @@ def show_waiting_analyses() -> None:
                     stop_button(analysis, f"queue-{analysis.run.id}", "Cancel", "The analysis is not computed.")
         if len(waiting) > MOST_LINES:
             st.caption(f"The first {MOST_LINES} of {len(waiting)} are listed; the others follow as these end.")
+
+
+def _cancel_all(count: int) -> None:
+    """Show the button that cancels all waiting runs, behind a second click."""
+    with st.popover("Cancel all", icon=":material/stop:", help="Cancel all waiting runs; a running run continues."):
+        st.markdown(f"{count} waiting runs do not start. They stay in the list and can be resumed one by one.")
+        if st.button(f"Cancel {count} runs", icon=":material/stop:", key="queue-cancel-all", type="primary"):
+            with show_user_errors():
+                with st.spinner(f"Canceling {count} runs …"):
+                    jobs.cancel_waiting(runs_folder())
+                st.rerun(scope="app")
 
 
 def _waiting_line(run: Run, title: str, place: int, count: int) -> None:

@@ -283,6 +283,6 @@ def stop_button(run: Task, key: str, label: str, help_text: str) -> None:
 
 def since(status: Status) -> str:
     """Return how long a run took, or an empty text if it has not ended."""
-    if status.started is None or status.finished is None:
+    if status.started is None or status.finished is None or status.finished < status.started:  # the clock went back
         return ""
     return duration(status.finished - status.started)

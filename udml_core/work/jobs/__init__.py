@@ -13,7 +13,7 @@ from udml_core.work.jobs.example_settings import (
     winning_example,
 )
 from udml_core.work.jobs.follow_ups import are_maps_coming, left_to_compute, wants, withdraw
-from udml_core.work.jobs.launch import ensure_dispatcher, resume, start_maps, stop, submit
+from udml_core.work.jobs.launch import cancel_waiting, ensure_dispatcher, resume, start_maps, stop, submit
 from udml_core.work.jobs.links import FIELDS, OPTIONS, link_of, read_fields, read_options, write_fields, write_option
 from udml_core.work.jobs.planning import IMAGE_OPTIONS, caution_of_processes, encoder_of, plan, plan_continuation
 from udml_core.work.jobs.presets import departures, find_preset, image_kind, why_not_comparable
@@ -54,6 +54,7 @@ __all__ = [
     "apply_suggestion",
     "are_maps_coming",
     "best_settings",
+    "cancel_waiting",
     "caution_of_processes",
     "departures",
     "device_lock",

@@ -28,7 +28,7 @@ from udml_core.runs.engines import EngineRequest, cancel, check_engine, forget_o
 from udml_core.runs.tasks import ADVICE, LIVE_STATES, Status, Task
 from udml_core.work.jobs import dispatch
 from udml_core.work.jobs.follow_ups import are_maps_on, is_busy, next_map, want
-from udml_core.work.jobs.queue import device_lock, leave_place
+from udml_core.work.jobs.queue import device_lock, leave_place, waiting_runs
 
 PATIENCE = 3.0
 """Seconds that a worker has to end on request."""
@@ -118,6 +118,17 @@ def stop(task: Task) -> Status:
         status = status.model_copy(update={"state": "stopped", "finished": time.time(), "message": "Stopped."})
         task.write_status(status)
     return status
+
+
+def cancel_waiting(root: Path) -> int:
+    """Stop all runs that wait in the queue of this machine, and return their number; running runs continue.
+
+    All are told to stop before the first is stopped, the last one first, so that none starts meanwhile.
+    """
+    waiting = waiting_runs(root)
+    for run in waiting:
+        run.request_stop()
+    return sum(stop(run).state == "stopped" for run in reversed(waiting))
 
 
 def start_again(task: Run | Analysis, engine: EngineRequest | Literal["local"] | None = None) -> None:
@@ -211,7 +222,10 @@ def _signal_group(task: Task, number: int) -> None:
         return
     try:
         worker = psutil.Process(status.pid)
-        if abs(worker.create_time() - status.pid_born) > BORN_TOLERANCE:  # another process has this number now
+        is_as_old = abs(worker.create_time() - status.pid_born) <= BORN_TOLERANCE
+        # A clock that was set changes the start of every process.
+        is_named = any(Path(word).name == task.id for word in worker.cmdline()) and "udml_core" in worker.cmdline()
+        if not (is_as_old or is_named):  # another process has this number now
             return
         family = [worker, *worker.children(recursive=True)]
         if hasattr(os, "killpg") and os.getpgid(status.pid) == status.pid:

@@ -253,7 +253,8 @@ class _Work:
             return
         alive = self.began - psutil.Process().create_time()
         libraries = alive if alive < LONGEST_START else 0.0  # an older process has done other work before
-        record_speed(start_kind(self.spec), libraries + time.time() - self.began)
+        if alive >= 0 and time.time() >= self.began:  # the clock did not go back
+            record_speed(start_kind(self.spec), libraries + time.time() - self.began)
 
     def _best(self, rows: Iterable[dict[str, Any]]) -> int | None:
         """Return the epoch that selection keeps; None if no row has a selection measure."""
