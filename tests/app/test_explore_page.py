@@ -113,14 +113,6 @@ def test_without_a_choice_the_image_whose_neighbors_changed_most_is_shown(rpml: 
     assert {tile["id"] for tile in strip} == set(interesting_images(rpml)), "Retrieval shows the same images"
 
 
-def test_a_page_that_was_left_before_its_panel_was_drawn_opens_again(frozen: Run) -> None:
-    test = explored(frozen)
-    del test.session_state["explore-panel"]  # Streamlit forgets a widget that a run of the page did not reach
-    test.run()
-    assert not test.exception
-    assert panels(test) == ["Neighbors", "Neighborhood"]
-
-
 @pytest.mark.parametrize("method", ["rpml", "ssdml", "nml"])
 def test_every_panel_shows_the_first_image_itself(method: str, request: pytest.FixtureRequest) -> None:
     run: Run = request.getfixturevalue(method)

@@ -19,7 +19,7 @@ from udml_core.data.given import labels
 NAMES = ("../../planted", "/planted", "..", ".", "a/../../planted", "..\\planted", "~/planted", "a\0b", "p" * 300,
          "\u202eplanted", "planted\n", "C:\\planted")
 WRITERS = {"mirror", "export", "export_model", "written_aside", "write_sorting", "write_shards"}
-"""Functions of the library that write into a folder that the caller names; pages offer downloads in their place."""
+"""Functions of the library that write into a folder that the caller names; pages offer downloads in place of them."""
 
 
 @pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))

@@ -416,7 +416,9 @@ def test_seeds_are_averaged_with_their_spread(pair: list[Run], root: Path) -> No
     assert rows["Seeds"].tolist() == [2, 1]
     assert rows["MAP@R after"].tolist() == ["32.0 ± 2.8 %", "31.0 %"]
     assert rows["MAP@R against frozen"].tolist() == ["−1.2 points", "−2.2 points"]
-    assert rows[""].tolist() == ["★", ""]
+    assert rows[""].tolist() == ["★", "★"], "31.0 is within one standard deviation of the best"
+    with_values(other, 29.0)
+    assert measure_table([*pair, other])[""].tolist() == ["★", ""]
     assert "seed" not in rows["Run"].iloc[0]
 
 

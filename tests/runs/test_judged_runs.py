@@ -61,10 +61,11 @@ def test_judgments_of_frozen_features_are_found_under_both_of_their_names(tmp_pa
 def test_words_say_that_judgments_under_other_words_wait() -> None:
     comparison = rows_of("waiting words")
     answer(Judging(comparison), np.ones(TOTAL))
+    choose_meaning(comparison.dataset, "one bird")  # the first words describe the judgments before them
     choose_meaning(comparison.dataset, "one species")
     assert judgments_words(comparison, ("X", "Y")) == (
         "The first ten results, Y against X: your judgments wait under Judge. Not counted under the words one species: "
-        "1 judgment without words.")
+        "1 judgment for one bird.")
 
 
 def test_words_say_when_further_judgments_would_hardly_decide() -> None:

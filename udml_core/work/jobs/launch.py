@@ -123,7 +123,7 @@ def stop(task: Task) -> Status:
 def cancel_waiting(root: Path) -> int:
     """Stop all runs that wait in the queue of this machine, and return their number; running runs continue.
 
-    All are told to stop before the first is stopped, the last one first, so that none starts meanwhile.
+    Each gets the mark to stop before the first is stopped, the last one first, so that none starts meanwhile.
     """
     waiting = waiting_runs(root)
     for run in waiting:
