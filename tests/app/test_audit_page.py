@@ -255,6 +255,7 @@ def test_a_rejected_pair_stays_rejected_in_another_session_until_it_is_undone(da
     assert scaled in shown[-1]
 
 
+@pytest.mark.slow
 def test_a_thousand_images_are_excluded_in_one_decision_by_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                                                  shown: list[dict[int, str]]) -> None:
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
