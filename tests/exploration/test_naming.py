@@ -91,7 +91,7 @@ def test_a_trial_names_an_image_without_the_labels_of_its_fold() -> None:
     without = np.where((codes == codes[row]) & (fold_of(np.arange(90)) == fold_of(np.array([row]))), -1, codes)
     removed = named(points, without)
     vars(removed)["_typical"] = naming._typical  # the scale stays that of all labels
-    best, certainty = removed.unnoticed
+    best, certainty = removed.named
     found, values, unknown = naming.without_own(rows)
     assert found[0] == best[row]
     assert values[0] == pytest.approx(certainty[row], rel=1e-3)

@@ -8,7 +8,7 @@ probabilities, which takes milliseconds and can run after every new label.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -93,20 +93,8 @@ def walk_ends(neighbors: Array, codes: Array, classes: int, gamma: float) -> Wal
         classes: Number of classes.
         gamma: Probability γ that a walk continues.
     """
-    return walk_ends_by_class(codes, classes, lambda labeled: end_probability(neighbors, labeled, gamma))
-
-
-def walk_ends_by_class(codes: Array, classes: int, among: Callable[[Array], Array]) -> WalkEnds:
-    """Compute where walks end, class by class.
-
-    A caller can cache the classes that did not change.
-
-    Args:
-        codes: (n,) class codes; −1 marks an unlabeled image.
-        classes: Number of classes.
-        among: Maps the labeled images of a class (n,) bool to the probabilities of `end_probability` (n,).
-    """
-    return WalkEnds(np.array([among(codes == code) for code in range(classes)]).reshape(classes, len(codes)).T)
+    reach = [end_probability(neighbors, codes == code, gamma) for code in range(classes)]
+    return WalkEnds(np.array(reach).reshape(classes, len(codes)).T)
 
 
 def end_probability(neighbors: Array, labeled: Array, gamma: float) -> Array:

@@ -116,11 +116,6 @@ class Naming:
         labeled = self.codes >= 0
         return np.where(labeled, self.codes, best), np.where(labeled, 1.0, certainty)
 
-    @cached_property
-    def unnoticed(self) -> tuple[Integers, Floats]:
-        """The class and certainty (n,) as `named`, without regard to what a user rejected."""
-        return name_rows(self._density, self._typical)
-
     def accepted(self, least: float) -> Integers:
         """Return the class (n,) of labeled images and of images that are at least as certain; −1 for the others."""
         best, certainty = self.named

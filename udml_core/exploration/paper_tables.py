@@ -118,10 +118,14 @@ class PaperTable:
         """Return the texts of all rows, the name first."""
         firsts = {measure: self.first(measure) for measure in self.measures}
         apart = {measure: self.different(measure) for measure in self.measures}
-        return [[escape(name), *("" if measure not in row else _marked(
-            escape(_text(row[measure], measure)), bold if name in firsts[measure] else "{}",
-            escape(DAGGER) if apart[measure].get(name) else "") for measure in self.measures)]
-            for name, row in self.rows.items()]
+
+        def text(name: str, measure: str) -> str:
+            written = escape(_text(self.rows[name][measure], measure))
+            return (bold if name in firsts[measure] else "{}").format(written) + (
+                escape(DAGGER) if apart[measure].get(name) else "")
+
+        return [[escape(name), *(text(name, measure) if measure in row else "" for measure in self.measures)]
+                for name, row in self.rows.items()]
 
     def _latex(self) -> str:
         heads = [latex(_measure(measure).title) for measure in self.measures]
@@ -189,10 +193,6 @@ def _measure(key: str) -> Measure:
 def _text(cell: Cell, measure: str) -> str:
     digits = max(1, _measure(measure).digits)
     return f"{cell.mean:.{digits}f}" + (f" ± {cell.deviation:.{digits}f}" if cell.deviation else "")
-
-
-def _marked(text: str, bold: str, mark: str) -> str:
-    return bold.format(text) + mark
 
 
 def _cell_text(text: str) -> str:

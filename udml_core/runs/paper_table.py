@@ -10,7 +10,7 @@ from udml_core.exploration.paper_tables import Cell, PaperTable
 from udml_core.methods import find_method
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs.folder import Run
-from udml_core.runs.run_comparison import differing_settings, seed_groups, settings_of
+from udml_core.runs.run_comparison import differing_settings, grouped_by_seed, settings_of
 from udml_core.runs.verdict import standing
 
 
@@ -31,7 +31,7 @@ def table_of_runs(runs: Sequence[Run], measures: Sequence[str] = (), titles: Seq
     if len(images) > 1:
         raise UserError("The runs search different test images, so their measures cannot stand in one table. Choose "
                         "runs on the same data set and split.")
-    groups = [[runs[position] for position in group] for group in seed_groups([settings_of(run) for run in runs])]
+    groups = grouped_by_seed(runs)
     rows: dict[str, dict[str, Cell]] = {}
     for title, members in zip(titles or _titles(groups), groups, strict=True):
         of_seed = {name: {run.spec().seed: value for run in members

@@ -54,6 +54,11 @@ def seed_groups(settings: Sequence[Mapping[str, Any]]) -> list[list[int]]:
     return [members for _, members in groups]
 
 
+def grouped_by_seed(runs: Sequence[Run]) -> list[list[Run]]:
+    """Group runs that are equal but for the seed, in order of their first run."""
+    return [[runs[position] for position in group] for group in seed_groups([settings_of(run) for run in runs])]
+
+
 @dataclass(frozen=True)
 class Spread:
     """Mean and standard deviation of a measure over seeds.

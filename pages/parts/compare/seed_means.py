@@ -18,7 +18,7 @@ from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run
 from udml_core.runs.opinions import JUDGED, QUESTION_WORDS, TRUST, agreement, has_labels
 from udml_core.runs.paper_table import table_of_runs
-from udml_core.runs.run_comparison import Spread, seed_groups, settings_of, spread
+from udml_core.runs.run_comparison import Spread, grouped_by_seed, settings_of, spread
 from udml_core.runs.verdict import MAIN_MEASURE, standing
 
 from ..draw.downloads import share, table_downloads
@@ -49,7 +49,7 @@ RESAMPLED = ("95 % interval: of 2,000 draws of as many test images with replacem
 
 def repetitions(runs: Sequence[Run]) -> dict[str, list[Run]]:
     """Return the runs by name; runs that differ only in the seed share a name."""
-    groups = [[runs[position] for position in group] for group in seed_groups([settings_of(run) for run in runs])]
+    groups = grouped_by_seed(runs)
     return dict(zip(group_titles(groups), groups, strict=True))
 
 

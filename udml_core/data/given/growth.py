@@ -14,9 +14,8 @@ import numpy as np
 
 from udml_core.base.arrays import Integers
 from udml_core.base.errors import counted
-from udml_core.base.files import version_of
 from udml_core.data.dataset import Dataset, FileImages, Skipped
-from udml_core.data.given.log import append_to_log, log_path_of, read_log
+from udml_core.data.given.log import append_to_log, log_version, read_log
 from udml_core.data.sources.versions import Version, known_versions, read_version
 
 KIND = "seen"
@@ -89,10 +88,7 @@ def changes_of(dataset: Dataset) -> Changes | None:
 
 def seen_version(dataset: Dataset) -> tuple[int, ...]:
     """Return numbers that change when the user looks at the changes; none before the first time."""
-    try:
-        return version_of(log_path_of(dataset, KIND))
-    except OSError:
-        return ()
+    return log_version(dataset, KIND)
 
 
 def mark_seen(dataset: Dataset) -> None:

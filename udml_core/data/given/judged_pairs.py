@@ -11,10 +11,10 @@ from __future__ import annotations
 import time
 
 from udml_core.base.errors import UserError
-from udml_core.base.files import version_of
 from udml_core.data.dataset import Dataset
+from udml_core.data.given import log
 from udml_core.data.given.judgments import judgments_elsewhere, keep_judgments
-from udml_core.data.given.log import append_to_log, log_path_of, read_log
+from udml_core.data.given.log import append_to_log, read_log
 from udml_core.data.given.pair_sets import PairLog
 
 KIND = "judged-pairs"
@@ -33,10 +33,7 @@ def judged_pairs(dataset: Dataset) -> PairLog:
 
 def log_version(dataset: Dataset) -> tuple[int, ...]:
     """Return numbers that change with every judgment; none before the first."""
-    try:
-        return version_of(log_path_of(dataset, KIND))
-    except OSError:
-        return ()
+    return log.log_version(dataset, KIND)
 
 
 def wanted_precision(dataset: Dataset) -> float:

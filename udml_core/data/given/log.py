@@ -19,7 +19,7 @@ from typing import Any
 from filelock import FileLock
 
 from udml_core.base.errors import UserError
-from udml_core.base.files import replace_text
+from udml_core.base.files import replace_text, version_of
 from udml_core.base.paths import given_folder
 from udml_core.data.dataset import Dataset, FileImages
 
@@ -41,6 +41,14 @@ def log_path_of(dataset: Dataset, kind: str) -> Path:
         elif pointer.exists():
             _copy_log(path.parents[1] / pointer.read_text(encoding="utf-8") / path.name, path)
     return path
+
+
+def log_version(dataset: Dataset, kind: str) -> tuple[int, ...]:
+    """Return numbers that change with every line of a log; none before the first."""
+    try:
+        return version_of(log_path_of(dataset, kind))
+    except OSError:
+        return ()
 
 
 def _pointer_path(dataset: Dataset) -> Path:

@@ -16,7 +16,7 @@ from udml_core.numerics.same_pairs import NEIGHBORS
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, list_runs
 from udml_core.runs.opinions import has_labels
-from udml_core.runs.run_comparison import seed_groups, settings_of, spread
+from udml_core.runs.run_comparison import grouped_by_seed, spread
 from udml_core.runs.search import FROZEN, Retrieval
 from udml_core.runs.verdict import verdict
 from udml_core.work.exporting import target
@@ -220,8 +220,8 @@ def _evaluations_by_seed(run: Run) -> list[Mapping[str, Mapping[str, Any]]]:
     rivals = [run] + [other for other in list_runs(run.root) if other.id != run.id
                       and other.spec().method == run.spec().method
                       and other.spec().fingerprint == run.spec().fingerprint and other.status().state == "done"]
-    group = next(members for members in seed_groups([settings_of(other) for other in rivals]) if 0 in members)
-    return [evaluation for position in group if (evaluation := rivals[position].evaluation())]
+    group = next(members for members in grouped_by_seed(rivals) if run in members)
+    return [evaluation for member in group if (evaluation := member.evaluation())]
 
 
 def _spread(evaluations: list[Mapping[str, Mapping[str, Any]]], measure: str) -> str:

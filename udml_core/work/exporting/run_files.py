@@ -79,10 +79,8 @@ def _write_arrays(folder: Path, embedded: Mapping[Which, Embedded]) -> None:
 def _write_measures(refinement: Analysis, path: Path) -> None:
     """Write what a refinement did, which images it saw, and its measures before and after."""
     result = refinement.result_of(Refinement)
-    told = {"id": refinement.id, "recipe": refinement.spec().recipe, "protocol": result.protocol,
-            "seen": dict(result.seen), "images": len(result.indices),
-            "measures": {name: {"before": before, "after": after}
-                         for name, (before, after) in result.measures.items()}}
+    told = {"id": refinement.id, "recipe": refinement.spec().recipe, "images": len(result.indices),
+            **refinement.spec().build_kind().findings(lambda: result)}
     path.write_text(json.dumps(told, indent=1), encoding="utf-8")
 
 
