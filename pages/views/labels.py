@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
-from pages.parts.draw.downloads import Download, share, table_file
 from pages.parts.draw.gallery import selectable_gallery
 from pages.parts.draw.palette import percent
 from pages.parts.draw.run_header import run_header
-from pages.parts.draw.sections import PARAMETER, Section, show_sections
-from pages.parts.draw.tables import table_behind
-from pages.parts.labels.assignment import assignment_panel
+from pages.parts.draw.sections import Section, open_now, show_sections
+from pages.parts.labels.assigned import show_assigned_labels
+from pages.parts.labels.assignment import naming_bar, show_selected, show_suggested
 from pages.parts.labels.board import MOST_TILES, Board, board_of, tile_to_label
 from pages.parts.labels.folders import show_folders
 from pages.parts.labels.graph_view import gamma_slider
-from pages.parts.labels.groups import choose_groups, current_groups, show_groups
+from pages.parts.labels.groups import current_groups, show_groups
 from pages.parts.labels.proposals import show_proposals
 from pages.parts.maps.content import Color
 from pages.parts.maps.frame import UNITS, MapFrame, covering_map, distortion_words
@@ -31,43 +30,56 @@ from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.run_status import escaped
 from pages.parts.shell.selection import select, selection
 from pages.parts.shell.user_errors import fragment, show_user_errors
-from pages.parts.shell.views import view_link
 from udml_core.base.arrays import rows_of
+from udml_core.base.errors import counted
 from udml_core.exploration import label_spread as views
 from udml_core.exploration.naming import GAMMA
 from udml_core.runs import Run
 from udml_core.runs.analyses import plan_analysis
 from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.runs.search import FROZEN, finished_refinements
+from udml_core.work.jobs import are_maps_coming
 
 MOVED = "labels-least-moved"
 """Session key: whether the user moved the threshold, which is calibrated otherwise."""
 SECTIONS = "labels-section"
-COLUMNS = 3  # classes in a row of the assigned labels
+TITLES = {"groups": "Groups", "next": "Label next", "proposals": "Proposed names", "labels": "Labels",
+          "folders": "Folders"}
+"""The sections by their names in the address."""
 COLORS = {"class": "Class", "certainty": "Certainty", "group": "Group"}
 DEFAULT_COLOR = "class"
 
 
-def spread_map(board: Board) -> None:
+def choose_color(section: str) -> str:
+    """Choose what colors the map: the groups while they are open, unless the user has chosen."""
+    first = "group" if section == "groups" else DEFAULT_COLOR
+    return choose_segment("Color", "show", COLORS, first, key=f"labels-color-{first}", label_visibility="collapsed")
+
+
+def spread_map(board: Board, by: str, suggested: int | None) -> None:
     """Show the map colored by the spread of the labels.
 
     A click selects or deselects an image.
+
+    Args:
+        board: The board.
+        by: What colors the map.
+        suggested: The image that is suggested to label, which gets a mark; None without.
     """
     shown = covering_map(board.run, board.images)
     if shown is None:
-        st.info("This run has no map of its training images. Compute one to see the labels spread.",
-                icon=":material/lightbulb:")
-        request_analysis(board.run, plan_analysis(PCA, scope="all", frames=("final",)), "Compute map",
-                         "labels-map-new")
+        if are_maps_coming(board.run):
+            st.info("The map appears here as soon as it is computed.", icon=":material/hourglass_top:")
+        else:
+            st.info("This run has no map of its training images. Compute one to see the labels spread.",
+                    icon=":material/lightbulb:")
+            request_analysis(board.run, plan_analysis(PCA, scope="all", frames=("final",)), "Compute map",
+                             "labels-map-new")
         show_analysis_progress(board.run, in_corner=False)
         return
-    # While groups are formed and named, the map shows them; a chosen color stays.
-    opened = st.session_state.get(SECTIONS) or st.query_params.get(PARAMETER, "").capitalize()
-    first = "group" if opened == "Groups" else DEFAULT_COLOR
-    by = choose_segment("Color", "show", COLORS, first, key=f"labels-color-{first}", label_visibility="collapsed")
     selected = selection(board.dataset)
     ringed = board.labels if len(board.labels) <= MOST_TILES else ()  # more rings would hide the map
-    marks = [*(Ring(image) for image in ringed), *(Ring(image, "next") for image in board.suggested_images[:1])]
+    marks = [*(Ring(image) for image in ringed), *([] if suggested is None else [Ring(suggested, "next")])]
     clicked = draw_map(board.dataset, shown.layout, _color(board, shown, by), f"Map colored by {COLORS[by].lower()}",
                        "labels-map", marks=marks, height=430, tiles="some")
     outside = int((rows_of(board.images, shown.layout.indices) < 0).sum())
@@ -99,22 +111,19 @@ def _color(board: Board, shown: MapFrame, by: str) -> Color:
 
 def show_numbers(board: Board) -> None:
     """Show the number of labels and how far they spread."""
-    trained = int((board.codes >= 0).sum())
-    metrics = [("Labels", f"{len(board.labels):,}", "Images with a label."),
-               ("Classes", f"{len(board.classes):,}", "Classes with at least one labeled image.")]
+    if not board.labels:
+        return
+    parts = [f"**{counted(len(board.labels), 'label')}**", counted(len(board.classes), "class")]
     if board.spreads:
-        metrics.append(("Named", percent(100 * float((board.named >= 0).mean())),
-                        "Share of training images with a label, or with a name of at least the certainty above."))
+        parts.append(f"{percent(100 * float((board.named >= 0).mean()))} of the images named")
         share_correct = accuracy(board)
         if share_correct is not None:
-            metrics.append(("Right names", percent(100 * share_correct),
-                            "Share of the accepted names that are the image's class in the data set."))
-    if board.labels:
-        with st.container(horizontal=True):
-            for label, value, meaning in metrics:
-                st.metric(label, value, help=meaning, width="content")
+            parts.append(f"{percent(100 * share_correct)} of the accepted names right")
+    st.markdown(" · ".join(parts), help="Images with a label; classes with at least one; the share of training images "
+                                        "with a label or an accepted name; and, where the data set has classes, the "
+                                        "share of accepted names that are the image's class.")
     _say_next(board)
-    outside = len(board.labels) - trained
+    outside = len(board.labels) - int((board.codes >= 0).sum())
     if outside:
         st.caption(f"Labels of images outside this run's training half: {outside}. They are saved, but they do not "
                    "spread and are not used in training.")
@@ -152,6 +161,8 @@ def choose_frame(run: Run) -> str:
 
 def choose_least(board: Board) -> Board:
     """Choose the certainty from which a name is accepted; the calibrated one until the user moves the slider."""
+    if not board.spreads:
+        return board
     calibrated = min(100, round(100 * board.names_given.least))
     if not st.session_state.get(MOVED):
         st.session_state["labels-least"] = calibrated
@@ -180,8 +191,17 @@ def accuracy(board: Board) -> float | None:
                            board.dataset.class_names)
 
 
-def suggestion_list(board: Board) -> None:
-    """Show the images to label next."""
+def show_next(board: Board) -> None:
+    """Show the selected or the suggested image large, and the images to label next."""
+    selected = selection(board.dataset)
+    if len(selected.ids):
+        show_selected(board, selected)
+    elif board.suggested_images:
+        show_suggested(board, board.suggested_images[0])
+    else:
+        st.success("Every image of the training half has a label or was skipped. Select an image to change its label.",
+                   icon=":material/check_circle:")
+        return
     st.caption("These images have the most unlabeled images around them, so a label reaches farthest from here. The "
                "badge is the rank and the number of visits. Click an image to select it.",
                help="Walks step from image to similar image at random until they reach a label or end. They visit "
@@ -189,69 +209,40 @@ def suggestion_list(board: Board) -> None:
                     "the suggestions lie apart.")
     tiles = [tile_to_label(board, image, f"{rank} · {suggestion.visits:,.0f}")
              for rank, (image, suggestion) in enumerate(zip(board.suggested_images, board.suggestions, strict=True), 1)]
-    selectable_gallery(board.dataset, tiles, "Images to label next", "labels-next", selection(board.dataset), 96, 300)
+    selectable_gallery(board.dataset, tiles, "Images to label next", "labels-next", selected, 84, 300)
 
 
-def show_labeled_images(board: Board) -> None:
-    """Show the labeled images by class."""
-    if not board.labels:
-        st.caption("There are no labels yet. Label the suggested image, or select images on the map and label them "
-                   "together.")
-        return
-    numbered = list(board.classes.items())
-    for start in range(0, len(numbered), COLUMNS):
-        for column, (name, number) in zip(st.columns(COLUMNS), numbered[start : start + COLUMNS], strict=False):
-            images = [image for image, label in board.labels.items() if label == name]
-            with column:
-                st.markdown(f"**{number}. {escaped(name)}** · {len(images):,}")
-                selectable_gallery(board.dataset, [tile_to_label(board, image) for image in images[:MOST_TILES]],
-                                   f"Images of the class {name}", f"labels-given-{number}", selection(board.dataset),
-                                   60, 150)
-    sizes = pd.Series(list(board.labels.values())).value_counts(sort=False)
-    table_behind("Labels as a table", pd.DataFrame({"Class": sizes.index, "Labels": sizes.to_numpy()}))
-
-
-def next_steps(board: Board) -> None:
-    """Show the link that trains on the labels, and the download."""
-    spec = board.run.spec()
-    with st.container(horizontal=True, vertical_alignment="center"):
-        if board.spreads:
-            view_link("train", label=f"Train with {len(board.labels):,} label{'s' if len(board.labels) != 1 else ''}",
-                         icon=":material/model_training:", query_params={
-                             "dataset": spec.dataset, "method": "ssdml", "labels": "given",
-                             "backbone": spec.encoder.backbone, "split": spec.split})
-        if board.labels:
-            images = np.array(list(board.labels), dtype=np.int64)
-            share([Download("Labels as a table", "labels.csv", "text/csv", lambda: table_file(
-                board.dataset, images, {"given": np.array(list(board.labels.values()), dtype=object)}))], "labels")
+def work(board: Board, suggested: int | None) -> None:
+    """Show what is named, and the sections that lead to names."""
+    draw = {"groups": show_groups, "next": show_next, "proposals": show_proposals, "labels": show_assigned_labels,
+            "folders": show_folders}
+    naming_bar(board, selection(board.dataset), suggested)
+    show_sections([Section(name, title, partial(draw[name], board)) for name, title in TITLES.items()], SECTIONS)
 
 
 @fragment
 def explore(run: Run) -> None:
     """Show everything that changes with a label, the groups, the certainty or γ."""
     dataset = dataset_of(run)
-    left, right = st.columns([2, 3], gap="medium")
+    left, right = st.columns(2, gap="medium")
     with right:
-        first, second = st.columns(2)
-        with second, st.popover("Neighbors", icon=":material/tune:"):
-            gamma = gamma_slider("labels-gamma", GAMMA, "default")
-            frame = choose_frame(run)
-        board = board_of(run, dataset, gamma, frame)
-        with first:
-            board = choose_least(board)
-        with second:
-            choose_groups(board)
-    with left:
-        assignment_panel(board, selection(dataset))
+        bar, picture, below = st.container(horizontal=True, gap="small"), st.container(), st.container()
+    color = bar.container(width="content")
+    with bar, st.popover("Neighbors", icon=":material/tune:"):
+        gamma = gamma_slider("labels-gamma", GAMMA, "default")
+        frame = choose_frame(run)
+    board = board_of(run, dataset, gamma, frame)
+    with below:
+        board = choose_least(board)
         show_numbers(board)
-        next_steps(board)
-    with right:
-        spread_map(board)
-    show_sections([Section("next", "Images to label next", lambda: suggestion_list(board)),
-                   Section("groups", "Groups", lambda: show_groups(board)),
-                   Section("proposals", "Proposed names", lambda: show_proposals(board)),
-                   Section("labels", "Assigned labels", lambda: show_labeled_images(board)),
-                   Section("folders", "Write folders", lambda: show_folders(board))], SECTIONS)
+    section = open_now(SECTIONS, TITLES)
+    suggested = next(iter(board.suggested_images), None) if section == "next" else None
+    with color:
+        by = choose_color(section)
+    with left:
+        work(board, suggested)
+    with picture:
+        spread_map(board, by, suggested)
 
 
 def draw() -> None:

@@ -9,18 +9,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+import streamlit as st
 from PIL import Image
 from sklearn.datasets import load_sample_image
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.data import auditing, computed, duplicates, excluding
+from pages.parts.shell.selection import Selection
 from tests.app.opening import opened, texts
 from tests.running import spec
+from udml_core.base.paths import dataset_cache
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.duplicate_decisions import decisions_of, prefer
 from udml_core.data.given.exclusions import exclude, excluded_images, excluded_names
 from udml_core.data.image_facts import facts_of
+from udml_core.data.image_hashes import FILE as HASHES
 from udml_core.exploration.quality import quality_scores
 from udml_core.runs import create_run, list_runs, runs_folder
 from udml_core.runs.analyses import create_analysis, plan_analysis
@@ -103,6 +107,8 @@ def labels(test: AppTest) -> list[str]:
 
 def test_the_audit_is_offered_and_computed_in_two_steps(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
+    (dataset_cache(dataset.fingerprint) / HASHES).unlink(missing_ok=True)
+    st.cache_resource.clear()
     test = audit_page(dataset)
     assert "no file is changed" in texts(test)
     assert "in progress" not in texts(test)
@@ -110,11 +116,14 @@ def test_the_audit_is_offered_and_computed_in_two_steps(dataset: Dataset, monkey
     assert not test.exception
     (run,) = list_runs(runs_folder())
     assert run.spec().method == "frozen"
-    assert "The features are computed first" in texts(test)
+    assert "The files are compared first" in texts(test)
     assert "The audit of these images is in progress." in texts(test)
     worker.work(run, analyse=False)
     test.run()
-    assert "The features are computed first" in texts(test), "the worker's end starts the comparison, not the page"
+    assert "First findings, by the files alone" in texts(test), "the worker's end starts the comparison, not the page"
+    finding = next(group for group in test.button_group if group.key == "audit-finding")
+    assert finding.options[0] == "Exact copies (1)"
+    assert not [option for option in finding.options if "Outliers" in option], "outliers need features"
     assert next_map(runs_folder()) == (run, plan_analysis(kind="audit"))
     analysis = create_analysis(run, plan_analysis(kind="audit"))
     test.run()
@@ -200,7 +209,7 @@ def test_exact_duplicates_are_grouped_excluded_and_included_again(
     assert [toast.value for toast in test.toast] == ["Excluded 1 image."]
     test.button(key="audit-undo").click().run()
     assert excluded_names(dataset) == ()
-    test.button(key="audit-undo-choice").click().run()
+    test.button(key="audit-undo").click().run()
     assert list(shown[-1]) == [copy, original]
 
 
@@ -241,6 +250,29 @@ def test_selected_copies_are_kept_or_taken_out_of_their_groups(dataset: Dataset,
     assert [original, scaled] in decisions_of(dataset).different.tolist()
 
 
+def test_one_undo_reverts_exclusions_and_choices_in_the_order_of_the_session(
+        dataset: Dataset, audited: None, shown: list[dict[int, str]]) -> None:
+    scaled = index(dataset, "flower/scaled.png")
+    test = audit_page(dataset, finding="near", compare="hash", selected=f"{dataset.fingerprint[:6]}:{scaled}")
+    test.button(key="audit-offer").click().run()
+    excluded = excluded_names(dataset)
+    assert len(excluded) == 1
+    test.button(key="audit-undo").click().run()
+    assert not excluded_names(dataset)
+    test.session_state["selection"] = Selection(dataset.fingerprint, np.array([scaled]), 99)
+    test.toggle(key="audit-selects").set_value(True).run()
+    test.button(key="audit-keep").click().run()
+    assert decisions_of(dataset).preferred == (scaled,)
+    test.button(key="audit-offer").click().run()
+    assert len(excluded_names(dataset)) == 1
+    test.button(key="audit-undo").click().run()
+    assert not excluded_names(dataset)
+    assert decisions_of(dataset).preferred == (scaled,), "the last action alone"
+    test.button(key="audit-undo").click().run()
+    assert not decisions_of(dataset).preferred
+    assert test.button(key="audit-undo").disabled
+
+
 def test_a_rejected_pair_stays_rejected_in_another_session_until_it_is_undone(dataset: Dataset, audited: None,
                                                                               shown: list[dict[int, str]]) -> None:
     scaled = index(dataset, "flower/scaled.png")
@@ -251,7 +283,7 @@ def test_a_rejected_pair_stays_rejected_in_another_session_until_it_is_undone(da
     test = audit_page(dataset, **near)
     assert "No near-duplicates at these settings." in texts(test)
     assert not shown
-    test.button(key="audit-undo-choice").click().run()
+    test.button(key="audit-undo").click().run()
     assert scaled in shown[-1]
 
 

@@ -114,7 +114,7 @@ def test_a_duplicate_is_excluded_and_included_again(
         page.goto(f"/data?{urlencode({'dataset': str(folder)})}")
         settle(page)
         page.get_by_role("button", name=re.compile(r"Audit: \d+ finding")).click()
-        tiles = page.get_by_role("group", name="Images of the finding Exact duplicates").get_by_role("button")
+        tiles = page.get_by_role("group", name="Images of the finding Exact copies").get_by_role("button")
         expect(tiles).to_have_count(2)
         tiles.nth(1).click()
         page.get_by_role("button", name="Exclude selected (1)").click()

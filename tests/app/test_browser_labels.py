@@ -27,15 +27,15 @@ def unlabeled(app: App, finished: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def expect_labels(page: Page, count: int) -> None:
-    labels = page.get_by_test_id("stMetric").filter(has_text="Labels")
+    labels = page.get_by_test_id("stMarkdown").filter(has_text=re.compile(r"^[\d,]+ labels? · "))
     if not count:
         settle(page)
         expect(labels).to_have_count(0)
         return
-    expect(labels.filter(has_text=str(count)).first).to_be_visible()
+    expect(labels.filter(has_text=re.compile(rf"^{count} label")).first).to_be_visible()
     settle(page)
     expect(labels).to_have_count(1)  # While the page runs again, Streamlit shows the earlier numbers as well.
-    expect(labels).to_contain_text(str(count))
+    expect(labels).to_contain_text(re.compile(rf"^{count} label"))
 
 
 def own_class(page: Page) -> Locator:
@@ -45,7 +45,7 @@ def own_class(page: Page) -> Locator:
 
 
 def test_keys_label_suggested_and_selected_images_and_undo(page: Page, unlabeled: Run) -> None:
-    page.goto(f"/labels?run={unlabeled.id}")
+    page.goto(f"/labels?run={unlabeled.id}&section=next")
     expect_labels(page, 0)
     own_class(page).click()
     expect_labels(page, 1)
@@ -53,7 +53,7 @@ def test_keys_label_suggested_and_selected_images_and_undo(page: Page, unlabeled
     expect(chart).to_have_attribute("data-drawn", re.compile("."))
     chart.locator(".overlay").focus()
     page.keyboard.press("Enter")
-    expect(page.get_by_text("1 image to label")).to_be_visible()
+    expect(page.get_by_text("1 image selected", exact=True)).to_be_visible()
     settle(page)
     page.keyboard.press("1")
     expect_labels(page, 2)
@@ -64,16 +64,16 @@ def test_keys_label_suggested_and_selected_images_and_undo(page: Page, unlabeled
     suggested = page.get_by_role("group", name="Images to label next").get_by_role("button")
     suggested.nth(1).click()
     suggested.nth(2).click()
-    expect(page.get_by_text("2 images to label")).to_be_visible()
+    expect(page.get_by_text("2 images selected", exact=True)).to_be_visible()
     settle(page)
     page.keyboard.press("1")
     expect_labels(page, 5)
     assert len(annotations.assigned_labels(unlabeled.dataset())) == 5
     page.keyboard.press("u")
     expect_labels(page, 3)
-    expect(page.get_by_text("2 images to label")).to_be_visible()
-    page.get_by_label("New class").fill("1 u s")
-    page.get_by_label("New class").press("Enter")
+    expect(page.get_by_text("2 images selected", exact=True)).to_be_visible()
+    page.get_by_label("Class name").fill("1 u s")
+    page.get_by_label("Class name").press("Enter")
     expect_labels(page, 5)
     assert sorted(annotations.assigned_labels(unlabeled.dataset()).values()).count("1 u s") == 2
 
@@ -83,22 +83,23 @@ def test_groups_become_names_and_folders(page: Page, unlabeled: Run, tmp_path: P
     groups = page.get_by_role("group", name="Groups without a name").locator(".tile")
     expect(groups).to_have_count(10)
     expect(groups.nth(1)).to_have_text(re.compile(r"\d+"))
-    first, second = (int(groups.nth(row).text_content() or 0) for row in (0, 1))
+    first, second = (int((groups.nth(row).text_content() or "").rpartition(" · ")[2]) for row in (0, 1))
     groups.nth(0).click()
-    expect(page.get_by_text(f"{first} images in this group")).to_be_visible()
-    page.get_by_text("into it").click()
+    expect(page.get_by_text(f"· {first} images")).to_be_visible()
+    page.get_by_role("button", name="Merge with").click()
+    expect(page.get_by_text(f"takes in {first} images")).to_be_visible()
     settle(page)
-    groups.nth(1).click()
-    expect(page.get_by_text(f"{first + second} images in this group")).to_be_visible()
+    groups.filter(has_text=re.compile(rf"^2 · {second}$")).click()
+    expect(page.get_by_text(f"· {first + second} images")).to_be_visible()
     settle(page)
     page.get_by_role("group", name="Images of the group, the border first").locator(".tile").first.click()
     expect(page.get_by_role("button", name=re.compile("Separate 1 image"))).to_be_enabled()
     settle(page)
     page.keyboard.press("x")
-    expect(page.get_by_text(f"{first + second - 1} images in this group")).to_be_visible()
+    expect(page.get_by_text(f"· {first + second - 1} images")).to_be_visible()
     settle(page)
-    page.get_by_label("Name the selected images", exact=True).fill("heron")
-    page.get_by_label("Name the selected images", exact=True).press("Enter")
+    page.get_by_label("Class name", exact=True).fill("heron")
+    page.get_by_label("Class name", exact=True).press("Enter")
     expect_labels(page, first + second - 1)
     dataset = unlabeled.dataset()
     assert len(annotations.assigned_labels(dataset)) == first + second - 1
@@ -109,7 +110,7 @@ def test_groups_become_names_and_folders(page: Page, unlabeled: Run, tmp_path: P
     expect(page.get_by_text(re.compile("Confirmed the class heron of")).first).to_be_visible()
     named = len(annotations.assigned_labels(dataset))
     assert named > first + second - 1
-    page.get_by_role("tab", name="Write folders").click()
+    page.get_by_role("tab", name="Folders").click()
     page.get_by_label("Folder to write to", exact=True).fill(str(tmp_path / "sorted"))
     page.get_by_role("button", name="Show plan").click()
     page.get_by_role("button", name=re.compile("Write .* images")).click()

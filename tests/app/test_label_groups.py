@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.labels.groups import CURRENT
+from pages.parts.labels.groups import CURRENT, MOVING
+from pages.parts.shell.selection import Selection
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import tiles
 from tests.running import worked, write_digits
@@ -16,6 +17,8 @@ from udml_core.data.given import labels as given
 from udml_core.data.given.log import log_path_of
 from udml_core.exploration.grouping import Edit
 from udml_core.runs import Run
+from udml_core.runs.search import Retrieval
+from udml_core.runs.search.naming import grouping_of
 
 pytestmark = pytest.mark.usefixtures("own_places")
 
@@ -33,7 +36,7 @@ def no_labels(photos: Run) -> None:
 
 
 def sizes(test: AppTest) -> list[int]:
-    return [int(tile["badge"]) for tile in tiles(test, "Groups without a name")]
+    return [int(tile["badge"].partition(" · ")[2]) for tile in tiles(test, "Groups without a name")]
 
 
 def show_group(photos: Run, number: int = 0, **address: str) -> AppTest:
@@ -48,7 +51,7 @@ def test_a_group_is_named_and_the_name_is_undone(photos: Run) -> None:
     assert not test.exception
     size = sizes(test)[0]
     assert sum(sizes(test)) == 120
-    assert f"**{size} images** in this group" in texts(test)
+    assert f"**Group 1** · {size} images" in texts(test)
     first = tiles(test, "Groups without a name")[0]["id"]
     border = [tile["id"] for tile in tiles(test, "Images of the group, the border first")]
     assert border[-1] == first or size > 60, "the most typical image is the last"
@@ -56,7 +59,7 @@ def test_a_group_is_named_and_the_name_is_undone(photos: Run) -> None:
     given.assign(dataset, border, "zero")
     test.run()
     assert sum(sizes(test)) < 120
-    assert "Labels" in {metric.label for metric in test.metric}
+    assert f"**{len(border)} labels** · 1 class" in texts(test)
     test.button(key="labels-undo").click().run()
     assert given.assigned_labels(dataset) == {}
     assert sum(sizes(test)) == 120
@@ -87,6 +90,41 @@ def test_merged_groups_show_on_the_map_until_undone(photos: Run) -> None:
     assert sum(sizes(test)) == sum(before)
     test.button(key="labels-undo").click().run()
     assert sizes(test) == before
+
+
+def test_a_merge_offers_the_other_groups_by_their_distance_until_it_is_canceled(photos: Run) -> None:
+    test = show_group(photos)
+    dataset, groups = photos.dataset(), tiles(test, "Groups without a name")
+    border = [tile["id"] for tile in tiles(test, "Images of the group, the border first")]
+    test.session_state["selection"] = Selection(dataset.fingerprint, np.sort(border), 99)
+    test.run()
+    test.button(key="labels-move").click().run()
+    assert f"takes in {len(border)} images" in texts(test)
+    offered = [tile["id"] for tile in tiles(test, "Groups without a name")]
+    points = photos.embeddings("final")
+    tree = grouping_of(Retrieval(photos)).tree.groups(8)
+    center = points[border].mean(axis=0)
+    gaps = {image: float(np.linalg.norm(points[tree == tree[image]].mean(axis=0) - center)) for image in offered}
+    assert set(offered) == {tile["id"] for tile in groups[1:]}
+    assert offered == sorted(offered, key=gaps.__getitem__)
+    test.button(key="labels-stay").click().run()
+    assert MOVING not in test.session_state
+    assert tiles(test, "Groups without a name") == groups
+
+
+def test_wrong_labels_are_shown_beside_their_nearest(photos: Run) -> None:
+    dataset, points = photos.dataset(), photos.embeddings("final")
+    tree = grouping_of(Retrieval(photos)).tree.groups(2)
+    for group, name in enumerate("ab"):
+        given.assign(dataset, np.flatnonzero(tree == group).tolist(), name)
+    wrong = int(np.flatnonzero(tree == 0)[0])
+    given.assign(dataset, [wrong], "b")
+    nearest = int(np.argsort(np.linalg.norm(points - points[wrong], axis=1))[1])
+    assert tree[nearest] == 0
+    test = opened("labels", run=photos.id, section="labels")
+    assert "R@1" in texts(test)
+    shown = [tile["caption"] for tile in tiles(test, "Labels to check")]
+    assert " and ".join(map(dataset.caption, sorted([wrong, nearest]))) in shown
 
 
 def test_proposed_names_are_confirmed_and_rejected(photos: Run) -> None:

@@ -65,12 +65,16 @@ def no_labels(run: Run) -> None:
 
 
 def metrics(test: AppTest) -> dict[str, str]:
-    return {metric.label: metric.value for metric in test.metric}
+    """Return the figures of the line about the labels, by name."""
+    line = next((text.value for text in test.markdown if re.match(r"\*\*[\d,]+ labels?\*\*", text.value)), "")
+    patterns = {"Labels": r"\*\*([\d,]+) label", "Classes": r"([\d,]+) class",
+                "Named": r"([\d.]+ %) of the images named", "Right names": r"([\d.]+ %) of the accepted names right"}
+    return {name: found[1] for name, pattern in patterns.items() if (found := re.search(pattern, line))}
 
 
 def press_submit(test: AppTest) -> AppTest:
     """Press the button of the text input for a class."""
-    pressed = next(button for button in test.button if button.label == "Assign class").click().run()
+    pressed = next(button for button in test.button if button.label.startswith("Name ")).click().run()
     assert not pressed.exception
     return pressed
 
@@ -95,7 +99,7 @@ def test_invalid_values_in_the_address_are_ignored(page: str, run: Run) -> None:
     for query in NONSENSE:
         test = opened(page, run=run.id, **query)
         assert not test.exception
-        assert "walks" in texts(test)
+        assert {"labels": "without a name in 30 groups", "affinity": "walks"}[page] in texts(test)
     test = opened(page, run="nonsense")
     assert not test.exception
     assert "nonsense" in test.warning[0].value
@@ -108,7 +112,7 @@ def test_the_suggested_image_gets_a_class_and_undo_removes_it(run: Run) -> None:
     first = labels.suggestions(neighbors, np.zeros(len(images), dtype=bool), 0.99, 1)[0]
     assert dataset.labels is not None
     name = dataset.class_names[dataset.labels[images[first.row]]]
-    test = opened("labels", run=run.id)
+    test = opened("labels", run=run.id, section="next")
     assert not test.exception
     assert f"most often before they end: {first.visits:,.0f} visits" in texts(test)
     test = press(show_true_class(test), "labels-class-own")
@@ -133,7 +137,7 @@ def test_the_suggested_image_gets_a_class_and_undo_removes_it(run: Run) -> None:
     test = press(press(test, "labels-undo"), "labels-undo")
     assert annotations.assigned_labels(dataset) == {}
     assert "Labels" not in metrics(test)
-    assert "**1 image to label**" in texts(test)
+    assert "**1 image selected**" in texts(test)
 
 
 def show_true_class(test: AppTest) -> AppTest:
@@ -147,10 +151,10 @@ def test_the_true_class_is_hidden_until_the_user_shows_it(run: Run) -> None:
     assert dataset.labels is not None
     name = dataset.class_names[dataset.labels[image]]
     annotations.assign(dataset, [int(make_split(dataset, "seen").train[6])], "other")
-    test = opened("labels", run=run.id, selected=f"{dataset.fingerprint[:6]}:{image}")
+    test = opened("labels", run=run.id, section="next", selected=f"{dataset.fingerprint[:6]}:{image}")
 
     def shown_tile() -> dict[str, Any]:
-        return dict(tiles(test, "Images to label")[0])
+        return dict(tiles(test, "Selected images")[0])
 
     assert not test.toggle(key=TRUE_CLASS).value
     assert shown_tile() == {"id": image, "caption": dataset.names[image], "mark": "", "badge": dataset.names[image]}
@@ -167,11 +171,11 @@ def test_selected_images_get_the_typed_class_and_are_deselected(run: Run) -> Non
     train = make_split(dataset, "seen").train[:3]
     token = f"{dataset.fingerprint[:6]}:{'.'.join(map(str, np.sort(train)))}"
     test = opened("labels", run=run.id, section="labels", selected=token)
-    assert "**3 images to label**" in texts(test)
+    assert "**3 images selected**" in texts(test)
     test.text_input(key="labels-typed").input("  my   own ")
     press_submit(test)
     assert set(annotations.assigned_labels(dataset).values()) == {"my own"}
-    assert "**Suggested image**" in texts(test)
+    assert "**No image is selected**" in texts(test)
     assert "1. my own" in texts(test)
     annotations.assign(dataset, [int(make_split(dataset, "seen").train[3])], "my other")
     assert "Right names" not in metrics(test.run()), "the data set has no class of these names"
@@ -210,7 +214,7 @@ def test_a_key_before_a_new_selection_is_shown_does_nothing(run: Run) -> None:
     test.session_state["selection"] = Selection(dataset.fingerprint, make_split(dataset, "seen").train[4:6], 99)
     press(test, "labels-class-1")
     assert len(annotations.assigned_labels(dataset)) == 2
-    assert "**2 images to label**" in texts(test)
+    assert "**2 images selected**" in texts(test)
     press(test, "labels-class-1")
     assert len(annotations.assigned_labels(dataset)) == 4
 
@@ -219,17 +223,17 @@ def open_with_two_labels(run: Run) -> AppTest:
     """Open the page Labels after two images got the classes one and two."""
     for image, name in zip(make_split(run.dataset(), "seen").train[:2].tolist(), ("one", "two"), strict=True):
         annotations.assign(run.dataset(), [image], name)
-    return opened("labels", run=run.id)
+    return opened("labels", run=run.id, section="next")
 
 
 def test_an_empty_class_name_is_an_error(run: Run) -> None:
-    test = press_submit(opened("labels", run=run.id))
+    test = press_submit(opened("labels", run=run.id, section="next"))
     assert "name" in test.error[0].value
     assert annotations.assigned_labels(run.dataset()) == {}
 
 
 def test_a_skipped_image_is_not_suggested_again(run: Run) -> None:
-    test = opened("labels", run=run.id)
+    test = opened("labels", run=run.id, section="next")
     first = re.findall(r"end: ([\d,]+) visits", texts(test))
     assert first
     test = press(test, "labels-skip")
@@ -237,12 +241,12 @@ def test_a_skipped_image_is_not_suggested_again(run: Run) -> None:
 
 
 def test_undo_reverts_the_last_action_a_label_or_a_skip(run: Run) -> None:
-    test = press(show_true_class(opened("labels", run=run.id)), "labels-class-own")
+    test = press(show_true_class(opened("labels", run=run.id, section="next")), "labels-class-own")
     labeled = annotations.assigned_labels(run.dataset())
     suggested = re.findall(r"label: ([\d,]+) visits", texts(test))
     test = press(press(test, "labels-skip"), "labels-undo")
     assert annotations.assigned_labels(run.dataset()) == labeled, "the label stays"
-    assert "**1 image to label**" in texts(test)
+    assert "**1 image selected**" in texts(test)
     test.session_state["selection"] = Selection(run.dataset().fingerprint)
     assert re.findall(r"label: ([\d,]+) visits", texts(test.run())) == suggested
     assert len(annotations.assigned_labels(run.dataset())) == 1
@@ -256,7 +260,7 @@ def test_labeling_the_suggested_image_computes_one_more_suggestion(run: Run, mon
     suggestions = labels.suggestions
     monkeypatch.setattr(labels, "suggestions", lambda *args: computed.append(suggestions(*args)) or computed[-1])
     st.cache_data.clear()
-    test = opened("labels", run=run.id)
+    test = opened("labels", run=run.id, section="next")
     assert len(computed) == 5
     press(show_true_class(test), "labels-class-own")
     assert len(computed) == 6
@@ -289,7 +293,7 @@ def test_ten_classes_have_keys_and_an_existing_class_keeps_its_spelling(run: Run
     dataset = run.dataset()
     for image, number in zip(make_split(dataset, "seen").train.tolist(), range(11), strict=False):
         annotations.assign(dataset, [image], f"class {chr(97 + number)}")
-    test = opened("labels", run=run.id)
+    test = opened("labels", run=run.id, section="next")
     keys = [test.button(key=f"labels-class-{number}").proto.shortcut for number in range(1, 12)]
     assert keys == [*"1234567890", ""]
     test.text_input(key="labels-typed").input("Class B")
@@ -308,7 +312,7 @@ def test_of_many_classes_the_most_recent_and_the_own_class_have_buttons(run: Run
         annotations.assign(dataset, [image], name)
     others = train[len(names):]
     image = int(others[dataset.labels[others] == 0][0])
-    test = show_true_class(opened("labels", run=run.id, selected=f"{dataset.fingerprint[:6]}:{image}"))
+    test = show_true_class(opened("labels", run=run.id, section="next", selected=f"{dataset.fingerprint[:6]}:{image}"))
     keys = {button.label: button.key for button in test.button if str(button.key).startswith("labels-class-")}
     assert list(keys) == [*names[:10], *names[-30:], dataset.class_names[0]]
     assert keys[dataset.class_names[0]] == "labels-class-own"
@@ -322,7 +326,7 @@ def test_of_many_classes_the_most_recent_and_the_own_class_have_buttons(run: Run
 def test_labels_outside_the_training_half_are_counted_separately(run: Run) -> None:
     dataset = run.dataset()
     annotations.assign(dataset, make_split(dataset, "seen").test[:2].tolist(), "elsewhere")
-    test = opened("labels", run=run.id)
+    test = opened("labels", run=run.id, section="next")
     assert not test.exception
     assert "outside this run's training half: 2." in texts(test)
     assert "Named" not in metrics(test)

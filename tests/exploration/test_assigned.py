@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udml_core.exploration.assigned import assigned_measures
+from udml_core.exploration.assigned import assigned_measures, doubtful_labels
 
 POINTS = np.array([[0.0], [0.1], [5.0], [5.1], [-0.3], [100.0], [5.2]], np.float32)
 
@@ -48,3 +48,11 @@ def test_the_interval_covers_the_mean_of_all_images() -> None:
     mean = np.mean(values)
     covered = sum(low <= mean <= high for low, high in spans)
     assert covered >= 50
+
+
+def test_labels_whose_nearest_label_differs_are_doubtful_the_nearest_pair_first() -> None:
+    points = np.array([[0.0], [1.0], [1.1], [3.0], [3.5], [9.0]])
+    assert doubtful_labels(points, ["a", "a", "b", "b", "c", "c"]).tolist() == [[1, 2], [3, 4]]
+    assert doubtful_labels(points, ["a", "a", "a", "b", "b", "b"]).tolist() == []
+    assert doubtful_labels(points[:1], ["a"]).tolist() == []
+    assert doubtful_labels(points[[0, 3, 4]], ["a", "b", "b"]).tolist() == [[0, 1]], "0's nearest is 3, whose own is 4"

@@ -66,18 +66,22 @@ def hashes_of(dataset: Dataset, report: Report = lambda _share, _step: None) -> 
     path = dataset_cache(dataset.fingerprint) / FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_suffix(".lock")):
-        if path.exists():
-            try:
-                stored = read_arrays(path, len(dataset) * HASH_BYTES + HEADERS)
-                if stored["perceptual"].shape == stored["content"].shape == (len(dataset),):
-                    return ImageHashes(stored["perceptual"], stored["content"])
-            except (UserError, KeyError):  # a damaged file is computed again
-                path.unlink()
+        if (stored := stored_hashes(dataset)) is not None:
+            return stored
         perceptual, digests = _compute(dataset, report)
         hashes = ImageHashes(perceptual, first_equal(digests))
         replace_arrays(path.with_name(DIGESTS), {"perceptual": perceptual, "digests": digests})
         replace_arrays(path, vars(hashes))
     return hashes
+
+
+def stored_hashes(dataset: Dataset) -> ImageHashes | None:
+    """Return the hashes of a data set's images if they are stored and undamaged."""
+    with suppress(UserError, OSError, KeyError):
+        stored = read_arrays(dataset_cache(dataset.fingerprint) / FILE, len(dataset) * HASH_BYTES + HEADERS)
+        if stored["perceptual"].shape == stored["content"].shape == (len(dataset),):
+            return ImageHashes(stored["perceptual"], stored["content"])
+    return None
 
 
 def _compute(dataset: Dataset, report: Report) -> tuple[Array, Array]:

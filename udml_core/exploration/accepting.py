@@ -88,8 +88,9 @@ class Threshold:
         rests = (f"{self.count:,} names that you judged" if self.basis == "judged" else
                  f"{self.count:,} labeled images that were named without their own labels")
         if self.least > 1:
-            return (f"No certainty is enough for {100 * self.target:.0f} % right names, by {rests}. Only labeled "
-                    "images have a name.")
+            return (f"Only labeled images have a name: by {rests}, other names would be right less often than the "
+                    f"{100 * self.target:.0f} % that are asked for. Label more images of each class, or judge "
+                    "proposed names.")
         value, low, high = (100 * share for share in self.precision)
         other = "" if self.unnamed_class is None or self.unnamed_class < 0.05 else (
             f" About {100 * self.unnamed_class:.0f} % of the other images seem to show no labeled class; the estimate "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from scipy.stats import binomtest
 from udml_core.base.arrays import Array
 from udml_core.exploration.comparison import mean_interval
 from udml_core.numerics.evaluation import average_precisions, nearest_is_hit
+from udml_core.numerics.neighbors import nearest
 
 
 class Measured(NamedTuple):
@@ -68,3 +69,23 @@ def assigned_measures(embeddings: Array, labels: Mapping[int, str]) -> AssignedM
     return AssignedMeasures(len(images), len(sizes), len(hits), {
         "recall@1": Measured(*(100.0 * float(value) for value in (hits.mean(), share.low, share.high))),
         "map@r": Measured(*(100.0 * float(value) for value in (precisions.mean(), *bounds)))})
+
+
+def doubtful_labels(embeddings: Array, names: Sequence[str]) -> Array:
+    """Find labeled images whose nearest labeled image has another class.
+
+    Args:
+        embeddings: Embedding (m, l) of the labeled images.
+        names: The class of each.
+
+    Returns:
+        Rows (d, 2) of each such pair, once, the most similar pair first.
+    """
+    codes = np.unique(names, return_inverse=True)[1]
+    if len(codes) < 2:
+        return np.zeros((0, 2), np.int64)
+    distances, nearest_rows = nearest(embeddings, 1)
+    rows = np.flatnonzero(codes != codes[nearest_rows[:, 0]])
+    order = rows[np.argsort(distances[rows, 0], kind="stable")]
+    pairs = np.sort(np.stack([order, nearest_rows[order, 0]], axis=1), axis=1)
+    return pairs[np.sort(np.unique(pairs, axis=0, return_index=True)[1])]

@@ -20,8 +20,8 @@ from udml_core.base.declaration import Options, Shown
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.given.duplicate_decisions import Decisions
-from udml_core.data.image_facts import ImageFacts
-from udml_core.data.image_hashes import MOST_PAIRS, close_pairs, first_equal, hashes_of
+from udml_core.data.image_facts import ImageFacts, facts_of, stored_facts
+from udml_core.data.image_hashes import MOST_PAIRS, close_pairs, first_equal, hashes_of, stored_hashes
 from udml_core.data.splits import SPLITS, Split, SplitName, make_split
 from udml_core.exploration.browsing import near_duplicates, neighbor_similarities
 from udml_core.exploration.duplicates import (
@@ -68,13 +68,13 @@ class AuditSettings(Options):
     """Least correlation of the detail of two aligned images that are near-duplicates; by default the middle of the gap
     between copies and different photographs."""
 
-    hash_distance: Annotated[int, Field(ge=0, le=LARGEST_DISTANCE), Shown(label="Largest Hamming distance")] = 6
+    hash_distance: Annotated[int, Field(ge=0, le=LARGEST_DISTANCE), Shown(label="Most differing bits")] = 6
     """Largest number of differing bits, of 64, between the hashes of near-duplicates."""
 
     least_cosine: Annotated[float, Field(ge=0, le=1), Shown(label="Least cosine similarity", step=0.01)] = 0.85
     """Least cosine similarity of the features of near-duplicates."""
 
-    fence: Annotated[float, Field(ge=0, le=20), Shown(label="Fence of outliers", high=6, step=0.1)] = 3.0
+    fence: Annotated[float, Field(ge=0, le=20), Shown(label="Limit of outliers", high=6, step=0.1)] = 3.0
     """Outliers have a mean distance to their nearest images this many interquartile ranges above the third quartile."""
 
     least_images: Annotated[int, Field(ge=0, le=1000), Shown(label="Images in a class, at least", high=50)] = 5
@@ -299,6 +299,25 @@ def audit_of(dataset: Dataset, features: Array | None, report: Report = lambda _
     pairs = np.sort(audit.content[candidates], axis=1)
     pairs = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
     return replace(audit, checked=pairs, agreements=check_pairs(dataset, pairs, report))
+
+
+def first_audit(dataset: Dataset) -> Audit | None:
+    """Return the comparison of images by their files alone, once hashes and facts are stored; None before."""
+    hashes = stored_hashes(dataset)
+    if hashes is None or stored_facts(dataset) is None:
+        return None
+    return compare_images(hashes.perceptual, hashes.content, None)
+
+
+def prepare_audit(dataset: Dataset, report: Report = lambda _share, _step: None) -> None:
+    """Store what an audit finds without features, which a page shows while the features are computed.
+
+    Raises:
+        UserError: An image can no longer be read.
+    """
+    if dataset.vectors is None:
+        facts_of(dataset, report)
+        hashes_of(dataset, report)
 
 
 def compare_images(perceptual: Array | None, content: Integers, features: Array | None,

@@ -21,6 +21,7 @@ from udml_core.exploration.audit import (
     Findings,
     divided_splits,
     find_problems,
+    first_audit,
     images_of,
     in_half,
 )
@@ -31,13 +32,14 @@ from udml_core.runs.analyses.kinds.audit import DataAudit
 from udml_core.work.jobs.auditing import find_auditing, start_auditing
 
 from ..shell.address import choice_from_address, write_address
+from ..shell.awaited import show_progress
 from ..shell.empty_state import show_empty
 from ..shell.growth import load_changes
 from ..shell.run_hash import RUN_HASH
 from ..shell.selection import selection
 from ..shell.user_errors import keep_user_errors, show_user_errors
-from .computed import chosen_encoder, show_progress
-from .duplicates import show_border, show_groups, undo_choice
+from .computed import chosen_encoder
+from .duplicates import show_border, show_groups
 from .excluding import NONE, ShownImages, change_list, list_buttons, select_images, show_excluded
 from .growing import show_new
 from .rankings import kept_mask, show_outliers, show_quality
@@ -45,9 +47,9 @@ from .settings import choose_settings, propose_threshold, say_threshold
 
 VIEW = "data-view"
 """Session key of the view of the page Data."""
-FINDINGS = {"exact": "Exact duplicates", "near": "Near-duplicates", "border": "Pairs to decide",
-            "leakage": "Images in both halves", "quality": "Quality", "outliers": "Outliers",
-            "classes": "Small classes", "broken": "Broken files", "excluded": "Excluded", "new": "New"}
+FINDINGS = {"exact": "Exact copies", "near": "Near-duplicates", "border": "To decide",
+            "leakage": "In both halves", "quality": "Quality", "outliers": "Outliers", "classes": "Small classes",
+            "broken": "Broken", "excluded": "Excluded", "new": "New"}
 GROUPS = {"exact": "group has equal content, whatever the names and formats of its files",
           "near": "group is connected by near-duplicates, which show the same photograph when they are aligned; images "
                   "of a series can be that similar too"}
@@ -68,10 +70,33 @@ def show_audit(dataset: Dataset) -> None:
     elif isinstance(state.task, Analysis):
         show_progress(state.task, key, "The audit")
     elif state.task is not None:
-        st.info("The features are computed first. Then the images are compared with each other, while no run trains.",
-                icon=":material/hourglass_top:")
+        _show_first(dataset)
     else:
         _offer(dataset, key, lambda: start_auditing(dataset, encoder, runs_folder()))
+
+
+def _show_first(dataset: Dataset) -> None:
+    """Show what is found without features while they are computed; before, say what comes."""
+    if (first := _first_audit(dataset.fingerprint, dataset)) is None:
+        st.info("The files are compared first: copies, quality and broken files appear here in a moment. Outliers and "
+                "further near-duplicates follow with the features.", icon=":material/hourglass_top:")
+        _await_first(dataset)
+        return
+    st.caption(":material/hourglass_top: First findings, by the files alone. Outliers and further near-duplicates "
+               "follow with the features.")
+    _show_findings(dataset, None, first)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False, validate=lambda first: first is not None)
+def _first_audit(fingerprint: str, _dataset: Dataset) -> Audit | None:  # noqa: ARG001
+    return first_audit(_dataset)
+
+
+@st.fragment(run_every="2s")
+def _await_first(dataset: Dataset) -> None:
+    """Run the page again as soon as the files are compared."""
+    if _first_audit(dataset.fingerprint, dataset) is not None:
+        st.rerun(scope="app")
 
 
 @show_user_errors()
@@ -113,8 +138,15 @@ def _offer(dataset: Dataset, key: str, start: Callable[[], object]) -> None:
         show_excluded(dataset)
 
 
-def _show_findings(dataset: Dataset, run: Run, audit: Audit) -> None:
-    kinds = [kind for kind in FINDINGS if kind != "classes" or dataset.labels is not None]
+def _show_findings(dataset: Dataset, run: Run | None, audit: Audit) -> None:
+    """Show the findings.
+
+    Args:
+        dataset: The data set.
+        run: The run of its features; None as long as the images are compared without features.
+        audit: The comparison of the images.
+    """
+    kinds = _kinds(dataset, audit)
     first = choice_from_address("finding", kinds, "exact")
     toolbar = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with toolbar:
@@ -131,7 +163,8 @@ def _show_findings(dataset: Dataset, run: Run, audit: Audit) -> None:
                    "gray images the features tell more: open Settings and choose them.", icon=":material/warning:")
     if finding == "near":
         say_threshold(audit, settings)
-        propose_threshold(run, settings)
+        if run is not None:
+            propose_threshold(run, settings)
     kept = kept_mask(len(dataset), excluded)
     match finding:
         case "broken":
@@ -150,6 +183,15 @@ def _show_findings(dataset: Dataset, run: Run, audit: Audit) -> None:
             show_outliers(dataset, audit, kept, findings.outliers)
         case _:
             _show_gallery(dataset, finding, _shown(finding, dataset, findings))
+
+
+def _kinds(dataset: Dataset, audit: Audit) -> list[str]:
+    """Return the findings that the data set can have."""
+    without = ([] if dataset.labels is not None else ["classes", "leakage"]) + (
+        [] if audit.has_features else ["border", "outliers", "new"])
+    if load_changes(dataset) is None:
+        without.append("new")
+    return [kind for kind in FINDINGS if kind not in without]
 
 
 def _counts(dataset: Dataset, findings: Findings, excluded: Integers, facts: ImageFacts | None) -> dict[str, int]:
@@ -200,8 +242,6 @@ def _show_gallery(dataset: Dataset, finding: str, shown: ShownImages) -> None:
     """Show the images of a finding and the buttons that exclude them."""
     if not len(shown.images):
         with st.container(horizontal=True, gap="small"):
-            if finding in GROUPS:
-                undo_choice(dataset)
             list_buttons(dataset)
         st.success(NOTHING[finding], icon=":material/check_circle:")
         return
@@ -240,7 +280,7 @@ def _sum_findings(_dataset: Dataset, run: Run, analysis_id: str, ticket: float, 
     audit = _load_audit(run, analysis_id, ticket)
     findings = find_problems(audit, _dataset, listed, AuditSettings(), facts, _decisions)
     counts = _counts(_dataset, findings, listed, facts)
-    return sum(counts.values()) - counts["excluded"] - counts["new"]
+    return sum(counts[kind] for kind in _kinds(_dataset, audit) if kind not in ("excluded", "new"))
 
 
 def load_facts(dataset: Dataset) -> ImageFacts | None:
@@ -248,7 +288,7 @@ def load_facts(dataset: Dataset) -> ImageFacts | None:
     return _facts(dataset.fingerprint, dataset)
 
 
-@st.cache_resource(max_entries=4, show_spinner=False, ttl="60s")
+@st.cache_resource(max_entries=4, show_spinner=False, ttl="60s", validate=lambda facts: facts is not None)
 def _facts(fingerprint: str, _dataset: Dataset) -> ImageFacts | None:  # noqa: ARG001
     return stored_facts(_dataset)
 

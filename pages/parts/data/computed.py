@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -17,16 +16,14 @@ from udml_core.exploration.browsing import Order, neighbor_similarities, outlier
 from udml_core.exploration.sample import Neighborhoods
 from udml_core.runs import Run, RunRequest, runs_folder
 from udml_core.runs.analyses import Analysis
-from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
 from udml_core.work.jobs.browse import DataAnalysis, continue_browsing, find_browsing
 from udml_core.work.jobs.follow_ups import MOST_MAPPED
 
 from ..shell.analyses import load_projection
+from ..shell.awaited import await_run, awaited_run, show_progress
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_picker import choose_run
-from ..shell.run_status import UNSEEN
-from ..shell.user_errors import show_user_errors
 from ..shell.views import view_link
 
 PAGES = (("explore", "Map", ":material/explore:"), ("retrieval", "Search", ":material/image_search:"))
@@ -69,11 +66,14 @@ def browse_bar(dataset: Dataset) -> NearestByFeatures | None:
     begun = _begun(dataset, encoder)
     if state.run is not None and state.finished is None and begun in st.session_state:
         state = continue_browsing(dataset, encoder, runs_folder())
+    if isinstance(state.task, Run):
+        await_run(state.task)
+    elif state.run is not None and state.run == awaited_run():
+        choose_run(state.run)  # the other pages open with the images that were browsed last
     if state.task is not None:
         show_progress(state.task, begun)
     elif state.run is not None and state.finished is not None:
-        if st.session_state.pop(begun, False):
-            choose_run(state.run)  # the other pages open with the images that were browsed last
+        st.session_state.pop(begun, None)
         _show_links(state.run, dataset)
         return None if dataset.is_large else load_nearest(state.run, state.finished)  # no stored neighbors
     else:
@@ -129,39 +129,6 @@ def choose_backbone(encoder: EncoderSpec) -> None:
         st.selectbox("Backbone", list(BACKBONES), list(BACKBONES).index(encoder.backbone), key="data-backbone",
                      format_func=lambda name: BACKBONES[name].title, persist_state="session",
                      help="Network whose features compare the images, or the pixels themselves.")
-
-
-@st.fragment(run_every="1s")
-@show_user_errors()
-def show_progress(task: Run | Analysis, begun: str, what: str = "Browsing") -> None:
-    """Show the step in progress; run the page again when it ends.
-
-    Args:
-        task: The step.
-        begun: Name in the session that says that the further steps follow.
-        what: The subject of the message if the step fails.
-    """
-    status = task.status()
-    if status.state not in LIVE_STATES:
-        if status.state != "done":
-            st.session_state.pop(begun, None)
-            st.session_state[f"{begun}-failure"] = f"{what} is {status.state}. {status.message}"
-        st.rerun(scope="app")
-    step = "Computing the features" if isinstance(task, Run) else task.spec().build_kind().progress
-    left = f", about {duration(status.seconds_left)} left" if status.seconds_left else ""
-    ahead = 0 if status.state == "running" or isinstance(task, Analysis) else jobs.queue_position(task, runs_folder())
-    line = f"{step}: {status.phase or 'starting'}{left}" if status.state == "running" else (
-        f"{step}: waiting for the device, behind {ahead} {'run' if ahead == 1 else 'runs'}" if ahead
-        else f"{step}: starting")
-    bar, button = st.columns([4, 1], vertical_alignment="center")
-    with bar:
-        st.progress(min(1.0, status.share), f"{line}. You can look at the images meanwhile.")
-        st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>')
-    if button.button("Stop", icon=":material/stop:", key=f"{begun}-stop", width="stretch"):
-        with st.spinner("Stopping …"):
-            jobs.stop(task)
-        st.session_state.pop(begun, None)
-        st.rerun(scope="app")
 
 
 def _show_links(run: Run, dataset: Dataset) -> None:

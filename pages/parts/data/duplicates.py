@@ -12,7 +12,7 @@ import streamlit as st
 from udml_core.base.arrays import Floats, Integers
 from udml_core.base.errors import byte_words, counted
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.duplicate_decisions import can_undo_decision, decide, prefer, undo_decision
+from udml_core.data.given.duplicate_decisions import decide, prefer
 from udml_core.data.given.exclusions import exclude
 from udml_core.data.image_facts import ImageFacts
 from udml_core.exploration.duplicates import Groups, all_but_first
@@ -20,7 +20,17 @@ from udml_core.exploration.duplicates import Groups, all_but_first
 from ..draw.gallery import gallery, pair_gallery, tile_of
 from ..draw.two_images import Answering, answer_buttons, two_images
 from ..shell.selection import PARAMETER, select, selection
-from .excluding import MOST_TILES, NONE, ShownImages, change_list, keep_problem, list_buttons, select_images
+from .excluding import (
+    MOST_TILES,
+    NONE,
+    ShownImages,
+    can_undo_any,
+    change_list,
+    choose,
+    list_buttons,
+    select_images,
+    undo_last,
+)
 
 SKIPPED = "audit-skipped"
 SIDE = 168
@@ -46,7 +56,6 @@ def show_groups(dataset: Dataset, groups: Groups, facts: ImageFacts | None, word
                                                                        "or to keep several at once.")
         if selects or PARAMETER in st.query_params:
             _selection_buttons(dataset, groups)
-        undo_choice(dataset)
         list_buttons(dataset)
     images = np.concatenate(groups)
     badges, mixed = group_badges(dataset, groups, facts)
@@ -61,7 +70,7 @@ def show_groups(dataset: Dataset, groups: Groups, facts: ImageFacts | None, word
              for index, badge in zip(images[:MOST_TILES], badges, strict=False)]
     more = "" if len(images) <= MOST_TILES else f" The first {MOST_TILES} of {len(images):,} are shown."
     gallery(dataset, tiles, "Groups of duplicates", f"audit-{finding}-keep", SIDE, height=600,
-            on_pick=lambda index: keep_problem(lambda: prefer(dataset, [index])))
+            on_pick=lambda index: choose(dataset, lambda: prefer(dataset, [index])))
     st.caption(f"{caption}{more} Click an image to keep it.")
 
 
@@ -117,20 +126,20 @@ def show_border(dataset: Dataset, pairs: Integers, values: Floats, least: float)
     if not left:
         st.success(f"No pair to decide: none is close to the least agreement of {least:.2f}, or you have decided or "
                    "skipped all of them.", icon=":material/check_circle:")
-        answer_buttons("audit-pair", None, partial(_undo, dataset), can_undo_decision(dataset))
+        answer_buttons("audit-pair", None, partial(undo_last, dataset), can_undo_any(dataset))
         return
     pair = pairs[left[0]]
     st.markdown(f"**Are both copies of one image?** Agreement {values[left[0]]:.2f}; pairs above {least:.2f} count as "
                 f"the same until you decide. {counted(len(left), 'pair')} to decide.")
     two_images(dataset, (int(pair[0]), int(pair[1])), with_classes=True)
     answer_buttons("audit-pair", Answering(
-        lambda same: keep_problem(lambda: decide(dataset, pair[None], same)), lambda: _skip(pair), "K"),
-        partial(_undo, dataset), can_undo_decision(dataset))
+        lambda same: choose(dataset, lambda: decide(dataset, pair[None], same)), lambda: _skip(pair), "K"),
+        partial(undo_last, dataset), can_undo_any(dataset))
     rest = pairs[left]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         for word, same in (("the same", True), ("different", False)):
-            st.button(f"All {len(rest):,} are {word}", key=f"audit-all-{word}", on_click=keep_problem,
-                      args=(lambda same=same: decide(dataset, rest, same),),
+            st.button(f"All {len(rest):,} are {word}", key=f"audit-all-{word}", on_click=choose,
+                      args=(dataset, lambda same=same: decide(dataset, rest, same)),
                       help="Decides all pairs that are shown below in one step, which Undo reverts.")
     pair_gallery(dataset, rest, values[left] >= least, [f"{value:.2f}" for value in values[left]],
                  "Pairs to decide", "audit-border", height=420)
@@ -138,19 +147,8 @@ def show_border(dataset: Dataset, pairs: Integers, values: Floats, least: float)
                "same until you decide.")
 
 
-def undo_choice(dataset: Dataset) -> None:
-    """Show the button that reverts the last choice of a copy or decision about pairs."""
-    st.button("Undo choice", icon=":material/undo:", key="audit-undo-choice", shortcut="U",
-              disabled=not can_undo_decision(dataset), on_click=_undo, args=(dataset,),
-              help="Reverts your last choice of a copy, or your last decision about pairs.")
-
-
-def _undo(dataset: Dataset) -> None:
-    keep_problem(lambda: undo_decision(dataset))
-
-
 def _clear_and_act(dataset: Dataset, change: Callable[[], object]) -> None:
-    keep_problem(change)
+    choose(dataset, change)
     select(dataset.fingerprint, NONE)
 
 

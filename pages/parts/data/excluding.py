@@ -12,6 +12,7 @@ import streamlit as st
 from udml_core.base.arrays import Integers
 from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset
+from udml_core.data.given.duplicate_decisions import can_undo_decision, undo_decision
 from udml_core.data.given.exclusions import can_undo, exclude, excluded_images, include, parse_list, undo, write_list
 from udml_core.data.given.uploads import parse_upload
 
@@ -21,7 +22,7 @@ from ..shell.user_errors import as_user_errors
 from .enlarged import enlarge
 
 MOST_TILES = 400
-MESSAGE, PROBLEM = "audit-message", "audit-problem"
+MESSAGE, PROBLEM, ACTIONS = "audit-message", "audit-problem", "audit-actions"
 NONE = np.zeros(0, np.int64)
 
 
@@ -82,9 +83,10 @@ def show_excluded(dataset: Dataset) -> None:
 
 
 def list_buttons(dataset: Dataset) -> None:
-    """Show the buttons that undo a change of the list, save the list and import one, and the last message."""
-    st.button("Undo", icon=":material/undo:", key="audit-undo", disabled=not can_undo(dataset), on_click=_undo,
-              args=(dataset,), help="Reverts the last change of the exclusion list.")
+    """Show the buttons that undo the last action, save the list and import one, and the last message."""
+    st.button("Undo", icon=":material/undo:", key="audit-undo", shortcut="U", disabled=not can_undo_any(dataset),
+              on_click=undo_last, args=(dataset,),
+              help="Reverts the last exclusion, choice of a copy, or decision about a pair.")
     count = len(excluded_images(dataset))
     st.download_button("Download list", lambda: write_list(dataset), "excluded.csv", "text/csv", key="audit-download",
                        icon=":material/download:", on_click="ignore", disabled=not count,
@@ -103,23 +105,52 @@ def change_list(dataset: Dataset, change: Callable[[Dataset, Iterable[int]], int
     """Exclude or include images and clear the selection; for `on_click` of buttons."""
     def act() -> str:
         count = change(dataset, images.tolist())
+        _actions(dataset).append("list")
         select(dataset.fingerprint, NONE)
         return f"{'Excluded' if change is exclude else 'Included'} {counted(count, 'image')}."
 
     _keep_message(act)
 
 
-def _undo(dataset: Dataset) -> None:
-    _keep_message(lambda: f"Undone: {counted(undo(dataset), 'image')} changed.")
+def choose(dataset: Dataset, decide: Callable[[], object]) -> None:
+    """Store a choice of a copy or a decision about pairs, which undo reverts."""
+    def act() -> None:
+        decide()
+        _actions(dataset).append("choice")
+
+    keep_problem(act)
+
+
+def can_undo_any(dataset: Dataset) -> bool:
+    """Return whether an exclusion, a choice of a copy or a decision can be reverted."""
+    return can_undo(dataset) or can_undo_decision(dataset)
+
+
+def undo_last(dataset: Dataset) -> None:
+    """Revert the last action of this session; without one, the last exclusion, then the last choice."""
+    actions = _actions(dataset)
+    kind = actions.pop() if actions else "list" if can_undo(dataset) else "choice"
+    if kind == "list":
+        _keep_message(lambda: f"Undone: {counted(undo(dataset), 'image')} changed.")
+    else:
+        keep_problem(lambda: undo_decision(dataset))
+
+
+def _actions(dataset: Dataset) -> list[str]:
+    """Return this session's actions in order: `list` for a change of the list, `choice` for duplicates."""
+    histories: dict[str, list[str]] = st.session_state.setdefault(ACTIONS, {})
+    return histories.setdefault(dataset.fingerprint, [])
 
 
 def _import(dataset: Dataset, file: Any) -> None:
     """Exclude the images that an uploaded file names."""
     def act() -> str:
         listed = parse_upload(parse_list, file.getvalue(), file.name, dataset)
+        excluded = exclude(dataset, listed.images.tolist())
+        _actions(dataset).append("list")
         count = len(listed.unknown)
         unknown = f" {counted(count, 'name')} {'is' if count == 1 else 'are'} not in this data set." if count else ""
-        return f"Excluded {counted(exclude(dataset, listed.images.tolist()), 'image')}.{unknown}"
+        return f"Excluded {counted(excluded, 'image')}.{unknown}"
 
     _keep_message(act)
 

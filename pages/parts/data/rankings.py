@@ -50,7 +50,7 @@ def show_outliers(dataset: Dataset, audit: Audit, kept: Booleans, beyond: Intege
         dataset: The data set.
         audit: The comparison of all images.
         kept: Mask (n,) of the images that are not excluded.
-        beyond: The images beyond the fence, the farthest first.
+        beyond: The outliers, the farthest first.
     """
     if not audit.has_features:
         st.info("Outliers need features, and this audit has none.", icon=":material/info:")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import streamlit as st
@@ -54,6 +54,19 @@ def show_sections(sections: Sequence[Section], key: str, first: str = "") -> int
             with tab, show_user_errors():
                 return section.draw()
     return None
+
+
+def open_now(key: str, titles: Mapping[str, str]) -> str:
+    """Return the name of the section that `show_sections` will draw, for what stands above the tabs.
+
+    Args:
+        key: The key of `show_sections`.
+        titles: The title of each section by its name.
+    """
+    following = st.session_state.get(f"{key}-next") or st.session_state.get(key)
+    names = list(titles)
+    return next((name for name, title in titles.items() if title == following),
+                choice_from_address(PARAMETER, names, names[0]))
 
 
 def open_section(key: str, title: str) -> None:

@@ -15,7 +15,7 @@ from udml_core.exploration.label_spread import Suggestion
 from ..draw.gallery import selectable_gallery
 from ..draw.pictures import picture
 from ..shell.run_status import UNSEEN, escaped, escaped_message
-from ..shell.selection import Selection
+from ..shell.selection import Selection, selection
 from .actions import (
     MESSAGE,
     PROBLEM,
@@ -29,50 +29,65 @@ from .actions import (
 )
 from .board import CLASSES_WITH_KEYS, MOST_TILES, TRUE_CLASS, Board, tile_to_label
 
-KEYS_IN_WORDS = "keys 1–9 and 0 assign the first ten classes"
 
+def naming_bar(board: Board, selected: Selection, suggested: int | None) -> None:
+    """Show what is named, the box and the classes that name it, and undo with the last action.
 
-def assignment_panel(board: Board, selected: Selection) -> None:
-    """Show the images to label, the classes as buttons with keys, and the last action."""
-    images = selected.ids.tolist() if len(selected.ids) else board.suggested_images[:1]
-    if not images:
-        st.success("Every image of the training half has a label or was skipped. Select an image to change its label.",
-                   icon=":material/check_circle:")
-    elif len(selected.ids):
-        _selected_images(board, images, selected)
-    else:
-        _suggested_image(board, images[0])
+    Args:
+        board: The board.
+        selected: The data set's selection, which is named.
+        suggested: The image that is named while none is selected; None if no image is suggested here.
+    """
+    images = selected.ids.tolist() or ([] if suggested is None else [suggested])
+    st.markdown(_what(board, len(selected.ids), suggested))
     target = Target(board.dataset, images, selected.revision)
-    _class_buttons(board, target)
-    _true_class(board, target)
-    with st.form("labels-form", clear_on_submit=True, border=False), st.container(
-            horizontal=True, vertical_alignment="bottom"):
-        st.text_input("New class", key="labels-typed", max_chars=LONGEST_CLASS,
-                      placeholder="Class name")
-        st.form_submit_button("Assign class", icon=":material/new_label:", disabled=not images,
-                              on_click=assign_typed_class, args=(target,))
-    with st.container(horizontal=True):
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        with st.form("labels-form", clear_on_submit=True, border=False), st.container(
+                horizontal=True, vertical_alignment="bottom", gap="small"):
+            st.text_input("Class name", key="labels-typed", max_chars=LONGEST_CLASS, placeholder="Class name",
+                          label_visibility="collapsed")
+            st.form_submit_button(f"Name {images_in_words(len(images))}", icon=":material/new_label:", type="primary",
+                                  disabled=not images, on_click=assign_typed_class, args=(target,))
         st.button("Undo", icon=":material/undo:", key="labels-undo", shortcut="U",
                   disabled=not (board.labels or action_history(board.dataset)), on_click=undo_action,
-                  args=(board.dataset,))
-        st.button("Skip", icon=":material/skip_next:", key="labels-skip", shortcut="S", disabled=not images,
-                  on_click=skip_images, args=(target,))
+                  args=(board.dataset,), help="Reverts the last name, answer, or change of groups.")
+    _class_buttons(board, target)
+    _true_class(board, target)
     _last_action()
 
 
-def _selected_images(board: Board, images: list[int], selected: Selection) -> None:
-    st.markdown(f"**{images_in_words(len(images))} to label** · {KEYS_IN_WORDS}, Esc clears.")
-    tiles = [tile_to_label(board, image, board.labels.get(image, "")) for image in images[:MOST_TILES]]
-    selectable_gallery(board.dataset, tiles, "Images to label", "labels-chosen", selected, 84, 240)
+def _what(board: Board, count: int, suggested: int | None) -> str:
+    """Say what is named."""
+    if count:
+        return f"**{images_in_words(count)} selected** · type a class{_or_key(board)}; Esc clears."
+    if suggested is not None:
+        return f"**Suggested image** · type its class{_or_key(board)}."
+    return "**No image is selected** · open a group, or select images on the map."
 
 
-def _suggested_image(board: Board, image: int) -> None:
-    how = KEYS_IN_WORDS if board.classes else "type its class, which then gets a button and a key"
-    st.markdown(f"**Suggested image** · {how}.")
-    with st.container(key="labels-suggested"):
-        picture(board.dataset.images[image], 140, f"Suggested image: {board.dataset.names[image]}")
-    short, long = _reason(board.suggestions[0], len(board.images), bool((board.codes >= 0).any()))
-    st.caption(short, help=long)
+def _or_key(board: Board) -> str:
+    return " or press its key" if board.classes else ""
+
+
+def show_selected(board: Board, selected: Selection) -> None:
+    """Show the selected images; a click takes an image out of the selection."""
+    tiles = [tile_to_label(board, image, board.labels.get(image, "")) for image in selected.ids.tolist()[:MOST_TILES]]
+    more = "" if len(tiles) == len(selected.ids) else f" The first {MOST_TILES} are shown."
+    st.caption(f"The selected images.{more} A click takes an image out of the selection.")
+    selectable_gallery(board.dataset, tiles, "Selected images", "labels-chosen", selected, 84, 240)
+
+
+def show_suggested(board: Board, image: int) -> None:
+    """Show the suggested image, why it is worth a label, and the button that skips it."""
+    with st.container(horizontal=True, gap="small"):
+        with st.container(key="labels-suggested", width=150):
+            picture(board.dataset.images[image], 140, f"Suggested image: {board.dataset.names[image]}")
+        with st.container(width=260, gap="small"):
+            short, long = _reason(board.suggestions[0], len(board.images), bool((board.codes >= 0).any()))
+            st.caption(short, help=long)
+            st.button("Skip", icon=":material/skip_next:", key="labels-skip", shortcut="S", on_click=skip_images,
+                      args=(Target(board.dataset, [image], selection(board.dataset).revision),),
+                      help="Suggests another image; this one is not suggested again in this session.")
 
 
 def _reason(suggestion: Suggestion, count: int, labeled: bool) -> tuple[str, str]:
@@ -120,8 +135,10 @@ def _true_class(board: Board, target: Target) -> None:
 
 def _last_action() -> None:
     message = st.session_state.get(MESSAGE, "")
-    st.caption(escaped(message))
-    st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(message)}</div>')
+    with st.container(gap=None):
+        if message:
+            st.caption(escaped(message))
+        st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(message)}</div>')
     problem = st.session_state.pop(PROBLEM, "")
     if problem:
         st.error(escaped_message(problem), icon=":material/error:")

@@ -1,4 +1,4 @@
-"""Groups of images at any number or ε: choose one, split it, and name it on the panel beside the map."""
+"""Groups of images at any number or ε: open one, merge it, split it, or take images out of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import streamlit as st
 
 from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import counted
-from udml_core.data.given.labels import LONGEST_CLASS
 from udml_core.exploration.grouping import (
     MOST_LEAVES,
     Edit,
@@ -29,7 +28,8 @@ from ..shell.analyses import request_analysis, show_analysis_progress
 from ..shell.cached import load_retrieval, progress_bar
 from ..shell.run_hash import RUN_HASH
 from ..shell.selection import select, selection
-from .actions import Target, assign_class, edit_group, group_edits, images_in_words
+from .actions import edit_group, group_edits, images_in_words
+from .assignment import show_selected
 from .board import Board, tile_to_label
 
 MOST_GROUPS, FIRST, SHOWN = 300, 30, 60
@@ -37,8 +37,8 @@ MOST_PARTS = 8
 EPSILON = 0.65
 CURRENT = "labels-group"
 """Session key of the current group: the image that stands for it."""
-TYPED, CLICK = "labels-group-typed", "labels-group-click"
-CLICKS = {"open": "Opens it", "move": "Moves {} into it"}
+MOVING = "labels-moving"
+"""Session key: whether the next click on a group moves the selected images into it."""
 
 
 def _grouping(board: Board) -> Grouping | None:
@@ -117,31 +117,56 @@ def show_groups(board: Board) -> None:
                          "labels-groups-new", primary=True)
         show_analysis_progress(board.run, in_corner=False)
         return
-    parts = remaining_groups(current_groups(board), board.named < 0)
+    choose_groups(board)
+    groups = current_groups(board)
+    parts = remaining_groups(groups, board.named < 0)
     if not parts:
         st.success("Every image has a name.", icon=":material/check_circle:")
         return
-    rest = sum(map(len, parts))
-    st.caption(f"{counted(rest, 'image')} without a name in {counted(len(parts), 'group')}, the largest first"
-               + (f"; the first {SHOWN} are shown" if len(parts) > SHOWN else "") + ". Each group is shown by its most "
-               "typical image, with its number of images.")
     shown = [_ordered(board, part) for part in parts[:SHOWN]]
-    tiles = [tile_to_label(board, int(board.images[rows[0]]), f"{len(rows):,}") for rows in shown]
-    click, current = _choose_click(board), _current(board, shown)
-    gallery(board.dataset, tiles, "Groups without a name", "labels-groups-list", 84,
-            chosen=None if current is None else int(board.images[current[0]]), height=260,
-            on_pick=lambda image: _pick(board, shown, image, click))
+    current, selected = _current(board, shown), selection(board.dataset)
+    moved = selected.ids if st.session_state.get(MOVING) else selected.ids[:0]
+    if len(moved):
+        _ask_for_group(len(moved))
+        shown = _nearest_first(board, [rows for rows in shown if rows is not current], moved)
+    else:
+        st.caption(f"{counted(sum(map(len, parts)), 'image')} without a name in {counted(len(parts), 'group')}"
+                   + (f", of which the largest {SHOWN} are shown" if len(parts) > SHOWN else "")
+                   + ". Click a group to open it.", help="Each group is shown by its most typical image, with its "
+                                                         "number and its size.")
+    tiles = [tile_to_label(board, int(board.images[rows[0]]), f"{groups[rows[0]] + 1} · {len(rows):,}")
+             for rows in shown]
+    gallery(board.dataset, tiles, "Groups without a name", "labels-groups-list", 76,
+            chosen=None if current is None else int(board.images[current[0]]), height=232,
+            on_pick=lambda image: _pick(board, shown, image, moved))
     if current is not None:
-        _show_group(board, current)
+        _show_group(board, current, int(groups[current[0]]) + 1)
+    elif len(selected.ids):
+        _move_button(len(selected.ids), is_whole=False)
+        show_selected(board, selected)
 
 
-def _choose_click(board: Board) -> str:
-    """Choose what a click on a group does: open it, or take in the selected images."""
-    count = len(selection(board.dataset).ids)
-    return st.segmented_control("A click on a group", list(CLICKS), default="open", required=True, key=CLICK,
-                                format_func=lambda name: CLICKS[name].format(images_in_words(count)), help=(
-        "To merge two groups, open one, choose Move, and click the other; the same moves images that you selected on "
-        "the map or in the group.")) or "open"
+def _ask_for_group(count: int) -> None:
+    """Ask for the group that takes in the selected images."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f":material/input: **Click the group that takes in {images_in_words(count)}** (most similar first)",
+                    width="stretch")
+        st.button("Cancel", icon=":material/close:", key="labels-stay", type="tertiary",
+                  on_click=st.session_state.pop, args=(MOVING, None))
+
+
+def _nearest_first(board: Board, groups: list[Array], moved: Array) -> list[Array]:
+    """Return groups in the order of the distance of their means to the mean of some images."""
+    rows = rows_of(board.images, moved)
+    center = board.points[rows[rows >= 0]].mean(axis=0)
+    return sorted(groups, key=lambda group: float(((board.points[group].mean(axis=0) - center) ** 2).sum()))
+
+
+def _move_button(count: int, is_whole: bool) -> None:
+    """Show the button after which a click on a group moves the selected images into it."""
+    st.button("Merge with …" if is_whole else f"Move {images_in_words(count)} to …", icon=":material/input:",
+              key="labels-move", shortcut="M", disabled=not count, on_click=st.session_state.__setitem__,
+              args=(MOVING, True), help="The next click on a group moves the selected images into it.")
 
 
 def _current(board: Board, shown: list[Array]) -> Array | None:
@@ -149,29 +174,17 @@ def _current(board: Board, shown: list[Array]) -> Array | None:
     return next((rows for rows in shown if st.session_state.get(CURRENT) in board.images[rows]), None)
 
 
-def _pick(board: Board, shown: list[Array], image: int, click: str) -> None:
-    """Open the clicked group, or move the selected images into it."""
-    moved = selection(board.dataset).ids
-    if click == "open" or not len(moved):
-        _open(board, shown, image)
-        return
+def _pick(board: Board, shown: list[Array], image: int, moved: Array) -> None:
+    """Open the clicked group, and move images into it first if the user asked for that."""
+    st.session_state.pop(MOVING, None)
+    st.session_state[CURRENT] = image
     rows = next(rows for rows in shown if int(board.images[rows[0]]) == image)
     images = np.union1d(board.images[rows], moved)
-    st.session_state[CURRENT], st.session_state[CLICK] = image, "open"
-    edit_group(board.dataset, Edit(images, np.zeros(len(images), int)),
-               f"Moved {images_in_words(len(moved))} to a group, which has {len(images):,} now.")
-
-
-def _name_selection(board: Board) -> None:
-    """Show the box that names the selected images; it stands at the group, where the user looks."""
-    selected = selection(board.dataset)
-    target = Target(board.dataset, selected.ids.tolist(), selected.revision)
-    with st.form("labels-group-form", clear_on_submit=True, border=False, width="content"), st.container(
-            horizontal=True, vertical_alignment="bottom"):
-        st.text_input("Name the selected images", key=TYPED, max_chars=LONGEST_CLASS, placeholder="Class name")
-        st.form_submit_button(f"Name {images_in_words(len(selected.ids))}", icon=":material/new_label:",
-                              disabled=not len(selected.ids),
-                              on_click=lambda: assign_class(target, st.session_state[TYPED]))
+    if len(moved):
+        edit_group(board.dataset, Edit(images, np.zeros(len(images), int)),
+                   f"Moved {images_in_words(len(moved))} to a group, which has {len(images):,} now.")
+    else:
+        select(board.dataset.fingerprint, images)
 
 
 def _ordered(board: Board, rows: Array) -> Array:
@@ -179,34 +192,33 @@ def _ordered(board: Board, rows: Array) -> Array:
     return rows[from_center(board.points[rows])]
 
 
-def _open(board: Board, groups: list[Array], image: int) -> None:
-    """Select the images of the clicked group."""
-    st.session_state[CURRENT] = image
-    rows = next(rows for rows in groups if int(board.images[rows[0]]) == image)
-    select(board.dataset.fingerprint, board.images[rows])
-
-
-def _show_group(board: Board, rows: Array) -> None:
-    """Show the border of a group, and its parts if the user splits it."""
+def _show_group(board: Board, rows: Array, number: int) -> None:
+    """Show the border of a group, and what can be done with it."""
     images = board.images[rows]
     chosen = np.isin(images, selection(board.dataset).ids)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.markdown(f"**{counted(len(rows), 'image')}** in this group", width="content")
-        _name_selection(board)
-        codes = _parts(board, rows)
-        st.button(f"Separate {images_in_words(int((~chosen).sum()))}", icon=":material/call_split:", shortcut="X",
-                  key="labels-separate", disabled=bool(chosen.all() or not chosen.any()), on_click=edit_group,
-                  help="The images that are not selected leave the group and form a group of their own.",
-                  args=(board.dataset, Edit(images, (~chosen).astype(int)),
-                        f"Separated {images_in_words(int((~chosen).sum()))} from the group."))
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"**Group {number}** · {counted(len(rows), 'image')}", width="content")
+        _move_button(len(selection(board.dataset).ids), is_whole=bool(chosen.all()))
+        with st.popover("Split", icon=":material/call_split:"):
+            codes = _parts(board, rows)
+        if chosen.any() and not chosen.all():
+            _separate_button(board, images, ~chosen)
     if codes.any():
         _show_parts(board, rows, codes)
     ordered = images[::-1][:SHOWN]
-    st.caption("Images at the border first: click an image that does not belong, and it leaves the selection; then "
-               "separate it (X), or name the selected images.")
+    st.caption("The least typical images first. Click an image that does not belong: it leaves the selection.")
     selectable_gallery(board.dataset, [tile_to_label(board, int(image)) for image in ordered],
                        "Images of the group, the border first", "labels-group-images", selection(board.dataset), 72,
-                       240)
+                       264)
+
+
+def _separate_button(board: Board, images: Array, leaves: Array) -> None:
+    """Show the button that takes images out of their group."""
+    words = images_in_words(int(leaves.sum()))
+    st.button(f"Separate {words}", icon=":material/remove_selection:", shortcut="X", key="labels-separate",
+              on_click=edit_group, args=(board.dataset, Edit(images, leaves.astype(int)),
+                                         f"Separated {words} from the group."),
+              help="The images of the group that are not selected form a group of their own.")
 
 
 def _parts(board: Board, rows: Array) -> Array:

@@ -35,8 +35,8 @@ def show_proposals(board: Board) -> None:
     shown = Proposal(proposal.code, proposal.rows[:MOST_TILES], proposal.certainty[:MOST_TILES])
     images, chosen = board.images[shown.rows], selection(board.dataset).ids
     wrong = np.isin(images, chosen)
-    st.caption("The least certain first: they stand at the border of the class. Select the wrong images and reject "
-               "them; then confirm the rest. Your answers calibrate the certainty from which names are accepted.")
+    st.caption("The least certain first. Select the wrong images and reject them, then confirm the rest.",
+               help="Your answers calibrate the certainty from which names are accepted.")
     with st.container(horizontal=True):
         st.button(f"Not {escaped(name)}: {wrong.sum():,} selected", icon=":material/close:", key="labels-reject",
                   shortcut="N", disabled=not wrong.any(), help="Reject the name for the selected images.",

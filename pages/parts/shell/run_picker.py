@@ -16,6 +16,7 @@ from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.advising import is_trial
 
 from .address import write_address
+from .awaited import awaited_run, say_ended, show_awaited, stop_waiting
 from .empty_state import best_example, offer_example, offer_lab, show_empty
 from .focus import carry_image, note_page
 from .run_status import escaped, run_title, run_titles, title_details
@@ -57,6 +58,8 @@ def pick_run(label: str = "Run", parameter: str = PARAMETER, fits: Callable[[Run
     Returns:
         The run; None if there is none.
     """
+    if parameter == PARAMETER and _waits():
+        return None
     runs = list_runs(runs_folder())
     named = {st.query_params.get(parameter), st.session_state.get(CHOSEN) if parameter == PARAMETER else None}
     listed = {run.id for run in runs}  # a copied example has the example's id, and replaces it
@@ -80,6 +83,22 @@ def pick_run(label: str = "Run", parameter: str = PARAMETER, fits: Callable[[Run
                           format_func=lambda run_id: titles.get(run_id, "none"))
     write_address(parameter, chosen)
     return next((run for run in finished + begun if run.id == chosen), None)
+
+
+def _waits() -> bool:
+    """Show the progress of the images that the user has just opened; choose their run as soon as they are ready."""
+    run = awaited_run()
+    if run is not None and PARAMETER in st.query_params:  # a link to another run
+        stop_waiting()
+    elif run is not None and run.stored_status().can_search:
+        choose_run(run)
+    elif run is not None and run.status().state in LIVE_STATES:
+        show_awaited(run)
+        return True
+    else:
+        stop_waiting()
+    say_ended()
+    return False
 
 
 def _pick_app_run(runs: list[Run], fitting: list[Run], label: str, shows: Callable[[Run], bool]) -> Run:
@@ -155,6 +174,7 @@ def _titles_with_states(runs: Sequence[Run]) -> dict[str, str]:
 def _remember_choice() -> None:
     """Remember the run chosen in the sidebar; the page then writes it to the address, which has the previous one."""
     if _is_choice():
+        stop_waiting()
         st.session_state[CHOSEN] = st.session_state[IN_BOX] = st.session_state[BOX]
         st.session_state[INSTEAD] = st.query_params.get(PARAMETER, "")
 
@@ -166,6 +186,7 @@ def _open_choice() -> None:
     """
     if not _is_choice():
         return
+    stop_waiting()
     st.session_state[CHOSEN] = st.session_state[IN_BOX] = st.session_state[BOX]
     if PARAMETER in st.query_params or st.session_state.get("page") == "home":
         st.query_params[PARAMETER] = st.session_state[BOX]
@@ -252,6 +273,7 @@ def _is_example(run: Run) -> bool:
 
 def choose_run(run: Run) -> None:
     """Make a run that was just started the run of the app, which every page opens with."""
+    stop_waiting()
     st.session_state[CHOSEN] = run.id
     if PARAMETER in st.query_params:
         st.query_params[PARAMETER] = run.id

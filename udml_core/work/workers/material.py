@@ -78,6 +78,7 @@ def load(run: Run, report: Report, device: str = "auto") -> Loaded:
     """
     spec = run.spec()
     dataset = run.dataset(report)
+    report(0.0, "loading the network")
     torch.backends.cudnn.deterministic = True  # else a GPU trains two equal runs to different weights
     device, split = resolve_device(device), spec.halves(dataset)
     with other_free_gpus(device) as others:

@@ -28,6 +28,7 @@ from udml_core.data.speed import record_speed
 from udml_core.data.splits import fixed_sample
 from udml_core.data.thumbnails import make_sheets
 from udml_core.data.training_data import TrainingData
+from udml_core.exploration.audit import prepare_audit
 from udml_core.methods import Embedder, Epoch, Method, Setting, State, names_of
 from udml_core.methods.shared.distributed import agree_on_number
 from udml_core.numerics.evaluation import effective_rank, knn_accuracy, map_at_r, neighbor_stability, recall_at_k
@@ -46,6 +47,7 @@ from udml_core.runs.selection import ERROR, OPINION, TRAINED_OPINION
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs import device_lock, devices_of, resolve_device
 from udml_core.work.jobs.estimate import evaluation_kind, follow_kind, record_epoch, start_kind
+from udml_core.work.jobs.follow_ups import wants
 from udml_core.work.workers.evaluate import KNN, evaluate_run
 from udml_core.work.workers.execute import Reporter, execute
 from udml_core.work.workers.material import Loaded, data_for_fit, embed, load
@@ -146,6 +148,8 @@ class _Work:
         self.began = time.time()
 
     def all(self, analyse: bool) -> None:
+        if wants(self.run, "audit"):  # its first findings need no features, so they come first
+            prepare_audit(self.run.dataset(self.reporter.share), self.reporter.share)
         loaded = load(self.run, self.reporter.share, self.spec.device)
         if not loaded.dataset.is_large:  # the thumbnails of a few images are made when they are shown
             make_sheets(loaded.dataset, self.reporter.share)

@@ -36,11 +36,10 @@ class DataAudit(AnalysisKind):
 
     def compute(self, material: Material) -> Arrays:
         """Compare the images."""
-        from udml_core.data.image_facts import facts_of
-        from udml_core.exploration.audit import audit_of
+        from udml_core.exploration.audit import audit_of, prepare_audit
 
         dataset = material.dataset
-        facts_of(dataset, material.report)
+        prepare_audit(dataset, material.report)
         return vars(audit_of(dataset, material.vectors("frozen", np.arange(len(dataset))), material.report))
 
     def result(self, arrays: Arrays) -> Audit:

@@ -1,0 +1,98 @@
+"""The images that the user has just opened: pages wait for their features, and then open with them."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+
+import streamlit as st
+
+from udml_core.base.errors import UserError, duration
+from udml_core.runs import Run, find_run, runs_folder
+from udml_core.runs.analyses import Analysis
+from udml_core.runs.tasks import LIVE_STATES, Status
+from udml_core.work import jobs
+
+from .run_status import UNSEEN, escaped
+from .user_errors import show_user_errors
+from .views import view_link
+
+AWAITED = "app-run-awaited"
+"""Session key of the id of the run whose features the user waits for."""
+
+
+def await_run(run: Run) -> None:
+    """Let pages wait for the features of images that the user looks at."""
+    st.session_state[AWAITED] = run.id
+
+
+def stop_waiting() -> None:
+    """Let pages show another run."""
+    st.session_state.pop(AWAITED, None)
+
+
+def awaited_run() -> Run | None:
+    """Return the run whose features the user waits for; None without one."""
+    try:
+        return find_run(st.session_state[AWAITED], runs_folder())
+    except (KeyError, UserError):  # it may have been removed
+        stop_waiting()
+        return None
+
+
+def show_awaited(run: Run) -> None:
+    """Show in the place of a page how far the images are that the user has just opened."""
+    with st.container(key="awaited", gap="small"):
+        st.subheader("Your images are being prepared", anchor=False)
+        show_progress(run, AWAITED, "The preparation of the images", "This page opens with your images by itself.",
+                      is_enough=lambda status: status.can_search)
+        with st.container(horizontal=True, gap="small"):
+            view_link("data", label="First findings of the audit", icon=":material/fact_check:", width="content",
+                      query_params={"dataset": run.spec().dataset, "view": "audit"})
+            st.button("Show another run meanwhile", icon=":material/swap_horiz:", key="awaited-skip", type="tertiary",
+                      on_click=stop_waiting, help="The preparation goes on.")
+
+
+def say_ended() -> None:
+    """Say once why there are no features of the images that the user waited for; nothing if there are."""
+    if problem := st.session_state.pop(f"{AWAITED}-failure", ""):
+        st.error(escaped(problem), icon=":material/error:")
+
+
+@st.fragment(run_every="1s")
+@show_user_errors()
+def show_progress(task: Run | Analysis, begun: str, what: str = "Browsing",
+                  meanwhile: str = "You can look at the images meanwhile.",
+                  is_enough: Callable[[Status], bool] = lambda _status: False) -> None:
+    """Show the step in progress; run the page again when it ends.
+
+    Args:
+        task: The step.
+        begun: Name in the session that says that the further steps follow.
+        what: The subject of the message if the step fails.
+        meanwhile: What the user can expect, in one sentence.
+        is_enough: Whether the page runs again before the step ends.
+    """
+    status = task.status()
+    if is_enough(status):
+        st.rerun(scope="app")
+    if status.state not in LIVE_STATES:
+        if status.state != "done":
+            st.session_state.pop(begun, None)
+            st.session_state[f"{begun}-failure"] = f"{what} is {status.state}. {status.message}"
+        st.rerun(scope="app")
+    step = "Preparing the images" if isinstance(task, Run) else task.spec().build_kind().progress
+    left = f", about {duration(status.seconds_left)} left" if status.seconds_left else ""
+    ahead = 0 if status.state == "running" or isinstance(task, Analysis) else jobs.queue_position(task, runs_folder())
+    line = f"{step}: {status.phase or 'starting'}{left}" if status.state == "running" else (
+        f"{step}: waiting for the device, behind {ahead} {'run' if ahead == 1 else 'runs'}" if ahead
+        else f"{step}: starting")
+    bar, button = st.columns([4, 1], vertical_alignment="center")
+    with bar:
+        st.progress(min(1.0, status.share), f"{line}. {meanwhile}")
+        st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>')
+    if button.button("Stop", icon=":material/stop:", key=f"{begun}-stop", width="stretch"):
+        with st.spinner("Stopping …"):
+            jobs.stop(task)
+        st.session_state.pop(begun, None)
+        st.rerun(scope="app")

@@ -1,0 +1,80 @@
+"""Pages that wait for images which the user has just opened, through Streamlit's AppTest."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.parts.shell.awaited import AWAITED
+from pages.parts.shell.run_picker import CHOSEN
+from tests.app.opening import opened, texts
+from tests.running import spec, worked, write_digits
+from udml_core.data import catalog
+from udml_core.runs import Run, create_run, runs_folder
+from udml_core.work.workers import train as worker
+
+pytestmark = pytest.mark.usefixtures("own_places")
+WAITS = "Your images are being prepared"
+
+
+@pytest.fixture(scope="module")
+def earlier(places: Path) -> Run:
+    """A finished run of other images."""
+    return worked(places / "runs", method="frozen")
+
+
+@pytest.fixture
+def browsed(places: Path, earlier: Run) -> Iterator[Run]:
+    """A queued run of the features of a folder."""
+    folder = write_digits(places / "photos", 60, by_class=False)
+    catalog.remember(str(folder))
+    run = create_run(spec(method="frozen", dataset=str(folder), split="all"), runs_folder())
+    yield run
+    shutil.rmtree(run.folder)
+
+
+def look_at(browsed: Run) -> AppTest:
+    """Open the page Data with the images whose features are awaited."""
+    test = opened("data", dataset=browsed.spec().dataset)
+    test.session_state["data-backbone"] = "pixels"
+    test.run()
+    assert test.session_state[AWAITED] == browsed.id
+    return test
+
+
+@pytest.mark.parametrize("page", ["labels", "explore", "retrieval"])
+def test_a_page_waits_for_the_images_that_the_user_opened_and_then_shows_them(page: str, browsed: Run) -> None:
+    test = look_at(browsed)
+    test.switch_page(f"pages/{'label' if page == 'labels' else 'search' if page == 'retrieval' else page}.py").run()
+    assert WAITS in texts(test)
+    worker.work(browsed, analyse=False)
+    test.run()
+    assert not test.exception
+    assert WAITS not in texts(test)
+    assert test.session_state[CHOSEN] == browsed.id
+    assert AWAITED not in test.session_state
+
+
+def test_a_link_to_another_run_and_the_button_end_the_waiting(browsed: Run, earlier: Run) -> None:
+    test = look_at(browsed)
+    test.switch_page("pages/label.py").run()
+    test.button(key="awaited-skip").click().run()
+    assert WAITS not in texts(test)
+    test = opened("labels", run=earlier.id)
+    test.session_state[AWAITED] = browsed.id
+    test.run()
+    assert WAITS not in texts(test)
+    assert test.query_params["run"] == earlier.id
+
+
+def test_images_that_could_not_be_prepared_give_way_to_another_run(browsed: Run, earlier: Run) -> None:
+    test = look_at(browsed)
+    browsed.write_status(browsed.status().model_copy(update={"state": "failed", "message": "The disk is full."}))
+    test.switch_page("pages/label.py").run()
+    assert not test.exception
+    assert WAITS not in texts(test)
+    assert AWAITED not in test.session_state
