@@ -7,7 +7,7 @@ import pytest
 
 from udml_core.base.arrays import Array
 from udml_core.exploration import grouping
-from udml_core.exploration.accepting import ENOUGH, calibrate, tail_shares, trials_of, unnamed_share
+from udml_core.exploration.accepting import ENOUGH, calibrate, tail_shares, trials_of, unnamed_shares
 from udml_core.exploration.naming import FOLDS, GAMMA, Naming, fold_of, folded_reach, reach_of, symmetric_walk
 from udml_core.numerics.neighbors import nearest
 
@@ -161,7 +161,9 @@ def test_the_share_of_unlabeled_classes_is_that_of_the_mixture() -> None:
     known, unknown = random.beta(6, 2, 4_000), random.beta(1, 8, 4_000)
     for share in (0.0, 0.3, 0.8):
         rest = np.r_[random.beta(1, 8, int(10_000 * share)), random.beta(6, 2, int(10_000 * (1 - share)))]
-        assert unnamed_share(*(tail_shares(part) for part in (rest, known, unknown))) == pytest.approx(share, abs=0.04)
+        estimate = unnamed_shares(tail_shares(rest), tail_shares(known)[None], tail_shares(unknown)[None])
+        assert estimate == pytest.approx([share], abs=0.04)
+    assert unnamed_shares(tail_shares(rest), np.ones((2, 100)), np.ones((2, 100))).tolist() == [0.5, 0.5], "unclear"
 
 
 def test_groups_are_wards_and_numbered_by_size() -> None:
