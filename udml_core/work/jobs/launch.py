@@ -21,6 +21,7 @@ from typing import Literal
 import psutil
 
 from udml_core.base.errors import UserError
+from udml_core.base.paths import python_path
 from udml_core.data.given.pair_sets import PairSet
 from udml_core.runs import Run, Spec, create_run, list_runs
 from udml_core.runs.analyses import Analysis
@@ -188,15 +189,14 @@ def ensure_dispatcher(root: Path, lane: str) -> None:
     A dispatcher that is about to end looks at the queue once more after it has released its lock, so that a task queued
     before this call is never forgotten.
     """
-    if not root.is_dir():
-        return
-    if dispatch.is_held(dispatch.lock_path(root, lane)):
-        return
-    device = "" if lane == dispatch.ANALYSES else device_lock(lane).lock_file
-    # -P keeps this folder's queue.py from hiding the standard library's.
-    _reap(subprocess.Popen([sys.executable, "-P", dispatch.__file__, str(root), lane, device], cwd=root,
-                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                           start_new_session=True))
+    with suppress(FileNotFoundError):  # the folder of runs is gone
+        if dispatch.is_held(dispatch.lock_path(root, lane)):
+            return
+        device = "" if lane == dispatch.ANALYSES else device_lock(lane).lock_file
+        # -P keeps this folder's queue.py from hiding the standard library's.
+        _reap(subprocess.Popen([sys.executable, "-P", dispatch.__file__, str(root), lane, device], cwd=root,
+                               env=os.environ | {"PYTHONPATH": python_path()}, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True))
 
 
 def start_maps(root: Path) -> None:
