@@ -1,6 +1,6 @@
 """Locks inside folders that another process may remove at any time.
 
-filelock creates the folder of a lock, so that a look at a removed run would leave an empty folder in its place. These
+filelock creates the folder of a lock, so that a look at a removed run would bring back an empty folder. These
 functions create no folder. They hold the same locks as `FileLock`, and need only the standard library and filelock.
 """
 
