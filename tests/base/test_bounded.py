@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -14,12 +15,14 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFile
 
+from tests.data.test_official_packed import write_cifar10
 from udml_core.base import bounded
 from udml_core.base.errors import UserError
 from udml_core.base.paths import python_path
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.uploads import parse_upload
+from udml_core.data.sources.official import packed
 from udml_core.data.sources.vector_files import ChoiceError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems make plain calls")
@@ -113,6 +116,13 @@ def test_images_of_a_folder_are_decoded_by_another_process(tmp_path: Path, monke
     assert len(catalog.load(str(tmp_path))) == 3
 
 
+def test_pickles_are_read_by_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "read_pickled_arrays", lambda _path: pytest.fail("unpickled in the server"))
+    root = write_cifar10(tmp_path)
+    assert catalog.find(str(root)).images == 12
+    assert len(catalog.load(str(root))) == 12
+
+
 def test_a_small_call_takes_little_time() -> None:
     began = time.monotonic()
     for _ in range(20):
@@ -151,11 +161,21 @@ def write_wide_table(path: Path) -> None:
     path.with_suffix(".csv").write_text(",".join(f"c{number}" for number in range(15_000)) + "\n" + row * 1000)
 
 
+def write_repeating_pickles(path: Path) -> None:
+    """Write a folder of CIFAR-10 whose pickles of 1 MB encode the same text 800 times."""
+    path.mkdir()
+    code = (b"\x80\x02c_codecs\nencode\nq\x00X" + struct.pack("<I", 10**6) + b"a" * 10**6 + b"X\x06\x00\x00\x00latin1"
+            b"\x86q\x01]q\x02(" + b"h\x00h\x01R" * 800 + b"e.")
+    for name in (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch", "batches.meta"):
+        (path / name).write_bytes(code)
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("write", [write_wide_table, write_repeating_pickles], ids=["table", "pickles"])
 @pytest.mark.parametrize("way", ["bounded", "plain"])
-def test_the_memory_of_a_server_stays_flat(way: str, tmp_path: Path) -> None:
-    path = tmp_path / "wide.npy"
-    write_wide_table(path)
+def test_the_memory_of_a_server_stays_flat(way: str, write: Callable[[Path], None], tmp_path: Path) -> None:
+    path = tmp_path / "bomb.npy"
+    write(path)
     environment = os.environ | {"PYTHONPATH": python_path(), bounded.VARIABLE: "0.5",
                                 "UDML_CACHE": str(tmp_path / "cache")}
     done = subprocess.run([sys.executable, "-c", OPENING, str(path), way], env=environment, capture_output=True,

@@ -239,6 +239,31 @@ def test_a_pickle_cannot_choose_addresses_or_fill_the_memory(content: bytes, tmp
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 2**18, "less than 256 MB"
 
 
+def test_long_names_of_classes_are_refused_however_short_their_pickle_is(tmp_path: Path) -> None:
+    root = write_cifar10(tmp_path)
+    name = "a" * 2**10
+    for count in (1023, 1024):
+        (root / "batches.meta").write_bytes(pickle.dumps({"label_names": [name] * count}, 2))
+        assert (root / "batches.meta").stat().st_size < 5000
+        if count == 1023:
+            assert catalog.find(str(root)).classes == count
+        else:
+            with pytest.raises(UserError, match="more than 1,048,576 characters together"):
+                catalog.load(str(root))
+
+
+def test_files_of_zeros_beyond_the_memory_are_refused_unread(tmp_path: Path) -> None:
+    root = tmp_path / "cifar-10-batches-bin"
+    root.mkdir()
+    for number in range(1, 6):
+        with (root / f"data_batch_{number}.bin").open("wb") as file:
+            file.truncate(3073 * 10**8)  # 307 GB that take no room
+    (root / "test_batch.bin").write_bytes(bytes(3073))
+    (root / "batches.meta.txt").write_text("\n".join(NAMES))
+    with pytest.raises(UserError, match=r"needs 3\.\d TB of memory, and this computer has .*Use files of fewer images"):
+        catalog.load(str(root))
+
+
 @pytest.mark.parametrize("protocol", range(5))  # published files are of protocol 2
 @pytest.mark.parametrize("array", [np.arange(12, dtype=np.uint8).reshape(3, 4), np.arange(3, dtype=">f4"),
                                    np.asfortranarray(np.arange(6).reshape(2, 3)), np.array(["ab", "c"])])

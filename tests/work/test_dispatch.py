@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import psutil
 import pytest
 
 from tests.running import spec, suspended, wait_for
+from udml_core.base.paths import python_path
 from udml_core.runs import Run, create_run
 from udml_core.runs.tasks import Status
 from udml_core.work import jobs
@@ -199,9 +201,30 @@ def test_a_removed_folder_of_runs_ends_its_dispatcher(tmp_path: Path) -> None:
     assert not root.exists()
 
 
+def test_a_folder_removed_between_two_steps_is_not_created_again(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "runs"
+    run = queued(root, 1.0)
+    path_of = dispatch.lock_path
+
+    def removed_meanwhile(*where: Any) -> Path:
+        path = path_of(*where)
+        shutil.rmtree(root)
+        return path
+
+    monkeypatch.setattr(dispatch, "lock_path", removed_meanwhile)
+    dispatch.main(root, "cpu")
+    assert not root.exists()
+    root.mkdir()
+    jobs.ensure_dispatcher(root, "cpu")
+    assert not run.is_alive()
+    assert not root.exists()
+
+
 def test_the_dispatcher_loads_neither_torch_nor_numpy() -> None:
     code = f"import runpy, sys; runpy.run_path({dispatch.__file__!r}); print({{'torch', 'numpy'}} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True,
+                          env=os.environ | {"PYTHONPATH": python_path()})
     assert done.stdout.strip() == "set()"
 
 

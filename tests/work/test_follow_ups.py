@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from tests.running import spec, wait_for, worked, write_digits
+from udml_core.base import locks
 from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import Analysis, analysis_at, create_analysis, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.grid import Grid
@@ -155,7 +156,7 @@ def test_a_map_in_progress_pauses_while_a_run_waits(run: Run, monkeypatch: pytes
 def test_a_second_process_leaves_the_work_to_the_first(
         run: Run, launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "HANDOVER", 0.05)
-    with follow_ups.mapper_lock(run.folder.parent).acquire():
+    with locks.held(follow_ups.mapper_lock(run.folder.parent), 0):
         worker.work(run.folder.parent)
         assert jobs.are_maps_coming(run)
     assert launched.order == []

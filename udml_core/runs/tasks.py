@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 from pydantic import BaseModel, ConfigDict
 
-from udml_core.base import paths
+from udml_core.base import locks, paths
 from udml_core.base.errors import UserError
 from udml_core.base.files import Record, read_record, read_regular, replace_text
 from udml_core.data.dataset import step_name
@@ -202,13 +202,11 @@ class Task:
 
     def is_alive(self) -> bool:
         """Return whether a worker holds the lock. A process number alone proves nothing."""
-        if not self.folder.is_dir():  # acquiring the lock would create the folder
-            return False
-        return self.is_held_by_worker() or (self._supervisor_path.exists() and _is_held(self.supervisor_lock()))
+        return self.is_held_by_worker() or _is_held(self._supervisor_path)
 
     def is_held_by_worker(self) -> bool:
         """Return whether a worker holds the task's own lock."""
-        return _is_held(self.lock())
+        return _is_held(self.folder / "lock")
 
     def supervisor_lock(self) -> FileLock:
         """Return the lock of the process that starts several workers together, and starts them again if one dies."""
@@ -276,12 +274,9 @@ class Task:
         (self.folder / "ballast").unlink(missing_ok=True)
 
 
-def _is_held(lock: FileLock) -> bool:
+def _is_held(lock: Path) -> bool:
     try:
-        with lock.acquire(timeout=0.05, poll_interval=0.01):
-            return False
-    except Timeout:
-        return True
+        return locks.is_held(lock)
     except OSError:
         return False
 

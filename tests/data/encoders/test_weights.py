@@ -60,6 +60,15 @@ def test_a_file_gives_the_features_of_its_weights(file: Path) -> None:
     np.testing.assert_allclose(embed_pixels(encoder, pixels), expected.numpy(), rtol=1e-4, atol=1e-5)
 
 
+def test_a_list_of_tensors_that_takes_much_memory_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "long.safetensors"
+    content = b'{"a":{"dtype":"F32","shape":[' + b"0," * 2**23 + b'0],"data_offsets":[0,0]}}'
+    path.write_bytes(len(content).to_bytes(8, "little") + content)
+    load(path.read_bytes())  # a valid file
+    with pytest.raises(UserError, match=r"declares 16,777,\d\d\d bytes, and at most 16,777,216 are read"):
+        spec_of(path)
+
+
 def test_the_key_follows_the_content_and_not_the_path(file: Path, tmp_path: Path) -> None:
     same, other = tmp_path / "same.safetensors", tmp_path / "other.safetensors"
     shutil.copy(file, same)

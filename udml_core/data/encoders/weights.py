@@ -17,10 +17,12 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from udml_core.base.errors import UserError, quoted
-from udml_core.base.files import replace_text
+from udml_core.base.files import check_regular, replace_text
 from udml_core.base.paths import existing_path, given_folder
 
 SUFFIX = ".safetensors"
+LONGEST_HEADER = 2**24
+"""Largest length of the list of tensors in bytes. 10,000 tensors take 1 MB; reading it can take 20 times its length."""
 MOST_NAMES = 3
 """Names of parameters that a message lists."""
 
@@ -70,9 +72,10 @@ def choose_weights(text: str) -> WeightFile:
                         "safetensors.torch as s; s.save_file(torch.load('FILE', weights_only=True), "
                         f"'FILE{SUFFIX}')\"`.")
     try:
+        _check_header(path)
         with safetensors.safe_open(path, framework="pt"):
             pass
-    except (OSError, safetensors.SafetensorError) as error:
+    except (OSError, ValueError, safetensors.SafetensorError) as error:
         raise UserError(f"The weights {quoted(str(path))} are not a {SUFFIX} file that can be read: {error}. Download "
                         "or convert the file again.") from error
     file = WeightFile(name=path.name, sha256=_hash(path))
@@ -81,6 +84,19 @@ def choose_weights(text: str) -> WeightFile:
         file.note.parent.mkdir(parents=True, exist_ok=True)
         replace_text(file.note, str(named))
     return file
+
+
+def _check_header(path: Path) -> None:
+    """Check the length that a file declares for its list of tensors, before the list is read.
+
+    Raises:
+        ValueError: It is too long.
+    """
+    check_regular(path)
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+    if length > LONGEST_HEADER:
+        raise ValueError(f"its list of tensors declares {length:,} bytes, and at most {LONGEST_HEADER:,} are read")
 
 
 def read_weights(file: WeightFile) -> dict[str, Tensor]:

@@ -26,8 +26,9 @@ from udml_core.base import bounded
 from udml_core.base.errors import UserError, quoted
 from udml_core.data.dataset import Report
 from udml_core.data.sources.listing import ENDINGS, is_hidden
-from udml_core.data.sources.vector_files import ENDINGS as TABLES
+from udml_core.data.sources.vector_files import ENDINGS as VECTORS
 
+TABLES = frozenset(VECTORS)
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 KEPT = ENDINGS | {"", ".txt", ".csv", ".parquet", ".mat", ".bin", ".meta"}
 """Extensions that are extracted. The lists of some official layouts have none."""
@@ -38,6 +39,8 @@ MOST_RATIO = 200
 FREE_BYTES = 2**26
 """Extracted size below which the ratio does not count."""
 CHUNK = 2**20
+REPORTED = 50
+"""Files between two reports of progress, each of which travels between processes."""
 Part = TypeVar("Part")
 _OPENERS: dict[bytes, Callable[[BinaryIO], io.BufferedIOBase]] = {
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file), b"BZh": bz2.BZ2File, b"\xfd7zXZ\x00": lzma.LZMAFile}
@@ -71,10 +74,19 @@ def inner_path(path: str, endings: frozenset[str]) -> Path | None:
     return Path(*parts)
 
 
-def new_file(root: Path, inner: Path) -> Path:
-    """Return the path of a new file below a folder, which gets another name if its own is taken."""
+def new_file(root: Path, inner: Path, folders: set[Path] | None = None) -> Path:
+    """Return the path of a new file below a folder, which gets another name if its own is taken.
+
+    Args:
+        root: The folder.
+        inner: The path of the file below it.
+        folders: Folders that exist, to which the file's is added.
+    """
     target = root / inner
-    target.parent.mkdir(parents=True, exist_ok=True)
+    if folders is None or target.parent not in folders:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    if folders is not None:
+        folders.add(target.parent)
     while target.exists():
         target = target.with_stem(f"{target.stem}_")
     return target
@@ -112,18 +124,23 @@ def _extract_members(archive: BinaryIO, name: str, root: Path, report: Report) -
     members = _zip_members if first.startswith(b"PK") else _tar_members
     written: dict[str, Path] = {}
     tables: list[str] = []
+    folders: set[Path] = set()
     for share, path, content in _guarded(members(archive, budget), name):
-        report(share, f"extracting {name}")
+        if budget.files % REPORTED == 0:
+            report(share, f"extracting {name}")
         budget.count_file()
-        if inner_path(path, frozenset(TABLES)) is not None:
-            tables.append(path)
-        inner = inner_path(path, KEPT)
+        inner = inner_path(path, KEPT | TABLES)
         if inner is None:
+            continue
+        ending = inner.suffix.lower()
+        if ending in TABLES:
+            tables.append(path)
+        if ending not in KEPT:
             continue
         if path in written:  # a TAR to which a newer copy was appended
             written[path].unlink()
         try:
-            target = written[path] = new_file(root, inner)
+            target = written[path] = new_file(root, inner, folders)
         except (FileExistsError, NotADirectoryError) as error:
             raise UserError(f"{name} has a file and a folder of the same name on the way to {quoted(path)}. Rename one "
                             "of them, and pack the archive again.") from error

@@ -6,8 +6,8 @@ A waiting task is a file, not a process: its status says `waiting`. A lane is a 
 `analyses`. A dispatcher starts the task with the earliest ticket, waits until its worker has ended, and ends when no
 task waits. It may die at any moment: the worker goes on, and the next dispatcher continues with the queue.
 
-The process lives as long as something waits, so that it imports only the standard library and filelock, and is started
-by the path of this file: importing the package would load NumPy and torch.
+The process lives as long as something waits, so that it imports only the standard library, filelock and locks, and is
+started by the path of this file: importing its package would load NumPy and torch.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
+
+from udml_core.base import locks
 
 ANALYSES = "analyses"
 FOLDER = ".dispatch"
@@ -48,7 +50,7 @@ def main(root: Path, lane: str, device_lock: str = "") -> None:
     started: set[tuple[str, float]] = set()
     while True:
         try:
-            with FileLock(lock_path(root, lane)).acquire(timeout=STARTING_SECONDS, poll_interval=0.02):
+            with locks.held(lock_path(root, lane), STARTING_SECONDS):
                 while task := head(root, lane, started):
                     if device_lock:
                         with FileLock(device_lock).acquire(poll_interval=DEVICE_POLL):
@@ -139,13 +141,10 @@ def is_free(task: Path) -> bool:
 
 
 def is_held(lock: Path) -> bool:
-    """Return whether a process holds a lock; none does if its file is missing."""
-    if not lock.exists():  # Acquiring it would create the folder of a task that was removed meanwhile.
-        return False
+    """Return whether a process holds a lock, or may hold it; none does if its file is missing."""
     try:
-        with FileLock(lock).acquire(timeout=0):
-            return False
-    except (Timeout, OSError):
+        return locks.is_held(lock)
+    except OSError:
         return True
 
 

@@ -12,8 +12,7 @@ import os
 from pathlib import Path
 from typing import Literal
 
-from filelock import FileLock, Timeout
-
+from udml_core.base import locks
 from udml_core.base.errors import UserError
 from udml_core.runs import Run, list_runs
 from udml_core.runs.analyses import Analysis, AnalysisSpec, analysis_at, list_analyses, plan_analysis
@@ -126,9 +125,9 @@ def is_busy(root: Path, run: Run | None = None) -> bool:
     return any(task.stored_status().state in LIVE_STATES and task.status().state in LIVE_STATES for task in tasks)
 
 
-def mapper_lock(root: Path) -> FileLock:
+def mapper_lock(root: Path) -> Path:
     """Return the lock that the process computing the maps of a folder of runs holds."""
-    return FileLock(root / ".maps.lock")
+    return root / ".maps.lock"
 
 
 def are_maps_coming(run: Run) -> bool:
@@ -136,9 +135,6 @@ def are_maps_coming(run: Run) -> bool:
     if not wants(run, "maps"):
         return False
     try:
-        with mapper_lock(run.folder.parent).acquire(timeout=0):
-            return is_busy(run.folder.parent)
-    except Timeout:
-        return True
+        return locks.is_held(mapper_lock(run.folder.parent)) or is_busy(run.folder.parent)
     except OSError:
         return False

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
@@ -21,6 +22,7 @@ from typing import Literal
 import psutil
 
 from udml_core.base.errors import UserError
+from udml_core.base.paths import python_path
 from udml_core.data.given.pair_sets import PairSet
 from udml_core.runs import Run, Spec, create_run, list_runs
 from udml_core.runs.analyses import Analysis
@@ -30,6 +32,8 @@ from udml_core.work.jobs import dispatch
 from udml_core.work.jobs.follow_ups import are_maps_on, is_busy, next_map, want
 from udml_core.work.jobs.queue import device_lock, leave_place, waiting_runs
 
+WRITERS = 16
+"""Runs that are stopped at the same time."""
 PATIENCE = 3.0
 """Seconds that a worker has to end on request."""
 BORN_TOLERANCE = 2.0
@@ -128,7 +132,8 @@ def cancel_waiting(root: Path) -> int:
     waiting = waiting_runs(root)
     for run in waiting:
         run.request_stop()
-    return sum(stop(run).state == "stopped" for run in reversed(waiting))
+    with ThreadPoolExecutor(WRITERS) as pool:  # a disk syncs many small files together in the time of one
+        return sum(status.state == "stopped" for status in pool.map(stop, reversed(waiting)))
 
 
 def start_again(task: Run | Analysis, engine: EngineRequest | Literal["local"] | None = None) -> None:
@@ -188,15 +193,14 @@ def ensure_dispatcher(root: Path, lane: str) -> None:
     A dispatcher that is about to end looks at the queue once more after it has released its lock, so that a task queued
     before this call is never forgotten.
     """
-    if not root.is_dir():
-        return
-    if dispatch.is_held(dispatch.lock_path(root, lane)):
-        return
-    device = "" if lane == dispatch.ANALYSES else device_lock(lane).lock_file
-    # -P keeps this folder's queue.py from hiding the standard library's.
-    _reap(subprocess.Popen([sys.executable, "-P", dispatch.__file__, str(root), lane, device], cwd=root,
-                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                           start_new_session=True))
+    with suppress(FileNotFoundError):  # the folder of runs is gone
+        if dispatch.is_held(dispatch.lock_path(root, lane)):
+            return
+        device = "" if lane == dispatch.ANALYSES else device_lock(lane).lock_file
+        # -P keeps this folder's queue.py from hiding the standard library's.
+        _reap(subprocess.Popen([sys.executable, "-P", dispatch.__file__, str(root), lane, device], cwd=root,
+                               env=os.environ | {"PYTHONPATH": python_path()}, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True))
 
 
 def start_maps(root: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 from filelock import Timeout
 
+from udml_core.base import locks
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Report
 from udml_core.runs.analyses import Analysis, create_analysis
@@ -34,7 +35,7 @@ def work(root: Path) -> None:
     """
     _lower_priority()
     try:
-        with mapper_lock(root).acquire(timeout=HANDOVER):
+        with locks.held(mapper_lock(root), HANDOVER):
             while (following := next_map(root)) is not None and not is_busy(root):  # the run in progress comes back
                 run, spec = following
                 if is_busy(root, run):

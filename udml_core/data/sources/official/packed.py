@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import pickle
 from abc import abstractmethod
 from collections.abc import Iterable
@@ -14,9 +15,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import psutil
 
+from udml_core.base import bounded
 from udml_core.base.arrays import Array
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, byte_words
 from udml_core.base.files import read_json, replace_text
 from udml_core.base.paths import cache_folder
 from udml_core.base.unpickling import read_pickled_arrays
@@ -25,6 +28,8 @@ from udml_core.data.sources.official.layout import OfficialLayout
 
 PIXELS = 32 * 32 * 3
 """Bytes of a CIFAR image: 32×32 red values by row, then green, then blue."""
+LONGEST_NAMES = 2**20
+"""Characters of all names of classes together: in a pickle, a few bytes can repeat a long name."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,22 @@ class PackedImages:
 class PackedLayout(OfficialLayout):
     """A layout without image files."""
 
-    @abstractmethod
     def class_names(self) -> list[str]:
+        """Read the names of the classes, by a bounded call.
+
+        Raises:
+            UserError: They cannot be read, or are too long.
+        """
+        return bounded.call(self.official_name, self._checked_names)
+
+    def _checked_names(self) -> list[str]:
+        names = self.read_names()
+        if sum(len(name) + 1 for name in names) > LONGEST_NAMES:
+            raise self.damaged(f"the names of its classes have more than {LONGEST_NAMES:,} characters together")
+        return names
+
+    @abstractmethod
+    def read_names(self) -> list[str]:
         """Read the names of the classes."""
 
     @abstractmethod
@@ -69,6 +88,7 @@ class PackedLayout(OfficialLayout):
 
     def load(self, report: Report) -> Dataset:
         self.check()
+        self._check_memory()
         report(0.0, f"reading {self.official_name}")
         parts, names = self.read(report), self.class_names()
         labels = np.concatenate([np.full(len(part.pixels), -1) if part.labels is None else part.labels.astype(np.int64)
@@ -90,6 +110,13 @@ class PackedLayout(OfficialLayout):
                        min(parts[0].pixels.shape[1:3]), False, tuple(f"image {index}" for index in range(len(labels))),
                        official_test=in_test if len(parts) > 1 else None,
                        evaluation_classes=labels[:, None] == np.arange(len(names)) if is_partly else None)
+
+    def _check_memory(self) -> None:
+        """Check the size of the files that are copied into the memory: files of zeros are small in an archive."""
+        needed = 2 * sum(os.path.getsize(self.path / file) for file in self.needed if not file.startswith("unlabeled"))
+        if needed > (total := psutil.virtual_memory().total):
+            raise UserError(f"{self.path} needs {byte_words(needed)} of memory, and this computer has "
+                            f"{byte_words(total)}. Use files of fewer images.")
 
     def _fingerprint(self, parts: list[PackedImages], names: list[str]) -> str:
         """Return a digest of the images, labels and names; it is kept until a file changes."""
@@ -150,7 +177,9 @@ class Cifar(PackedLayout):
 
     def _size(self, file: str) -> int:
         """Return the number of images in a file."""
-        return len((self._read_binary(file) if self.is_binary else self._read_python(file))[1])
+        if self.is_binary:
+            return len(self._read_binary(file)[1])
+        return bounded.call(self.official_name, self._count_python, file)
 
     @property
     def label_key(self) -> str:
@@ -166,7 +195,8 @@ class Cifar(PackedLayout):
         parts = []
         files = (*self.training, self.tests)
         for number, file in enumerate(files):
-            pixels, labels = self._read_binary(file) if self.is_binary else self._read_python(file)
+            pixels, labels = self._read_binary(file) if self.is_binary else bounded.call(
+                self.official_name, self._read_python, file)
             pixels = np.ascontiguousarray(pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
             parts.append(PackedImages(pixels, labels, file == self.tests))
             report(number / len(files), f"reading {self.official_name}")
@@ -180,6 +210,9 @@ class Cifar(PackedLayout):
         rows = content.reshape(-1, width)
         return rows[:, self.label_columns:], rows[:, self.label_column]
 
+    def _count_python(self, file: str) -> int:
+        return len(self._read_python(file)[1])
+
     def _read_python(self, file: str) -> tuple[Array, Array]:
         content = self.unpickle(file)
         pixels, labels = content.get("data"), content.get(self.label_key)
@@ -187,7 +220,7 @@ class Cifar(PackedLayout):
             raise self.damaged(f"'data' in {file} must be an array of n × {PIXELS:,} bytes")
         if not isinstance(labels, list) or [type(label) for label in labels] != [int] * len(pixels):
             raise self.damaged(f"'{self.label_key}' in {file} must be a list of {len(pixels):,} whole numbers")
-        return pixels, np.array(labels, dtype=np.int64)
+        return np.asarray(pixels), np.array(labels, dtype=np.int64)
 
     def unpickle(self, file: str) -> dict[str, Any]:
         """Read a file of the python version with text keys."""
@@ -199,7 +232,7 @@ class Cifar(PackedLayout):
             raise self.damaged(f"{file} must be a dictionary")
         return {key.decode("latin1") if isinstance(key, bytes) else str(key): value for key, value in content.items()}
 
-    def class_names(self) -> list[str]:
+    def read_names(self) -> list[str]:
         if self.is_binary:
             return self.read_lines(self.meta)
         names = self.unpickle(self.meta).get(self.names_key)
@@ -303,7 +336,7 @@ class Stl10(PackedLayout):
         tests = len(self._pixels("test_X.bin")) if "test_X.bin" in self.needed else 0
         return (self.counts()[0] - tests, tests) if tests else None
 
-    def class_names(self) -> list[str]:
+    def read_names(self) -> list[str]:
         return self.read_lines("class_names.txt") if "class_names.txt" in self.needed else []
 
     def read(self, report: Report) -> list[PackedImages]:
