@@ -1,7 +1,7 @@
 // Images as labeled buttons in a grid, cut out of sprite sheets. A button is painted when it scrolls into view, and more
 // buttons are added before the last one is reached: thousands at once would make the page slow to read for screen readers.
 // header: {label, side, height, group, multiple, chosen, count, tiles: {url} | {list}, sheets: {urls, count,
-//          columns, perSheet}, byPosition, pairs, selection: {mask, revision}}; a tile is {id, caption, mark, badge};
+//          columns, perSheet}, byPosition, pairs, selection: {mask, revision}}; a tile is {id, caption, mark, badge, shaded};
 //          with `pairs` it shows two images side by side, its cell is twice as wide, and it cannot become the query;
 //          the tiles from `end` on are dimmed, beyond a line: they do not count as the same as the query;
 //          with `strip` all tiles lie in one row; with `columns` every row has so many tiles; with `resizable` the page's image size slider sets the tiles' width
@@ -238,7 +238,7 @@ function tileButton(tile, searchable, beyond) {
   const button = document.createElement("button");
   button.type = "button";
   button.tabIndex = -1;
-  button.className = `tile ${tile.mark}`;
+  button.className = `tile ${tile.mark}${tile.shaded ? " shaded" : ""}`;
   button.dataset.id = tile.id;
   const badge = tile.caption.includes(tile.badge) ? "" : tile.badge;
   const words = [tile.caption, WORDS[tile.mark], badge, beyond && "beyond the threshold"].filter(Boolean).join(", ");

@@ -11,10 +11,10 @@ from pages.parts.data.browsing import show_gallery
 from pages.parts.data.classes import show_caution, show_classes_and_splits, show_overview
 from pages.parts.data.computed import browse_bar
 from pages.parts.data.ended_race import ICON
-from pages.parts.data.growing import show_changes
+from pages.parts.data.growing import follow_files, show_changes
 from pages.parts.data.importing import audit_browsed, import_folder
 from pages.parts.shell.address import address_decides, choice_from_address, note_address, note_click, write_address
-from pages.parts.shell.cached import load_dataset
+from pages.parts.shell.cached import load_dataset, signature_of
 from pages.parts.shell.run_picker import app_dataset, app_run
 from pages.parts.shell.run_status import escaped
 from pages.parts.shell.user_errors import show_user_errors
@@ -100,7 +100,7 @@ def show_view(dataset: Dataset, top: DeltaGenerator) -> None:
     write_address("view", view)  # always: keys.js keeps an entry of the history for each data set and view
     note_address("view")
     if view in ("gallery", "classes"):  # the other views have a primary action of their own
-        toolbar.button(ACTION, type="primary", icon=ICON, key="advice-open", on_click=st.session_state.update,
+        toolbar.button(ACTION, icon=ICON, key="advice-open", on_click=st.session_state.update,
                        args=({VIEW: "advice"},), help="Tries refinements and short training for a few minutes, and "
                                                       "keeps what judges prefer. No label is needed.")
     match view:
@@ -127,5 +127,6 @@ with show_user_errors():
         import_folder()
     if chosen is not None:
         dataset = load_dataset(chosen)
+        follow_files(chosen, signature_of(chosen))
         audit_browsed(dataset)
         show_view(dataset, top)

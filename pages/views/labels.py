@@ -166,6 +166,13 @@ def choose_least(board: Board) -> Board:
     calibrated = min(100, round(100 * board.names_given.least))
     if not st.session_state.get(MOVED):
         st.session_state["labels-least"] = calibrated
+    words = "No name is certain enough yet" if calibrated == 100 and not st.session_state.get(MOVED) else (
+        f"Names from a certainty of {st.session_state['labels-least']} %")
+    with st.popover(words, icon=":material/verified:"):
+        return _least_slider(board)
+
+
+def _least_slider(board: Board) -> Board:
     least = st.slider("Name images from a certainty of", 0, 100, key="labels-least", format="%d %%",
                       on_change=st.session_state.__setitem__, args=(MOVED, True),
                       help="From 0 to 100 %: less certain images stay without a name. Certainty falls with the "

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.shell.awaited import AWAITED
+from pages.parts.shell.awaited import AWAITED, CHANGED
 from pages.parts.shell.run_picker import CHOSEN
 from tests.app.opening import opened, texts
 from tests.running import spec, worked, write_digits
 from udml_core.data import catalog
-from udml_core.runs import Run, create_run, runs_folder
+from udml_core.data.given.exclusions import exclude
+from udml_core.data.given.log import log_path_of
+from udml_core.runs import Run, create_run, list_runs, runs_folder
 from udml_core.work.workers import train as worker
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -33,6 +35,7 @@ def browsed(places: Path, earlier: Run) -> Iterator[Run]:
     folder = write_digits(places / "photos", 60, by_class=False)
     catalog.remember(str(folder))
     run = create_run(spec(method="frozen", dataset=str(folder), split="all"), runs_folder())
+    log_path_of(run.dataset(), "exclusions").unlink(missing_ok=True)
     yield run
     shutil.rmtree(run.folder)
 
@@ -69,6 +72,40 @@ def test_a_link_to_another_run_and_the_button_end_the_waiting(browsed: Run, earl
     test.run()
     assert WAITS not in texts(test)
     assert test.query_params["run"] == earlier.id
+
+
+def test_images_that_are_excluded_while_they_are_prepared_stop_nothing(browsed: Run) -> None:
+    test = look_at(browsed)
+    exclude(browsed.dataset(), [3, 4])
+    test.run()
+    assert not test.exception
+    assert "Browse these images" not in [button.label for button in test.button], "the features go on"
+    worker.work(browsed, analyse=False)
+    test.run()
+    (renewed,) = [run for run in list_runs(runs_folder()) if run.spec().excluded.count == 2]
+    assert renewed.status().state == "waiting", "started without a click"
+    assert test.session_state[AWAITED] == renewed.id
+    test.selectbox(key="data-sample").set_value("diverse").run()
+    assert "Diverse: 58 images" in texts(test), "the features of the earlier run suffice"
+    shutil.rmtree(renewed.folder)
+
+
+def test_a_page_prepares_the_images_again_after_an_exclusion(browsed: Run) -> None:
+    worker.work(browsed, analyse=False)
+    test = opened("labels", run=browsed.id)
+    assert test.session_state[CHOSEN] == browsed.id
+    test.session_state["data-backbone"] = "pixels"
+    test.switch_page("pages/data.py").run()
+    exclude(browsed.dataset(), [5])
+    test.session_state[CHANGED] = browsed.spec().dataset
+    test.switch_page("pages/label.py").run()
+    assert WAITS in texts(test)
+    (renewed,) = [run for run in list_runs(runs_folder()) if run.spec().excluded.count == 1]
+    worker.work(renewed, analyse=False)
+    test.run()
+    assert test.session_state[CHOSEN] == renewed.id
+    assert CHANGED not in test.session_state
+    shutil.rmtree(renewed.folder)
 
 
 def test_images_that_could_not_be_prepared_give_way_to_another_run(browsed: Run, earlier: Run) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.labels.groups import CURRENT, MOVING
+from pages.parts.labels.actions import OPENED, GroupEdit
+from pages.parts.labels.groups import MOVING
 from pages.parts.shell.selection import Selection
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import tiles
@@ -42,7 +43,7 @@ def sizes(test: AppTest) -> list[int]:
 def show_group(photos: Run, number: int = 0, **address: str) -> AppTest:
     """Open the section Groups and one of its groups."""
     test = opened("labels", run=photos.id, section="groups", groups="8", **address)
-    test.session_state[CURRENT] = tiles(test, "Groups without a name")[number]["id"]
+    test.session_state[OPENED] = tiles(test, "Groups without a name")[number]["id"]
     return test.run()
 
 
@@ -68,7 +69,8 @@ def test_a_group_is_named_and_the_name_is_undone(photos: Run) -> None:
 def test_a_split_is_kept_and_undone(photos: Run) -> None:
     test = show_group(photos)
     before = sizes(test)
-    field = next(field for field in test.number_input if field.label == "Split into")
+    test.button(key="labels-split").click().run()
+    field = next(field for field in test.number_input if field.label == "Parts")
     field.set_value(3).run()
     parts = [int(tile["badge"]) for tile in tiles(test, "Parts of the group")]
     assert sum(parts) == before[0]
@@ -83,13 +85,17 @@ def test_merged_groups_show_on_the_map_until_undone(photos: Run) -> None:
     before, dataset = sizes(test), photos.dataset()
     border = [tile["id"] for tile in tiles(test, "Images of the group, the border first")]
     images = np.array(sorted({*border, tiles(test, "Groups without a name")[1]["id"]}))
-    test.session_state["labels-trails"] = {dataset.fingerprint: [Edit(images, np.zeros(len(images), int))]}
+    edit = GroupEdit(Edit(images, np.zeros(len(images), int)), border[-1], border)
+    test.session_state["labels-trails"] = {dataset.fingerprint: [edit]}
     test.run()
     assert not test.exception
     assert sizes(test)[0] == len(images)
     assert sum(sizes(test)) == sum(before)
-    test.button(key="labels-undo").click().run()
+    test.session_state["selection"] = Selection(dataset.fingerprint, images, 99)
+    test.run().button(key="labels-undo").click().run()
     assert sizes(test) == before
+    assert test.session_state["selection"].ids.tolist() == sorted(border), "what was selected before"
+    assert test.session_state[OPENED] == border[-1]
 
 
 def test_a_merge_offers_the_other_groups_by_their_distance_until_it_is_canceled(photos: Run) -> None:

@@ -121,7 +121,7 @@ def test_accepted_names_keep_their_promise(known: int, each: int, seed: int, lea
     assert precision >= threshold.precision[1], "within the interval that is stated"
     if known < 8:
         assert everything < 0.75, "without a threshold many images would have the name of another class"
-        assert "seem to show no labeled class" in threshold.words
+        assert "seem to show none of your classes" in threshold.words
     assert of_names.sum() > least * (rest & (truth < known)).sum()
     assert threshold.unnamed_class == pytest.approx((truth[rest] >= known).mean(), abs=0.22)
 
@@ -153,7 +153,7 @@ def test_judged_names_decide_before_left_out_labels() -> None:
     never = calibrate(naming, np.ones(120, bool), (certainty, certainty < 0), 0.9)
     assert never is not None
     assert never.least > 1
-    assert "Only labeled images have a name" in never.words
+    assert "Only images that you named have a name" in never.words
 
 
 def test_the_share_of_unlabeled_classes_is_that_of_the_mixture() -> None:

@@ -18,9 +18,11 @@ ENOUGH = 20
 GRID = np.linspace(0.01, 1.0, 100)
 """Certainties that can be the threshold."""
 DRAWS = 200
-LEAST_TENTH = 0.6
-"""Share of right names that nine of ten draws of labeled classes must reach: with few classes their draws differ much,
-and then no name is accepted."""
+INTERVAL = (0.1, 0.9)
+"""Quantiles of the draws that are the ends of the 80 % interval of right names."""
+LEAST_LOW = 0.6
+"""Least lower end of the interval over draws of labeled classes: with few classes their draws differ much, and then no
+name is accepted."""
 CAUTIOUS = 0.9
 """Quantile of the estimates at all certainties: a share that is too large names fewer images, none wrongly."""
 TOLD_APART, LEAST_KNOWN, MOST_KNOWN = 0.2, 0.25, 0.75
@@ -69,7 +71,7 @@ class Threshold:
     Attributes:
         least: The certainty; above 1 if no certainty is enough, so that nothing is accepted.
         target: Share of the accepted names that should be right.
-        precision: Estimated share of right names, and its 95 % interval; all 0 if nothing is accepted.
+        precision: Estimated share of right names, and its 80 % interval; all 0 if nothing is accepted.
         unnamed_class: Estimated share of the unlabeled images whose class has no label; None if it is not known.
         basis: What the estimate rests on: judged names, or labeled images that were left out.
         count: Their number.
@@ -86,17 +88,16 @@ class Threshold:
     def words(self) -> str:
         """The threshold in sentences."""
         rests = (f"{self.count:,} names that you judged" if self.basis == "judged" else
-                 f"{self.count:,} labeled images that you looked at, named again without their own labels")
+                 f"{self.count:,} images that you named in groups small enough to look at, when each is named by "
+                 "the others alone")
         if self.least > 1:
-            return (f"Only labeled images have a name: by {rests}, other names would be right less often than the "
-                    f"{100 * self.target:.0f} % that are asked for. Label more images of each class, or judge "
-                    "proposed names.")
+            return (f"Only images that you named have a name: it is not sure that {100 * self.target:.0f} % of other "
+                    f"names would be right, by {rests}. Name more images of each class, or judge proposed names.")
         value, low, high = (100 * share for share in self.precision)
         other = "" if self.unnamed_class is None or self.unnamed_class < 0.05 else (
-            f" About {100 * self.unnamed_class:.0f} % of the other images seem to show no labeled class; the estimate "
-            "expects some of them among the names.")
+            f" About {100 * self.unnamed_class:.0f} % of the other images seem to show none of your classes.")
         return (f"From a certainty of {100 * self.least:.0f} %, about {value:.0f} % of the names are right "
-                f"({low:.0f} to {high:.0f} %), by {rests}.{other}")
+                f"(80 % interval {low:.0f} to {high:.0f} %), by {rests}.{other}")
 
 
 def calibrate(naming: Naming, seen: Booleans, judged: tuple[Floats, Booleans], target: float = PRECISION
@@ -117,7 +118,9 @@ def calibrate(naming: Naming, seen: Booleans, judged: tuple[Floats, Booleans], t
     if len(judged[0]) >= ENOUGH:
         return _by_judged(rest, *judged, target)
     trials = trials_of(naming, seen)
-    return _by_trials(rest, trials, target) if len(trials.certainty) >= ENOUGH else None
+    if len(trials.certainty) < ENOUGH or len(np.unique(trials.classes)) < 2:  # one class is mistaken for no other
+        return None
+    return _by_trials(rest, trials, target)
 
 
 def _by_judged(rest: Floats, certainty: Floats, is_right: Booleans, target: float) -> Threshold:
@@ -146,8 +149,8 @@ def _by_trials(rest: Floats, trials: Trials, target: float) -> Threshold:
     share = shares[:, None]
     unknown = np.maximum(share * low, np.clip(named - (1 - share) * high, 0, share))
     drawn = np.nan_to_num(_ratio((1 - share) * right, (1 - share) * high + unknown))
-    median, tenth = np.quantile(drawn[1:], (0.5, 0.1), axis=0)
-    return _lowest(np.array([np.where(tenth >= LEAST_TENTH, median, 0.0), *drawn[1:]]), target, float(shares[0]),
+    median, low_end = np.quantile(drawn[1:], (0.5, INTERVAL[0]), axis=0)
+    return _lowest(np.array([np.where(low_end >= LEAST_LOW, median, 0.0), *drawn[1:]]), target, float(shares[0]),
                    "left out", len(trials.certainty))
 
 
@@ -198,5 +201,5 @@ def _lowest(curves: Floats, target: float, share: float | None, basis: Literal["
         return Threshold(1.01, target, (0.0, 0.0, 0.0), share, basis, count)
     at = int(reached[0])
     drawn = curves[1:, at][~np.isnan(curves[1:, at])]
-    low, high = np.quantile(drawn, (0.025, 0.975)) if len(drawn) else (0.0, 1.0)
+    low, high = np.quantile(drawn, INTERVAL) if len(drawn) else (0.0, 1.0)
     return Threshold(float(GRID[at]), target, (float(curves[0, at]), float(low), float(high)), share, basis, count)

@@ -41,7 +41,7 @@ from ..shell.user_errors import keep_user_errors, show_user_errors
 from .computed import chosen_encoder
 from .duplicates import show_border, show_groups
 from .excluding import NONE, ShownImages, change_list, list_buttons, select_images, show_excluded
-from .growing import show_new
+from .growing import FINDING, show_new
 from .rankings import kept_mask, show_outliers, show_quality
 from .settings import choose_settings, propose_threshold, say_threshold
 
@@ -78,12 +78,12 @@ def show_audit(dataset: Dataset) -> None:
 def _show_first(dataset: Dataset) -> None:
     """Show what is found without features while they are computed; before, say what comes."""
     if (first := _first_audit(dataset.fingerprint, dataset)) is None:
-        st.info("The files are compared first: copies, quality and broken files appear here in a moment. Outliers and "
-                "further near-duplicates follow with the features.", icon=":material/hourglass_top:")
+        st.info("Copies, quality and broken files appear here first. Near-duplicates and outliers follow when all "
+                "images are compared.", icon=":material/hourglass_top:")
         _await_first(dataset)
         return
-    st.caption(":material/hourglass_top: First findings, by the files alone. Outliers and further near-duplicates "
-               "follow with the features.")
+    st.caption(":material/hourglass_top: First findings. Near-duplicates and outliers follow when all images are "
+               "compared.")
     _show_findings(dataset, None, first)
 
 
@@ -106,8 +106,9 @@ def audit_line(dataset: Dataset) -> None:
     state = find_auditing(dataset, encoder, runs_folder())
     if state.run is not None and state.finished is not None:
         count = _count_findings(dataset, state.run, state.finished)
-        st.button(f"Audit: {counted(count, 'finding')}", icon=":material/fact_check:",
-                  key="audit-show", type="tertiary", on_click=st.session_state.update, args=({VIEW: "audit"},),
+        st.button(f"Audit: {counted(count, 'finding')}", icon=":material/fact_check:", key="audit-show",
+                  type="primary" if count and st.session_state.get(VIEW) != "audit" else "tertiary",
+                  on_click=st.session_state.update, args=({VIEW: "audit"},),
                   help="Show duplicates, outliers, small classes and broken files, at the default settings.")
     elif state.task is not None:
         _await_audit(dataset, encoder)
@@ -156,7 +157,7 @@ def _show_findings(dataset: Dataset, run: Run | None, audit: Audit) -> None:
     findings = find_problems(audit, dataset, excluded, settings, facts, decisions)
     counts = _counts(dataset, findings, excluded, facts)
     finding = slot.segmented_control("Finding", kinds, default=first, key="audit-finding", required=True,
-                                     format_func=lambda name: f"{FINDINGS[name]} ({counts[name]:,})")
+                                     format_func=lambda name: _title(name, counts[name]))
     write_address("finding", finding, "exact")
     if not audit.is_complete:
         st.warning("So many images have close hashes that only the closest pairs are compared. In drawings and small "
@@ -185,11 +186,16 @@ def _show_findings(dataset: Dataset, run: Run | None, audit: Audit) -> None:
             _show_gallery(dataset, finding, _shown(finding, dataset, findings))
 
 
+def _title(finding: str, count: int) -> str:
+    """Return a finding's title with its number; outliers are a ranking, of which none may be a finding."""
+    return FINDINGS[finding] if finding == "outliers" and not count else f"{FINDINGS[finding]} ({count:,})"
+
+
 def _kinds(dataset: Dataset, audit: Audit) -> list[str]:
     """Return the findings that the data set can have."""
     without = ([] if dataset.labels is not None else ["classes", "leakage"]) + (
-        [] if audit.has_features else ["border", "outliers", "new"])
-    if load_changes(dataset) is None:
+        [] if audit.has_features else ["near", "border", "leakage", "outliers"])
+    if load_changes(dataset) is None and st.session_state.get(FINDING) != "new":
         without.append("new")
     return [kind for kind in FINDINGS if kind not in without]
 

@@ -12,12 +12,13 @@ from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError, duration
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import BACKBONES, DEFAULT_BACKBONE, EncoderSpec
+from udml_core.data.given.exclusions import excluded_images
 from udml_core.exploration.browsing import Order, neighbor_similarities, outlier_scores
-from udml_core.exploration.sample import Neighborhoods
+from udml_core.exploration.sample import Neighborhoods, neighborhoods_of
 from udml_core.runs import Run, RunRequest, runs_folder
 from udml_core.runs.analyses import Analysis
 from udml_core.work import jobs
-from udml_core.work.jobs.browse import DataAnalysis, continue_browsing, find_browsing
+from udml_core.work.jobs.browse import DataAnalysis, continue_browsing, feature_runs, find_browsing
 from udml_core.work.jobs.follow_ups import MOST_MAPPED
 
 from ..shell.analyses import load_projection
@@ -64,10 +65,11 @@ def browse_bar(dataset: Dataset) -> NearestByFeatures | None:
     encoder = chosen_encoder(dataset)
     state = find_browsing(dataset, encoder, runs_folder())
     begun = _begun(dataset, encoder)
-    if state.run is not None and state.finished is None and begun in st.session_state:
+    if state.task is None and state.finished is None and begun in st.session_state:
         state = continue_browsing(dataset, encoder, runs_folder())
     if isinstance(state.task, Run):
         await_run(state.task)
+        st.session_state[begun] = True  # images that are excluded meanwhile need a run of their own
     elif state.run is not None and state.run == awaited_run():
         choose_run(state.run)  # the other pages open with the images that were browsed last
     if state.task is not None:
@@ -78,7 +80,20 @@ def browse_bar(dataset: Dataset) -> NearestByFeatures | None:
         return None if dataset.is_large else load_nearest(state.run, state.finished)  # no stored neighbors
     else:
         _offer(dataset, encoder, begun, state)
-    return None
+    return _nearest_of_earlier(dataset, encoder)
+
+
+def _nearest_of_earlier(dataset: Dataset, encoder: EncoderSpec) -> NearestByFeatures | None:
+    """Return what the neighbors tell by the features of a run that excluded other images; None without features."""
+    done = next((run for run in feature_runs(dataset, encoder, runs_folder()) if run.status().state == "done"), None)
+    if done is None or len(dataset) > MOST_MAPPED:
+        return None
+    return _nearest_anew(done, excluded_images(dataset).tobytes(), dataset)
+
+
+@st.cache_resource(max_entries=4, show_spinner="Comparing neighbors …", hash_funcs=RUN_HASH)
+def _nearest_anew(run: Run, excluded: bytes, _dataset: Dataset) -> NearestByFeatures:  # noqa: ARG001
+    return _placed(len(_dataset), *neighborhoods_of(_dataset, run.embeddings("final")))
 
 
 def begin_browsing(dataset: Dataset) -> None:
@@ -150,10 +165,14 @@ def load_nearest(run: Run, projection: Analysis) -> NearestByFeatures:
 def _nearest(run: Run, analysis_id: str, ticket: float) -> NearestByFeatures:  # noqa: ARG001 (a new map is read again)
     projection = load_projection(run, analysis_id)
     neighbors = np.asarray(projection.neighbors[projection.frames.index("final")])
-    embeddings = run.embeddings("final")
-    similarities = neighbor_similarities(embeddings[projection.indices], neighbors)
-    outlier, similarity = np.full((2, len(embeddings)), np.nan)
-    outlier[projection.indices], similarity[projection.indices] = (
-        outlier_scores(neighbors, similarities), similarities.max(axis=1))
-    among = Neighborhoods(embeddings[projection.indices], neighbors, similarities)
-    return NearestByFeatures(outlier, similarity, np.asarray(projection.indices), among)
+    embeddings, images = run.embeddings("final"), np.asarray(projection.indices)
+    similarities = neighbor_similarities(embeddings[images], neighbors)
+    return _placed(len(embeddings), images, Neighborhoods(embeddings[images], neighbors, similarities))
+
+
+def _placed(count: int, images: Integers, among: Neighborhoods) -> NearestByFeatures:
+    """Return what the neighborhoods of some images (m,) of all (n,) tell."""
+    outlier, similarity = np.full((2, count), np.nan)
+    outlier[images] = outlier_scores(among.neighbors, among.similarities)
+    similarity[images] = among.similarities.max(axis=1)
+    return NearestByFeatures(outlier, similarity, images, among)

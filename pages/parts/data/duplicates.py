@@ -17,7 +17,7 @@ from udml_core.data.given.exclusions import exclude
 from udml_core.data.image_facts import ImageFacts
 from udml_core.exploration.duplicates import Groups, all_but_first
 
-from ..draw.gallery import gallery, pair_gallery, tile_of
+from ..draw.gallery import ShadedTile, gallery, pair_gallery, tile_of
 from ..draw.two_images import Answering, answer_buttons, two_images
 from ..shell.selection import PARAMETER, select, selection
 from .excluding import (
@@ -60,14 +60,16 @@ def show_groups(dataset: Dataset, groups: Groups, facts: ImageFacts | None, word
     images = np.concatenate(groups)
     badges, mixed = group_badges(dataset, groups, facts)
     classes = f" ✕ marks {mixed} with several classes: look for wrong labels there." if mixed else ""
-    rule = "the largest, then the longest file, the sharpest and the oldest" if facts else "the first"
+    rule = "the most pixels, then the most bytes, the sharpest, the oldest" if facts else "the first"
     caption = f"Each {words}. ✓ marks the copy that is kept: {rule}, until you choose another.{classes}"
     if selects:
         select_images(dataset, ShownImages(images, badges, caption), "Groups of duplicates", f"audit-{finding}")
         return
     kept = {int(group[0]) for group in groups}
+    shaded = {int(index) for group in groups[1::2] for index in group}
     tiles = [tile_of(dataset, int(index), "keep" if int(index) in kept else "", badge)
              for index, badge in zip(images[:MOST_TILES], badges, strict=False)]
+    tiles = [ShadedTile(**vars(tile)) if tile.id in shaded else tile for tile in tiles]
     more = "" if len(images) <= MOST_TILES else f" The first {MOST_TILES} of {len(images):,} are shown."
     gallery(dataset, tiles, "Groups of duplicates", f"audit-{finding}-keep", SIDE, height=600,
             on_pick=lambda index: choose(dataset, lambda: prefer(dataset, [index])))

@@ -17,6 +17,7 @@ from udml_core.data.given.exclusions import can_undo, exclude, excluded_images, 
 from udml_core.data.given.uploads import parse_upload
 
 from ..draw.gallery import selectable_gallery, tile_of
+from ..shell.awaited import note_exclusion
 from ..shell.selection import select, selection
 from ..shell.user_errors import as_user_errors
 from .enlarged import enlarge
@@ -78,7 +79,7 @@ def show_excluded(dataset: Dataset) -> None:
         st.info("No image is excluded, so new runs use all images.", icon=":material/check_circle:")
         return
     words = (f"{len(excluded):,} of {len(dataset):,} images are neither trained on nor evaluated by new runs. Earlier "
-             "runs keep the list that they started with.")
+             "runs keep the list that they started with. No file is deleted: **Download list** names these files.")
     select_images(dataset, ShownImages(excluded, [], words), "Excluded images", "audit-excluded")
 
 
@@ -105,6 +106,7 @@ def change_list(dataset: Dataset, change: Callable[[Dataset, Iterable[int]], int
     """Exclude or include images and clear the selection; for `on_click` of buttons."""
     def act() -> str:
         count = change(dataset, images.tolist())
+        note_exclusion(dataset)
         _actions(dataset).append("list")
         select(dataset.fingerprint, NONE)
         return f"{'Excluded' if change is exclude else 'Included'} {counted(count, 'image')}."
@@ -131,6 +133,7 @@ def undo_last(dataset: Dataset) -> None:
     actions = _actions(dataset)
     kind = actions.pop() if actions else "list" if can_undo(dataset) else "choice"
     if kind == "list":
+        note_exclusion(dataset)
         _keep_message(lambda: f"Undone: {counted(undo(dataset), 'image')} changed.")
     else:
         keep_problem(lambda: undo_decision(dataset))
@@ -147,6 +150,7 @@ def _import(dataset: Dataset, file: Any) -> None:
     def act() -> str:
         listed = parse_upload(parse_list, file.getvalue(), file.name, dataset)
         excluded = exclude(dataset, listed.images.tolist())
+        note_exclusion(dataset)
         _actions(dataset).append("list")
         count = len(listed.unknown)
         unknown = f" {counted(count, 'name')} {'is' if count == 1 else 'are'} not in this data set." if count else ""

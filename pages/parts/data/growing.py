@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from udml_core.base.arrays import Booleans
-from udml_core.base.errors import counted
+from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset, UserImage
 from udml_core.data.given.exclusions import exclude
 from udml_core.data.given.growth import Changes, mark_seen
@@ -26,7 +27,7 @@ from udml_core.work import jobs
 from udml_core.work.jobs.auditing import start_auditing
 
 from ..draw.gallery import gallery, tile_of
-from ..shell.cached import load_retrieval
+from ..shell.cached import load_retrieval, signature_of
 from ..shell.growth import load_changes
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped, run_titles
@@ -61,6 +62,19 @@ def show_changes(dataset: Dataset, view: str) -> None:
     with keep_user_errors("growth-look", dataset.fingerprint, looks):
         if looks:
             start_auditing(dataset, chosen_encoder(dataset), runs_folder())
+
+
+@st.fragment(run_every="10s")
+def follow_files(name: str, signature: str) -> None:
+    """Run the page again when the files of a data set change.
+
+    Args:
+        name: The data set's name.
+        signature: The signature of its files that the page shows.
+    """
+    with suppress(UserError):  # the page says what is missing when it runs the next time
+        if signature_of(name) != signature:
+            st.rerun(scope="app")
 
 
 def _open(view: str) -> None:

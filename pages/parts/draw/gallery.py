@@ -46,6 +46,13 @@ class Tile:
     badge: str = ""
 
 
+@dataclass(frozen=True)
+class ShadedTile(Tile):
+    """A tile of every second group, whose background tells neighboring groups apart."""
+
+    shaded: bool = True
+
+
 def mark_of(dataset: Dataset, index: int, query: int) -> Mark:
     """Return "hit" if an image has the query's class, else "miss"; "" without classes."""
     if dataset.labels is None:

@@ -17,6 +17,8 @@ from ..shell.selection import select, selection
 
 SEEN = 60
 """Most images that the panel shows, so that a user can look at each."""
+OPENED = "labels-group"
+"""Session key of the open group: the image that stands for it."""
 HISTORY, PROBLEM, MESSAGE = "labels-trails", "labels-problem", "labels-said"
 
 
@@ -43,13 +45,28 @@ class Target:
         return selection(self.dataset).revision == self.revision
 
 
-def action_history(dataset: Dataset) -> list[list[int] | Edit]:
+@dataclass(frozen=True)
+class GroupEdit:
+    """A change of the groups, and what was open and selected before it.
+
+    Attributes:
+        edit: The change.
+        opened: The image by which a group was open; None without.
+        selected: Indices of the selected images.
+    """
+
+    edit: Edit
+    opened: int | None
+    selected: list[int]
+
+
+def action_history(dataset: Dataset) -> list[list[int] | GroupEdit]:
     """Return this session's actions in order.
 
     Returns:
         For each action the skipped images, a change of the groups, or an empty list for an assigned class.
     """
-    histories: dict[str, list[list[int] | Edit]] = st.session_state.setdefault(HISTORY, {})
+    histories: dict[str, list[list[int] | GroupEdit]] = st.session_state.setdefault(HISTORY, {})
     return histories.setdefault(dataset.fingerprint, [])
 
 
@@ -60,12 +77,21 @@ def skipped_images(dataset: Dataset) -> tuple[int, ...]:
 
 def group_edits(dataset: Dataset) -> list[Edit]:
     """Return the changes of groups in this session that were not undone."""
-    return [action for action in action_history(dataset) if isinstance(action, Edit)]
+    return [action.edit for action in action_history(dataset) if isinstance(action, GroupEdit)]
 
 
-def edit_group(dataset: Dataset, edit: Edit, message: str) -> None:
-    """Change the groups in this session, which undo reverts, and select the images of the first part."""
-    action_history(dataset).append(edit)
+def edit_group(dataset: Dataset, edit: Edit, message: str, opens: int | None = None) -> None:
+    """Change the groups in this session, which undo reverts, and select the images of the first part.
+
+    Args:
+        dataset: The data set.
+        edit: The change.
+        message: What has changed.
+        opens: The image by which a group is open from now on; the same group by default.
+    """
+    opened = st.session_state.get(OPENED)
+    action_history(dataset).append(GroupEdit(edit, opened, selection(dataset).ids.tolist()))
+    st.session_state[OPENED] = opened if opens is None else opens
     _continue_with(dataset, edit.images[edit.parts == 0].tolist(), message)
 
 
@@ -112,11 +138,13 @@ def undo_action(dataset: Dataset) -> None:
     history = action_history(dataset)
     try:
         last = history[-1] if history else []
-        images = last.images.tolist() if isinstance(last, Edit) else last or undo(dataset)
+        images = last.selected if isinstance(last, GroupEdit) else last or undo(dataset)
     except UserError as error:
         st.session_state[PROBLEM] = str(error)
         return
     del history[-1:]
+    if isinstance(last, GroupEdit):
+        st.session_state[OPENED] = last.opened
     _continue_with(dataset, images, f"Undone: {images_in_words(len(images))} selected again.")
 
 
@@ -130,5 +158,15 @@ def _continue_with(dataset: Dataset, images: list[int], message: str) -> None:
 
     Without selected images, the suggested image is next.
     """
-    st.session_state[MESSAGE] = message
     select(dataset.fingerprint, np.array(images, dtype=np.int64))
+    st.session_state[MESSAGE] = message, selection(dataset).revision
+
+
+def last_message(revision: int) -> str:
+    """Return the message about the last action; empty once the selection has changed since.
+
+    Args:
+        revision: Revision of the selection.
+    """
+    message, at = st.session_state.get(MESSAGE, ("", revision))
+    return str(message) if at == revision else ""

@@ -17,17 +17,20 @@ from ..draw.pictures import picture
 from ..shell.run_status import UNSEEN, escaped, escaped_message
 from ..shell.selection import Selection, selection
 from .actions import (
-    MESSAGE,
     PROBLEM,
     Target,
     action_history,
     assign_class,
     assign_typed_class,
     images_in_words,
+    last_message,
     skip_images,
     undo_action,
 )
 from .board import CLASSES_WITH_KEYS, MOST_TILES, TRUE_CLASS, Board, tile_to_label
+
+BUTTONS_HEIGHT = 56
+"""Pixels of a row of buttons of classes; further rows scroll."""
 
 
 def naming_bar(board: Board, selected: Selection, suggested: int | None) -> None:
@@ -39,7 +42,10 @@ def naming_bar(board: Board, selected: Selection, suggested: int | None) -> None
         suggested: The image that is named while none is selected; None if no image is suggested here.
     """
     images = selected.ids.tolist() or ([] if suggested is None else [suggested])
-    st.markdown(_what(board, len(selected.ids), suggested))
+    with st.container(gap=None):
+        st.markdown(_what(board, selected, suggested))
+        st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">'
+                f'{html.escape(last_message(selected.revision))}</div>')
     target = Target(board.dataset, images, selected.revision)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         with st.form("labels-form", clear_on_submit=True, border=False), st.container(
@@ -53,20 +59,19 @@ def naming_bar(board: Board, selected: Selection, suggested: int | None) -> None
                   args=(board.dataset,), help="Reverts the last name, answer, or change of groups.")
     _class_buttons(board, target)
     _true_class(board, target)
-    _last_action()
+    if problem := st.session_state.pop(PROBLEM, ""):
+        st.error(escaped_message(problem), icon=":material/error:")
 
 
-def _what(board: Board, count: int, suggested: int | None) -> str:
-    """Say what is named."""
+def _what(board: Board, selected: Selection, suggested: int | None) -> str:
+    """Say in one line what is named and what was done last, or what to do."""
+    done, count = escaped(last_message(selected.revision)), len(selected.ids)
+    key = " or press its key" if board.classes else ""
     if count:
-        return f"**{images_in_words(count)} selected** · type a class{_or_key(board)}; Esc clears."
+        return f"**{images_in_words(count)} selected** · {done or f'type a class{key}; Esc clears.'}"
     if suggested is not None:
-        return f"**Suggested image** · type its class{_or_key(board)}."
-    return "**No image is selected** · open a group, or select images on the map."
-
-
-def _or_key(board: Board) -> str:
-    return " or press its key" if board.classes else ""
+        return f"**Suggested image** · {done or f'type its class{key}.'}"
+    return f"**No image is selected** · {done or 'open a group, or select images on the map.'}"
 
 
 def show_selected(board: Board, selected: Selection) -> None:
@@ -105,8 +110,10 @@ def _reason(suggestion: Suggestion, count: int, labeled: bool) -> tuple[str, str
 
 
 def _class_buttons(board: Board, target: Target) -> None:
-    """Show a button for each class."""
-    with st.container(horizontal=True):
+    """Show a button for each class, in a place of fixed height, so that a further class moves nothing."""
+    if not board.buttons:
+        return
+    with st.container(horizontal=True, gap="xsmall", height=BUTTONS_HEIGHT, border=False, key="labels-classes"):
         for name, number in board.buttons.items():
             st.button(escaped(name), key=f"labels-class-{number}",
                       shortcut=str(number % 10) if number <= CLASSES_WITH_KEYS else None, disabled=not target.images,
@@ -131,14 +138,3 @@ def _true_class(board: Board, target: Target) -> None:
             else:
                 st.button(escaped(own), key="labels-class-own", on_click=assign_class, args=(target, own),
                           icon=":material/verified:", help="Assign the image's class in the data set.")
-
-
-def _last_action() -> None:
-    message = st.session_state.get(MESSAGE, "")
-    with st.container(gap=None):
-        if message:
-            st.caption(escaped(message))
-        st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(message)}</div>')
-    problem = st.session_state.pop(PROBLEM, "")
-    if problem:
-        st.error(escaped_message(problem), icon=":material/error:")

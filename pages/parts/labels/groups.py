@@ -28,15 +28,20 @@ from ..shell.analyses import request_analysis, show_analysis_progress
 from ..shell.cached import load_retrieval, progress_bar
 from ..shell.run_hash import RUN_HASH
 from ..shell.selection import select, selection
-from .actions import edit_group, group_edits, images_in_words
+from .actions import OPENED, edit_group, group_edits, images_in_words
 from .assignment import show_selected
 from .board import Board, tile_to_label
 
 MOST_GROUPS, FIRST, SHOWN = 300, 30, 60
+"""Most groups, their number at first, and most images that are shown of one."""
+LIST_HEIGHT, MOVE_HEIGHT, GROUP_HEIGHT = 560, 232, 470
+"""Pixels of the list of groups, of the list that a merge offers, and of the images of a group."""
+KEPT = "labels-groups-kept"
+"""Session key of the number of groups by data set, which another run of it keeps."""
 MOST_PARTS = 8
 EPSILON = 0.65
-CURRENT = "labels-group"
-"""Session key of the current group: the image that stands for it."""
+SPLITTING = "labels-splitting"
+"""Session key of the image by which the group is open whose parts are shown."""
 MOVING = "labels-moving"
 """Session key: whether the next click on a group moves the selected images into it."""
 
@@ -69,9 +74,15 @@ def choose_groups(board: Board) -> None:
         write_address("epsilon", f"{value:g}", f"{EPSILON:g}")
     else:
         most = min(grouping.tree.most, MOST_GROUPS)
-        value = live_slider("Number of groups", 1, most, number_from_address("groups", min(FIRST, most), 1, most), 1,
-                            "labels-groups")
+        value = live_slider("Number of groups", 1, most, _number_of_groups(board, most), 1, "labels-groups")
+        st.session_state.setdefault(KEPT, {})[board.dataset.fingerprint] = int(value)
         write_address("groups", f"{value:g}", f"{min(FIRST, most):g}")
+
+
+def _number_of_groups(board: Board, most: int) -> int:
+    """Return the number of groups in the address, else the number that another run of these images had."""
+    kept = st.session_state.get(KEPT, {}).get(board.dataset.fingerprint, FIRST)
+    return int(number_from_address("groups", min(kept, most), 1, most))
 
 
 def current_groups(board: Board) -> Array:
@@ -88,7 +99,7 @@ def _formed_groups(board: Board, grouping: Grouping) -> Array:
     if _is_by_epsilon(board):
         return _at_epsilon(board.run, board.frame, number_from_address("epsilon", EPSILON, 0.0, 1.0))[rows]
     most = min(grouping.tree.most, MOST_GROUPS)
-    return grouping.tree.groups(int(number_from_address("groups", min(FIRST, most), 1, most)))[rows]
+    return grouping.tree.groups(_number_of_groups(board, most))[rows]
 
 
 def _is_by_epsilon(board: Board) -> bool:
@@ -117,27 +128,29 @@ def show_groups(board: Board) -> None:
                          "labels-groups-new", primary=True)
         show_analysis_progress(board.run, in_corner=False)
         return
-    choose_groups(board)
+    if not _is_open(board):
+        choose_groups(board)  # before the groups are formed at its value
     groups = current_groups(board)
     parts = remaining_groups(groups, board.named < 0)
     if not parts:
         st.success("Every image has a name.", icon=":material/check_circle:")
         return
-    shown = [_ordered(board, part) for part in parts[:SHOWN]]
+    shown = [_ordered(board, part) for part in parts]
     current, selected = _current(board, shown), selection(board.dataset)
     moved = selected.ids if st.session_state.get(MOVING) else selected.ids[:0]
     if len(moved):
         _ask_for_group(len(moved))
         shown = _nearest_first(board, [rows for rows in shown if rows is not current], moved)
-    else:
+    elif current is None:
         st.caption(f"{counted(sum(map(len, parts)), 'image')} without a name in {counted(len(parts), 'group')}"
-                   + (f", of which the largest {SHOWN} are shown" if len(parts) > SHOWN else "")
-                   + ". Click a group to open it.", help="Each group is shown by its most typical image, with its "
+                   ". Click a group to open it.", help="Each group is shown by its most typical image, with its "
                                                          "number and its size.")
+    is_strip = current is not None and not len(moved)
     tiles = [tile_to_label(board, int(board.images[rows[0]]), f"{groups[rows[0]] + 1} · {len(rows):,}")
              for rows in shown]
     gallery(board.dataset, tiles, "Groups without a name", "labels-groups-list", 76,
-            chosen=None if current is None else int(board.images[current[0]]), height=232,
+            chosen=None if current is None else int(board.images[current[0]]), strip=is_strip,
+            height=None if is_strip else MOVE_HEIGHT if len(moved) else LIST_HEIGHT,
             on_pick=lambda image: _pick(board, shown, image, moved))
     if current is not None:
         _show_group(board, current, int(groups[current[0]]) + 1)
@@ -169,21 +182,27 @@ def _move_button(count: int, is_whole: bool) -> None:
               args=(MOVING, True), help="The next click on a group moves the selected images into it.")
 
 
+def _is_open(board: Board) -> bool:
+    """Return whether a group is open: whether the image by which it was opened has no name yet."""
+    row = rows_of(board.images, np.array([st.session_state.get(OPENED, -1)]))[0]
+    return bool(row >= 0 and board.named[row] < 0)
+
+
 def _current(board: Board, shown: list[Array]) -> Array | None:
     """Return the open group: the one that has the image by which it was opened."""
-    return next((rows for rows in shown if st.session_state.get(CURRENT) in board.images[rows]), None)
+    return next((rows for rows in shown if st.session_state.get(OPENED) in board.images[rows]), None)
 
 
 def _pick(board: Board, shown: list[Array], image: int, moved: Array) -> None:
     """Open the clicked group, and move images into it first if the user asked for that."""
     st.session_state.pop(MOVING, None)
-    st.session_state[CURRENT] = image
     rows = next(rows for rows in shown if int(board.images[rows[0]]) == image)
     images = np.union1d(board.images[rows], moved)
     if len(moved):
         edit_group(board.dataset, Edit(images, np.zeros(len(images), int)),
-                   f"Moved {images_in_words(len(moved))} to a group, which has {len(images):,} now.")
+                   f"Moved {images_in_words(len(moved))} to a group, which has {len(images):,} now.", opens=image)
     else:
+        st.session_state[OPENED] = image
         select(board.dataset.fingerprint, images)
 
 
@@ -199,17 +218,24 @@ def _show_group(board: Board, rows: Array, number: int) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**Group {number}** · {counted(len(rows), 'image')}", width="content")
         _move_button(len(selection(board.dataset).ids), is_whole=bool(chosen.all()))
-        with st.popover("Split", icon=":material/call_split:"):
-            codes = _parts(board, rows)
+        st.button("Split", icon=":material/call_split:", key="labels-split", on_click=st.session_state.__setitem__,
+                  args=(SPLITTING, st.session_state[OPENED]), help="Shows parts of similar images, which you can keep.")
         if chosen.any() and not chosen.all():
             _separate_button(board, images, ~chosen)
-    if codes.any():
-        _show_parts(board, rows, codes)
+        st.button("All groups", icon=":material/grid_view:", key="labels-all-groups", type="tertiary",
+                  on_click=_close, args=(board,), help="Closes this group; its images are no longer selected.")
+    if st.session_state.get(SPLITTING) == st.session_state[OPENED] and len(rows) > 1:
+        _show_parts(board, rows)
     ordered = images[::-1][:SHOWN]
     st.caption("The least typical images first. Click an image that does not belong: it leaves the selection.")
     selectable_gallery(board.dataset, [tile_to_label(board, int(image)) for image in ordered],
-                       "Images of the group, the border first", "labels-group-images", selection(board.dataset), 72,
-                       264)
+                       "Images of the group, the border first", "labels-group-images", selection(board.dataset), 84,
+                       GROUP_HEIGHT)
+
+
+def _close(board: Board) -> None:
+    st.session_state.pop(OPENED, None)
+    select(board.dataset.fingerprint, board.images[:0])
 
 
 def _separate_button(board: Board, images: Array, leaves: Array) -> None:
@@ -223,27 +249,32 @@ def _separate_button(board: Board, images: Array, leaves: Array) -> None:
 
 def _parts(board: Board, rows: Array) -> Array:
     """Choose into how many parts, or at which ε, a group is split; return the part (m,) of each image."""
-    key = st.session_state[CURRENT]
+    key = st.session_state[OPENED]
     if _is_by_epsilon(board):
         at = number_from_address("epsilon", EPSILON, 0.0, 1.0)
-        inside = st.number_input("Split at ε", 0.0, 1.0, at, 0.05, key=f"labels-split-epsilon-{key}", width=140,
-                                 help="From 0 to 1: a higher ε inside this group alone splits it into parts.")
+        inside = st.number_input("Split at ε", 0.0, 1.0, min(1.0, at + 0.1), 0.05, key=f"labels-split-epsilon-{key}",
+                                 width=140, help="From 0 to 1: a higher ε inside this group alone splits it.")
         formed = _at_epsilon(board.run, board.frame, float(inside))[_grouped_rows(board)]
         return by_size(formed[rows]) if inside > at else np.zeros(len(rows), int)
-    parts = st.number_input("Split into", 1, min(MOST_PARTS, len(rows)), 1, key=f"labels-split-{key}", width=140,
-                            help="From 1 to 8 parts of similar images.")
+    parts = st.number_input("Parts", 2, min(MOST_PARTS, len(rows)), 2, key=f"labels-split-{key}", width=140,
+                            help="From 2 to 8 parts of similar images.")
     return split_group(board.points[rows], int(parts))
 
 
-def _show_parts(board: Board, rows: Array, codes: Array) -> None:
-    """Show the parts of a group for a click, and the button that keeps them."""
+def _show_parts(board: Board, rows: Array) -> None:
+    """Show the parts of a group for a click, and the buttons that keep or drop them."""
     images = board.images[rows]
-    split = [_ordered(board, rows[part]) for part in remaining_groups(codes, np.ones(len(rows), bool))]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        codes = _parts(board, rows)
+        split = [_ordered(board, rows[part]) for part in remaining_groups(codes, np.ones(len(rows), bool))]
+        st.button(f"Keep {counted(len(split), 'part')}", icon=":material/check:", key="labels-keep-parts",
+                  disabled=len(split) < 2, on_click=edit_group,
+                  help="Each part becomes a group of its own; Undo joins them again.",
+                  args=(board.dataset, Edit(images, codes), f"Split a group into {counted(len(split), 'part')}."))
+        st.button("Do not split", icon=":material/close:", key="labels-drop-parts", type="tertiary",
+                  on_click=st.session_state.pop, args=(SPLITTING, None))
     tiles = [tile_to_label(board, int(board.images[part[0]]), f"{len(part):,}") for part in split[:SHOWN]]
-    gallery(board.dataset, tiles, "Parts of the group", f"labels-parts-{images[0]}", 84, height=200,
+    gallery(board.dataset, tiles, "Parts of the group", f"labels-parts-{images[0]}", 76, strip=True,
             on_pick=lambda image: select(board.dataset.fingerprint, board.images[next(
                 part for part in split if int(board.images[part[0]]) == image)]))
-    st.button(f"Keep {counted(len(split), 'part')}", icon=":material/call_split:", key="labels-keep-parts",
-              help="Each part becomes a group of its own; Undo joins them again. A click on a part selects it.",
-              on_click=edit_group, args=(board.dataset, Edit(images, codes),
-                                         f"Split a group into {counted(len(split), 'part')}."))
+    st.caption("Each part is shown by its most typical image and its size. A click on a part selects its images.")

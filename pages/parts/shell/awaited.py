@@ -8,17 +8,46 @@ from collections.abc import Callable
 import streamlit as st
 
 from udml_core.base.errors import UserError, duration
+from udml_core.data.dataset import Dataset
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.analyses import Analysis
+from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
+from udml_core.work.jobs.browse import continue_browsing
 
+from .cached import load_dataset
 from .run_status import UNSEEN, escaped
 from .user_errors import show_user_errors
 from .views import view_link
 
 AWAITED = "app-run-awaited"
 """Session key of the id of the run whose features the user waits for."""
+CHANGED = "app-exclusions-changed"
+"""Session key of the name of the data set whose list of excluded images has changed."""
+
+
+def note_exclusion(dataset: Dataset) -> None:
+    """Note that other images of a data set are excluded now, so that its features' run is made again."""
+    st.session_state[CHANGED] = dataset.name
+
+
+def renewed(run: Run) -> Run | None:
+    """Prepare images again from which some were excluded in this session.
+
+    Args:
+        run: A run of their frozen features.
+
+    Returns:
+        The run without the images that are excluded now; None if it is not finished, and then awaited.
+    """
+    if run.spec().method != FROZEN or st.session_state.get(CHANGED) != run.spec().dataset:
+        return run
+    del st.session_state[CHANGED]
+    state = continue_browsing(load_dataset(run.spec().dataset), run.spec().encoder, runs_folder())
+    if state.run is None and isinstance(state.task, Run):
+        await_run(state.task)
+    return state.run
 
 
 def await_run(run: Run) -> None:
@@ -82,9 +111,10 @@ def show_progress(task: Run | Analysis, begun: str, what: str = "Browsing",
             st.session_state[f"{begun}-failure"] = f"{what} is {status.state}. {status.message}"
         st.rerun(scope="app")
     step = "Preparing the images" if isinstance(task, Run) else task.spec().build_kind().progress
+    phase = "" if status.phase == "training" else status.phase  # of frozen features, which do not train
     left = f", about {duration(status.seconds_left)} left" if status.seconds_left else ""
     ahead = 0 if status.state == "running" or isinstance(task, Analysis) else jobs.queue_position(task, runs_folder())
-    line = f"{step}: {status.phase or 'starting'}{left}" if status.state == "running" else (
+    line = f"{step}: {phase or 'starting'}{left}" if status.state == "running" else (
         f"{step}: waiting for the device, behind {ahead} {'run' if ahead == 1 else 'runs'}" if ahead
         else f"{step}: starting")
     bar, button = st.columns([4, 1], vertical_alignment="center")

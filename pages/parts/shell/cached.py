@@ -61,6 +61,11 @@ def _version(name: str, fingerprint: str, now: str) -> Dataset:  # noqa: ARG001 
     return catalog.version_of(catalog.find(name), load_dataset(name), fingerprint)
 
 
+def signature_of(name: str) -> str:
+    """Return the signature of a data set's files, which changes with them; at most five seconds old."""
+    return _available(name)[1]
+
+
 @st.cache_data(ttl="5s", max_entries=32, show_spinner=False)
 def _available(name: str) -> tuple[str, str]:
     """Return a data set's full name and the signature of its files.

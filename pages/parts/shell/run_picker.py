@@ -16,10 +16,11 @@ from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.advising import is_trial
 
 from .address import write_address
-from .awaited import awaited_run, say_ended, show_awaited, stop_waiting
+from .awaited import awaited_run, renewed, say_ended, show_awaited, stop_waiting
 from .empty_state import best_example, offer_example, offer_lab, show_empty
 from .focus import carry_image, note_page
 from .run_status import escaped, run_title, run_titles, title_details
+from .user_errors import show_user_errors
 from .views import open_view
 
 ADVICE = "Train a run on the page **Lab**, or open an example."
@@ -98,6 +99,22 @@ def _waits() -> bool:
     else:
         stop_waiting()
     say_ended()
+    return _waits_for_excluded()
+
+
+def _waits_for_excluded() -> bool:
+    """Show the progress if images were excluded from the app's run in this session and it is made again."""
+    chosen = next((run for run in list_runs(runs_folder()) if run.id == st.session_state.get(CHOSEN)), None)
+    if chosen is None or st.query_params.get(PARAMETER, chosen.id) != chosen.id:
+        return False
+    with show_user_errors():
+        run = renewed(chosen)
+        if run is not None and run != chosen:
+            choose_run(run)
+        elif run is None and (awaited := awaited_run()) is not None:
+            st.query_params.pop(PARAMETER, None)  # a link to a run would end the waiting
+            show_awaited(awaited)
+            return True
     return False
 
 

@@ -136,7 +136,7 @@ class NamedImages:
         if self.threshold is not None:
             return f"Your threshold is {100 * self.least:.0f} %. {self.threshold.words}"
         return (f"How many names are right is not known yet: names from a certainty of {100 * self.least:.0f} % are "
-                "accepted. Label several images of each class, or judge proposed names, to calibrate it.")
+                "accepted. Name several images of two classes, or judge proposed names, to calibrate it.")
 
     @cached_property
     def accepted(self) -> Integers:

@@ -32,8 +32,8 @@ def find_auditing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> DataAna
         return DataAnalysis(finished, analysis_at(finished, AUDIT))
     done = next((run for run in runs if run.status().state == "done"), None)
     if done is None:
-        task = find_browsing(dataset, encoder, root).task
-        return DataAnalysis(None, None, task if isinstance(task, Run) and wants(task, "audit") else None)
+        live = (run for run in runs if wants(run, "audit") and run.status().state in LIVE_STATES)
+        return DataAnalysis(None, None, next(live, None))
     audit = analysis_at(done, AUDIT)
     if audit.has_spec():
         return DataAnalysis(done, None, audit if audit.status().state in LIVE_STATES else None)

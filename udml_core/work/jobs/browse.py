@@ -44,20 +44,18 @@ class DataAnalysis:
 def find_browsing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> DataAnalysis:
     """Return what is computed for browsing a data set with an encoder, without the images that are excluded now.
 
+    Features that are computed now count, whatever their run excludes: the next run needs them.
+
     Args:
         dataset: The data set.
         encoder: The frozen encoder.
         root: The folder of runs.
     """
-    listed, live = ExclusionList.of(excluded_names(dataset)), None
-    for run in feature_runs(dataset, encoder, root):
-        if run.spec().excluded.digest != listed.digest:
-            continue
-        state = run.status().state
-        if state == "done":
-            return _with_map(run)
-        live = run if live is None and state in LIVE_STATES else live
-    return DataAnalysis(None, None, live)
+    listed, runs = ExclusionList.of(excluded_names(dataset)), list(feature_runs(dataset, encoder, root))
+    same = [run for run in runs if run.spec().excluded.digest == listed.digest]
+    done = next((run for run in same if run.status().state == "done"), None)
+    live = next((run for run in [*same, *runs] if run.status().state in LIVE_STATES), None)
+    return DataAnalysis(None, None, live) if done is None else _with_map(done)
 
 
 def feature_runs(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Iterator[Run]:
