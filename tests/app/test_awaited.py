@@ -79,7 +79,8 @@ def test_images_that_are_excluded_while_they_are_prepared_stop_nothing(browsed: 
     exclude(browsed.dataset(), [3, 4])
     test.run()
     assert not test.exception
-    assert "Browse these images" not in [button.label for button in test.button], "the features go on"
+    assert "Browse these images" not in [button.label for button in test.button]
+    assert not [run for run in list_runs(runs_folder()) if run.spec().excluded.count], "the features go on first"
     worker.work(browsed, analyse=False)
     test.run()
     (renewed,) = [run for run in list_runs(runs_folder()) if run.spec().excluded.count == 2]
