@@ -11,7 +11,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,12 +29,11 @@ from udml_core.base.paths import cache_folder, may_read
 from udml_core.data.dataset import DETAIL, Dataset, EncodedImages, Report, Skipped
 from udml_core.data.sources.archive import Budget
 from udml_core.data.sources.listed import Listing, assemble
-from udml_core.data.sources.listing import is_text
-from udml_core.data.sources.row_file import ROWS, RowFile, StoredImage
+from udml_core.data.sources.row_file import ROWS, RowFile
 from udml_core.data.sources.row_formats import READERS, holds_images, open_rows, unreadable
+from udml_core.data.sources.row_writer import RowWriter
 from udml_core.data.sources.rows import Row, listing_of, rows_of
-from udml_core.data.sources.scanning import Scan, describe_content
-from udml_core.data.sources.scanning import unreadable as undecodable
+from udml_core.data.sources.scanning import Scan
 from udml_core.data.sources.table_files import HALVES
 from udml_core.data.sources.table_folder import LABEL_COLUMNS, TableFolder
 
@@ -42,10 +41,6 @@ MOST_BESIDE = 200
 """Entries of a folder among which a file of rows is looked for: a folder of images can have millions."""
 SUBFOLDERS = ("data", *HALVES)
 """Subfolders that can have the files."""
-COPY = -1
-"""Number of the copy among the files that hold images."""
-WHOLE = -1
-"""Length of an image that is a file of its own."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +49,8 @@ class RowImages(EncodedImages):
 
     Attributes:
         files: The files.
-        parts: File, offset and length of each image (n, 3); the length `WHOLE` stands for the whole file.
+        parts: File, offset and length of each image (n, 3); the file `COPY` is the last, and the length `WHOLE` stands
+            for the whole file.
     """
 
     files: tuple[Path, ...]
@@ -137,12 +133,31 @@ class ImageRows(TableFolder):
         for table in self.tables:
             yield table, open_rows(self.path / table)
 
-    @cached_property
+    @property
     def columns(self) -> list[str]:
-        return self._bounded(self._column_names)
+        return list(self._table["values"])
 
-    def _column_names(self) -> list[str]:
-        return next(self._readers())[1].names
+    @cached_property
+    def _table(self) -> dict[str, Any]:
+        """The number of rows of each file, and the values of each column, as they were read before if nothing changed.
+
+        Reading them again would take as long as reading the files: a TAR archive has no list of its members.
+        """
+        kept = self._kept()
+        return dict(self._bounded(self._read_table) if kept is None else kept["table"])
+
+    def _read_table(self) -> dict[str, Any]:
+        counts: list[int] = []
+        values: dict[str, list[Any]] = {}
+        for table, reader in self._readers():
+            try:
+                values = values or {name: [] for name in reader.names}
+                for name, column in values.items():
+                    column += reader.read(name) if name in reader.names else [None] * reader.count
+                counts.append(reader.count)
+            except READ_ERRORS as error:
+                raise unreadable(self.path / table, error) from error
+        return {"counts": counts, "values": values}
 
     def _bounded(self, function: Callable[..., Any], report: Report | None = None) -> Any:
         """Call a method that reads the files, by a bounded call unless it takes seconds to import their reader.
@@ -155,8 +170,7 @@ class ImageRows(TableFolder):
 
     @cached_property
     def listing(self) -> Listing:
-        rows = self._bounded(self._rows)
-        left_out = []
+        rows, left_out = self._rows(), []
         if self.label_column is not None:
             left_out = [Skipped(row.file, f"has no value in the column {self.label_column}")
                         for row in rows if row.label is None]
@@ -164,23 +178,13 @@ class ImageRows(TableFolder):
         return listing_of(rows, self.label_column is not None, self.other_columns, left_out)
 
     def _rows(self) -> list[Row]:
-        """Read the columns; the row's number stands for the name of the image, which only decoding finds."""
-        rows: list[Row] = []
-        for table, reader in self._readers():
-            names, count = reader.names, reader.count
-
-            def read(name: str | None, reader: RowFile = reader, count: int = count,
-                     names: Sequence[str] = names) -> list[Any]:
-                return reader.read(name) if name in names and name is not None else [None] * count
-
-            try:
-                labels = None if self.label_column is None else read(self.label_column)
-                halves = read(self.split_column) if self.split_column else [half_of(table)] * count
-                numbers = [str(len(rows) + number) for number in range(count)]
-                rows += rows_of(numbers, labels, halves, [read(name) for name in self.other_columns])
-            except READ_ERRORS as error:
-                raise unreadable(self.path / table, error) from error
-        return rows
+        """Return the rows; a row's number stands for the name of the image, which only decoding finds."""
+        values, counts = self._table["values"], self._table["counts"]
+        halves = [half_of(table) for table, count in zip(self.tables, counts, strict=True) for _ in range(count)]
+        labels = None if self.label_column is None else values[self.label_column]
+        return rows_of(list(map(str, range(len(halves)))), labels,
+                       values[self.split_column] if self.split_column else halves,
+                       [values[name] for name in self.other_columns])
 
     def load(self, report: Report) -> Dataset:
         import numpy as np
@@ -189,6 +193,7 @@ class ImageRows(TableFolder):
         self._kept_path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(self._kept_path.with_suffix(".lock")):  # several processes may open a data set at once
             kept = self._kept() or self._bounded(self._describe, report)
+        self._table = kept["table"]
         report(1.0, "reading the images")
         names, parts = kept["names"], np.array(kept["parts"], np.int64).reshape(-1, 3)
         if len(names) != len(self.listing.files) + len(self.listing.left_out):
@@ -213,7 +218,8 @@ class ImageRows(TableFolder):
         """Return what was read before; None if the files have changed since, or the copy is missing."""
         try:
             kept = read_json(self._kept_path)
-            is_same = kept["signature"] == self.signature() and kept["copied"] == self._copy_path.stat().st_size
+            is_same = (kept["signature"] == self.signature() and kept["copied"] == self._copy_path.stat().st_size
+                       and "table" in kept)
             return dict(kept) if is_same else None
         except (OSError, ValueError, TypeError, KeyError):
             return None
@@ -224,12 +230,12 @@ class ImageRows(TableFolder):
         return sum(path.stat().st_size for path in paths if path.is_file())
 
     def _describe(self, report: Report) -> dict[str, Any]:
-        """Decode every image once, copy those that are compressed, and keep where each is."""
+        """Decode every image once, copy compressed images, and keep where each is."""
         signature = self.signature()
         part = self._copy_path.with_suffix(".part")
         try:
             with part.open("wb") as copy, ThreadPoolExecutor() as pool:
-                writer = _Writer(self.path, copy, Budget(self.title, self._size()))
+                writer = RowWriter(self.path, copy, Budget(self.title, self._size()))
                 for number, (table, reader) in enumerate(self._readers()):
                     try:
                         stored = reader.images()
@@ -240,7 +246,8 @@ class ImageRows(TableFolder):
                         raise unreadable(self.path / table, error) from error
             part.replace(self._copy_path)
             kept = {"names": writer.unique_names(), "files": list(writer.files), "parts": writer.parts,
-                    "entries": writer.entries, "copied": self._copy_path.stat().st_size, "signature": signature}
+                    "entries": writer.entries, "copied": self._copy_path.stat().st_size, "signature": signature,
+                    "table": self._read_table()}
             replace_text(self._kept_path, json.dumps(kept))
         except OSError as error:
             raise UserError(f"The images of {self.origin} could not be read or copied to {cache_folder()}: {error}. "
@@ -248,61 +255,3 @@ class ImageRows(TableFolder):
         finally:
             part.unlink(missing_ok=True)
         return kept
-
-
-class _Writer:
-    """What is known about the images that were read so far."""
-
-    def __init__(self, root: Path, copy: BinaryIO, budget: Budget) -> None:
-        self.root, self.copy, self.budget = root, copy, budget
-        self.names: list[tuple[str, int, str | None]] = []
-        self.files: dict[str, int] = {}
-        self.parts: list[tuple[int, int, int]] = []
-        self.entries: list[dict[str, Any]] = []
-
-    def take(self, table: str, block: Sequence[StoredImage], over: Callable[..., Iterable[Any]]) -> None:
-        """Take the images of some rows of a file."""
-        contents = [self._content(image) for image in block]
-        self.entries += over(_described, contents)
-        for image, content in zip(block, contents, strict=True):
-            self.budget.count_file()
-            number = self.names[-1][1] + 1 if self.names and self.names[-1][0] == table else 0
-            self.names.append((table, number, image.name))
-            self.parts.append(self._part(table, image, content))
-
-    def _part(self, table: str, image: StoredImage, content: bytes | None) -> tuple[int, int, int]:
-        if image.content is None and content is not None:
-            return self._number(str(image.name)), 0, WHOLE
-        if image.offset is not None:
-            return self._number(table), image.offset, len(content or b"")
-        offset = self.copy.tell()
-        self.budget.count_bytes(len(content or b""))
-        self.copy.write(content or b"")
-        return COPY, offset, len(content or b"")
-
-    def _number(self, file: str) -> int:
-        return self.files.setdefault(file, len(self.files))
-
-    def _content(self, image: StoredImage) -> bytes | None:
-        """Return the content of an image; None if it is a file that does not exist below the folder."""
-        if image.content is not None or not image.name:
-            return image.content
-        try:
-            path = (self.root / image.name).resolve()
-            is_inside = path.is_relative_to(self.root) and may_read(path) and path.is_file()
-            return path.read_bytes() if is_inside else None
-        except (OSError, ValueError, RuntimeError):
-            return None
-
-    def unique_names(self) -> list[str]:
-        """Return the names that the rows give if all differ, or else the files and the numbers of the rows."""
-        given = [name for _, _, name in self.names if name and is_text(name)]
-        if len(set(given)) == len(self.names):
-            return given
-        return [f"{os.path.splitext(table)[0]}/{number}" for table, number, _ in self.names]
-
-
-def _described(content: bytes | None) -> dict[str, Any]:
-    if content is None:
-        return undecodable(ValueError("the row has no image, and names no file below this folder"))
-    return describe_content(content)
