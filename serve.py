@@ -44,6 +44,7 @@ from udml_core.base.started import opens_browser, start_address
 prefer_package("pages", Path(__file__).parent)  # the environment may hold another package of this name
 
 from pages.parts.draw.served import SERVED
+from pages.parts.shell.programs import PROGRAMS
 from pages.parts.shell.visitors import KnownVisitors
 from pages.parts.shell.warming import warm_imports
 
@@ -227,6 +228,7 @@ async def start(_app: Any) -> AsyncIterator[None]:
     bounded.stop()
 
 
-app = st.App("app.py", lifespan=start, routes=[SERVED.route(st.get_option("server.baseUrlPath") or "")],
+BASE = st.get_option("server.baseUrlPath") or ""
+app = st.App("app.py", lifespan=start, routes=[SERVED.route(BASE), *PROGRAMS.routes(BASE)],
              middleware=[Middleware(SecurityHeaders), Middleware(KnownVisitors), Middleware(EarlyStyle)],
              exception_handlers={Exception: answer_failure})

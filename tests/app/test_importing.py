@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.app.opening import opened, texts
 from tests.data.test_archives import PHOTOS, write_archive
+from tests.data.test_formats import FOLDER as FORMATS
 from tests.data.test_metadata import write_table
 from tests.data.test_official_lists import write_cub
 from tests.data.test_official_packed import write_cifar100, write_stl10
@@ -184,3 +185,21 @@ def test_the_audit_of_the_folder_that_the_app_was_started_with_starts_once(
     for name in (other, folder, folder):
         assert "60 images" in texts(opened("data", dataset=name))
     assert audited == [folder]
+
+
+@pytest.mark.parametrize(("path", "preview"), [
+    ("parquet", "6 images in 2 classes, from data/test-00000-of-00001.parquet and 1 more. Other columns: size."),
+    ("parquet/data/train-00000-of-00001.parquet",
+     "4 images in 2 classes, from train-00000-of-00001.parquet. Other columns: size."),
+    ("webdataset/photos-train-000000.tar", "4 images in 2 classes, from photos-train-000000.tar. Other columns: size."),
+    ("fiftyone", "4 images in 2 classes, from labels.json. Other columns: confidence.")])
+def test_formats_of_other_libraries_are_previewed_and_their_labels_chosen(path: str, preview: str) -> None:
+    folder = FORMATS / path
+    test = opened("data", **{"import": "1"})
+    test.text_input(key="import-path").set_value(str(folder)).run()
+    assert [info.value for info in test.info] == [preview]
+    column = "confidence" if path == "fiftyone" else "size"
+    test.selectbox(key=f"import-label-{folder}").set_value(column).run()
+    click(test, "Use this folder")
+    assert test.query_params["dataset"] == f"{folder}#label={column}"
+    assert f"{preview.partition(' ')[0]} images" in texts(test)

@@ -84,7 +84,7 @@ def test_a_missing_folder_or_a_folder_without_images_raises_an_error_with_the_ex
         source.load(lambda _share, _step: None)
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "film.mp4").write_bytes(b"film")
-    with pytest.raises(UserError, match=r"has no images. Expected: .*with the extensions .bmp, .gif, .jpeg"):
+    with pytest.raises(UserError, match=r"has no images. Expected: .*with the extensions .avif, .bmp, .gif, .heic"):
         catalog.load(str(tmp_path / "folder"))
 
 

@@ -137,6 +137,25 @@ def test_the_card_says_how_the_classes_are_divided_and_what_a_hit_is(
     assert ("A hit is an image of the query's class." in card) is has_hits
 
 
+def test_the_front_matter_is_read_by_the_parser_of_hugging_face(run: Run, tmp_path: Path) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    original = run.spec()
+    odd = 'Birds: "a" # & <b>\n--- é 🐦'
+    (run.folder / "spec.json").write_text(original.model_copy(update={"dataset_title": odd}).model_dump_json())
+    try:
+        card_of(run, tmp_path)
+    finally:
+        (run.folder / "spec.json").write_text(original.model_dump_json())
+    data = hub.ModelCard.load(tmp_path / "card" / "README.md").data
+    assert (data.license, data.library_name) == ("unknown", "udml-explorer")
+    assert {result.dataset_name for result in data.eval_results} == {odd}
+    measured = {result.metric_type: result.metric_value for result in data.eval_results}
+    final = (run.evaluation() or {})["final"]
+    assert {name: measured[name] for name in ("recall@1", "map@r")} == pytest.approx(
+        {name: final[name] for name in ("recall@1", "map@r")}, abs=0.005)
+    assert not {"images", "dimension"} & measured.keys()
+
+
 def card_of(run: Run, root: Path) -> str:
     shutil.rmtree(root / "card", ignore_errors=True)
     export_model(run, root / "card", onnx=False)

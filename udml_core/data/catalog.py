@@ -41,6 +41,7 @@ from udml_core.data.sources.listing import ENDINGS
 from udml_core.data.sources.located import Located
 from udml_core.data.sources.official.layout import OfficialLayout
 from udml_core.data.sources.opening import open_folder, plain_name
+from udml_core.data.sources.row_formats import holds_images
 from udml_core.data.sources.source import Source
 from udml_core.data.sources.table_columns import Choices
 from udml_core.data.sources.vector_files import ChoiceError
@@ -93,10 +94,15 @@ def sources() -> list[Source]:
 def folder_of(name: str) -> Located:
     """Return the data set in the folder that a path names, such as photos or photos#level=2."""
     path = existing_path(name)
-    if path is not None and os.path.isdir(path):
+    if path is not None and _is_located(path):
         return open_folder(path)
     plain = plain_name(name)
     return open_folder(Path(plain), name[len(plain):])
+
+
+def _is_located(path: Path) -> bool:
+    """Return whether a path is a folder, or a file whose rows hold images."""
+    return os.path.isdir(path) or holds_images(path)
 
 
 def find(name: str) -> Source:
@@ -117,19 +123,19 @@ def find(name: str) -> Source:
     path, table = existing_path(name), table_of(name)
     if table is not None:
         return table
-    if path is not None and os.path.isdir(path):
+    if path is not None and _is_located(path):
         return open_folder(path)
     plain = plain_name(name)
     if plain != name:
         source = find(plain)
         if isinstance(source, Located):
             title = None if isinstance(source, OfficialLayout) else source.title
-            return open_folder(source.path, name[len(plain):], source.name, title)
+            return open_folder(source.origin, name[len(plain):], source.name, title)
         raise UserError(f"Only a folder of images has class levels and options, got {quoted(name)}. Use "
                         f"{quoted(plain)}.")
     if path is not None:
-        raise UserError(f"A data set must be a folder of images, a ZIP or TAR archive, or a table of embeddings, but "
-                        f"{path} is another file. Expected: {LAYOUT}; or {TABLE_LAYOUT}.")
+        raise UserError(f"A data set must be a folder of images, a ZIP or TAR archive, a file with images in its rows, "
+                        f"or a table of embeddings, but {path} is another file. Expected: {LAYOUT}; or {TABLE_LAYOUT}.")
     limits = f" This server reads only folders in {', '.join(readable_roots())}." if is_exposed() else ""
     raise UserError(f"There is no data set {quoted(name)} and no folder of that name.{limits} "
                     f"Known: {', '.join(source.name for source in sources())}. Expected of a folder: {LAYOUT}.")
@@ -169,7 +175,7 @@ def remembered_folders() -> list[str]:
     """Return the names of the remembered folders that exist and may be read."""
     # Path.is_dir raises on a disconnected disk
     return [name for name in _stored_folders()
-            if any(os.path.isdir(path) and may_read(Path(path)) for path in (name, plain_name(name)))]
+            if any(_is_located(Path(path)) and may_read(Path(path)) for path in (name, plain_name(name)))]
 
 
 def remembered_tables() -> list[EmbeddingTable]:
@@ -256,6 +262,8 @@ def import_archive(name: str, archive: BinaryIO, file: str, report: Report = lam
     """
     def write(root: Path) -> None:
         root.mkdir(parents=True)
+        if _is_shard(archive, file, root):
+            return
         tables = extract(archive, file, root, report)
         folder = _common_folder(root)
         source = open_folder(folder)
@@ -270,6 +278,20 @@ def import_archive(name: str, archive: BinaryIO, file: str, report: Report = lam
     return _import(name, write)
 
 
+def _is_shard(archive: BinaryIO, file: str, root: Path) -> bool:
+    """Copy an uploaded TAR archive into a folder if it is a WebDataset shard, which is read as it is."""
+    if not file.lower().endswith(".tar"):
+        return False
+    shard = root / "images.tar"
+    archive.seek(0)
+    with shard.open("xb") as target:
+        shutil.copyfileobj(archive, target)
+    if not holds_images(shard):
+        shard.unlink()
+        return False
+    return True
+
+
 def archive_levels(path: str) -> list[ClassLevel] | None:
     """Return the levels of an archive that may name the classes; None if a path leads to no readable archive.
 
@@ -278,7 +300,7 @@ def archive_levels(path: str) -> list[ClassLevel] | None:
         OSError: It cannot be read.
     """
     archive = existing_path(path)
-    if archive is None or not is_archive(archive):
+    if archive is None or not is_archive(archive) or holds_images(archive):
         return None
     with archive.open("rb") as file:
         return class_levels(image_paths(file, archive.name))
@@ -299,7 +321,7 @@ def extracted(name: str, report: Report = lambda _share, _step: None) -> str:
     """
     plain = name if existing_path(name) else plain_name(name)
     path = existing_path(plain)
-    if path is None or not is_archive(path):
+    if path is None or not is_archive(path) or holds_images(path):
         return name
     imported = f"{plain_stem(path.name)[:LONGEST_NAME - 9]}-{_identity(path)}"
     folder = imports_folder() / _checked_name(imported)

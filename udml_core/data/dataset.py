@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,8 +17,9 @@ from udml_core.base.arrays import LARGE, Array, Booleans, Integers
 from udml_core.base.errors import UserError, byte_words
 from udml_core.data.dataset_columns import Columns
 
-FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "AVIF")
 """Formats that are read, independent of the file extension. Pillow supports more, but runs PostScript as code."""
+HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 MOST_BYTES = 1e9
 """Largest memory that an image may need while it is decoded: 125 million pixels."""
 STRIP = 256
@@ -90,8 +92,35 @@ class JoinedImages:
         raise IndexError(index)
 
 
+class EncodedImages(ABC):
+    """Images that are decoded when they are needed, as small as their readers allow."""
+
+    @abstractmethod
+    def source(self, index: int) -> Any:
+        """Return the path of an image, or an open binary file with its content.
+
+        Raises:
+            OSError: The image is gone.
+        """
+
+    @abstractmethod
+    def place(self, index: int) -> str:
+        """Return where an image is, for messages."""
+
+    def __getitem__(self, index: int) -> Image.Image:
+        return self.reduced(index)
+
+    def reduced(self, index: int, side: int | None = None) -> Image.Image:
+        """Return an image, of which at least `side` pixels of the shorter side are needed."""
+        try:
+            return read_image(self.source(index), side)
+        except Exception as error:  # a damaged image can raise any exception
+            raise UserError(f"The image {self.place(index)} could be read when the data set was opened, but cannot be "
+                            f"read now: {error}. Restore it, or open the data set again without it.") from error
+
+
 @dataclass(frozen=True)
-class FileImages:
+class FileImages(EncodedImages):
     """Images in files below a folder.
 
     Attributes:
@@ -105,17 +134,11 @@ class FileImages:
     def __len__(self) -> int:
         return len(self.files)
 
-    def __getitem__(self, index: int) -> Image.Image:
-        return self.reduced(index)
+    def source(self, index: int) -> Path:
+        return self.root / self.files[index]
 
-    def reduced(self, index: int, side: int | None = None) -> Image.Image:
-        """Return an image, of which at least `side` pixels of the shorter side are needed."""
-        path = self.root / self.files[index]
-        try:
-            return read_image(path, side)
-        except Exception as error:  # a damaged image can raise any exception
-            raise UserError(f"The image {path} could be read when the data set was opened, but cannot be read now: "
-                            f"{error}. Restore it, or open the data set again without it.") from error
+    def place(self, index: int) -> str:
+        return str(self.source(index))
 
 
 @dataclass(frozen=True)
@@ -156,7 +179,7 @@ def read_user_image(source: Any, name: str, side: int | None = None) -> Image.Im
     try:
         return read_image(source, side)
     except UnidentifiedImageError as error:
-        raise UserError(f"{name} must be an image in one of the formats {', '.join(FORMATS)}. "
+        raise UserError(f"{name} must be an image in one of the formats {', '.join(FORMATS)}, HEIC. "
                         "Save it as JPEG or PNG.") from error
     except Exception as error:  # a damaged image can raise any exception
         raise UserError(f"{name} must be an image, but could not be read: {error}. "
@@ -165,7 +188,7 @@ def read_user_image(source: Any, name: str, side: int | None = None) -> Image.Im
 
 def reduced(images: Images, index: int, side: int) -> Image.Image:
     """Return an image for a network that reads squares of a side in pixels; see `read_image`."""
-    return images.reduced(index, side) if isinstance(images, FileImages) else images[index]
+    return images.reduced(index, side) if isinstance(images, EncodedImages) else images[index]
 
 
 def read_image(source: Any, side: int | None = None) -> Image.Image:
@@ -216,8 +239,34 @@ def _on_white(image: Image.Image) -> Image.Image:
 
 
 def open_image(source: Any) -> Image.Image:
-    """Open an image of a known format without decoding it."""
-    return Image.open(source, formats=FORMATS)
+    """Open an image of a known format without decoding it.
+
+    Raises:
+        UnidentifiedImageError: It has another format.
+        ValueError: It is a HEIC image, and the package that reads such images is not installed.
+    """
+    try:
+        return Image.open(source, formats=FORMATS)
+    except UnidentifiedImageError:
+        if not _is_heic(source):
+            raise
+    try:
+        import pillow_heif
+    except ImportError as error:
+        raise ValueError("HEIC images need the package pillow-heif: pip install 'udml-explorer[heic]'") from error
+    pillow_heif.register_heif_opener()
+    return Image.open(source, formats=("HEIF",))
+
+
+def _is_heic(source: Any) -> bool:
+    """Return whether a file, which is rewound, begins as the HEIC images of phones do."""
+    if isinstance(source, str | Path):
+        with Path(source).open("rb") as file:
+            return _is_heic(file)
+    source.seek(0)
+    first = source.read(12)
+    source.seek(0)
+    return bool(first[4:8] == b"ftyp" and first[8:12] in HEIC_BRANDS)
 
 
 def upright_size(source: Any) -> tuple[int, int]:

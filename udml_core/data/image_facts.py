@@ -20,7 +20,7 @@ from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
 from udml_core.base.files import read_arrays, replace_arrays
 from udml_core.base.paths import dataset_cache
-from udml_core.data.dataset import Dataset, FileImages, Report, reduced, upright_size
+from udml_core.data.dataset import Dataset, EncodedImages, Report, reduced, upright_size
 from udml_core.data.reusing import earlier_file
 from udml_core.data.text_tiles import file_of
 
@@ -149,8 +149,8 @@ def _known(dataset: Dataset) -> tuple[dict[str, Array], Integers]:
 
 def _facts(dataset: Dataset, index: int) -> dict[str, Any]:
     image = reduced(dataset.images, index, SIDE)
-    path = file_of(dataset, index)
-    size = upright_size(path) if path and isinstance(dataset.images, FileImages) else image.size
+    images = dataset.images
+    size = upright_size(images.source(index)) if isinstance(images, EncodedImages) else image.size
     return {"width": size[0], "height": size[1], **_file_facts(dataset, index), **measure(image)}
 
 

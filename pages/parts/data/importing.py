@@ -24,8 +24,9 @@ from udml_core.data.sources.levels import (
 )
 from udml_core.data.sources.listing import ENDINGS
 from udml_core.data.sources.located import Located
-from udml_core.data.sources.metadata import MetadataFolder, unused_table
+from udml_core.data.sources.metadata import unused_table
 from udml_core.data.sources.official.layout import OfficialLayout
+from udml_core.data.sources.table_folder import TableFolder
 from udml_core.runs import runs_folder
 from udml_core.work.jobs.auditing import audit_import
 
@@ -50,8 +51,10 @@ def import_folder() -> None:
     st.session_state.setdefault(OPEN, "import" in st.query_params)
     with st.expander("Import your own images", icon=":material/drive_folder_upload:", key=OPEN, on_change="rerun"):
         st.caption(f"Expected layout: {LAYOUT}, a folder with metadata.csv, or a benchmark in the files of its "
-                   "authors, such as CUB-200-2011; ZIP and TAR archives of these are extracted. A table of embeddings, "
-                   "such as vectors.parquet, needs no images. Most methods train on images without labels.")
+                   "authors, such as CUB-200-2011; ZIP and TAR archives of these are extracted. Images in the rows of "
+                   "Parquet, Arrow, WebDataset and LanceDB files are read, and lists of FiftyOne and Croissant. A "
+                   "table of embeddings, such as vectors.parquet, needs no images. Most methods train on images "
+                   "without labels.")
         path = st.text_input("Folder on this computer, a ZIP or TAR archive, or a table of embeddings",
                              placeholder="/home/me/photos", key="import-path").strip()
         level = choose_level(path) if path else None
@@ -138,7 +141,7 @@ def _named_choices(path: str) -> tuple[str, list[str], str]:
     """
     try:
         source = catalog.folder_of(path)
-        if isinstance(source, MetadataFolder) and source.label is None and source.missing() is None:
+        if isinstance(source, TableFolder) and source.label is None and source.missing() is None:
             columns = source.label_columns
             return ("label", columns, source.label_column or "") if len(columns) > 1 else NO_CHOICE
         if isinstance(source, OfficialLayout) and source.option is None and source.missing() is None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 import streamlit as st
 
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.sources.embeddings import LAYOUT, EmbeddingTable, table_of
+from udml_core.data.sources.row_formats import holds_images
 from udml_core.data.sources.table_columns import Choices
 from udml_core.data.sources.table_header import Header, read_header, read_uploaded_header
 from udml_core.data.sources.vector_files import ENDINGS
@@ -28,7 +29,8 @@ NO_COLUMN = "none"
 
 def is_table_path(path: str) -> bool:
     """Return whether a text has the form of a table's path, with or without chosen columns."""
-    return path.partition("#")[0].lower().endswith(ENDINGS)
+    plain = path.partition("#")[0]
+    return plain.lower().endswith(ENDINGS) and not holds_images(Path(plain).expanduser())
 
 
 def choose_columns(path: str) -> str:

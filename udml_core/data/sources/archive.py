@@ -25,13 +25,14 @@ from typing import IO, BinaryIO, TypeVar
 from udml_core.base import bounded
 from udml_core.base.errors import UserError, quoted
 from udml_core.data.dataset import Report
+from udml_core.data.sources.json_tables import JSON_TABLES
 from udml_core.data.sources.listing import ENDINGS, is_hidden
 from udml_core.data.sources.vector_files import ENDINGS as VECTORS
 
 TABLES = frozenset(VECTORS)
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
-KEPT = ENDINGS | {"", ".txt", ".csv", ".parquet", ".mat", ".bin", ".meta"}
-"""Extensions that are extracted. The lists of some official layouts have none."""
+KEPT = ENDINGS | {"", ".txt", ".csv", ".parquet", ".mat", ".bin", ".meta", ".jsonl", ".arrow", *JSON_TABLES}
+"""Extensions, and names of lists in JSON, that are extracted. The lists of some official layouts have no extension."""
 MOST_FILES = 1_000_000
 MOST_BYTES = 2**38
 MOST_RATIO = 200
@@ -62,14 +63,14 @@ def inner_path(path: str, endings: frozenset[str]) -> Path | None:
 
     Args:
         path: Any path, such as an upload or an archive names it; it may be absolute or have `..`.
-        endings: The extensions of the files that are imported.
+        endings: The extensions, or names, of the files that are imported.
 
     Returns:
         A relative path without `..`; None for hidden files and other extensions.
     """
     parts = [part for part in re.split(r"[\\/]", path.replace(":", "_").replace("\0", "_"))
              if part not in ("..", ".", "")]
-    if not parts or any(is_hidden(part) for part in parts) or Path(parts[-1]).suffix.lower() not in endings:
+    if not parts or any(is_hidden(part) for part in parts) or not {Path(parts[-1]).suffix.lower(), parts[-1]} & endings:
         return None
     return Path(*parts)
 

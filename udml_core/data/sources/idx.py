@@ -112,14 +112,31 @@ class MNISTTest(MNIST):
     parts = ("t10k",)
 
 
+def idx_shape(path: Path) -> tuple[int, ...]:
+    """Return the numbers of images, rows and columns in the header of an idx file of images, without reading them.
+
+    Raises:
+        UserError: The file cannot be read, or is no idx file of images.
+    """
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            header = file.read(16)
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"{path} could not be read: {error}. Download it again.") from error
+    if len(header) < 16 or header[:4] != b"\x00\x00\x08\x03":
+        raise UserError(f"{path} must be an idx file of images, got the first bytes {header[:4]!r}. Download it again.")
+    return tuple(np.frombuffer(header, dtype=">u4", offset=4).tolist())
+
+
 def read_idx(path: Path) -> Array:
-    """Read a gzipped idx file of unsigned bytes.
+    """Read an idx file of unsigned bytes, which is compressed if its name ends in .gz.
 
     Raises:
         UserError: The file cannot be read, or its header or length is wrong.
     """
     try:
-        content = gzip.decompress(path.read_bytes())
+        content = path.read_bytes()
+        content = gzip.decompress(content) if path.suffix == ".gz" else content
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path} could not be read: {error}. Download it again.") from error
     if len(content) < 4 or content[:3] != b"\x00\x00\x08":

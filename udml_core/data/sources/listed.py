@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -19,7 +19,7 @@ from udml_core.base.paths import is_exposed, may_read
 from udml_core.data.dataset import Dataset, FileImages, Images, Report, Skipped
 from udml_core.data.dataset_columns import Columns
 from udml_core.data.sources.located import Located, printable
-from udml_core.data.sources.scanning import scan
+from udml_core.data.sources.scanning import Scan, scan
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,23 @@ def load_listing(source: Located, listing: Listing, report: Report, step: str) -
         UserError: An image is missing, or fewer than two can be read.
     """
     check_files(source, listing.files)
-    entries = scan(source.path, listing.files, report, step)
+    return assemble(source, listing, scan(source.path, listing.files, report, step),
+                    lambda files: FileImages(source.path, files))
+
+
+def assemble(source: Located, listing: Listing, entries: Scan, images_of: Callable[[tuple[str, ...]], Images]
+             ) -> Dataset:
+    """Return the data set of a listing whose images were decoded once.
+
+    Args:
+        source: The data set.
+        listing: Its images.
+        entries: Description of each image by the name that the listing gives it.
+        images_of: Returns the images of some of these names.
+
+    Raises:
+        UserError: Fewer than two images can be read.
+    """
     skipped = [Skipped(printable(file), entries[file]["reason"]) for file in listing.files if entries[file]["reason"]]
     kept = np.array([number for number, file in enumerate(listing.files) if not entries[file]["reason"]], np.int64)
     files = tuple(listing.files[number] for number in kept)
@@ -117,7 +133,7 @@ def load_listing(source: Located, listing: Listing, report: Report, step: str) -
     classes = None if listing.evaluation_classes is None else listing.evaluation_classes[kept]
     queries = None if listing.queries is None else np.asarray(listing.queries, bool)[kept]
     sizes = np.array([entries[file]["size"] for file in files])
-    images: Images = FileImages(source.path, files)
+    images = images_of(files)
     if listing.boxes is not None:
         boxes = np.asarray(listing.boxes)[kept]
         outside = next((file for file, box, size in zip(files, boxes, sizes, strict=True)

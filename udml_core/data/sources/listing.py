@@ -9,7 +9,7 @@ from pathlib import Path
 
 from udml_core.base.paths import may_read
 
-ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
+ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".avif", ".heic", ".heif"})
 
 
 def listed(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:

@@ -42,6 +42,11 @@ class Located(Source):
         """Return the levels of subfolders that can be the classes; none if `names_classes`."""
         return []
 
+    @property
+    def origin(self) -> Path:
+        """The folder, or the file in it, that opens the data set."""
+        return self.path
+
     @abstractmethod
     def describe(self) -> str:
         """Return what the folder has, without decoding images.

@@ -1,4 +1,4 @@
-"""The data set in a folder: an official layout, images with a table, or a plain folder of images."""
+"""The data set in a folder: an official layout, images with a table or in the rows of files, or plain images."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from pathlib import Path
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.paths import may_read
 from udml_core.data.sources.image_folder import Folder
+from udml_core.data.sources.image_rows import ImageRows, files_of_rows
 from udml_core.data.sources.levels import split_level
 from udml_core.data.sources.listing import is_hidden
 from udml_core.data.sources.located import Located
 from udml_core.data.sources.metadata import MetadataFolder, tables_of
 from udml_core.data.sources.official.boxed import Cars, Cub
 from udml_core.data.sources.official.flowers import Flowers
+from udml_core.data.sources.official.idx_folder import IdxFolder
 from udml_core.data.sources.official.layout import OfficialLayout
 from udml_core.data.sources.official.packed import Cifar10Batches, Cifar100, Stl10
 from udml_core.data.sources.official.products import InShop, OnlineProducts
@@ -23,7 +25,7 @@ from udml_core.data.sources.official.trees import FlickrMaterials, LeedsButterfl
 
 LAYOUTS: tuple[type[OfficialLayout], ...] = (
     Cub, Cars, OnlineProducts, InShop, Stl10, Cifar10Batches, Cifar100, Flowers, FlickrMaterials, Scene15,
-    LeedsButterflies, Omniglot, Voc2007)
+    LeedsButterflies, Omniglot, Voc2007, IdxFolder)
 
 MOST_BESIDE = 200
 """Largest number of entries of a folder whose only subfolder can be an official layout."""
@@ -74,9 +76,11 @@ def open_folder(path: Path, suffix: str = "", name: str | None = None, title: st
             return layout[0](layout[1], name or str(path.expanduser().resolve()), option)
         if (option is None or option[0] == "label") and tables_of(path):
             return MetadataFolder(path, name, title, None if option is None else option[1])
+    if (option is None or option[0] == "label") and may_read(path) and files_of_rows(path):
+        return ImageRows(path, name, title, None if option is None else option[1])
     if option is not None:
-        raise UserError(f"Only official data sets and folders with metadata.csv have options, got {quoted(suffix)} for "
-                        f"{path}. Leave it out.")
+        raise UserError(f"Only official data sets, folders with metadata.csv and images in rows of files have options, "
+                        f"got {quoted(suffix)} for {path}. Leave it out.")
     return Folder(path, name, title)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from udml_core.base import bounded
 from udml_core.base.files import replace_text
@@ -94,18 +95,34 @@ def _describe(path: Path) -> dict[str, Any]:
             raise ValueError("its name is not valid Unicode text: rename it")
         entry: dict[str, Any] = {"bytes": stat.st_size, "time": stat.st_mtime_ns}
         with path.open("rb") as file:
-            entry["digest"] = hashlib.file_digest(file, "sha256").hexdigest()
-            file.seek(0)
-            with open_image(file) as image:
-                entry |= {"size": list(image.size), "gray": image.mode in ("1", "L", "I;16")}
-                image.draft("RGB", (64, 64))
-                check_memory(image)
-                image.load()
-        if min(entry["size"]) < 4:
-            return entry | {"reason": f"too small: {entry['size'][0]}×{entry['size'][1]} pixels"}
-        return entry | {"reason": None}
+            return entry | _describe_content(file)
     except Exception as error:  # a damaged image can raise any exception
-        return {"bytes": -1, "time": -1, "digest": "", "size": [0, 0], "gray": False, "reason": _reason(error)}
+        return {"bytes": -1, "time": -1, **unreadable(error)}
+
+
+def describe_content(content: bytes) -> dict[str, Any]:
+    """Decode the content of an image file and describe it, without what only a file has."""
+    try:
+        return _describe_content(io.BytesIO(content))
+    except Exception as error:  # a damaged image can raise any exception
+        return unreadable(error)
+
+
+def _describe_content(file: BinaryIO) -> dict[str, Any]:
+    entry: dict[str, Any] = {"digest": hashlib.file_digest(file, "sha256").hexdigest()}  # type: ignore[arg-type]
+    file.seek(0)
+    with open_image(file) as image:
+        entry |= {"size": list(image.size), "gray": image.mode in ("1", "L", "I;16")}
+        image.draft("RGB", (64, 64))
+        check_memory(image)
+        image.load()
+    width, height = entry["size"]
+    return entry | {"reason": f"too small: {width}×{height} pixels" if min(width, height) < 4 else None}
+
+
+def unreadable(error: Exception) -> dict[str, Any]:
+    """Return the description of an image that cannot be decoded."""
+    return {"digest": "", "size": [0, 0], "gray": False, "reason": _reason(error)}
 
 
 def _reason(error: Exception) -> str:

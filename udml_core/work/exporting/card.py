@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from udml_core.base.errors import UserError
 from udml_core.data.splits import SplitName
 from udml_core.methods import find_method
@@ -44,6 +46,8 @@ JOINED = {"together": " The unit features of these encoders stand side by side, 
                   "of the training images.",
           "none": " The unit features of these encoders stand side by side."}
 """How several encoders make one vector."""
+TASK, UNKNOWN_LICENSE = "image-feature-extraction", "unknown"
+"""The task and the license, as model hubs name them."""
 LEFT_OUT = {"images", "dimension", "map@r left out", "precision", "recall"}
 """Measures of the evaluation that the card leaves out."""
 
@@ -66,10 +70,7 @@ def _header(opened: Retrieval) -> str:
     spec = opened.spec
     backbone, several = _plain(spec.encoder.backbone), JOINED.get(spec.encoder.whitening) if spec.encoder.parts else ""
     return f"""---
-library_name: udml-explorer
-pipeline_tag: image-feature-extraction
-tags: [metric-learning, image-retrieval]
----
+{_front_matter(opened)}---
 # {_title(opened)} on {_plain(spec.dataset_title)}
 
 This model maps an image to a vector, its embedding. Similar images have near embeddings.
@@ -79,6 +80,20 @@ This model maps an image to a vector, its embedding. Similar images have near em
 - **Run**: `{opened.run.id}`, seed {spec.seed}, UDML Explorer {spec.version}.
 - **Hyper-parameters**: in `{target.CONFIG}`.
 """
+
+
+def _front_matter(opened: Retrieval) -> str:
+    """Return what model hubs read: the license, which only the user knows, and the figures of the test half."""
+    measured = headline_measures((opened.run.evaluation() or {}).get("final", {}))
+    metrics = [{"type": name, "name": measure_of(name).name, "value": round(float(value), 2)}
+               for name, value in measured.items() if name not in LEFT_OUT and value is not None]
+    content: dict[str, Any] = {"library_name": "udml-explorer", "license": UNKNOWN_LICENSE,
+                               "pipeline_tag": TASK, "tags": ["metric-learning", "image-retrieval"]}
+    if metrics:
+        result = {"task": {"type": TASK}, "metrics": metrics,
+                  "dataset": {"type": "custom", "name": opened.spec.dataset_title, "split": "test"}}
+        content["model-index"] = [{"name": f"{_title(opened)} on {opened.spec.dataset_title}", "results": [result]}]
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=10_000)
 
 
 def _data(opened: Retrieval) -> str:
@@ -210,8 +225,8 @@ def _limits(opened: Retrieval, config: Mapping[str, Any], has_example: bool) -> 
 - `{target.GALLERY}` contains the names{"" if opened.dataset.labels is None else " and classes"} of all images, and an \
 embedding tells something about its image.
   Share the folder only if you may share the images.
-- The licenses of the data and of the backbone's weights are not recorded here. Check them before you publish the
-  model.{unit}{onnx}
+- The licenses of the data and of the backbone's weights are not recorded here, so `license` at the top of
+  this file is `{UNKNOWN_LICENSE}`. Check them, and name the license there, before you publish the model.{unit}{onnx}
 """
 
 

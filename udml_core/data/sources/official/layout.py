@@ -28,7 +28,7 @@ class OfficialLayout(Located):
 
     Attributes:
         official_name: Name of the data set in the literature.
-        published: Numbers of images and classes that the authors publish.
+        published: Numbers of images and classes that the authors publish; None if many data sets have the layout.
         advice: Where to get the files.
         needed: Files and folders without which the data set cannot be read; `a|b` needs one of both.
         options: Values of the options that a name can have after `#`.
@@ -36,7 +36,7 @@ class OfficialLayout(Located):
     """
 
     official_name: ClassVar[str]
-    published: tuple[int, int]
+    published: tuple[int, int] | None
     advice: ClassVar[str]
     needed: tuple[str, ...]
     options: ClassVar[Mapping[str, Sequence[str]]] = {}
@@ -107,10 +107,12 @@ class OfficialLayout(Located):
     def describe(self) -> str:
         """Return the numbers in the files, whether they are the published numbers, and what the options do."""
         counts, halves = self.counts(), self.halves()
-        published = "as published" if counts == self.published else f"published: {_words(self.published)}"
+        published = ""
+        if self.published is not None:
+            published = " (as published)" if counts == self.published else f" (published: {_words(self.published)})"
         division = "" if halves is None else (f" Official division: {halves[0]:,} training and {halves[1]:,} test "
                                               "images.")
-        return f"{self.official_name}: {_words(counts)} ({published}).{division}{self._describe_options()}"
+        return f"{self.official_name}: {_words(counts)}{published}.{division}{self._describe_options()}"
 
     def _describe_options(self) -> str:
         """Return a sentence about the options; nothing if there are none, or if one is chosen."""

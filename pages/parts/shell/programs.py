@@ -1,0 +1,151 @@
+"""Addresses for programs: the runs that UDML_API exposes, and a search by an image. They only read.
+
+The routes stand behind the same middleware as the pages, which checks Host and Origin and adds the security headers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+import streamlit as st
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from udml_core.base.errors import UserError
+from udml_core.base.paths import runs_folder
+
+from .warming import wait_for_step
+
+if TYPE_CHECKING:  # it imports torch, which the start of the server does not wait for
+    from udml_core.runs import Run
+    from udml_core.runs.search import Retrieval
+
+MOST_BYTES = 32 * 1024**2
+"""Largest length of an image's file."""
+LONGEST_WAIT = 60.0
+"""Seconds that a body may take to arrive."""
+MOST_WAITING = 8
+"""Searches that may wait for another one; each holds its image in the memory."""
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+MOST_OPEN = 2
+"""Runs that stay open between searches."""
+
+
+class Programs:
+    """The routes, and the runs that were searched last."""
+
+    def __init__(self) -> None:
+        self._opened: OrderedDict[str, Retrieval] = OrderedDict()
+        self._searching = threading.Lock()
+        self._waiting = 0
+
+    def routes(self, base: str) -> list[Route]:
+        """Return the routes below the path at which the app is reached."""
+        start = f"/{base.strip('/')}".rstrip("/") + "/api/"
+        return [_route(f"{start}runs", "GET", self._runs), _route(f"{start}search", "POST", self._search)]
+
+    async def _runs(self, _request: Request) -> JSONResponse:
+        return await _answered(self._listed)
+
+    def _listed(self) -> dict[str, Any]:
+        from udml_core.runs.search import programs as answers
+
+        return {"runs": [answers.run_values(run) for run in answers.exposed_runs(runs_folder())]}
+
+    async def _search(self, request: Request) -> JSONResponse:
+        given = request.query_params
+        number = given.get("k", "10")
+        if not (number.isascii() and number.isdecimal() and len(number) < 6):
+            return _refusal(400, "k must be a whole number.")
+        if self._waiting >= MOST_WAITING:
+            return _refusal(503, "Too many searches wait. Try again in a few seconds.", {"Retry-After": "5"})
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(LONGEST_WAIT):
+                content = await _body(request)
+            if content is None:
+                return _refusal(413, f"The image must have at most {MOST_BYTES:,} bytes.")
+            return await _answered(lambda: self._hits(given.get("run", ""), content, int(number),
+                                                      given.get("gallery", "all")))
+        except TimeoutError:
+            return _refusal(408, f"The image did not arrive within {LONGEST_WAIT:g} seconds.")
+        finally:
+            self._waiting -= 1
+
+    def _hits(self, run_id: str, content: bytes, k: int, gallery: str) -> dict[str, Any]:
+        from udml_core.runs.search import programs as answers
+
+        run = answers.exposed_run(run_id, runs_folder())
+        with self._searching:  # a decoded image can take a gigabyte
+            return answers.search_values(self._retrieval(run), content, k, gallery)
+
+    def _retrieval(self, run: Run) -> Retrieval:
+        from udml_core.runs.search import programs as answers
+
+        opened = self._opened.get(run.id)
+        if opened is None or opened.spec != run.spec():
+            opened = self._opened[run.id] = answers.open_exposed(run)
+        self._opened.move_to_end(run.id)
+        while len(self._opened) > MOST_OPEN:
+            self._opened.popitem(last=False)
+        return opened
+
+
+def _route(path: str, method: str, answer: Callable[[Request], Awaitable[Response]]) -> Route:
+    """Return a route that refuses other methods, which Streamlit would answer with its page otherwise."""
+    async def respond(request: Request) -> Response:
+        if request.method != method:
+            return _refusal(405, f"This address answers {method} only.", {"Allow": method})
+        return await answer(request)
+
+    return Route(path, respond, methods=METHODS)
+
+
+async def _body(request: Request) -> bytes | None:
+    """Return the body of a request; None if it is too long, whatever length it declares.
+
+    As much again is read and dropped: a program that still sends would see a broken connection, not the answer.
+    """
+    content, length = bytearray(), 0
+    async for chunk in request.stream():
+        length += len(chunk)
+        if length <= MOST_BYTES:
+            content += chunk
+        elif length > 2 * MOST_BYTES:
+            break
+    return None if length > MOST_BYTES else bytes(content)
+
+
+async def _answered(answer: Callable[[], dict[str, Any]]) -> JSONResponse:
+    """Return what a function answers in a thread of its own, or its error."""
+    if _needs_login():
+        return _refusal(403, "This server asks its readers to log in, which programs cannot.")
+    def call() -> dict[str, Any]:
+        wait_for_step()
+        return answer()
+
+    try:
+        return JSONResponse(await anyio.to_thread.run_sync(call), headers={"Cache-Control": "no-store"})
+    except UserError as error:
+        return _refusal(getattr(error, "status", 400), str(error))
+
+
+def _needs_login() -> bool:
+    """Return whether the pages can ask for a login by OpenID Connect, which the routes would go around."""
+    try:
+        return "auth" in st.secrets
+    except (FileNotFoundError, KeyError):  # there are no secrets
+        return False
+
+
+def _refusal(status: int, reason: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"error": reason}, status, {"Cache-Control": "no-store", **(headers or {})})
+
+
+PROGRAMS = Programs()

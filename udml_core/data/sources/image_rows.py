@@ -1,0 +1,257 @@
+"""Data sets whose images are in the rows of files: Parquet, Arrow, WebDataset shards and tables of LanceDB.
+
+The images are decoded once, so that damaged images are found before training, and later read where the file holds them.
+Only images that a file compresses, as Parquet does, are copied into the cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from filelock import FileLock
+
+from udml_core.base import bounded
+from udml_core.base.arrays import Integers
+from udml_core.base.errors import UserError
+from udml_core.base.files import READ_ERRORS, read_json, replace_text
+from udml_core.base.paths import cache_folder, may_read
+from udml_core.data.dataset import DETAIL, Dataset, EncodedImages, Report, Skipped
+from udml_core.data.sources.archive import Budget
+from udml_core.data.sources.listed import Listing, assemble
+from udml_core.data.sources.row_file import ROWS, RowFile
+from udml_core.data.sources.row_formats import READERS, holds_images, open_rows, unreadable
+from udml_core.data.sources.row_writer import RowWriter
+from udml_core.data.sources.rows import Row, listing_of, rows_of
+from udml_core.data.sources.scanning import Scan
+from udml_core.data.sources.table_files import HALVES
+from udml_core.data.sources.table_folder import LABEL_COLUMNS, TableFolder
+
+MOST_BESIDE = 200
+"""Entries of a folder among which a file of rows is looked for: a folder of images can have millions."""
+SUBFOLDERS = ("data", *HALVES)
+"""Subfolders that can have the files."""
+
+
+@dataclass(frozen=True)
+class RowImages(EncodedImages):
+    """Images in parts of files.
+
+    Attributes:
+        files: The files.
+        parts: File, offset and length of each image (n, 3); the file `COPY` is the last, and the length `WHOLE` stands
+            for the whole file.
+    """
+
+    files: tuple[Path, ...]
+    parts: Integers
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def source(self, index: int) -> BinaryIO:
+        number, offset, length = self.parts[index].tolist()
+        with self.files[number].open("rb") as file:
+            file.seek(offset)
+            return io.BytesIO(file.read(length))
+
+    def place(self, index: int) -> str:
+        return f"{index:,} in {self.files[self.parts[index, 0]]}"
+
+
+def files_of_rows(path: Path) -> list[Path]:
+    """Return the files whose rows hold the images of a data set: the path itself, or files below a folder."""
+    if path.suffix == ".lance" or path.is_file():
+        return [path] if holds_images(path) else []
+    if not os.path.isdir(path):
+        return []
+    folders = [path, *(path / name for name in SUBFOLDERS)]
+    found = [file for folder in folders if may_read(folder) for file in _files_in(folder)]
+    return [file for file in found if file.suffix == found[0].suffix and may_read(file)] if found else []
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """Return the sorted files of one format in a folder if the first of them holds images."""
+    try:
+        with os.scandir(folder) as entries:
+            ending = next((suffix for entry in islice(entries, MOST_BESIDE)
+                           if (suffix := Path(entry.name).suffix) in READERS and entry.name[0] != "."), None)
+        files = [] if ending is None else sorted(folder.glob(f"*{ending}"))
+    except OSError:
+        return []
+    return files if files and holds_images(files[0]) else []
+
+
+def half_of(file: str) -> str:
+    """Return the word for a half in the path of a file, such as train-00000-of-00002.parquet; empty if none."""
+    return next((word for word in re.split(r"[/\\._-]", file.lower()) if word in HALVES), "")
+
+
+class ImageRows(TableFolder):
+    """Images in the rows of a file, or of all files of a folder."""
+
+    expected = ("Parquet or Arrow files as `datasets` writes them, WebDataset shards (.tar), or a table of LanceDB, "
+                "with images in their rows")
+    usual_labels = (*LABEL_COLUMNS, "labels", "fine_label", "target", "category", "cls")
+
+    def __init__(self, path: Path, name: str | None = None, title: str | None = None, label: str | None = None) -> None:
+        files = files_of_rows(path.expanduser().resolve())
+        is_folder = path.is_dir() and path.suffix != ".lance"
+        super().__init__(path if is_folder else path.parent, name or str(path.expanduser().resolve()),
+                         title or path.name, label)
+        self._origin = path.expanduser().resolve()
+        self.tables = [file.relative_to(self.path).as_posix() for file in files]
+        self.summary = f"Images in {self._origin}"
+
+    @property
+    def origin(self) -> Path:
+        return self._origin
+
+    def _absent(self) -> str | None:
+        if len(self.tables) > 1 and self.tables[0].endswith(".lance"):
+            return (f"{self.path} has {len(self.tables)} tables: {', '.join(self.tables[:20])}. Name one of them, such "
+                    f"as {self.path / self.tables[0]}.")
+        return super()._absent()
+
+    def _watched(self) -> Iterable[str]:
+        for table in self.tables:
+            yield table
+            if table.endswith(".lance"):  # each change of a table writes a file
+                yield from (f"{table}/_versions/{name}" for name in sorted(os.listdir(self.path / table / "_versions")))
+
+    def _readers(self) -> Iterator[tuple[str, RowFile]]:
+        for table in self.tables:
+            yield table, open_rows(self.path / table)
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self._table["values"])
+
+    @cached_property
+    def _table(self) -> dict[str, Any]:
+        """The number of rows of each file, and the values of each column, as they were read before if nothing changed.
+
+        Reading them again would take as long as reading the files: a TAR archive has no list of its members.
+        """
+        kept = self._kept()
+        return dict(self._bounded(self._read_table) if kept is None else kept["table"])
+
+    def _read_table(self) -> dict[str, Any]:
+        counts: list[int] = []
+        values: dict[str, list[Any]] = {}
+        for table, reader in self._readers():
+            try:
+                values = values or {name: [] for name in reader.names}
+                for name, column in values.items():
+                    column += reader.read(name) if name in reader.names else [None] * reader.count
+                counts.append(reader.count)
+            except READ_ERRORS as error:
+                raise unreadable(self.path / table, error) from error
+        return {"counts": counts, "values": values}
+
+    def _bounded(self, function: Callable[..., Any], report: Report | None = None) -> Any:
+        """Call a method that reads the files, by a bounded call unless it takes seconds to import their reader.
+
+        Tables of LanceDB take so long, and no one can upload them.
+        """
+        if self.tables[0].endswith(".lance"):
+            return function() if report is None else function(report=report)
+        return bounded.call(self.title, function, extra=self._size(), report=report)
+
+    @cached_property
+    def listing(self) -> Listing:
+        rows, left_out = self._rows(), []
+        if self.label_column is not None:
+            left_out = [Skipped(row.file, f"has no value in the column {self.label_column}")
+                        for row in rows if row.label is None]
+            rows = [row for row in rows if row.label is not None]
+        return listing_of(rows, self.label_column is not None, self.other_columns, left_out)
+
+    def _rows(self) -> list[Row]:
+        """Return the rows; a row's number stands for the name of the image, which only decoding finds."""
+        values, counts = self._table["values"], self._table["counts"]
+        halves = [half_of(table) for table, count in zip(self.tables, counts, strict=True) for _ in range(count)]
+        labels = None if self.label_column is None else values[self.label_column]
+        return rows_of(list(map(str, range(len(halves)))), labels,
+                       values[self.split_column] if self.split_column else halves,
+                       [values[name] for name in self.other_columns])
+
+    def load(self, report: Report) -> Dataset:
+        import numpy as np
+
+        self.check()
+        self._kept_path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(self._kept_path.with_suffix(".lock")):  # several processes may open a data set at once
+            kept = self._kept() or self._bounded(self._describe, report)
+        self._table = kept["table"]
+        report(1.0, "reading the images")
+        names, parts = kept["names"], np.array(kept["parts"], np.int64).reshape(-1, 3)
+        if len(names) != len(self.listing.files) + len(self.listing.left_out):
+            raise UserError(f"{self.origin} changed while it was read. Open it again.")
+        named = replace(self.listing, files=[names[int(number)] for number in self.listing.files],
+                        left_out=[Skipped(names[int(row.file)], row.reason) for row in self.listing.left_out])
+        number_of = {name: number for number, name in enumerate(names)}
+        files = (*(self.path / file for file in kept["files"]), self._copy_path)
+        entries: Scan = dict(zip(names, kept["entries"], strict=True))
+        return assemble(self, named, entries, lambda files_kept: RowImages(
+            files, parts[[number_of[name] for name in files_kept]]))
+
+    @property
+    def _kept_path(self) -> Path:
+        return cache_folder() / "rows" / f"{hashlib.sha256(os.fsencode(self.origin)).hexdigest()[:24]}.json"
+
+    @property
+    def _copy_path(self) -> Path:
+        return self._kept_path.with_suffix(".images")
+
+    def _kept(self) -> dict[str, Any] | None:
+        """Return what was read before; None if the files have changed since, or the copy is missing."""
+        try:
+            kept = read_json(self._kept_path)
+            is_same = (kept["signature"] == self.signature() and kept["copied"] == self._copy_path.stat().st_size
+                       and "table" in kept)
+            return dict(kept) if is_same else None
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
+    def _size(self) -> int:
+        """Return the bytes of all files."""
+        paths = (path for table in self.tables for path in (self.path / table, *(self.path / table).rglob("*")))
+        return sum(path.stat().st_size for path in paths if path.is_file())
+
+    def _describe(self, report: Report) -> dict[str, Any]:
+        """Decode every image once, copy compressed images, and keep where each is."""
+        signature = self.signature()
+        part = self._copy_path.with_suffix(".part")
+        try:
+            with part.open("wb") as copy, ThreadPoolExecutor() as pool:
+                writer = RowWriter(self.path, copy, Budget(self.title, self._size()))
+                for number, (table, reader) in enumerate(self._readers()):
+                    try:
+                        stored = reader.images()
+                        while block := list(islice(stored, ROWS)):
+                            writer.take(table, block, pool.map)
+                            report(number / len(self.tables), f"reading the images{DETAIL}{len(writer.names):,}")
+                    except READ_ERRORS as error:
+                        raise unreadable(self.path / table, error) from error
+            part.replace(self._copy_path)
+            kept = {"names": writer.unique_names(), "files": list(writer.files), "parts": writer.parts,
+                    "entries": writer.entries, "copied": self._copy_path.stat().st_size, "signature": signature,
+                    "table": self._read_table()}
+            replace_text(self._kept_path, json.dumps(kept))
+        except OSError as error:
+            raise UserError(f"The images of {self.origin} could not be read or copied to {cache_folder()}: {error}. "
+                            "Free some space, or set UDML_CACHE to another folder.") from error
+        finally:
+            part.unlink(missing_ok=True)
+        return kept

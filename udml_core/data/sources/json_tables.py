@@ -1,0 +1,193 @@
+"""Lists of images in JSON as columns: metadata.jsonl, FiftyOne's labels.json, and a Croissant description."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from udml_core.base.errors import UserError, quoted
+from udml_core.base.files import parse_json, read_regular, version_of
+from udml_core.base.paths import may_read
+from udml_core.data.sources.listing import listed
+from udml_core.data.sources.table_files import LONGEST, ColumnFile, numbered
+
+FILE = "file_name"
+"""The column of the images' paths, by the convention of Hugging Face."""
+FIFTYONE, CROISSANT = "labels.json", ("croissant.json", "metadata.json")
+JSON_TABLES = (FIFTYONE, *CROISSANT)
+"""Lists besides metadata.jsonl. Other files can have these names, so a file of another kind has no columns."""
+IMAGE_TYPES = ("sc:ImageObject", "https://schema.org/ImageObject")
+
+
+class JsonColumns:
+    """The columns of a list in JSON, with what `ColumnFile` has.
+
+    Attributes:
+        path: The file.
+        names: Names of the columns.
+    """
+
+    def __init__(self, path: Path, records: Sequence[Mapping[str, Any]], names: Sequence[str], first: int) -> None:
+        """Take what was parsed.
+
+        Args:
+            path: The file.
+            records: Values of each row by the name of the column.
+            names: Names of the columns.
+            first: Number of the first row in messages.
+        """
+        self.path, self.names = path, list(names)
+        self._records, self._first = records, first
+
+    def read(self, name: str) -> list[Any]:
+        """Read the values of a column, in order; None where a row has none."""
+        return [record.get(name) for record in self._records]
+
+    def place(self, row: int) -> str:
+        """Return where a row is, as messages name it."""
+        return f"line {row + self._first:,}" if self._first else numbered(row)
+
+
+def open_columns(path: Path) -> ColumnFile | JsonColumns:
+    """Open a table of images by its name; a file in JSON is parsed once for each version.
+
+    Raises:
+        UserError: The file cannot be read.
+        OSError: It does not exist.
+    """
+    if path.name == "metadata.jsonl" or path.name in JSON_TABLES:
+        return _parsed(path, version_of(path))
+    return ColumnFile(path)
+
+
+@lru_cache(maxsize=4)
+def _parsed(path: Path, _version: tuple[int, int, int]) -> JsonColumns:
+    if path.suffix == ".jsonl":
+        return _lines(path)
+    try:
+        content = parse_json(read_regular(path, LONGEST))
+    except (OSError, ValueError):  # another program's file
+        content = None
+    read = _fiftyone if path.name == FIFTYONE else _croissant
+    columns = read(path, content) if isinstance(content, dict) else None
+    return columns or JsonColumns(path, (), (), 0)
+
+
+def _lines(path: Path) -> JsonColumns:
+    """Read an object in each line."""
+    records = []
+    for number, line in enumerate(read_regular(path, LONGEST).splitlines(), 1):
+        try:
+            record = parse_json(line)
+        except ValueError as error:
+            raise UserError(f"Line {number:,} of {path} must be an object in JSON, but could not be read: {error}. "
+                            "Correct this line.") from error
+        if not isinstance(record, dict):
+            raise UserError(f"Line {number:,} of {path} must be an object in JSON, got {quoted(record)}. Correct this "
+                            "line.")
+        records.append(record)
+    return JsonColumns(path, records, list(dict.fromkeys(name for record in records for name in record)), 1)
+
+
+def _fiftyone(path: Path, content: dict[str, Any]) -> JsonColumns | None:
+    """Read FiftyOne's {classes, labels: {name of an image without extension: number or name of its class}}."""
+    labels, classes = content.get("labels"), content.get("classes")
+    if not isinstance(labels, dict) or not isinstance(classes, list | None):
+        return None
+    find = _finder(path.parent, ["data/*"])
+    records = [{FILE: find(name)} | _target(target, classes) for name, target in labels.items()]
+    has_confidence = any("confidence" in record for record in records)
+    return JsonColumns(path, records, [FILE, "label", *(["confidence"] if has_confidence else [])], 0)
+
+
+def _target(target: Any, classes: list[Any] | None) -> dict[str, Any]:
+    if isinstance(target, dict):  # with confidences or attributes
+        return {**_target(target.get("label"), classes), "confidence": target.get("confidence")}
+    is_number = isinstance(target, int) and classes is not None and 0 <= target < len(classes)
+    return {"label": classes[target] if is_number and classes is not None else target}
+
+
+def _finder(folder: Path, patterns: Sequence[str]) -> Callable[[str], str]:
+    """Return a function that finds an image below a folder by its path, its name, or its name without extension.
+
+    An image that is not found keeps its name, so that the message about missing files names it.
+    """
+    files: dict[str, str] = {}
+    for file, _ in listed(folder):
+        if any(fnmatchcase(file, pattern) for pattern in patterns):
+            path = PurePosixPath(file)
+            inner = PurePosixPath(*path.parts[1:]) if len(path.parts) > 1 else path
+            for name in (file, str(inner), str(inner.with_suffix("")), path.name, path.stem):
+                files.setdefault(name, file)
+    return lambda name: files.get(name, files.get(PurePosixPath(name).name, name))
+
+
+def _croissant(path: Path, content: dict[str, Any]) -> JsonColumns | None:
+    """Read the first record set whose fields are columns of a local table, one of which names images."""
+    parts = {part.get("@id"): part for part in _nodes(content, "distribution")}
+    for records in _nodes(content, "recordSet"):
+        fields = _nodes(records, "field")
+        table = next((table for field in fields if (table := parts.get(_id(field, "source", "fileObject")))), None)
+        named = _image_column(fields, parts)
+        if table is None or named is None:
+            continue
+        source = ColumnFile(_local(path, str(table.get("contentUrl"))))
+        column, find = named[0], _finder(path.parent, named[1])
+        columns = {str(field.get("name")): str(extract) for field in fields
+                   if _id(field, "source", "fileObject") == table.get("@id")
+                   and (extract := _at(field, "source", "extract", "column")) is not None and extract != column}
+        read = {name: source.read(taken) for name, taken in columns.items()}
+        rows = [{FILE: find(str(file))} | {name: values[row] for name, values in read.items()}
+                for row, file in enumerate(source.read(column))]
+        return JsonColumns(path, rows, [FILE, *columns], 0)
+    return None
+
+
+def _image_column(fields: Sequence[dict[str, Any]], parts: Mapping[Any, dict[str, Any]]
+                  ) -> tuple[str, list[str]] | None:
+    """Return the column that names the images, and the patterns of their paths; None if there is none."""
+    for field in fields:
+        joined = _at(field, "references", "extract", "column") or _at(field, "references", "field")
+        files = parts.get(_id(field, "source", "fileSet"))
+        if joined is not None and files is not None:
+            includes = files.get("includes", [])
+            return str(joined), [includes] if isinstance(includes, str) else list(map(str, includes))
+        column = _at(field, "source", "extract", "column")
+        if column is not None and field.get("dataType") in IMAGE_TYPES:
+            return str(column), ["*"]
+    return None
+
+
+def _local(path: Path, address: str) -> Path:
+    """Return the path of a table below the folder of a description.
+
+    Raises:
+        UserError: It is somewhere else.
+    """
+    inner = PurePosixPath(address)
+    table = path.parent / inner
+    if "://" in address or ".." in inner.parts or inner.is_absolute() or not may_read(table) or not table.is_file():
+        raise UserError(f"{path} names the table {quoted(address)}, which must be a file below its folder: nothing is "
+                        "downloaded. Copy it there, and name it by its path from there.")
+    return table
+
+
+def _nodes(content: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    """Return the objects of a list in JSON-LD, where a single one needs no list."""
+    nodes = content.get(key, content.get(f"cr:{key}", []))
+    return [node for node in (nodes if isinstance(nodes, list) else [nodes]) if isinstance(node, dict)]
+
+
+def _at(node: Any, *keys: str) -> Any:
+    """Return what nested objects have; None if one is missing."""
+    for key in keys:
+        node = node.get(key) if isinstance(node, dict) else None
+    return node
+
+
+def _id(node: Any, *keys: str) -> Any:
+    found = _at(node, *keys, "@id")
+    return found if isinstance(found, str) else None

@@ -1,0 +1,77 @@
+"""Where each image of files with rows is, its description, and the copy of compressed images."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from udml_core.base.paths import may_read
+from udml_core.data.sources.archive import Budget
+from udml_core.data.sources.listing import is_text
+from udml_core.data.sources.row_file import StoredImage
+from udml_core.data.sources.scanning import describe_content, unreadable
+
+COPY = -1
+"""Number of the copy among the files that hold images."""
+WHOLE = -1
+"""Length of an image that is a file of its own."""
+
+
+class RowWriter:
+    """What is known about the images that were read so far."""
+
+    def __init__(self, root: Path, copy: BinaryIO, budget: Budget) -> None:
+        self.root, self.copy, self.budget = root, copy, budget
+        self.names: list[tuple[str, int, str | None]] = []
+        self.files: dict[str, int] = {}
+        self.parts: list[tuple[int, int, int]] = []
+        self.entries: list[dict[str, Any]] = []
+
+    def take(self, table: str, block: Sequence[StoredImage], over: Callable[..., Iterable[Any]]) -> None:
+        """Take the images of some rows of a file."""
+        contents = [self._content(image) for image in block]
+        self.entries += over(_described, contents)
+        for image, content in zip(block, contents, strict=True):
+            self.budget.count_file()
+            number = self.names[-1][1] + 1 if self.names and self.names[-1][0] == table else 0
+            self.names.append((table, number, image.name))
+            self.parts.append(self._part(table, image, content))
+
+    def _part(self, table: str, image: StoredImage, content: bytes | None) -> tuple[int, int, int]:
+        if image.content is None and content is not None:
+            return self._number(str(image.name)), 0, WHOLE
+        if image.offset is not None:
+            return self._number(table), image.offset, len(content or b"")
+        offset = self.copy.tell()
+        self.budget.count_bytes(len(content or b""))
+        self.copy.write(content or b"")
+        return COPY, offset, len(content or b"")
+
+    def _number(self, file: str) -> int:
+        return self.files.setdefault(file, len(self.files))
+
+    def _content(self, image: StoredImage) -> bytes | None:
+        """Return the content of an image; None if it is a file that does not exist below the folder."""
+        if image.content is not None or not image.name:
+            return image.content
+        try:
+            path = (self.root / image.name).resolve()
+            is_inside = path.is_relative_to(self.root) and may_read(path) and path.is_file()
+            return path.read_bytes() if is_inside else None
+        except (OSError, ValueError, RuntimeError):
+            return None
+
+    def unique_names(self) -> list[str]:
+        """Return the names that the rows give if all differ, or else the files and the numbers of the rows."""
+        given = [name for _, _, name in self.names if name and is_text(name)]
+        if len(set(given)) == len(self.names):
+            return given
+        return [f"{os.path.splitext(table)[0]}/{number}" for table, number, _ in self.names]
+
+
+def _described(content: bytes | None) -> dict[str, Any]:
+    if content is None:
+        return unreadable(ValueError("the row has no image, and names no file below this folder"))
+    return describe_content(content)
