@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.labels.actions import OPENED, GroupEdit
-from pages.parts.labels.groups import MOVING
+from pages.parts.labels.groups import MOVING, SPLITTING
 from pages.parts.shell.selection import Selection
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import tiles
@@ -76,6 +76,7 @@ def test_a_split_is_kept_and_undone(photos: Run) -> None:
     assert sum(parts) == before[0]
     test.button(key="labels-keep-parts").click().run()
     assert sorted(sizes(test)) == sorted([*before[1:], *parts])
+    assert SPLITTING not in test.session_state
     test.button(key="labels-undo").click().run()
     assert sizes(test) == before
 

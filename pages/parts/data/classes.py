@@ -62,7 +62,7 @@ def show_caution(dataset: Dataset) -> None:
 def show_overview(dataset: Dataset) -> None:
     """Show the numbers of images and classes, and the skipped files, in the row of the caller."""
     classes = counted(len(dataset.class_names), "class") if dataset.class_names else "These images have no classes"
-    size = f"shorter side {dataset.native_size} px" if dataset.vectors is None else (
+    size = f"shorter side usually {dataset.native_size} px" if dataset.vectors is None else (
         f"{dataset.vectors.shape[1]:,}-d embeddings")
     st.markdown(f"**{counted(len(dataset), 'image')}** · {classes} · {size}", width="content")
     if dataset.skipped:

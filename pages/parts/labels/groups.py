@@ -184,7 +184,8 @@ def _move_button(count: int, is_whole: bool) -> None:
 
 def _is_open(board: Board) -> bool:
     """Return whether a group is open: whether the image by which it was opened has no name yet."""
-    row = rows_of(board.images, np.array([st.session_state.get(OPENED, -1)]))[0]
+    opened = st.session_state.get(OPENED)
+    row = -1 if opened is None else rows_of(board.images, np.array([opened]))[0]
     return bool(row >= 0 and board.named[row] < 0)
 
 
@@ -261,6 +262,11 @@ def _parts(board: Board, rows: Array) -> Array:
     return split_group(board.points[rows], int(parts))
 
 
+def _keep_parts(board: Board, edit: Edit, count: int) -> None:
+    st.session_state.pop(SPLITTING, None)
+    edit_group(board.dataset, edit, f"Split a group into {counted(count, 'part')}.")
+
+
 def _show_parts(board: Board, rows: Array) -> None:
     """Show the parts of a group for a click, and the buttons that keep or drop them."""
     images = board.images[rows]
@@ -268,9 +274,8 @@ def _show_parts(board: Board, rows: Array) -> None:
         codes = _parts(board, rows)
         split = [_ordered(board, rows[part]) for part in remaining_groups(codes, np.ones(len(rows), bool))]
         st.button(f"Keep {counted(len(split), 'part')}", icon=":material/check:", key="labels-keep-parts",
-                  disabled=len(split) < 2, on_click=edit_group,
-                  help="Each part becomes a group of its own; Undo joins them again.",
-                  args=(board.dataset, Edit(images, codes), f"Split a group into {counted(len(split), 'part')}."))
+                  disabled=len(split) < 2, on_click=_keep_parts, args=(board, Edit(images, codes), len(split)),
+                  help="Each part becomes a group of its own; Undo joins them again.")
         st.button("Do not split", icon=":material/close:", key="labels-drop-parts", type="tertiary",
                   on_click=st.session_state.pop, args=(SPLITTING, None))
     tiles = [tile_to_label(board, int(board.images[part[0]]), f"{len(part):,}") for part in split[:SHOWN]]
