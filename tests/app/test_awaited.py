@@ -99,6 +99,7 @@ def test_a_page_prepares_the_images_again_after_an_exclusion(browsed: Run) -> No
     test.switch_page("pages/data.py").run()
     exclude(browsed.dataset(), [5])
     test.session_state[CHANGED] = browsed.spec().dataset
+    assert "They leave out what you excluded" in texts(test.run())
     test.switch_page("pages/label.py").run()
     assert WAITS in texts(test)
     (renewed,) = [run for run in list_runs(runs_folder()) if run.spec().excluded.count == 1]

@@ -22,7 +22,7 @@ from udml_core.work.jobs.browse import DataAnalysis, continue_browsing, feature_
 from udml_core.work.jobs.follow_ups import MOST_MAPPED
 
 from ..shell.analyses import load_projection
-from ..shell.awaited import await_run, awaited_run, show_progress
+from ..shell.awaited import await_run, awaited_run, is_renewed, show_progress
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_picker import choose_run
 from ..shell.views import view_link
@@ -78,14 +78,23 @@ def browse_bar(dataset: Dataset) -> NearestByFeatures | None:
         st.session_state.pop(begun, None)
         _show_links(state.run, dataset)
         return None if dataset.is_large else load_nearest(state.run, state.finished)  # no stored neighbors
+    elif (earlier := _earlier_run(dataset, encoder)) is not None and is_renewed(earlier):
+        choose_run(earlier)  # the page that is opened next makes it again
+        _show_links(earlier, dataset)
+        st.caption("They leave out what you excluded as soon as you open them.", width="content")
     else:
         _offer(dataset, encoder, begun, state)
     return _nearest_of_earlier(dataset, encoder)
 
 
+def _earlier_run(dataset: Dataset, encoder: EncoderSpec) -> Run | None:
+    """Return the newest run of these features, whatever images it excluded."""
+    return next((run for run in feature_runs(dataset, encoder, runs_folder()) if run.status().state == "done"), None)
+
+
 def _nearest_of_earlier(dataset: Dataset, encoder: EncoderSpec) -> NearestByFeatures | None:
     """Return what the neighbors tell by the features of a run that excluded other images; None without features."""
-    done = next((run for run in feature_runs(dataset, encoder, runs_folder()) if run.status().state == "done"), None)
+    done = _earlier_run(dataset, encoder)
     if done is None or len(dataset) > MOST_MAPPED:
         return None
     return _nearest_anew(done, excluded_images(dataset).tobytes(), dataset)

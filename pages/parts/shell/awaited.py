@@ -32,6 +32,11 @@ def note_exclusion(dataset: Dataset) -> None:
     st.session_state[CHANGED] = dataset.name
 
 
+def is_renewed(run: Run) -> bool:
+    """Return whether the next page prepares a run's images again, as other images of frozen features are excluded."""
+    return run.spec().method == FROZEN and st.session_state.get(CHANGED) == run.spec().dataset
+
+
 def renewed(run: Run) -> Run | None:
     """Prepare images again from which some were excluded in this session.
 
@@ -41,7 +46,7 @@ def renewed(run: Run) -> Run | None:
     Returns:
         The run without the images that are excluded now; None if it is not finished, and then awaited.
     """
-    if run.spec().method != FROZEN or st.session_state.get(CHANGED) != run.spec().dataset:
+    if not is_renewed(run):
         return run
     del st.session_state[CHANGED]
     state = continue_browsing(load_dataset(run.spec().dataset), run.spec().encoder, runs_folder())
