@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
+from experiments.real_server import serving
 from tests.app.conftest import App
 from tests.app.test_browser import NARROW, choose, newest, settle, until
 from udml_core.runs import Run
@@ -103,6 +105,34 @@ def test_a_killed_worker_is_told_where_the_run_was_watched_and_it_resumes(app: A
     until(run, "stopped")
     expect(page.get_by_role("button", name="Resume")).to_be_visible()
     settle(page)
+
+
+@pytest.mark.slow
+def test_a_training_goes_on_when_the_server_is_killed_and_the_page_finds_it_again(app: App, browser: Browser) -> None:
+    with serving("serve.py", app.environment) as (url, server):
+        context = browser.new_context(base_url=url)
+        page = context.new_page()
+        start(page, 900)
+        run = watched_run(app, 900)
+        until(run, "running")
+        place = page.url.removeprefix(url)
+        server.kill()
+        server.wait(60)
+        context.close()
+    epoch = run.status().epoch
+    deadline = time.monotonic() + 120
+    while run.status().epoch <= epoch and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert (run.status().state, run.status().epoch > epoch) == ("running", True)
+    with serving("serve.py", app.environment) as (url, _):
+        context = browser.new_context(base_url=url)
+        page = context.new_page()
+        page.goto(place)
+        expect(page.get_by_role("group", name=NOW)).to_be_visible()
+        assert run.status().state == "running"
+        page.get_by_role("button", name="Cancel").click()
+        until(run, "stopped")
+        context.close()
 
 
 def test_opened_settings_come_above_the_button_and_the_map_stays_beside_them(page: Page) -> None:
