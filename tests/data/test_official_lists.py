@@ -357,7 +357,7 @@ def test_an_unknown_option_names_the_known_options_and_a_remembered_one_is_kept(
     assert f"{folder}#crop=box" in [source.name for source in catalog.sources()]
     for name in ("images.txt", "image_class_labels.txt", "train_test_split.txt"):
         (folder / name).unlink()
-    with pytest.raises(UserError, match="Only official data sets and folders with"):
+    with pytest.raises(UserError, match="Only official data sets, folders with"):
         catalog.load(f"{folder}#crop=box")
     assert "digits" in [source.name for source in catalog.sources()], "the list does not fail with this folder"
     catalog.forget(folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 import streamlit as st
 
@@ -30,7 +30,7 @@ NO_COLUMN = "none"
 def is_table_path(path: str) -> bool:
     """Return whether a text has the form of a table's path, with or without chosen columns."""
     plain = path.partition("#")[0]
-    return plain.lower().endswith(ENDINGS) and not holds_images(Path(plain).expanduser())
+    return plain.lower().endswith(ENDINGS) and not holds_images(plain)
 
 
 def choose_columns(path: str) -> str:

@@ -136,7 +136,7 @@ def _extract_members(archive: BinaryIO, name: str, root: Path, report: Report) -
         ending = inner.suffix.lower()
         if ending in TABLES:
             tables.append(path)
-        if ending not in KEPT:
+        if not {ending, inner.name} & KEPT:
             continue
         if path in written:  # a TAR to which a newer copy was appended
             written[path].unlink()

@@ -17,11 +17,12 @@ READERS: dict[str, type[RowFile]] = {".parquet": ParquetRows, ".arrow": ArrowFil
 """Readers by the extension of a file, or of the folder of a Lance table."""
 
 
-def holds_images(path: Path) -> bool:
+def holds_images(place: Path | str) -> bool:
     """Return whether the rows of a file hold images; False if it cannot or may not be read."""
     try:
+        path = Path(place).expanduser()
         return path.suffix in READERS and may_read(path) and _holds_images(path, version_of(path))
-    except (OSError, ValueError):  # a name too long or with a null byte
+    except (OSError, ValueError, RuntimeError):  # a name too long, with a null byte, or below an unknown home
         return False
 
 

@@ -52,8 +52,8 @@ class IdxFolder(PackedLayout):
     def _sizes(self) -> list[int]:
         return [idx_shape(self.file(images))[0] for images, *_ in self._parts]
 
-    def class_names(self) -> list[str]:
-        labels = [bounded.call(file, read_idx, self.file(file)) for _, file, _ in self._parts]
+    def read_names(self) -> list[str]:
+        labels = [read_idx(self.file(file)) for _, file, _ in self._parts]
         return [str(number) for number in range(1 + max(int(part.max(initial=0)) for part in labels))]
 
     def read(self, report: Report) -> list[PackedImages]:
