@@ -160,6 +160,7 @@ def test_other_sites_and_foreign_names_are_refused(headers: dict[str, str], meth
     assert asked(served.url, method, path, **headers)[0] == 403
 
 
+@pytest.mark.slow
 def test_without_the_variable_no_run_is_exposed_and_a_login_closes_the_addresses(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = worked(tmp_path / "runs", seed=0)

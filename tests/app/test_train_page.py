@@ -391,6 +391,7 @@ def test_the_form_does_not_wait_for_the_preview(tmp_path: Path, monkeypatch: pyt
     assert not test.run().error, "it is tried again"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("patient")
 def test_the_preview_needs_no_stored_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     link = {"dataset": "digits", "method": "rpml", "backbone": "pixels", "split": "seen", "seed": "3",

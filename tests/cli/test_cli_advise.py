@@ -42,6 +42,7 @@ def call(capsys: Any, *words: str) -> tuple[str, str]:
     return printed.out, printed.err
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("here")
 def test_a_race_is_followed_and_ends_with_the_commands_that_search(capsys: Any, tmp_path: Path) -> None:
     folder, root = write_digits(tmp_path / "digits", 100, by_class=False), tmp_path / "runs"
@@ -81,6 +82,7 @@ def test_bad_options_are_refused_before_anything_is_computed(
     assert not list_runs(root)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("here")
 def test_a_table_needs_a_second_table_as_a_judge(capsys: Any, tmp_path: Path) -> None:
     rows = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)

@@ -115,6 +115,7 @@ def test_the_blocks_of_a_killed_process_are_reused(images: tuple[Dataset, Encode
     np.testing.assert_array_equal(resumed, features_of(*images))
 
 
+@pytest.mark.slow
 def test_a_second_process_waits_for_the_features_and_computes_nothing(images: tuple[Dataset, Encoder],
                                                                       cache: Path) -> None:
     path = features_path(images[0], images[1].spec)

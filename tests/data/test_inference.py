@@ -98,6 +98,7 @@ def test_a_network_is_converted_once_and_kept(graphs: Path, written: list[int],
     assert len(list(graphs.glob("*.onnx"))) == 1
 
 
+@pytest.mark.slow
 def test_other_weights_and_other_sizes_have_graphs_of_their_own(written: list[int]) -> None:
     images, encoder, trained = photos(), squeezenet(), squeezenet()
     with torch.no_grad():

@@ -66,6 +66,7 @@ def test_views_from_outside_have_the_mean_of_the_stored_views(model: Model, data
     assert cosine(model.embed(sent(dataset, 0)), stored[0]) < 0.9999
 
 
+@pytest.mark.slow
 def test_the_engine_of_the_stored_features_embeds_images_from_outside(
         dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_CACHE", str(tmp_path))

@@ -273,6 +273,7 @@ def without_times(race: Race) -> list[Outcome]:
     return [outcome.model_copy(update={"seconds": 0.0}) for outcome in race.outcomes]
 
 
+@pytest.mark.slow
 def test_labels_change_nothing(digits: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same race with random labels has the same outcomes, and its winner is what the refinement gives."""
     race = in_race(digits)

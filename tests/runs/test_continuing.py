@@ -131,6 +131,7 @@ def test_an_interrupted_continued_run_ends_bit_equal(first: Run, monkeypatch: py
     np.testing.assert_array_equal(interrupted.before, expected.before)
 
 
+@pytest.mark.slow
 def test_a_continued_run_can_be_continued_and_knows_all_used_pairs(first: Run) -> None:
     second = continued(first, drawn_pairs(2))
     assert worker.work(second).state == "done"

@@ -143,6 +143,7 @@ def test_a_judge_with_the_features_that_training_began_with_is_refused() -> None
         opinions_of(SecondOpinion(judges=("copy",)), WithoutLabels(vectors, {"copy": vectors["frozen"]}))
 
 
+@pytest.mark.slow
 def test_poisoned_labels_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = worked(tmp_path, method="pca", fields={"dimension": 8}, split="all")
     dataset = run.dataset()

@@ -85,6 +85,7 @@ def test_a_training_that_harms_ends_with_the_epoch_that_the_judges_prefer(tmp_pa
     assert after > before, "the judge of this test knows the classes"
 
 
+@pytest.mark.slow
 def test_the_start_is_kept_if_every_epoch_is_worse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "_sample_judge", lambda *_: Falling())
     run = harmed(tmp_path)
@@ -106,6 +107,7 @@ class Falling:
                 "second opinion first result error": 0.1}
 
 
+@pytest.mark.slow
 def test_without_a_judge_the_last_epoch_is_kept_and_the_log_says_so(tmp_path: Path, log: list[str]) -> None:
     run = harmed(tmp_path)
     assert run.spec().select == "judges"
@@ -145,6 +147,7 @@ def test_a_training_ends_when_the_verdict_has_fallen_for_the_chosen_epochs(
     assert run.kept_epoch() == 0
 
 
+@pytest.mark.slow
 def test_a_halved_data_set_is_judged_on_its_training_images(tmp_path: Path) -> None:
     with stored(of_classes()):
         run = trained(tmp_path, split="seen", select="judges", fields=HARMFUL)
