@@ -25,7 +25,7 @@ PICTURES = {
     "instances": ("pslr", ".st-key-instance-shares", "τ"),
     "affinity": ("ssdml", "img[alt^='After propagation']", "γ"),
     "pairs": ("nml", ".st-key-pairs-spread-after", "b:"),
-    "labels": ("ssdml", ".stage", "Name images from a certainty of"),
+    "labels": ("ssdml", ".stage", "Number of groups"),
     "refine": ("rpml", "[aria-label='The 24 nearest images, after refinement']", ""),
 }
 """Page: the method of its run, its main picture, and a word in the label of its main control."""
