@@ -57,13 +57,16 @@ def test_a_page_that_left_before_the_clock_went_back_does_not_watch(
     assert not is_watched(run)
 
 
-def test_a_run_ends_and_no_negative_speed_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("steady", [3, 5, 7, 9, 11])
+def test_a_run_ends_and_no_negative_speed_is_kept(steady: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                                  ) -> None:
+    """Steady: calls before the clock goes back by an hour."""
     run = create_run(spec(), tmp_path)
     now, calls = time.time(), [0]
 
     def going_back() -> float:
         calls[0] += 1
-        return now + calls[0] * 0.01 - (HOUR if calls[0] > 8 else 0)
+        return now + calls[0] * 0.01 - (HOUR if calls[0] > steady else 0)
 
     monkeypatch.setattr(time, "time", going_back)
     worker.work(run)

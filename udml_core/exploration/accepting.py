@@ -18,6 +18,8 @@ ENOUGH = 20
 GRID = np.linspace(0.01, 1.0, 100)
 """Certainties that can be the threshold."""
 DRAWS = 200
+FEWEST = 3
+"""Unlabeled images that a certainty must name at least to be the threshold by left-out labels."""
 INTERVAL = (0.1, 0.9)
 """Quantiles of the draws that are the ends of the 80 % interval of right names."""
 LEAST_LOW = 0.6
@@ -95,7 +97,7 @@ class Threshold:
                     f"names would be right, by {rests}. Name more images of each class, or judge proposed names.")
         value, low, high = (100 * share for share in self.precision)
         other = "" if self.unnamed_class is None or self.unnamed_class < 0.05 else (
-            f" About {100 * self.unnamed_class:.0f} % of the other images seem to show none of your classes.")
+            f" Up to {100 * self.unnamed_class:.0f} % of the other images may show none of your classes.")
         return (f"From a certainty of {100 * self.least:.0f} %, about {value:.0f} % of the names are right "
                 f"(80 % interval {low:.0f} to {high:.0f} %), by {rests}.{other}")
 
@@ -149,6 +151,7 @@ def _by_trials(rest: Floats, trials: Trials, target: float) -> Threshold:
     share = shares[:, None]
     unknown = np.maximum(share * low, np.clip(named - (1 - share) * high, 0, share))
     drawn = np.nan_to_num(_ratio((1 - share) * right, (1 - share) * high + unknown))
+    drawn[:, named * len(rest) < FEWEST] = 0.0  # from which hardly an image would get a name, whatever is right there
     median, low_end = np.quantile(drawn[1:], (0.5, INTERVAL[0]), axis=0)
     return _lowest(np.array([np.where(low_end >= LEAST_LOW, median, 0.0), *drawn[1:]]), target, float(shares[0]),
                    "left out", len(trials.certainty))

@@ -206,7 +206,7 @@ def _counts(dataset: Dataset, findings: Findings, excluded: Integers, facts: Ima
     return {"exact": len(findings.exact), "near": len(findings.near), "border": len(findings.border),
             "leakage": sum(map(len, findings.leaks.values())), "quality": poor,
             "outliers": len(findings.outliers), "classes": len(findings.small_classes), "broken": len(dataset.skipped),
-            "excluded": len(excluded), "new": 0 if changes is None else len(changes.to_look_at)}
+            "excluded": len(excluded), "new": 0 if changes is None else len(np.setdiff1d(changes.to_look_at, excluded))}
 
 
 @st.cache_data(max_entries=16, show_spinner=False)

@@ -85,7 +85,9 @@ def show_ranking(dataset: Dataset, ranked: Integers, scores: Floats, count: int,
                   help="Excludes the images that count as findings.")
         list_buttons(dataset)
     shown = scores[:MOST_TILES].tolist()  # text for 70,000 images would take half a second
-    badges = [f"{OUTSIDE * (position < count)}{score:.3f}" for position, score in enumerate(shown)]
+    names = [dataset.names[index].rsplit("/", 1)[-1] for index in ranked[:MOST_TILES].tolist()]
+    badges = [f"{OUTSIDE * (position < count)}{score:.3f}\n{name}"
+              for position, (score, name) in enumerate(zip(shown, names, strict=True))]
     words = f"{caption} {OUTSIDE}marks {counted(count, 'finding')}."
     select_images(dataset, ShownImages(ranked, badges, words), "Ranking of images", key)
 

@@ -42,7 +42,7 @@ def naming_bar(board: Board, selected: Selection, suggested: int | None) -> None
         suggested: The image that is named while none is selected; None if no image is suggested here.
     """
     images = selected.ids.tolist() or ([] if suggested is None else [suggested])
-    with st.container(gap=None):
+    with st.container(gap=None, key="labels-said"):
         st.markdown(_what(board, selected, suggested))
         st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">'
                 f'{html.escape(last_message(selected.revision))}</div>')

@@ -221,14 +221,14 @@ def _show_group(board: Board, rows: Array, number: int) -> None:
         _move_button(len(selection(board.dataset).ids), is_whole=bool(chosen.all()))
         st.button("Split", icon=":material/call_split:", key="labels-split", on_click=st.session_state.__setitem__,
                   args=(SPLITTING, st.session_state[OPENED]), help="Shows parts of similar images, which you can keep.")
-        if chosen.any() and not chosen.all():
-            _separate_button(board, images, ~chosen)
         st.button("All groups", icon=":material/grid_view:", key="labels-all-groups", type="tertiary",
                   on_click=_close, args=(board,), help="Closes this group; its images are no longer selected.")
     if st.session_state.get(SPLITTING) == st.session_state[OPENED] and len(rows) > 1:
         _show_parts(board, rows)
     ordered = images[::-1][:SHOWN]
-    st.caption("The least typical images first. Click an image that does not belong: it leaves the selection.")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption("The least typical first. Click what does not belong: it leaves the selection.", width="stretch")
+        _separate_button(board, images, ~chosen)
     selectable_gallery(board.dataset, [tile_to_label(board, int(image)) for image in ordered],
                        "Images of the group, the border first", "labels-group-images", selection(board.dataset), 84,
                        GROUP_HEIGHT)
@@ -243,6 +243,7 @@ def _separate_button(board: Board, images: Array, leaves: Array) -> None:
     """Show the button that takes images out of their group."""
     words = images_in_words(int(leaves.sum()))
     st.button(f"Separate {words}", icon=":material/remove_selection:", shortcut="X", key="labels-separate",
+              disabled=bool(leaves.all() or not leaves.any()),
               on_click=edit_group, args=(board.dataset, Edit(images, leaves.astype(int)),
                                          f"Separated {words} from the group."),
               help="The images of the group that are not selected form a group of their own.")

@@ -35,7 +35,9 @@ def show_proposals(board: Board) -> None:
     shown = Proposal(proposal.code, proposal.rows[:MOST_TILES], proposal.certainty[:MOST_TILES])
     images, chosen = board.images[shown.rows], selection(board.dataset).ids
     wrong = np.isin(images, chosen)
-    st.caption("The least certain first. Select the wrong images and reject them, then confirm the rest.",
+    is_guess = board.names_given.least > 1
+    guesses = "No name is certain enough yet: these are guesses, and many are wrong. " if is_guess else ""
+    st.caption(f"{guesses}The least certain first. Select the wrong images and reject them, then confirm the rest.",
                help="Your answers calibrate the certainty from which names are accepted.")
     with st.container(horizontal=True):
         st.button(f"Not {escaped(name)}: {wrong.sum():,} selected", icon=":material/close:", key="labels-reject",

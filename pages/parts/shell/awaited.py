@@ -48,10 +48,11 @@ def renewed(run: Run) -> Run | None:
     """
     if not is_renewed(run):
         return run
-    del st.session_state[CHANGED]
-    state = continue_browsing(load_dataset(run.spec().dataset), run.spec().encoder, runs_folder())
+    dataset = load_dataset(run.spec().dataset)  # where another click may end this run of the page
+    state = continue_browsing(dataset, run.spec().encoder, runs_folder())
     if state.run is None and isinstance(state.task, Run):
         await_run(state.task)
+    del st.session_state[CHANGED]
     return state.run
 
 
