@@ -152,11 +152,11 @@ def _show_findings(dataset: Dataset, run: Run | None, audit: Audit) -> None:
     toolbar = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with toolbar:
         slot = st.container(width="content")
-        settings = choose_settings(audit, st.session_state.get("audit-finding", first))
+        settings = choose_settings(audit, st.session_state.get(FINDING, first))
     excluded, facts, decisions = excluded_images(dataset), load_facts(dataset), decisions_of(dataset)
     findings = find_problems(audit, dataset, excluded, settings, facts, decisions)
     counts = _counts(dataset, findings, excluded, facts)
-    finding = slot.segmented_control("Finding", kinds, default=first, key="audit-finding", required=True,
+    finding = slot.segmented_control("Finding", kinds, default=first, key=FINDING, required=True,
                                      format_func=lambda name: _title(name, counts[name]))
     write_address("finding", finding, "exact")
     if not audit.is_complete:

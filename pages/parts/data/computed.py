@@ -72,19 +72,22 @@ def browse_bar(dataset: Dataset) -> NearestByFeatures | None:
         st.session_state[begun] = True  # images that are excluded meanwhile need a run of their own
     elif state.run is not None and state.run == awaited_run():
         choose_run(state.run)  # the other pages open with the images that were browsed last
+    earlier = _earlier_run(dataset, encoder)
     if state.task is not None:
         show_progress(state.task, begun)
     elif state.run is not None and state.finished is not None:
         st.session_state.pop(begun, None)
         _show_links(state.run, dataset)
         return None if dataset.is_large else load_nearest(state.run, state.finished)  # no stored neighbors
-    elif (earlier := _earlier_run(dataset, encoder)) is not None and is_renewed(earlier):
+    elif earlier is not None and is_renewed(earlier):
         choose_run(earlier)  # the page that is opened next makes it again
         _show_links(earlier, dataset)
         st.caption("They leave out what you excluded as soon as you open them.", width="content")
     else:
         _offer(dataset, encoder, begun, state)
-    return _nearest_of_earlier(dataset, encoder)
+    if earlier is None or len(dataset) > MOST_MAPPED:
+        return None
+    return _nearest_anew(earlier, excluded_images(dataset).tobytes(), dataset)
 
 
 def _earlier_run(dataset: Dataset, encoder: EncoderSpec) -> Run | None:
@@ -92,16 +95,9 @@ def _earlier_run(dataset: Dataset, encoder: EncoderSpec) -> Run | None:
     return next((run for run in feature_runs(dataset, encoder, runs_folder()) if run.status().state == "done"), None)
 
 
-def _nearest_of_earlier(dataset: Dataset, encoder: EncoderSpec) -> NearestByFeatures | None:
-    """Return what the neighbors tell by the features of a run that excluded other images; None without features."""
-    done = _earlier_run(dataset, encoder)
-    if done is None or len(dataset) > MOST_MAPPED:
-        return None
-    return _nearest_anew(done, excluded_images(dataset).tobytes(), dataset)
-
-
 @st.cache_resource(max_entries=4, show_spinner="Comparing neighbors …", hash_funcs=RUN_HASH)
 def _nearest_anew(run: Run, excluded: bytes, _dataset: Dataset) -> NearestByFeatures:  # noqa: ARG001
+    """Return what the neighbors tell by the features of a run that excluded other images."""
     return _placed(len(_dataset), *neighborhoods_of(_dataset, run.embeddings("final")))
 
 
