@@ -98,6 +98,14 @@ def test_a_killed_process_of_readers_starts_again() -> None:
     assert bounded.call("x.csv", len, "abc") == 3
 
 
+def test_a_process_that_still_imports_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "imports_for_long.py").write_text("import time\ntime.sleep(60)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    began = time.monotonic()
+    bounded._Forks(("imports_for_long",)).close()
+    assert time.monotonic() - began < 30
+
+
 def parse(content: bytes, name: str, dataset: Dataset) -> tuple[int, str, int, int]:
     return os.getpid(), f"{name} {content!r}", len(dataset), len(dataset.names)
 

@@ -145,10 +145,11 @@ class _Forks:
             yield stream
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, which holds nothing, even while it imports. Calls in progress go on in children."""
         if self._socket is not None and self._process is not None:
             self._socket.close()
-            self._process.wait(10)
+            self._process.kill()
+            self._process.wait()
 
 
 def _send(stream: io.BufferedRWPair, message: Any) -> None:
