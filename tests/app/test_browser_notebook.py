@@ -94,9 +94,15 @@ def page(lab: str, browser: Browser) -> Iterator[Page]:
 
 
 def run(page: Page, cell: int) -> None:
-    """Run a cell of the notebook."""
-    page.locator(".jp-Notebook .jp-Cell").nth(cell).locator(".jp-Editor").click()
-    page.keyboard.press("Control+Enter")
+    """Run a cell of the notebook, again if the Lab was not ready: it then forgets the key."""
+    place = page.locator(".jp-Notebook .jp-Cell").nth(cell)
+    for _ in range(20):
+        place.locator(".jp-Editor").click()
+        page.keyboard.press("Control+Enter")
+        page.wait_for_timeout(2_000)
+        if place.locator(".jp-InputPrompt").inner_text() != "[ ]:":
+            return
+    raise AssertionError("the Lab runs no cell")
 
 
 def output(page: Page, cell: int) -> str:
