@@ -9,7 +9,8 @@ function fetchPart(url, read) {
   const key = `${read.name} ${url}`;
   if (!kept.has(key)) {
     if (kept.size >= MOST_KEPT) kept.delete(kept.keys().next().value);
-    const loading = fetch(url).then((answer) => {
+    const address = window.udmlFiles?.get(url)?.address ?? url; // in a notebook, files have names (notebook.js)
+    const loading = fetch(address).then((answer) => {
       if (!answer.ok) throw new Error(`${url}: ${answer.status}`);
       return read(answer);
     });

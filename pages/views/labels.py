@@ -19,7 +19,6 @@ from pages.parts.labels.folders import show_folders
 from pages.parts.labels.graph_view import gamma_slider
 from pages.parts.labels.groups import current_groups, show_groups
 from pages.parts.labels.proposals import show_proposals
-from pages.parts.maps.content import Color
 from pages.parts.maps.frame import UNITS, MapFrame, covering_map, distortion_words
 from pages.parts.maps.scatter import Ring, draw_map
 from pages.parts.shell.address import choice_from_address, choose_segment, write_address
@@ -33,6 +32,7 @@ from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.base.arrays import rows_of
 from udml_core.base.errors import counted
 from udml_core.exploration import label_spread as views
+from udml_core.exploration.map_content import Color
 from udml_core.exploration.naming import GAMMA
 from udml_core.runs import Run
 from udml_core.runs.analyses import plan_analysis

@@ -18,7 +18,6 @@ from pages.parts.explore.neighborhood import run_geometry
 from pages.parts.explore.panels import PANELS
 from pages.parts.explore.toolbar import MapChoice
 from pages.parts.explore.workbench import Workbench, interesting_images
-from pages.parts.maps.content import Color
 from pages.parts.maps.frame import load_map
 from pages.parts.maps.layouts import EPOCHS, MOVING, MapLayout
 from pages.parts.shell.address import drop_foreign_parameters
@@ -32,6 +31,7 @@ from tests.running import worked
 from udml_core.data.selections import store_selection
 from udml_core.data.splits import fixed_sample
 from udml_core.exploration.clusters import cluster_purity
+from udml_core.exploration.map_content import Color
 from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.numerics.explanations import Affinities, Clusters, Pairs, Triplets
 from udml_core.runs import Run

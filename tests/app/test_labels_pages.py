@@ -16,7 +16,7 @@ import streamlit as st
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.draw.gallery import Tile, gallery
+from pages.parts.draw.gallery import gallery
 from pages.parts.labels.board import TRUE_CLASS
 from pages.parts.labels.ego_graph import SIZE, ego_drawing
 from pages.parts.shell.run_status import escaped, run_titles
@@ -31,6 +31,7 @@ from udml_core.data.splits import make_split
 from udml_core.exploration import affinity as views
 from udml_core.exploration import label_spread as labels
 from udml_core.exploration import naming
+from udml_core.exploration.gallery_content import Tile
 from udml_core.numerics.explanations import Affinities
 from udml_core.runs import Run, list_runs
 

@@ -11,7 +11,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.maps.coloring import _distances, colorings
-from pages.parts.maps.content import Color, Layout
 from pages.parts.maps.excluding import without_excluded
 from pages.parts.maps.frame import load_map
 from pages.parts.maps.spreading import SPREAD
@@ -23,6 +22,7 @@ from udml_core.base import locks
 from udml_core.data.given.labels import assign
 from udml_core.data.given.log import log_path_of
 from udml_core.exploration import density
+from udml_core.exploration.map_content import Color, Layout
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis, AnalysisSpec, create_analysis, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.pca import PCA

@@ -12,11 +12,11 @@ from sklearn.datasets import load_digits
 
 from pages.parts.draw.gallery import gallery, tile_of
 from pages.parts.draw.slider import live_slider
-from pages.parts.maps.content import Color, Layout
 from pages.parts.maps.scatter import draw_map
 from pages.parts.shell.cached import load_dataset
 from pages.parts.shell.selection import selection
 from udml_core.data.dataset import ArrayImages, Dataset
+from udml_core.exploration.map_content import Color, Layout
 from udml_core.numerics.graph import AuthorityGraph
 
 

@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 from pages.parts.draw.transport import Message
 from pages.parts.maps import content, frame
-from pages.parts.maps.content import Color, Layout, map_header
+from pages.parts.maps.content import map_header
 from pages.parts.shell.selection import Selection
 from tests.app.opening import opened, texts
 from tests.cli.test_cli import answer, call
@@ -29,6 +29,7 @@ from udml_core.base.paths import ASSETS
 from udml_core.data import catalog, dataset
 from udml_core.data.given.labels import assign, assigned_labels, labels_by_index
 from udml_core.data.thumbnails import are_sheets_made
+from udml_core.exploration.map_content import Color, Layout
 from udml_core.exploration.map_values import hide_rest
 from udml_core.numerics.galleries import build, build_gallery, remove_vectors
 from udml_core.numerics.galleries.manifest import Manifest, Recall, Shard, read_manifest

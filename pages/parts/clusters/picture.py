@@ -7,11 +7,11 @@ import streamlit as st
 
 from udml_core.base.arrays import Array, Integers, rows_of
 from udml_core.base.errors import counted
+from udml_core.exploration.map_content import Color, Layout
 from udml_core.runs.analyses import find_analysis
 from udml_core.runs.search import SCOPE_WORDS, frame_words
 
 from ..draw.palette import percent
-from ..maps.content import Color, Layout
 from ..maps.frame import UNITS, MapFrame, distortion_words, link_to_map
 from ..maps.numbering import keep_numbers, numbered_color
 from ..maps.scatter import Ring, draw_map

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
+from udml_core.exploration.gallery_content import Tile
 from udml_core.numerics.judgments import Share
 from udml_core.runs.search.differing import Comparison
 from udml_core.runs.search.judging import EQUAL, Judging
@@ -15,7 +16,7 @@ from udml_core.runs.search.judging_words import advice_words, interval_words, le
 from udml_core.runs.search.judgment_files import read_judgments, write_judgments, write_table
 
 from ..draw.downloads import Download, share
-from ..draw.gallery import Tile, gallery
+from ..draw.gallery import gallery
 from ..shell.run_status import escaped
 from ..shell.user_errors import keep_user_errors
 from .judge_pictures import rows_html

@@ -9,6 +9,7 @@ import streamlit as st
 
 from udml_core.base.arrays import Array
 from udml_core.exploration.comparison import aligned_layouts
+from udml_core.exploration.map_content import Layout
 from udml_core.exploration.map_values import bounds
 from udml_core.runs import Run
 from udml_core.runs.analyses import KINDS, MAPS, Analysis, finished_maps, list_analyses
@@ -16,7 +17,6 @@ from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
 
 from ..maps.coloring import default_color
-from ..maps.content import Layout
 from ..maps.frame import UNITS, MapFrame, link_to_map, load_map
 from ..maps.scatter import Ring, draw_map
 from ..shell.address import choice_from_address, write_address

@@ -12,11 +12,12 @@ from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.comparison import only_first_hits, sign_test
 from udml_core.exploration.failures import Atlas
+from udml_core.exploration.gallery_content import Tile
 from udml_core.runs import Run
 from udml_core.runs.search import Hit, Retrieval
 from udml_core.runs.verdict import standing
 
-from ..draw.gallery import Tile, clicked_tile, gallery, tile_of
+from ..draw.gallery import clicked_tile, gallery, tile_of
 from ..draw.palette import color_legend, percent
 from ..retrieval.rankings import MARKS
 from ..shell.address import number_from_address, write_address

@@ -16,8 +16,9 @@ from udml_core.data.given.duplicate_decisions import decide, prefer
 from udml_core.data.given.exclusions import exclude
 from udml_core.data.image_facts import ImageFacts
 from udml_core.exploration.duplicates import Groups, all_but_first
+from udml_core.exploration.gallery_content import ShadedTile
 
-from ..draw.gallery import ShadedTile, gallery, pair_gallery, tile_of
+from ..draw.gallery import gallery, pair_gallery, tile_of
 from ..draw.two_images import Answering, answer_buttons, two_images
 from ..shell.selection import PARAMETER, select, selection
 from .excluding import (

@@ -2,55 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Array
+from udml_core.base.components import GALLERY_HTML, pack_mask, unpack_mask
 from udml_core.data.dataset import Dataset
+from udml_core.exploration.gallery_content import Mark, Tile, gallery_header
 
 from ..shell.run_picker import open_search
 from ..shell.selection import Selection, select
 from .thumbnails import OWN_SHEET, all_sheets, own_sheet, pair_sheet
-from .transport import Message, component, pack_mask, unpack_mask
+from .transport import Message, component
 
-Mark = Literal["", "keep", "hit", "miss", "query", "same", "different", "anchor", "positive", "negative"]
-HTML = '<div class="grid" role="group"></div>\n'
 SIZE_HTML = """<label class="size">Image size
 <input type="range"></label>
 """
 SMALLEST, LARGEST = 56, 224
 """Least and largest width of an image in pixels."""
-LISTED_INSIDE = 200
-"""A longer list of tiles is fetched once instead of traveling with every message."""
-
-
-@dataclass(frozen=True)
-class Tile:
-    """One image or one pair of images in a gallery.
-
-    Attributes:
-        id: The image's index in the data set, or the pair's position in the gallery.
-        caption: The name that screen readers and tooltips give.
-        mark: The kind of border and symbol.
-        badge: Short text below the image; the caption if empty.
-    """
-
-    id: int
-    caption: str
-    mark: Mark = ""
-    badge: str = ""
-
-
-@dataclass(frozen=True)
-class ShadedTile(Tile):
-    """A tile of every second group, whose background tells neighboring groups apart."""
-
-    shaded: bool = True
 
 
 def mark_of(dataset: Dataset, index: int, query: int) -> Mark:
@@ -114,8 +86,8 @@ def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int
     header = _header(message, dataset, tiles, label, cell or side, height, shared) | {
         "multiple": False, "chosen": chosen, "side": side, "resizable": cell is not None, "strip": strip,
         "columns": columns, "end": end}
-    result = component("gallery", HTML)(data=message.pack(header), key=key, on_picked_change=picked,
-                                        on_searched_change=lambda: None)
+    result = component("gallery", GALLERY_HTML)(data=message.pack(header), key=key, on_picked_change=picked,
+                                                on_searched_change=lambda: None)
     return _clicked_image(dataset, result)
 
 
@@ -142,7 +114,7 @@ def selectable_gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str
     mask = pack_mask(np.flatnonzero(np.isin(ids, selected.ids)), len(ids))
     header = _header(message, dataset, tiles, label, side, height) | {
         "multiple": True, "selection": {"mask": message.inside(mask), "revision": selected.revision}}
-    result = component("gallery", HTML)(
+    result = component("gallery", GALLERY_HTML)(
         data=message.pack(header), key=key, on_picked_change=lambda: None, on_searched_change=lambda: None,
         on_selection_change=lambda: _update_selection(key, dataset.fingerprint, ids))
     return _clicked_image(dataset, result)
@@ -172,8 +144,8 @@ def pair_gallery(dataset: Dataset, pairs: Array, same: Array, badges: Sequence[s
     header = {"label": label, "side": side, "height": height, "tiles": {"list": [vars(tile) for tile in tiles]},
               "sheets": pair_sheet(message, dataset, pairs, side // 2), "byPosition": True, "pairs": True,
               "multiple": False, "chosen": chosen}
-    result = component("gallery", HTML)(data=message.pack(header), key=key, on_picked_change=lambda: None,
-                                        on_searched_change=lambda: None)
+    result = component("gallery", GALLERY_HTML)(data=message.pack(header), key=key, on_picked_change=lambda: None,
+                                                on_searched_change=lambda: None)
     return None if result.picked is None else int(result.picked)
 
 
@@ -212,9 +184,5 @@ def _header(message: Message, dataset: Dataset, tiles: list[Tile], label: str, s
             height: int | None, shared: bool = False) -> dict[str, Any]:
     ids = tuple(tile.id for tile in tiles)
     by_position = dataset.is_large or (len(ids) <= OWN_SHEET and not shared)
-    tile_list: dict[str, Any] = {"list": [vars(tile) for tile in tiles]}
-    if len(tiles) > LISTED_INSIDE:
-        tile_list = {"url": message.url(json.dumps(tile_list["list"]).encode(), "application/json")}
     sheets = own_sheet(message, dataset, ids, side) if by_position else all_sheets(message, dataset)
-    return {"label": label, "side": side, "height": height, "group": dataset.fingerprint[:8], "tiles": tile_list,
-            "sheets": sheets, "byPosition": by_position}
+    return gallery_header(message, tiles, sheets, label, side, height, dataset.fingerprint[:8], by_position)

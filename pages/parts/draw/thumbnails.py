@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import threading
 from collections import OrderedDict
 from pathlib import Path
@@ -12,12 +11,13 @@ import streamlit as st
 from PIL import Image
 
 from udml_core.base.arrays import Array
+from udml_core.base.components import Message
 from udml_core.data.dataset import Dataset
 from udml_core.data.sources.versions import image_to_draw
-from udml_core.data.thumbnails import are_sheets_made, make_sheets, make_thumbnail
+from udml_core.data.thumbnails import are_sheets_made, join_thumbnails, make_sheets, make_thumbnail, sheet_file
+from udml_core.exploration.gallery_content import sheets_header
 
 from ..shell.cached import load_version
-from .transport import Message
 
 COLUMNS = 12
 """Columns of a sheet; even, so that both images of a pair lie in the same row."""
@@ -83,8 +83,7 @@ def all_sheets(message: Message, dataset: Dataset) -> dict[str, Any]:
     files = [(str(path), path.stat().st_mtime_ns) for path in sheets.paths]
     urls = [message.url(_content(*file), "image/jpeg", f"{dataset.fingerprint}-{sheets.cell}-{number}-{file[1]}")
             for number, file in enumerate(files)]
-    return {"urls": urls, "count": len(dataset), "columns": sheets.columns, "perSheet": sheets.per_sheet,
-            "cell": sheets.cell}
+    return sheets_header(urls, len(dataset), sheets.columns, sheets.per_sheet, sheets.cell)
 
 
 def own_sheet(message: Message, dataset: Dataset, indices: tuple[int, ...], side: int) -> dict[str, Any]:
@@ -98,8 +97,8 @@ def own_sheet(message: Message, dataset: Dataset, indices: tuple[int, ...], side
     """
     content = _sheet(dataset.name, dataset.fingerprint, indices, max(side, 64))
     columns = min(COLUMNS, max(1, len(indices)))
-    return {"urls": [message.url(content, "image/jpeg")], "count": len(indices), "columns": columns,
-            "perSheet": max(1, len(indices)), "cell": max(side, 64)}
+    return sheets_header([message.url(content, "image/jpeg")], len(indices), columns, max(1, len(indices)),
+                         max(side, 64))
 
 
 def pair_sheet(message: Message, dataset: Dataset, pairs: Array, side: int) -> dict[str, Any]:
@@ -123,12 +122,5 @@ def _content(path: str, changed: int) -> bytes:  # noqa: ARG001 (a new sheet is 
 @st.cache_data(max_size="128MB", show_spinner=False)
 def _sheet(name: str, fingerprint: str, indices: tuple[int, ...], cell: int) -> bytes:
     dataset = load_version(name, fingerprint)
-    columns = min(COLUMNS, max(1, len(indices)))
-    sheet = Image.new("RGB", (columns * cell, max(1, -(-len(indices) // columns)) * cell), "white")
-    for position, index in enumerate(indices):
-        thumbnail = THUMBNAILS.thumbnail(dataset, index, cell)
-        sheet.paste(thumbnail, (position % columns * cell, position // columns * cell))
-    buffer = io.BytesIO()
-    # JPEG takes a thirtieth of WebP's time, which a click on a query would wait for; full chroma keeps blocks in cells.
-    sheet.save(buffer, "JPEG", quality=88, subsampling=0)
-    return buffer.getvalue()
+    thumbnails = [THUMBNAILS.thumbnail(dataset, index, cell) for index in indices]
+    return sheet_file(join_thumbnails(thumbnails, cell, min(COLUMNS, max(1, len(indices)))))

@@ -7,12 +7,13 @@ import streamlit as st
 
 from udml_core.base.declaration import describe_field
 from udml_core.exploration import triplets as views
+from udml_core.exploration.gallery_content import Mark
 from udml_core.methods.rpml import RPML
 from udml_core.numerics.explanations import Pairs, Triplets
 from udml_core.runs import Run
 
 from ..draw.drawing import page_colors
-from ..draw.gallery import Mark, tile_of
+from ..draw.gallery import tile_of
 from ..draw.palette import BEFORE, HIT, MISS
 from ..draw.slider import field_slider
 from ..maps.scatter import Ring

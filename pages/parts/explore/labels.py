@@ -10,11 +10,12 @@ import streamlit as st
 from udml_core.base.arrays import Array
 from udml_core.base.declaration import describe_field
 from udml_core.exploration.focus import LabelSources, label_sources
+from udml_core.exploration.gallery_content import Mark
 from udml_core.methods.ssdml import SSDML
 from udml_core.numerics.explanations import Affinities
 from udml_core.runs import Run
 
-from ..draw.gallery import Mark, tile_of
+from ..draw.gallery import tile_of
 from ..draw.palette import color_legend, percent
 from ..draw.slider import field_slider
 from ..labels.graph_view import SOURCES, GraphView, load_view

@@ -10,6 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
+from udml_core.exploration.map_content import Color
 from udml_core.exploration.map_values import hide_rest
 from udml_core.runs import Run
 from udml_core.runs.analyses import ImageGrid
@@ -19,7 +20,6 @@ from ..data.columns import choose_values
 from ..draw.run_header import run_header
 from ..maps.choosing import map_specs, pick_frame
 from ..maps.coloring import pick_color
-from ..maps.content import Color
 from ..maps.excluding import excluded_images
 from ..maps.frame import MapFrame
 from ..maps.grids import compute_grid, grid_of

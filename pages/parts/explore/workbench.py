@@ -14,13 +14,14 @@ from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.splits import Split
 from udml_core.exploration.focus import stand_in
+from udml_core.exploration.gallery_content import Tile
 from udml_core.exploration.neighborhoods import Geometry
 from udml_core.numerics.explanations import Explanation
 from udml_core.runs import Run
 from udml_core.runs.search import epoch_of, frame_words
 
 from ..clusters.clustering import Clustering
-from ..draw.gallery import Tile, gallery, mark_of, tile_of
+from ..draw.gallery import gallery, mark_of, tile_of
 from ..shell.address import write_address
 from ..shell.cached import load_split
 from ..shell.epochs import Record, epochs_with, load_record

@@ -9,8 +9,9 @@ import pandas as pd
 import streamlit as st
 
 from udml_core.exploration import affinity as views
+from udml_core.exploration.gallery_content import Mark
 
-from ..draw.gallery import Mark, clicked_tile, gallery, tile_of
+from ..draw.gallery import clicked_tile, gallery, tile_of
 from ..draw.palette import CLASSES, color_legend
 from ..draw.tables import plain_table
 from .ego_graph import show_ego

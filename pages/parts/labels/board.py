@@ -13,11 +13,12 @@ from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assigned_classes
 from udml_core.exploration import label_spread as views
+from udml_core.exploration.gallery_content import Tile
 from udml_core.methods.ssdml import SSDML
 from udml_core.runs import Run
 from udml_core.runs.search.naming import NamedImages, name_images
 
-from ..draw.gallery import Tile, tile_of
+from ..draw.gallery import tile_of
 from ..shell.cached import load_retrieval
 from ..shell.label_graph import assigned_now, graph_of_run, reach_in
 from ..shell.run_hash import RUN_HASH

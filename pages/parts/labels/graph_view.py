@@ -14,12 +14,12 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assigned_classes
 from udml_core.exploration import affinity as views
 from udml_core.exploration import label_spread as spreading
+from udml_core.exploration.gallery_content import Mark
 from udml_core.methods.ssdml import SSDML
 from udml_core.numerics.explanations import Affinities
 from udml_core.runs import Run
 from udml_core.runs.search import FROZEN, frame_words
 
-from ..draw.gallery import Mark
 from ..draw.slider import field_slider
 from ..shell.address import choose_segment
 from ..shell.cached import load_split

@@ -11,11 +11,11 @@ import streamlit as st
 
 from udml_core.base.arrays import Array, rows_of
 from udml_core.exploration import label_spread as spreading
+from udml_core.exploration.map_content import Color
 
 from ..draw.figures import lines
 from ..draw.gallery import gallery, tile_of
 from ..draw.tables import table_behind
-from ..maps.content import Color
 from ..maps.frame import UNITS, covering_map, link_to_map, show_distortion
 from ..maps.scatter import Ring, draw_map
 from ..shell.address import number_from_address, write_address

@@ -14,6 +14,7 @@ from udml_core.base.arrays import Array, rows_of
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import map_values as views
 from udml_core.exploration.density import density, neighbor_distances, outlier_score
+from udml_core.exploration.map_content import Color
 from udml_core.methods.rpml import RPML
 from udml_core.methods.shared.authority_method import AuthorityMethod
 from udml_core.numerics.explanations import Clusters, Triplets, Uncertainty
@@ -24,7 +25,6 @@ from ..shell.cached import load_retrieval, load_split
 from ..shell.epochs import has_record, load_record
 from ..shell.run_hash import RUN_HASH
 from .columns import column_color, uploaded_columns
-from .content import Color
 from .frame import MapFrame, load_map
 from .spreading import SPREAD, has_few_labels, spread_color
 from .uncertainty import LABEL, noise, noise_epoch

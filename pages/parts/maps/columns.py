@@ -11,9 +11,9 @@ from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.own_columns import IMAGE, parse_columns
 from udml_core.data.given.uploads import parse_upload
+from udml_core.exploration.map_content import Color
 
 from ..shell.run_status import escaped_message
-from .content import Color
 
 MOST_NAMES = 1000
 

@@ -11,12 +11,12 @@ from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.data import selections
 from udml_core.data.dataset import Dataset
+from udml_core.exploration.map_content import Color, Layout
 from udml_core.exploration.map_values import keep_neighbors
 
 from ..shell.address import write_address
 from ..shell.selection import PREFIX, select
 from ..shell.user_errors import show_user_errors
-from .content import Color, Layout
 
 PARAMETER = "excluded"
 NONE = np.zeros(0, dtype=np.int64)

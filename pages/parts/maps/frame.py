@@ -9,13 +9,13 @@ import streamlit as st
 
 from udml_core.base.arrays import LARGE, Array, rows_of
 from udml_core.data.dataset import Dataset
+from udml_core.exploration.map_content import Layout
 from udml_core.runs import Run
 from udml_core.runs.analyses import Projection, finished_maps
 
 from ..shell.analyses import load_projection
 from ..shell.cached import dataset_of
 from ..shell.views import view_link
-from .content import Layout
 
 UNITS = ("Distances on a map are not distances in the embedding: areas, gaps and axes carry no units. "
          "Trustworthiness and continuity measure how well the map preserves neighbors.")

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from udml_core.base.arrays import rows_of
+from udml_core.base.components import Message
+from udml_core.exploration.map_content import Color, Layout
 from udml_core.runs.analyses import ImageGrid
 
-from ..draw.transport import Message
-from .content import Color, Layout
 from .frame import MapFrame
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import rows_of
+from udml_core.exploration.map_content import Layout
 from udml_core.exploration.quick_map import place_among_neighbors, quick_frames
 from udml_core.runs import Run
 from udml_core.runs.analyses import AnalysisSpec, ImageGrid, Projection
@@ -20,7 +21,6 @@ from ..shell.epoch_images import epoch_images
 from ..shell.run_hash import RUN_HASH
 from ..shell.views import GRID
 from .choosing import carry_frame, map_specs, pick_layout
-from .content import Layout
 from .frame import MapFrame, load_map
 from .grids import grid_of
 

@@ -6,8 +6,7 @@ import streamlit as st
 
 from udml_core.base.arrays import Integers
 from udml_core.exploration.identity import Numbered, number_clusters
-
-from .content import Color
+from udml_core.exploration.map_content import Color
 
 NUMBERED = "clusters-numbered"
 MOST_NAMED = 10_000

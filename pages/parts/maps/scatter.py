@@ -15,31 +15,21 @@ import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Array, rows_of
+from udml_core.base.components import MAP_HTML, plain_script, script_and_style, unpack_mask
 from udml_core.base.offline import offline_page
 from udml_core.base.paths import ASSETS
 from udml_core.data.dataset import Dataset
+from udml_core.exploration.map_content import ALONE, Color, Followed, Layout, moving_parts, row_array
 from udml_core.runs.analyses import ImageGrid
 
-from ..draw.transport import Message, component, script_and_style, unpack_mask
+from ..draw.transport import Message, component
 from ..shell.run_picker import open_search
 from ..shell.selection import Selection, select, selection
-from .content import Color, Followed, Layout, map_header, moving_parts, row_array
+from .content import map_header
 from .excluding import NONE, visible_images, visible_layout, without_excluded
 from .frame import MapFrame
 from .image_grid import grid_color, grid_layout, seams
 
-HTML = """<div class="scatter" role="group"><div class="layout">
-<div class="stage"><canvas class="points" role="img"></canvas>
-<canvas class="overlay" tabindex="0" role="application" aria-roledescription="map"
-  aria-label="Map. Arrow keys move, plus and minus zoom, 0 shows all points, Enter opens the image in the middle, Q
-  searches with it.">
-</canvas>
-<div class="tools" role="toolbar" aria-label="Map tools"></div>
-<div class="tip" hidden><canvas width="112" height="112"></canvas><div></div></div></div>
-<div class="side"><div class="summary" role="status" aria-live="polite"></div>
-<div class="legend" role="group" aria-label="Legend"></div></div>
-</div></div>
-"""
 Tiles = Literal["some", "all"]
 HEIGHT = 600
 """Pixels of a map or grid, and of the panel beside it: both end above the fold of a laptop screen."""
@@ -129,7 +119,7 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
     if ahead is not None:
         header["ahead"] = moving_parts(message, visible_layout(ahead, hidden))
     count = len(layout.indices)
-    result = component("scatter", HTML)(
+    result = component("scatter", MAP_HTML)(
         data=message.pack(header), key=key, on_picked_change=lambda: None, on_searched_change=lambda: None,
         on_selection_change=lambda: _update_selection(key, dataset.fingerprint, layout.indices, count))
     if result.searched is not None:
@@ -177,13 +167,11 @@ def map_file(dataset: Dataset, layout: Layout, color: Color, selected: Selection
     Images, hover, zoom, lasso and legend are part of the file.
     """
     message = Message(self_contained=True)
-    header = map_header(message, dataset, layout, color, selected, True) | {
-        "label": title, "height": 760, "segments": None, "marks": [], "placed": [], "linked": False, "group": "",
-        "camera": None, "cameraKey": "", "grid": None, "tiles": "some"}
+    header = ALONE | map_header(message, dataset, layout, color, selected, True) | {"label": title, "height": 760}
     data = base64.b64encode(message.pack(header)).decode()
     script, style = script_and_style("scatter")
-    return offline_page(ASSETS / "map.html", TITLE=html.escape(title), CAPTION=html.escape(caption), MAP=HTML,
-                        STYLE=style, DATA=data, SCRIPT=script.replace("export default function", "function"))
+    return offline_page(ASSETS / "map.html", TITLE=html.escape(title), CAPTION=html.escape(caption), MAP=MAP_HTML,
+                        STYLE=style, DATA=data, SCRIPT=plain_script(script))
 
 
 def _marks(marks: Sequence[Ring], layout: Layout) -> list[dict[str, Any]]:

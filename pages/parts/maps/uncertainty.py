@@ -11,6 +11,7 @@ import streamlit as st
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.instances import uncertainty_extremes
+from udml_core.exploration.map_content import Color
 from udml_core.numerics.explanations import Uncertainty
 from udml_core.runs import Run
 
@@ -19,7 +20,6 @@ from ..draw.slider import live_slider
 from ..shell.address import number_from_address, write_address
 from ..shell.epochs import epochs_with, load_record
 from ..shell.run_status import hyperparameters
-from .content import Color
 
 ENDS = 24
 LABEL = "uncertainty"

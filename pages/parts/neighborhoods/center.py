@@ -13,11 +13,12 @@ from udml_core.base.arrays import Array
 from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import neighborhoods as views
+from udml_core.exploration.gallery_content import Mark
 from udml_core.methods.plm import PLM
 from udml_core.runs import Run
 from udml_core.runs.search import Which
 
-from ..draw.gallery import Mark, mark_of
+from ..draw.gallery import mark_of
 from ..retrieval.own_images import OwnImage, embed_image
 from ..shell.address import number_from_address, write_address
 from ..shell.cached import load_retrieval

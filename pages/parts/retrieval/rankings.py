@@ -11,6 +11,7 @@ import streamlit as st
 
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
+from udml_core.exploration.gallery_content import Mark, Tile
 from udml_core.results.embedding_words import in_numbers
 from udml_core.runs.analyses import REFINED
 from udml_core.runs.search import DISTANCE, RECIPE, Hit, Query, Retrieval, epoch_words
@@ -19,7 +20,7 @@ from udml_core.runs.search.same import Threshold
 from udml_core.work.exporting import embeddings_file, images_file, model_archive
 
 from ..draw.downloads import Download, share, table_file
-from ..draw.gallery import Mark, Tile, gallery, mark_of, tile_of
+from ..draw.gallery import gallery, mark_of, tile_of
 from ..draw.palette import HITS, color_legend
 from ..shell.address import write_address
 from ..shell.cached import known_threshold

@@ -9,12 +9,12 @@ import streamlit as st
 
 from udml_core.base.arrays import Array, rows_of
 from udml_core.exploration.interesting import first_query
+from udml_core.exploration.map_content import Color, Layout
 from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.runs import Run
 from udml_core.runs.search import epoch_words
 from udml_core.runs.tasks import Status
 
-from ..maps.content import Color, Layout
 from ..maps.scatter import Ring
 from ..shell.focus import choose_image, current_elsewhere
 from .start_map import framed, map_name, raw_words

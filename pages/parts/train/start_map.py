@@ -18,13 +18,13 @@ from udml_core.data.side_by_side import frozen_encoder
 from udml_core.data.splits import fixed_sample
 from udml_core.exploration.identity import Numbered, number_clusters, track_clusters
 from udml_core.exploration.live import live_frame, view_of
+from udml_core.exploration.map_content import Color, Followed, Layout
 from udml_core.exploration.preview import Preview, Sample, assignment_at, draw_sample, preview, unit_features
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Spec
 from udml_core.runs.baselines import JUDGED
 from udml_core.runs.search import frozen_name
 
-from ..maps.content import Color, Followed, Layout
 from ..maps.numbering import numbered_color
 from ..shell.warming import SCRIPT_THREAD
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from udml_core.data.dataset import Dataset
+from udml_core.exploration.gallery_content import Mark, Tile
 
-from ..draw.gallery import Mark, Tile, tile_of
+from ..draw.gallery import tile_of
 
 SHORT, NO_NAME = 2, "\u00a0"
 """Letters of a class name that a small tile shows, and what it shows in place of a longer name."""

@@ -15,6 +15,7 @@ from udml_core.data.features import features_at_hand
 from udml_core.data.splits import fixed_sample
 from udml_core.exploration.identity import number_clusters
 from udml_core.exploration.live import LiveMap, clusters_of
+from udml_core.exploration.map_content import Color
 from udml_core.numerics.explanations import Clusters
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.runs import Run
@@ -22,7 +23,6 @@ from udml_core.runs.baselines import JUDGED
 from udml_core.runs.live_steps import step_embedding, step_rows
 from udml_core.runs.search import FROZEN
 
-from ..maps.content import Color
 from ..maps.numbering import numbered_color
 from ..shell.cached import dataset_of, load_split
 from ..shell.epochs import load_record

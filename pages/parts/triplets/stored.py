@@ -10,11 +10,11 @@ import numpy as np
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import triplets as views
+from udml_core.exploration.gallery_content import Mark
 from udml_core.numerics.explanations import Triplets
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run
 
-from ..draw.gallery import Mark
 from ..shell.cached import dataset_of, load_split
 
 ROLES: tuple[Mark, Mark, Mark] = ("anchor", "positive", "negative")

@@ -1,0 +1,86 @@
+"""The widgets of a notebook without a browser: what is sent to them, and what their answers change."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from udml_core.base.components import pack_mask
+from udml_core.base.errors import UserError
+
+if TYPE_CHECKING:
+    from udml_core.notebook import Explorer
+
+COUNT = 40
+NAMES = pd.Index([f"photo-{row}" for row in range(COUNT)])
+
+
+@pytest.fixture
+def explorer() -> Explorer:
+    pytest.importorskip("anywidget", reason="the widgets need anywidget: pip install '.[notebook]'")
+    from udml_core.notebook import explore
+
+    random = np.random.default_rng(0)
+    return explore(pd.DataFrame(random.normal(size=(COUNT, 4)), index=NAMES),
+                   random.integers(0, 256, (COUNT, 8, 8), dtype=np.uint8), ["a", "b"] * (COUNT // 2))
+
+
+def answer(rows: list[int], revision: int, count: int = COUNT) -> dict[str, Any]:
+    """Return a selection as assets/scatter.js sends it."""
+    mask = pack_mask(np.array(rows), count)
+    return {"mask": "" if mask is None else base64.b64encode(mask.tobytes()).decode(), "count": count,
+            "revision": revision}
+
+
+def test_without_anywidget_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    monkeypatch.delitem(sys.modules, "udml_core.notebook", raising=False)
+    with pytest.raises(ImportError, match=r"pip install 'udml-explorer\[notebook\]'"):
+        import udml_core.notebook  # noqa: F401
+
+
+def test_a_lasso_selects_names_and_sends_no_large_part_again(explorer: Explorer) -> None:
+    heard, sent = list[Any](), list[str]()
+    explorer.observe(lambda change: heard.append(list(change["new"])), "selection")
+    explorer.map.observe(lambda change: sent.append(change["name"]), ["data", "files"])
+    assert (len(explorer.selection), explorer.gallery.heading.startswith("Nothing selected: 40 images")) == (0, True)
+    explorer.map.selection = answer([3, 17], 1)
+    assert isinstance(explorer.selection, pd.Index)
+    assert heard == [["photo-3", "photo-17"]]
+    assert explorer.gallery.heading == "Selected: 2 images"
+    assert sent == ["data"]
+    explorer.map.selection = answer([3], 2, count=COUNT + 8)  # of other images
+    assert list(explorer.selection) == ["photo-3", "photo-17"]
+    explorer.map.selection = answer([], 3)
+    assert list(explorer.selection) == []
+
+
+def test_a_program_selects_after_the_user(explorer: Explorer) -> None:
+    explorer.map.selection = answer([3], 6)
+    explorer.select(["photo-9", "photo-2"])
+    assert list(explorer.selection) == ["photo-2", "photo-9"]
+    assert b'"revision": 7' in explorer.map.data, "the map adopts a selection with a higher number only"
+    with pytest.raises(UserError, match="No image has the name 'photo-99'"):
+        explorer.select(["photo-1", "photo-99"])
+
+
+@pytest.mark.parametrize("kind", ["picked", "searched"])
+def test_a_click_in_every_component_searches(explorer: Explorer, kind: str) -> None:
+    assert explorer.query is None
+    for row, component in enumerate(explorer.children):
+        component._handle_custom_msg({kind: row}, [])
+        assert explorer.query == f"photo-{row}"
+    rows, _ = explorer._collection.nearest(2, 12)
+    assert list(explorer.neighbors) == [f"photo-{row}" for row in rows]
+    assert explorer.query_row.heading.startswith("Nearest images to image photo-2,")
+    before = explorer.map.data
+    explorer.map._handle_custom_msg({kind: COUNT}, [])
+    assert explorer.query == "photo-2"
+    explorer.search("photo-5")
+    assert explorer.query == "photo-5"
+    assert explorer.map.data != before, "the query is marked on the map"
