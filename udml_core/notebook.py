@@ -240,4 +240,4 @@ def explore(embeddings: Any, images: Any, labels: Any = None, positions: Any = N
 def _display(widget: Any) -> None:
     from IPython.display import display
 
-    display(widget)
+    display(widget)  # type: ignore[no-untyped-call]

@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.labels.actions import OPENED, GroupEdit
-from pages.parts.labels.groups import MOVING, SPLITTING
+from pages.parts.labels.groups import MOVING, SHOWN_OF_PART, SPLITTING
 from pages.parts.shell.selection import Selection
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import tiles
@@ -72,8 +72,10 @@ def test_a_split_is_kept_and_undone(photos: Run) -> None:
     test.button(key="labels-split").click().run()
     field = next(field for field in test.number_input if field.label == "Parts")
     field.set_value(3).run()
-    parts = [int(tile["badge"]) for tile in tiles(test, "Parts of the group")]
-    assert sum(parts) == before[0]
+    shown = [tile["badge"] for tile in tiles(test, "Parts of the group")]
+    parts = [int(badge.split(" · ")[1]) for badge in dict.fromkeys(shown)]
+    assert len(shown) == sum(min(SHOWN_OF_PART, size) for size in parts), "several images of each part"
+    assert (len(parts), sum(parts)) == (3, before[0])
     test.button(key="labels-keep-parts").click().run()
     assert sorted(sizes(test)) == sorted([*before[1:], *parts])
     assert SPLITTING not in test.session_state
@@ -154,7 +156,10 @@ def test_proposed_names_are_confirmed_and_rejected(photos: Run) -> None:
 
 def test_folders_are_planned_and_written(photos: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     test = opened("labels", run=photos.id, section="folders")
-    assert "There are no labels yet" in texts(test)
+    assert "There are no labels yet, so all images" in texts(test)
+    test.text_input(key="labels-target").input(str(tmp_path / "kept"))
+    next(button for button in test.button if button.label == "Show plan").click().run()
+    assert "in 1 folder below" in texts(test)
     dataset = photos.dataset()
     given.assign(dataset, range(30), "a/b")
     test = opened("labels", run=photos.id, section="folders")

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.test_cli import answer, call
 from tests.running import worked, write_digits
+from udml_core.data.given.exclusions import exclude, include
 from udml_core.data.given.labels import assigned_labels
 from udml_core.runs import Run
 
@@ -67,7 +68,12 @@ def test_sort_plans_writes_and_continues(run: Run, tmp_path: Path, capsys: Captu
     target = tmp_path / "sorted"
     code, _, err = call(capsys, monkeypatch, "sort", str(run.folder), str(target))
     assert code == 2
-    assert "No image of" in err
+    assert "No image has a name" in err
+    exclude(run.dataset(), [0, 3])
+    everything = answer(capsys, monkeypatch, "sort", str(run.folder), str(tmp_path / "kept"), "--unnamed", "--json")
+    assert (everything["unnamed"], everything["classes"]) == (58, {})
+    assert len(list((tmp_path / "kept" / "images").iterdir())) == 58
+    include(run.dataset(), [0, 3])
     size = groups(capsys, monkeypatch, run, "--count", "6", "--name", "1=heron")[0]["images"]
     planned = answer(capsys, monkeypatch, "sort", str(run.folder), str(target), "--plan", "--least", "1.01", "--json")
     assert (planned["planned"], planned["classes"], planned["files"]) == (True, {"heron": size}, [])

@@ -174,6 +174,7 @@ def test_other_folders_are_never_written_to(photos: Dataset, tmp_path: Path) -> 
             plan_sorting(names, target)
     with pytest.raises(UserError, match="No image has a name"):
         plan_sorting(named(photos, {}, ()), tmp_path / "out")
+    assert plan_sorting(named(photos, {}, ()), tmp_path / "out", with_unnamed=True).folders == {("images", ""): 40}
     plan = plan_sorting(names, tmp_path / "out")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "late.txt").write_text("mine")

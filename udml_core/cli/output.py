@@ -100,12 +100,7 @@ def new_lines(news: dict[str, Any]) -> list[str]:
     lines = [news["changes"][:1].upper() + news["changes"][1:]]
     lines += [f"{row['file']}: broken ({row['reason']})" for row in news["broken_files"]]
     lines += [f"{name}: removed" for name in news["removed"]] + [f"{name}: changed" for name in news["changed"]]
-    for row in news["images"]:
-        words = [f"copy of {row['copies'][0]}"] if row["is_copy"] else ["copies among the new"] * bool(row["copies"])
-        words += [*row["quality"], *["outlier"] * row["outlier"]]
-        words += [f"{row['name']} ({100 * row['certainty']:.0f} %)"] * bool(row["name"])
-        lines += [f"{row['image']}: {', '.join(words)}"] * bool(words)
-    return lines
+    return lines + [f"{row['image']}: {row['words']}" for row in news["images"] if row["words"]]
 
 
 def exit_with(message: str, code: int = 2) -> NoReturn:

@@ -99,11 +99,12 @@ def _rows_of_groups(opened: Retrieval, grouping: Grouping, frame: str, count: in
     """Return the rows of each group, the largest first, then the parts of split groups."""
     import numpy as np
 
+    from udml_core.data.given.exclusions import excluded_images
     from udml_core.exploration.grouping import remaining_groups, split_group
     from udml_core.runs.search.naming import groups_at_epsilon
 
     codes = grouping.tree.groups(count) if epsilon is None else groups_at_epsilon(opened, grouping, frame, epsilon)
-    rows = remaining_groups(codes, np.ones(len(codes), bool))
+    rows = remaining_groups(codes, ~np.isin(grouping.indices, excluded_images(opened.dataset)))
     for group, parts in splits:
         own = _group(rows, group)
         codes = (groups_at_epsilon(opened, grouping, frame, parts)[own] if isinstance(parts, float) else
@@ -165,7 +166,7 @@ def sort(name: RunName, target: Annotated[Path, typer.Argument(metavar="TARGET",
          ] = None,
          precision: Precision = 0.9,
          frame: Frame = "final", root: Root = None, as_json: Json = False) -> None:
-    """Write the images that have a name into one folder for each class.
+    """Write the images that have a name into one folder for each class, or all that are not excluded into one folder.
 
     Names are your labels, and names that follow from them with enough certainty. Beside the folders stand
     metadata.csv, images.parquet, and files that FiftyOne and Label Studio import. No file of yours is moved or deleted.
@@ -179,13 +180,14 @@ def sort(name: RunName, target: Annotated[Path, typer.Argument(metavar="TARGET",
     opened = Retrieval(find_run(name, root_of(root)))
     named = name_all(opened, frame, target=precision, chosen=least, report=print_progress())
     planned = plan_sorting(named, target, how, unnamed)
-    for line in (named.words, *planned.lines):
+    for line in (*[named.words] * bool(named.labels), *planned.lines):
         typer.echo(line, err=as_json or not plan)
     files = [] if plan else write_plan(planned, print_progress())
     if not as_json and plan:
         return
     print_answer({"run": opened.run.id, "target": str(planned.target), "how": planned.how, "planned": plan,
                   "classes": {label: count for label, count in planned.classes.items() if label},
-                  "unnamed": planned.classes.get("", 0), "left_out": planned.left_out, "least": named.least,
+                  "unnamed": planned.classes.get("", 0), "left_out": planned.left_out, "excluded": planned.excluded,
+                  "least": named.least,
                   "words": named.words, "continues": planned.continues, "files": [str(path) for path in files]},
                  as_json, lambda: [str(path) for path in files])

@@ -74,8 +74,9 @@ class AuditSettings(Options):
     least_cosine: Annotated[float, Field(ge=0, le=1), Shown(label="Least cosine similarity", step=0.01)] = 0.85
     """Least cosine similarity of the features of near-duplicates."""
 
-    fence: Annotated[float, Field(ge=0, le=20), Shown(label="Limit of outliers", high=6, step=0.1)] = 3.0
-    """Outliers have a mean distance to their nearest images this many interquartile ranges above the third quartile."""
+    fence: Annotated[float, Field(ge=0, le=20), Shown(label="Limit of outliers", high=6, step=0.1)] = 1.5
+    """How far an outlier stands from its nearest images: beyond the farthest quarter by this many times the width of
+    the middle half. 1.5 is the usual rule of statistics; higher values find fewer."""
 
     least_images: Annotated[int, Field(ge=0, le=1000), Shown(label="Images in a class, at least", high=50)] = 5
     """Classes with fewer images are small."""
@@ -378,7 +379,7 @@ def in_half(images: Integers, half: Integers) -> Integers:
 
 
 def outliers(scores: Floats, kept: Booleans, fence: float) -> Integers:
-    """Return the images beyond a fence above the third quartile, the largest score first.
+    """Return the images beyond a fence above the third quartile (Tukey's rule), the largest score first.
 
     Args:
         scores: Score (n,) of each image.

@@ -102,7 +102,9 @@ class Edit:
 
 
 def edit_groups(groups: Integers, images: Integers, edits: Sequence[Edit]) -> Integers:
-    """Change groups (n,) of images by hand, the first edit first, and number them by falling size.
+    """Change groups (n,) of images by hand, the first edit first; all other groups keep their numbers.
+
+    A part keeps the number that most of its images had, unless images outside the edit or an earlier part have it.
 
     Args:
         groups: Group (n,) of each image.
@@ -110,10 +112,18 @@ def edit_groups(groups: Integers, images: Integers, edits: Sequence[Edit]) -> In
         edits: The changes; images that are not among these images are passed over.
     """
     changed = np.array(groups, int)
+    fresh = changed.max(initial=-1) + 1
     for edit in edits:
         rows = rows_of(images, edit.images)
-        changed[rows[rows >= 0]] = changed.max(initial=-1) + 1 + edit.parts[rows >= 0]
-    return by_size(changed) if edits else changed
+        inside, parts = rows[rows >= 0], edit.parts[rows >= 0]
+        before = changed[inside]
+        changed[inside] = -1
+        for part in np.unique(parts):
+            numbers, counts = np.unique(before[parts == part], return_counts=True)
+            free = [number for number in numbers[np.argsort(-counts, kind="stable")] if not (changed == number).any()]
+            changed[inside[parts == part]] = free[0] if free else fresh
+            fresh += not free
+    return changed
 
 
 def from_center(points: Floats) -> Integers:

@@ -110,6 +110,8 @@ class Naming:
 
         A labeled image has its own class with certainty 1. A class that a user rejected for an image is passed over.
         """
+        if not len(self.folded):
+            return np.full(len(self.codes), -1), np.zeros(len(self.codes))
         allowed = np.ones(self._density.shape, bool)
         allowed[self.rejected[:, 0], self.rejected[:, 1]] = False
         best, certainty = name_rows(self._density, self._typical, allowed)

@@ -94,5 +94,6 @@ def report_new(dataset: Dataset, changes: Changes | None, found: Sequence[NewIma
         "broken_files": [{"file": skipped.file, "reason": skipped.reason} for skipped in changes.broken],
         "images": [{"image": dataset.names[image.index], "is_copy": image.is_copy,
                     "copies": [dataset.names[other] for other in image.copies], "quality": list(image.poor),
-                    "outlier": image.is_outlier, "name": image.name, "certainty": round(image.certainty, 3)}
+                    "outlier": image.is_outlier, "name": image.name, "certainty": round(image.certainty, 3),
+                    "words": image.words(dataset)}
                    for image in found]}

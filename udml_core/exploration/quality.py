@@ -42,12 +42,12 @@ class Check:
 
 
 CHECKS = {
-    "blurry": Check("Blurry", 0.2, "fine detail relative to coarse detail where the image is sharpest"),
-    "dark": Check("Dark", 0.32, "brightness of the brightest pixels"),
-    "bright": Check("Bright", 0.05, "darkness of the darkest pixels"),
-    "information": Check("Low information", 0.3, "entropy of the pixels in tens of bits"),
-    "aspect": Check("Odd aspect ratio", 0.35, "shorter side divided by the longer"),
-    "size": Check("Odd size", 0.5, "closeness of the side of a square of that area to the usual sides"),
+    "blurry": Check("Blurry", 0.2, "fine detail of the sharpest part, from 0 (smooth) to 1 (crisp)"),
+    "dark": Check("Dark", 0.32, "brightness of the brightest parts, from 0 (black) to 1 (white)"),
+    "bright": Check("Bright", 0.05, "darkness of the darkest parts, from 0 (white) to 1 (black)"),
+    "information": Check("Low information", 0.3, "variety of the colors, from 0 (one plain color) to 1"),
+    "aspect": Check("Odd aspect ratio", 0.35, "shorter side divided by the longer, 1 for a square"),
+    "size": Check("Odd size", 0.5, "closeness to the usual size of these images, 0.5 at the ends of the usual range"),
 }
 
 

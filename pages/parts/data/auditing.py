@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from udml_core.base.arrays import Integers
@@ -38,6 +37,7 @@ from ..shell.growth import load_changes
 from ..shell.run_hash import RUN_HASH
 from ..shell.selection import selection
 from ..shell.user_errors import keep_user_errors, show_user_errors
+from .classes import show_skipped
 from .computed import chosen_encoder
 from .duplicates import show_border, show_groups
 from .excluding import NONE, ShownImages, change_list, list_buttons, select_images, show_excluded
@@ -50,6 +50,8 @@ VIEW = "data-view"
 FINDINGS = {"exact": "Exact copies", "near": "Near-duplicates", "border": "To decide",
             "leakage": "In both halves", "quality": "Quality", "outliers": "Outliers", "classes": "Small classes",
             "broken": "Broken", "excluded": "Excluded", "new": "New"}
+NOT_COUNTED = ("broken", "excluded", "new")
+"""Findings about which nothing can be decided here, or which are told elsewhere."""
 GROUPS = {"exact": "group has equal content, whatever the names and formats of its files",
           "near": "group is connected by near-duplicates, which show the same photograph when they are aligned; images "
                   "of a series can be that similar too"}
@@ -109,7 +111,7 @@ def audit_line(dataset: Dataset) -> None:
         st.button(f"Audit: {counted(count, 'finding')}", icon=":material/fact_check:", key="audit-show",
                   type="primary" if count and st.session_state.get(VIEW) != "audit" else "tertiary",
                   on_click=st.session_state.update, args=({VIEW: "audit"},),
-                  help="Show duplicates, outliers, small classes and broken files, at the default settings.")
+                  help="Show duplicates, quality, outliers and small classes, at the default settings.")
     elif state.task is not None:
         _await_audit(dataset, encoder)
 
@@ -266,8 +268,7 @@ def _show_broken(dataset: Dataset) -> None:
     if not dataset.skipped:
         st.success(NOTHING["broken"], icon=":material/check_circle:")
         return
-    st.dataframe(pd.DataFrame([{"File": skipped.file, "Reason": skipped.reason} for skipped in dataset.skipped]),
-                 hide_index=True, width="stretch")
+    show_skipped(dataset)
     st.caption("These files are no part of the data set, so runs never use them.")
 
 
@@ -286,7 +287,7 @@ def _sum_findings(_dataset: Dataset, run: Run, analysis_id: str, ticket: float, 
     audit = _load_audit(run, analysis_id, ticket)
     findings = find_problems(audit, _dataset, listed, AuditSettings(), facts, _decisions)
     counts = _counts(_dataset, findings, listed, facts)
-    return sum(counts[kind] for kind in _kinds(_dataset, audit) if kind not in ("excluded", "new"))
+    return sum(counts[kind] for kind in _kinds(_dataset, audit) if kind not in NOT_COUNTED)
 
 
 def load_facts(dataset: Dataset) -> ImageFacts | None:

@@ -7,6 +7,7 @@ import streamlit as st
 
 from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset
+from udml_core.data.given.exclusions import excluded_images
 from udml_core.data.splits import SPLITS, caution_of, default_split, make_split
 
 from ..draw.figures import bars
@@ -64,8 +65,16 @@ def show_overview(dataset: Dataset) -> None:
     classes = counted(len(dataset.class_names), "class") if dataset.class_names else "These images have no classes"
     size = f"shorter side usually {dataset.native_size} px" if dataset.vectors is None else (
         f"{dataset.vectors.shape[1]:,}-d embeddings")
-    st.markdown(f"**{counted(len(dataset), 'image')}** · {classes} · {size}", width="content")
+    excluded = len(excluded_images(dataset))
+    left_out = f" · {excluded:,} excluded" if excluded else ""
+    st.markdown(f"**{counted(len(dataset), 'image')}**{left_out} · {classes} · {size}", width="content")
     if dataset.skipped:
         was = "was" if len(dataset.skipped) == 1 else "were"
         with st.popover(f"{counted(len(dataset.skipped), 'file')} {was} skipped", icon=":material/warning:"):
-            st.dataframe(pd.DataFrame([vars(skipped) for skipped in dataset.skipped]), hide_index=True)
+            show_skipped(dataset)
+
+
+def show_skipped(dataset: Dataset) -> None:
+    """Show the files that could not be read, and why."""
+    st.dataframe(pd.DataFrame([{"File": skipped.file, "Reason": skipped.reason} for skipped in dataset.skipped]),
+                 hide_index=True, width="stretch", column_config={"Reason": st.column_config.Column(width="large")})

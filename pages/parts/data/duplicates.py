@@ -16,9 +16,8 @@ from udml_core.data.given.duplicate_decisions import decide, prefer
 from udml_core.data.given.exclusions import exclude
 from udml_core.data.image_facts import ImageFacts
 from udml_core.exploration.duplicates import Groups, all_but_first
-from udml_core.exploration.gallery_content import ShadedTile
 
-from ..draw.gallery import gallery, pair_gallery, tile_of
+from ..draw.gallery import gallery, pair_gallery, shade, tile_of
 from ..draw.two_images import Answering, answer_buttons, two_images
 from ..shell.selection import PARAMETER, select, selection
 from .excluding import (
@@ -70,9 +69,8 @@ def show_groups(dataset: Dataset, groups: Groups, facts: ImageFacts | None, word
     shaded = {int(index) for group in groups[1::2] for index in group}
     tiles = [tile_of(dataset, int(index), "keep" if int(index) in kept else "", badge)
              for index, badge in zip(images[:MOST_TILES], badges, strict=False)]
-    tiles = [ShadedTile(**vars(tile)) if tile.id in shaded else tile for tile in tiles]
     more = "" if len(images) <= MOST_TILES else f" The first {MOST_TILES} of {len(images):,} are shown."
-    gallery(dataset, tiles, "Groups of duplicates", f"audit-{finding}-keep", SIDE, height=600,
+    gallery(dataset, shade(tiles, shaded), "Groups of duplicates", f"audit-{finding}-keep", SIDE, height=600,
             on_pick=lambda index: choose(dataset, lambda: prefer(dataset, [index])))
     st.caption(f"{caption}{more} Click an image to keep it.")
 
@@ -146,8 +144,8 @@ def show_border(dataset: Dataset, pairs: Integers, values: Floats, least: float)
                       help="Decides all pairs that are shown below in one step, which Undo reverts.")
     pair_gallery(dataset, rest, values[left] >= least, [f"{value:.2f}" for value in values[left]],
                  "Pairs to decide", "audit-border", height=420)
-    st.caption("Number: agreement of the two images when they are aligned, at most 1. = marks pairs that count as the "
-               "same until you decide.")
+    st.caption("Number: agreement of the two images when one is laid over the other, at most 1. = marks pairs "
+               "that count as the same until you decide.")
 
 
 def _clear_and_act(dataset: Dataset, change: Callable[[], object]) -> None:

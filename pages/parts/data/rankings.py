@@ -39,7 +39,7 @@ def show_quality(dataset: Dataset, facts: ImageFacts | None, kept: Booleans) -> 
                       help="Scores are between 0 and 1, the lowest is the worst; the ranking goes on beyond it.")
     ranked = worst_first(scores, kept)
     count = int((scores[ranked] < limit).sum())
-    show_ranking(dataset, ranked, scores[ranked], count, f"Number: {CHECKS[check].text}, 0 … 1, the lowest first.",
+    show_ranking(dataset, ranked, scores[ranked], count, f"Number: {CHECKS[check].text}. The lowest first.",
                  f"audit-quality-{check}")
 
 
@@ -57,8 +57,8 @@ def show_outliers(dataset: Dataset, audit: Audit, kept: Booleans, beyond: Intege
         return
     scores = audit.outlier_scores()
     ranked = worst_first(-scores, kept)
-    caption = (f"Number: mean distance to the {audit.neighbors.shape[1]} nearest images, 0 … 2, the farthest first. "
-               "Damaged, mislabeled and rare images gather here.")
+    caption = (f"Number: how little the image is like its {audit.neighbors.shape[1]} nearest images, from 0 (equal) to "
+               "2. Damaged, mislabeled and rare images come first.")
     show_ranking(dataset, ranked, scores[ranked], len(beyond), caption, "audit-outliers")
     chosen = selection(dataset).ids
     if len(ranked):

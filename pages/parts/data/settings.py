@@ -46,9 +46,10 @@ def _agreement_slider(audit: Audit, text: str) -> float | None:
 def say_threshold(audit: Audit, settings: AuditSettings) -> None:
     """Say from which agreement two images are near-duplicates, and where it comes from."""
     if settings.compare == "aligned" and len(audit.checked):
-        origin = "chosen" if settings.least_agreement else "from the gap between copies and different photographs"
-        st.caption(f":material/straighten: {len(audit.checked):,} similar pairs were aligned. Pairs that agree by at "
-                   f"least {audit.least_agreement(settings):.2f} ({origin}) are near-duplicates.")
+        origin = "you chose it" if settings.least_agreement else "it lies between copies and different photographs"
+        st.caption(f":material/straighten: {len(audit.checked):,} similar pairs were laid over each other. From an "
+                   f"agreement of {audit.least_agreement(settings):.2f} ({origin}; 1 is the same picture) they count "
+                   "as near-duplicates.")
 
 
 def propose_threshold(run: Run, settings: AuditSettings) -> None:

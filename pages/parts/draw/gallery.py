@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import streamlit as st
 from udml_core.base.arrays import Array
 from udml_core.base.components import GALLERY_HTML, pack_mask, unpack_mask
 from udml_core.data.dataset import Dataset
-from udml_core.exploration.gallery_content import Mark, Tile, gallery_header
+from udml_core.exploration.gallery_content import Mark, ShadedTile, Tile, gallery_header
 
 from ..shell.run_picker import open_search
 from ..shell.selection import Selection, select
@@ -43,6 +43,11 @@ def tile_of(dataset: Dataset, index: int, mark: Mark = "", badge: str = "") -> T
     """
     name = dataset.names[index] if dataset.labels is None else dataset.class_names[dataset.labels[index]]
     return Tile(int(index), dataset.caption(index), mark, badge or name.rsplit("/", 1)[-1])
+
+
+def shade(tiles: Iterable[Tile], images: Container[int]) -> list[Tile]:
+    """Shade the tiles of some images, which tells neighboring groups apart."""
+    return [ShadedTile(**vars(tile)) if tile.id in images else tile for tile in tiles]
 
 
 def clicked_tile(clicks: Iterable[int | None]) -> int | None:

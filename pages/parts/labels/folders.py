@@ -25,21 +25,21 @@ MOST_ROWS = 400
 
 def show_folders(board: Board) -> None:
     """Choose a folder, show what would be written there, and write it once the user confirms the plan."""
-    if not board.labels:
-        st.caption("There are no labels yet. Name groups or images first; then they can be written to folders.")
-        return
     if is_exposed():
         st.caption(f"Other people can reach this server, so it writes no folders. On its computer: `udml sort "
                    f"{board.run.id} TARGET --plan`")
         return
+    if not board.labels:
+        st.caption("There are no labels yet, so all images that you have not excluded come into one folder. Name "
+                   "groups or images for a folder of each name.")
     with st.form("labels-folders", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
         target = st.text_input("Folder to write to", key="labels-target", placeholder="/home/me/sorted", width=360,
                                help="A new or empty folder on the computer that runs the app.")
         how = st.segmented_control("Write", list(HOW), default="copies", required=True, format_func=HOW.__getitem__,
                                    key="labels-how", help="Copies need space; links point to your files; a list "
                                                           "writes tables alone.")
-        rest = st.checkbox("Images without a name, too", key="labels-rest",
-                           help="They get a folder of their own, “unnamed”.")
+        rest = not board.labels or st.checkbox("Images without a name, too", key="labels-rest",
+                                               help="They get a folder of their own, “unnamed”.")
         if st.form_submit_button("Show plan", icon=":material/checklist:"):
             st.session_state[PLANNED] = _planned(board, target, how or "copies", rest)
             st.session_state.pop(WRITTEN, None)

@@ -21,7 +21,7 @@ from udml_core.runs.analyses import Scope, find_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.groups import Grouping, Groups
 from udml_core.runs.search.naming import grouping_of, groups_at_epsilon, has_graph, stored_grouping
 
-from ..draw.gallery import gallery, selectable_gallery
+from ..draw.gallery import gallery, selectable_gallery, shade
 from ..draw.slider import live_slider
 from ..shell.address import choose_segment, number_from_address, write_address
 from ..shell.analyses import request_analysis, show_analysis_progress
@@ -38,7 +38,7 @@ LIST_HEIGHT, MOVE_HEIGHT, GROUP_HEIGHT = 560, 232, 470
 """Pixels of the list of groups, of the list that a merge offers, and of the images of a group."""
 KEPT = "labels-groups-kept"
 """Session key of the number of groups by data set, which another run of it keeps."""
-MOST_PARTS = 8
+MOST_PARTS, SHOWN_OF_PART, PARTS_HEIGHT = 8, 4, 232
 EPSILON = 0.65
 SPLITTING = "labels-splitting"
 """Session key of the image by which the group is open whose parts are shown."""
@@ -151,7 +151,7 @@ def show_groups(board: Board) -> None:
     gallery(board.dataset, tiles, "Groups without a name", "labels-groups-list", 76,
             chosen=None if current is None else int(board.images[current[0]]), strip=is_strip,
             height=None if is_strip else MOVE_HEIGHT if len(moved) else LIST_HEIGHT,
-            on_pick=lambda image: _pick(board, shown, image, moved))
+            on_pick=lambda image: _pick(board, shown, image, moved, groups))
     if current is not None:
         _show_group(board, current, int(groups[current[0]]) + 1)
     elif len(selected.ids):
@@ -194,14 +194,16 @@ def _current(board: Board, shown: list[Array]) -> Array | None:
     return next((rows for rows in shown if st.session_state.get(OPENED) in board.images[rows]), None)
 
 
-def _pick(board: Board, shown: list[Array], image: int, moved: Array) -> None:
+def _pick(board: Board, shown: list[Array], image: int, moved: Array, groups: Array) -> None:
     """Open the clicked group, and move images into it first if the user asked for that."""
     st.session_state.pop(MOVING, None)
     rows = next(rows for rows in shown if int(board.images[rows[0]]) == image)
     images = np.union1d(board.images[rows], moved)
     if len(moved):
-        edit_group(board.dataset, Edit(images, np.zeros(len(images), int)),
-                   f"Moved {images_in_words(len(moved))} to a group, which has {len(images):,} now.", opens=image)
+        edit = Edit(images, np.zeros(len(images), int))
+        number = edit_groups(groups, board.images, [edit])[rows[0]] + 1
+        edit_group(board.dataset, edit, f"Joined {images_in_words(len(moved))} and group {groups[rows[0]] + 1}: group "
+                   f"{number} has {images_in_words(len(images))} now.", opens=image)
     else:
         st.session_state[OPENED] = image
         select(board.dataset.fingerprint, images)
@@ -279,8 +281,12 @@ def _show_parts(board: Board, rows: Array) -> None:
                   help="Each part becomes a group of its own; Undo joins them again.")
         st.button("Do not split", icon=":material/close:", key="labels-drop-parts", type="tertiary",
                   on_click=st.session_state.pop, args=(SPLITTING, None))
-    tiles = [tile_to_label(board, int(board.images[part[0]]), f"{len(part):,}") for part in split[:SHOWN]]
-    gallery(board.dataset, tiles, "Parts of the group", f"labels-parts-{images[0]}", 76, strip=True,
+    tiles = [tile_to_label(board, int(board.images[row]), f"part {number} · {len(part):,}")
+             for number, part in enumerate(split[:SHOWN], 1) for row in part[:SHOWN_OF_PART]]
+    second = {int(board.images[row]) for part in split[1::2] for row in part}
+    gallery(board.dataset, shade(tiles, second), "Parts of the group", f"labels-parts-{images[0]}", 76,
+            height=PARTS_HEIGHT,
             on_pick=lambda image: select(board.dataset.fingerprint, board.images[next(
-                part for part in split if int(board.images[part[0]]) == image)]))
-    st.caption("Each part is shown by its most typical image and its size. A click on a part selects its images.")
+                part for part in split if image in board.images[part])]))
+    st.caption(f"Each part is shown by its {SHOWN_OF_PART} most typical images and its size. A click on one selects "
+               "the part.")

@@ -232,10 +232,7 @@ def name_all(opened: Retrieval, frame: str = "final", gamma: float = GAMMA, targ
         report: Receives the progress.
 
     Raises:
-        UserError: No image has a label, or the run does not have the embedding.
+        UserError: The run does not have the embedding.
     """
-    if not assigned_labels(opened.dataset):
-        raise UserError(f"No image of {opened.dataset.title} has an assigned label. Name groups on the page Label, or "
-                        f"with udml groups {opened.run.id} --name 1=CLASS.")
     grouping = grouping_of(opened, frame, report)
     return name_images(opened.dataset, grouping.indices, reach_along(grouping.neighbors, gamma), target, chosen)

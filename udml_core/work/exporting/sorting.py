@@ -14,16 +14,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+import numpy as np
+
+from udml_core.base.arrays import Integers
 from udml_core.base.errors import UserError, counted, quoted
 from udml_core.base.spreadsheets import unguarded
 from udml_core.data.dataset import Dataset, FileImages
+from udml_core.data.given.exclusions import excluded_images
 from udml_core.runs.search.naming import NamedImages
 from udml_core.work.exporting.safe_names import Names
 
 How = Literal["copies", "links", "list"]
 HOWS: tuple[How, ...] = get_args(How)
-UNNAMED = "unnamed"
-"""Folder of images without a name, if they are exported too."""
+UNNAMED, ALL = "unnamed", "images"
+"""Folder of images without a name, if they are exported too; and of all images, if none has a name."""
 UNFINISHED = "unfinished.csv"
 COLUMNS = ("image", "file", "class", "certainty", "assigned", "how")
 
@@ -57,6 +61,7 @@ class Plan:
         how: Copies, symbolic links, or a list of the images alone.
         items: The images.
         left_out: Number of images without a name that are left out.
+        excluded: Number of images that are left out because the user excluded them.
         continues: Whether the plan is the list of an interrupted export.
     """
 
@@ -65,6 +70,7 @@ class Plan:
     how: How
     items: tuple[Item, ...]
     left_out: int
+    excluded: int = 0
     continues: bool = False
 
     @property
@@ -80,10 +86,12 @@ class Plan:
     @property
     def lines(self) -> list[str]:
         """The plan in words, a line for each folder."""
+        excluded = f", and {self.excluded:,} that you excluded" if self.excluded else ""
         verb = {"copies": "Copies", "links": "Links", "list": "A list"}[self.how]
         head = (f"{verb} of {counted(len(self.items), 'image')} in {counted(len(self.folders), 'folder')} below "
                 f"{quoted(str(self.target))}. {counted(self.left_out, 'image')} without a name "
-                f"{'is' if self.left_out == 1 else 'are'} left out. Your files are neither moved nor deleted.")
+                f"{'is' if self.left_out == 1 else 'are'} left out{excluded}. Your files are neither moved nor "
+                "deleted.")
         again = ["This continues the list of an interrupted export, unfinished.csv."] if self.continues else []
         return [head, *again, *(
             f"{count:7,}  {folder}/" + (f"  (class {quoted(label)})" if label not in (folder, "") else "")
@@ -100,7 +108,7 @@ def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", wi
         with_unnamed: Whether images without a name get a folder, too.
 
     Raises:
-        UserError: The folder is not empty, or no image has a name.
+        UserError: The folder is not empty, or there is no image to write.
     """
     folder = Path(os.path.abspath(Path(target).expanduser()))
     if how not in HOWS:
@@ -108,11 +116,13 @@ def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", wi
     if (folder / UNFINISHED).exists():
         return _continued(named.dataset, folder)
     check_target(named.dataset, folder)
-    items = tuple(_items(named, with_unnamed))
-    if not any(item.label for item in items):
-        raise UserError("No image has a name, so there is no folder to write. Assign classes first, or accept names "
-                        "from a lower certainty.")
-    return Plan(named.dataset, folder, how, items, len(named.images) - len(items))
+    is_excluded = np.isin(named.images, excluded_images(named.dataset))
+    items = tuple(_items(named, np.flatnonzero(~is_excluded), with_unnamed))
+    if not items or not (with_unnamed or any(item.label for item in items)):
+        raise UserError("No image has a name, so there is no folder to write. Name groups on the page Label or with "
+                        "`udml groups`, accept names from a lower certainty, or write images without a name, too.")
+    excluded = int(is_excluded.sum())
+    return Plan(named.dataset, folder, how, items, len(named.images) - len(items) - excluded, excluded)
 
 
 def check_target(dataset: Dataset, folder: Path) -> None:
@@ -134,16 +144,17 @@ def check_target(dataset: Dataset, folder: Path) -> None:
                         f"{quoted(entry.name)}. Choose another folder.")
 
 
-def _items(named: NamedImages, with_unnamed: bool) -> Iterator[Item]:
-    """Yield the images in the order of their classes, each with a path that stays below the target."""
+def _items(named: NamedImages, rows: Integers, with_unnamed: bool) -> Iterator[Item]:
+    """Yield the images of some rows, each with a path that stays below the target."""
     folders = Names((UNNAMED, UNFINISHED, *LISTS))
     folder_of = {name: folders.give(name) for name in named.classes}
-    files = {folder: Names() for folder in (*folder_of.values(), UNNAMED)}
+    rest = UNNAMED if folder_of else ALL
+    files = {folder: Names() for folder in (*folder_of.values(), rest)}
     certainty = named.naming.named[1]
-    for row, image in enumerate(named.images.tolist()):
-        label = named.class_of(row)
+    for row in rows.tolist():
+        image, label = int(named.images[row]), named.class_of(row)
         if label or with_unnamed:
-            folder, name = folder_of.get(label, UNNAMED), named.dataset.names[image]
+            folder, name = folder_of.get(label, rest), named.dataset.names[image]
             file = files[folder].give_file(name if isinstance(named.dataset.images, FileImages) else f"{name}.png")
             yield Item(name, f"{folder}/{file}", label, float(certainty[row]) if label else 0.0,
                        bool(named.codes[row] >= 0))
