@@ -19,6 +19,7 @@ from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 
 from experiments.real_server import BROWSERS, FLAGS, find_browser
+from tests.tiers import slow_tests
 from udml_core.base.malloc import keep_freed_memory
 
 keep_freed_memory()
@@ -49,7 +50,7 @@ settings.load_profile("project")
 
 
 PART = "UDML_PART"
-"""A part of the tests to run: 2/6 is the second of six, which together are all tests."""
+"""A part of the tests to run: 2/12 is the second of twelve, which together are all tests."""
 PROCESSES = ("work", "runs", "cli", "experiments")
 """Folders of tests that start processes."""
 
@@ -59,12 +60,18 @@ def part_of(test: str, parts: int) -> int:
     return crc32(test.encode()) % parts + 1
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Order the tests for work stealing, which deals them out in equal parts and takes tests from the end of a part.
+    """Mark the listed tests as slow, and order the tests for work stealing, which deals them out in equal parts and takes tests from the
+    end of a part.
 
     The first part begins with tests that wait for browsers, so that few processes start a server, and the second
     with tests that wait for other processes. Tests that only compute fill the rest, and the waiting time.
     """
+    listed = slow_tests()
+    for item in items:
+        if item.nodeid in listed:
+            item.add_marker("slow")
     # Removed, so that tests that run pytest in a process of their own see all tests.
     number, _, parts = os.environ.pop(PART, "1/1").partition("/")
     chosen = [item for item in items if part_of(item.nodeid, int(parts)) == int(number)]

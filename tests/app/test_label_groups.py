@@ -134,6 +134,7 @@ def test_wrong_labels_are_shown_beside_their_nearest(photos: Run) -> None:
     assert "R@1" in texts(test)
     shown = [tile["caption"] for tile in tiles(test, "Labels to check")]
     assert " and ".join(map(dataset.caption, sorted([wrong, nearest]))) in shown
+    assert f"Most often: *a* and *b* {len(shown):,} ×" in texts(test)
 
 
 def test_proposed_names_are_confirmed_and_rejected(photos: Run) -> None:

@@ -16,6 +16,7 @@ import pytest
 from pages.parts.shell.views import VIEWS
 from tests.conftest import part_of
 from tests.project.documents import ROOT
+from tests.tiers import slow_tests, slowest
 from udml_core.methods import METHODS
 
 PAGES = {"home", "data", "learn", *VIEWS}
@@ -38,8 +39,13 @@ def options_of(target: str) -> tuple[str, ...]:
 @pytest.fixture(scope="module")
 def tests() -> list[str]:
     """The tests of `make test` in some folders: FILE::NAME[PARAMETERS]."""
-    words = [sys.executable, "-m", "pytest", "--collect-only", "-p", "no:xdist", *options_of("test"), *FOLDERS]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    return collected(*options_of("test"), *FOLDERS)
+
+
+def collected(*words: str) -> list[str]:
+    """Return the tests that pytest finds: FILE::NAME[PARAMETERS]."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-p", "no:xdist", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     # `-q` in the project's options prints one test a line.
     return [line for line in done.stdout.splitlines() if "::" in line]
@@ -81,6 +87,18 @@ def test_a_run_is_killed(tests: list[str]) -> None:
     assert any("::test_a_run_killed_" in test for test in tests)
 
 
+@pytest.mark.slow
+def test_each_listed_test_exists() -> None:
+    assert sorted(slow_tests() - set(collected("-m", "slow"))) == []
+
+
+def test_the_slowest_tests_leave_except_browsers_methods_and_kills() -> None:
+    times = {"tests/a.py::b": 40.0, "tests/a.py::c": 30.0, "tests/app/test_browser.py::d": 20.0, "tests/a.py::e": 10.0}
+    assert slowest(times, 0.6) == ["tests/a.py::b"]
+    assert slowest(times, 0.3) == ["tests/a.py::b", "tests/a.py::c"]
+    assert slowest(times, 0.1) == ["tests/a.py::b", "tests/a.py::c", "tests/a.py::e"], "the browser stays"
+
+
 def test_ci_runs_both_tiers() -> None:
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     targets = re.findall(r"^make (test[\w-]*)\b", script, re.MULTILINE)
@@ -88,9 +106,9 @@ def test_ci_runs_both_tiers() -> None:
     assert options_of("test-all") == ()
 
 
-def test_each_test_belongs_to_one_of_six_parts_of_similar_size() -> None:
+def test_each_test_belongs_to_one_of_twelve_parts_of_similar_size() -> None:
     """CI runs the slow tests of one part."""
     names = [f"tests/test_{number}.py::test[{number}]" for number in range(600)]
-    sizes = [sum(part_of(name, 6) == part for name in names) for part in range(1, 7)]
+    sizes = [sum(part_of(name, 12) == part for name in names) for part in range(1, 13)]
     assert sum(sizes) == 600
-    assert min(sizes) > 60
+    assert min(sizes) > 25

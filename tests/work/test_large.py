@@ -17,7 +17,7 @@ import pytest
 from pyarrow import parquet
 
 from pages.parts.draw.transport import Message
-from pages.parts.maps import content, frame
+from pages.parts.maps import frame
 from pages.parts.maps.content import map_header
 from pages.parts.shell.selection import Selection
 from tests.app.opening import opened, texts
@@ -29,6 +29,7 @@ from udml_core.base.paths import ASSETS
 from udml_core.data import catalog, dataset
 from udml_core.data.given.labels import assign, assigned_labels, labels_by_index
 from udml_core.data.thumbnails import are_sheets_made
+from udml_core.exploration import map_content
 from udml_core.exploration.map_content import Color, Layout
 from udml_core.exploration.map_values import hide_rest
 from udml_core.numerics.galleries import build, build_gallery, remove_vectors
@@ -58,7 +59,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     np.save(folder / "table.npy", points.astype(np.float32))
     parquet.write_table(pa.table({"label": labels, "shop": labels % 3}), folder / "table.parquet")
     with pytest.MonkeyPatch.context() as patch:
-        for module in (dataset, evaluate, train, map_kind, content, frame):
+        for module in (dataset, evaluate, train, map_kind, map_content, frame):
             patch.setattr(module, "LARGE", 1_000)
         patch.setattr(evaluate, "EVALUATED", 300)
         patch.setattr(map_kind, "MOST_JUDGED", 1_000)

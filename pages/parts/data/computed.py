@@ -145,7 +145,7 @@ def _offer(dataset: Dataset, encoder: EncoderSpec, begun: str, state: DataAnalys
 
 def choose_backbone(encoder: EncoderSpec) -> None:
     """Show the choice of the backbone whose features are computed; `chosen_encoder` returns it."""
-    with st.popover("Backbone", icon=":material/memory:"):
+    with st.popover("Compared by", icon=":material/memory:"):
         st.selectbox("Backbone", list(BACKBONES), list(BACKBONES).index(encoder.backbone), key="data-backbone",
                      format_func=lambda name: BACKBONES[name].title, persist_state="session",
                      help="Network whose features compare the images, or the pixels themselves.")

@@ -167,8 +167,8 @@ def _show_nearest(run: Run, dataset: Dataset, index: int) -> None:
     tiles = [tile_of(retrieval.dataset, hit.index, badge=f"{hit.distance:.3f}")
              for hit in _nearest(run, dataset.digests[index], retrieval, dataset, index)]
     gallery(retrieval.dataset, tiles, "Nearest earlier images", "growth-nearest", 96, strip=True)
-    st.caption("The first selected image, or the first of the new images, as the query. Number: distance in the run's "
-               "embedding.")
+    st.caption("The first selected image, or the first of the new images, as the query. Number: distance to "
+               "it, 0 for an equal image.")
 
 
 @st.cache_data(max_entries=64, show_spinner="Embedding …", hash_funcs=RUN_HASH)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -22,7 +24,7 @@ from .board import MOST_TILES, Board, tile_to_label
 
 COLUMNS = 2
 """Classes in a row."""
-MOST_DOUBTFUL = 60
+MOST_DOUBTFUL, MOST_CONFUSED = 60, 5
 
 
 def show_assigned_labels(board: Board) -> None:
@@ -69,6 +71,10 @@ def _show_measures(board: Board) -> None:
     if not len(doubtful):
         return
     with st.expander(f"Labels to check ({len(doubtful):,})", icon=":material/rule:"):
+        confused = Counter(tuple(sorted(board.labels[image] for image in pair)) for pair in doubtful.tolist())
+        st.caption("Most often: " + " · ".join(
+            f"*{escaped(first)}* and *{escaped(second)}* {count:,} ×"
+            for (first, second), count in confused.most_common(MOST_CONFUSED)))
         shown = doubtful[:MOST_DOUBTFUL]
         badges = [f"{board.labels[int(left)]} | {board.labels[int(right)]}" for left, right in shown]
         pair_gallery(board.dataset, shown, np.zeros(len(shown), bool), badges, "Labels to check", "labels-doubtful",
