@@ -15,10 +15,10 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.shell.method_lines import LINES, line_of
 from pages.parts.shell.run_status import escaped
+from pages.parts.train.cluster_counts import cluster_counts, count_words
 from pages.parts.train.encoder_choice import SECOND
 from pages.parts.train.method_cards import MARKS, card_groups, lacking
 from pages.parts.train.method_choice import choose_method, lacks_labels
-from pages.parts.train.preview import cluster_counts
 from pages.parts.train.result_bars import bars_of, protocol_of
 from pages.parts.train.settings import TriedAlpha, tried_alpha
 from pages.parts.train.slider_words import effect_of
@@ -826,11 +826,11 @@ def alpha_of(test: AppTest) -> Any:
 def test_the_preview_counts_the_images_that_the_map_shows() -> None:
     test = opened("train", dataset="digits", method="rpml", backbone="pixels", split="seen", preset="default",
                   fields="dimension:4")
-    said = next(element.value for element in test.markdown if "images on the map" in element.value)
-    assert said.startswith("Of the 1,000 images on the map: **")
+    assert "**Clusters of the 1,000 images on the map**" in [element.value for element in test.markdown]
     counts = np.array([3, -1, 3, 5, -1, -1])
     assert cluster_counts(counts) == (2, 3, 2)
     assert cluster_counts(np.array([-1])) == (0, 1, 0)
+    assert count_words(counts, 0.4) == "ε = 0.4: 2 clusters, 3 images alone; 2 images in the largest cluster."
 
 
 def test_a_result_names_its_images_and_its_numbers() -> None:
