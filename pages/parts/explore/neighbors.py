@@ -107,4 +107,4 @@ def _epoch_ranking(bench: Workbench, frame: str) -> NearestImages:
     labels = bench.dataset.labels
     return NearestImages(frame_words(frame, bench.run), indices[rows].tolist(),
                          None if labels is None else (labels[indices[rows]] == labels[bench.focus]).tolist(),
-                         f"among {len(indices):,} of all {len(bench.dataset):,} images")
+                         f"among {len(indices):,} of {len(bench.dataset):,}")

@@ -89,8 +89,8 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
         shown = drawn.result()
         result = clusters_before(shown, spec)
         with strip:
-            st.caption(f"**Before training:** {len(shown.images):,} images{half_words(spec)}, laid out by t-SNE of "
-                       f"{raw_words(spec)}")
+            st.caption(f"**Before training:** {len(shown.images):,} images{half_words(spec)}, laid out by "
+                       f"t\N{NON-BREAKING HYPHEN}SNE of {raw_words(spec)}")
         _show_map(place, under, shown, result, spec, dataset)
     if result is None:
         with right:
