@@ -10,20 +10,13 @@ class Angles {
     this.root = root;
     this.title = root.querySelector(".title");
     this.picture = root.querySelector("svg");
-    this.watch = new MutationObserver(() => this.follow());
   }
 
   update(header) {
     this.header = header;
-    this.watch.disconnect();
-    this.slider = document.querySelector(header.slider);
-    if (this.slider) this.watch.observe(this.slider, { subtree: true, childList: true, characterData: true });
+    this.end();
+    this.forget = watchValue(header.slider, (alpha) => this.draw(alpha));
     this.draw(header.alpha);
-  }
-
-  follow() {
-    const alpha = parseFloat(this.slider?.textContent);
-    if (Number.isFinite(alpha)) this.draw(alpha);
   }
 
   draw(alpha) {
@@ -51,7 +44,7 @@ class Angles {
     this.root.dataset.drawn = String(alpha);
   }
 
-  end() { this.watch.disconnect(); }
+  end() { this.forget?.(); }
 }
 
 export default function angles({ data, parentElement }) {

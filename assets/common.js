@@ -87,3 +87,11 @@ function tall(height) {
   if (typeof height === "string") return height;
   return height < 560 ? `${height}px` : `max(${height}px, ${(height / 9).toFixed(2)}vh)`;
 }
+
+/** Call back with each number that a slider of Streamlit shows; return a function that ends this. */
+function watchValue(selector, changed) {
+  const place = document.querySelector(selector);
+  const watch = new MutationObserver(() => { if (Number.isFinite(parseFloat(place.textContent))) changed(parseFloat(place.textContent)); });
+  if (place) watch.observe(place, { subtree: true, childList: true, characterData: true });
+  return () => watch.disconnect();
+}

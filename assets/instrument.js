@@ -49,11 +49,12 @@ class Instrument {
     this.root.onkeydown = (event) => { if (!this.key(event) && isStreamlits(event.key)) event.stopPropagation(); };
     this.onKey = (event) => { if (document.activeElement === document.body && this.isSeen) this.key(event); };
     document.addEventListener("keydown", this.onKey);
+    this.fingers = new Fingers(this.map, (...gesture) => this.gesture(...gesture));
     this.map.onpointermove = (event) => this.move(event);
     this.map.onpointerleave = () => { this.hovered = -1; this.tip.hidden = true; this.stale = true; };
     this.map.onpointerdown = (event) => {
       this.map.setPointerCapture(event.pointerId);
-      this.grip = { x: event.offsetX, y: event.offsetY, camera: { ...this.camera }, moved: false };
+      this.grip = { x: event.offsetX, y: event.offsetY, camera: { ...this.camera }, moved: this.fingers.count > 1 };
     };
     this.map.onpointerup = (event) => this.release(event);
     this.map.onpointercancel = () => { this.grip = null; };
@@ -333,12 +334,19 @@ class Instrument {
     this.wake();
   }
 
+  gesture(right, down, left, top, factor) {
+    if (!this.header) return;
+    const { scale } = this.room();
+    if (scale > 1) this.camera = { ...this.camera, x: this.camera.x - right / scale, y: this.camera.y - down / scale };
+    this.zoom(factor, left, top);
+  }
+
   move(event) {
     if (this.grip) {
       const [dx, dy] = [event.offsetX - this.grip.x, event.offsetY - this.grip.y];
       this.grip.moved ||= Math.hypot(dx, dy) > 4;
       const { scale } = this.room();
-      if (this.grip.moved && this.camera.zoom > 1) {
+      if (this.grip.moved && this.camera.zoom > 1 && event.pointerType !== "touch") {
         this.camera = { zoom: this.camera.zoom, x: this.grip.camera.x - dx / scale, y: this.grip.camera.y - dy / scale };
       }
     }

@@ -49,7 +49,7 @@ class Chart {
     this.turn = 0;
     this.travel = 1;
     this.hovered = NONE;
-    this.pointers = new Map();
+    this.pointers = new Set();
     this.overlay = new Overlay(this);
     this.legend = new Legend(this);
     this.points = new Points(this.canvas, () => this.uploadAll());
@@ -587,10 +587,12 @@ class Chart {
       button.setAttribute("aria-pressed", String(name in SWITCHES ? this[name] : name === this.mode));
     }
     this.surface.style.cursor = this.mode === "pan" ? "grab" : "crosshair";
+    this.surface.style.touchAction = this.mode === "pan" ? "" : "none"; // one finger draws around points
   }
 
   listen() {
     const { surface } = this;
+    this.fingers = new Fingers(surface, (...gesture) => { if (this.header) this.gesture(...gesture); });
     surface.onpointerdown = (event) => this.down(event);
     surface.onpointermove = (event) => this.pointed(event);
     surface.onpointerup = (event) => this.up(event);
@@ -636,28 +638,30 @@ class Chart {
     if (!this.header || event.button > 0) return;
     this.surface.setPointerCapture(event.pointerId);
     const at = this.at(event);
-    this.pointers.set(event.pointerId, at);
+    this.pointers.add(event.pointerId);
     const mode = event.shiftKey ? "lasso" : this.mode;
-    this.drag = { mode, start: at, last: at, moved: false };
-    if (this.pointers.size > 1) this.drag.mode = "pan";
+    this.drag = { mode, start: at, last: at, moved: this.fingers.count > 1 };
+    if (!this.drag.moved) return;
+    this.drag.mode = "pan"; // a second finger ends a lasso
+    this.path = null;
+  }
+
+  gesture(right, down, left, top, factor) {
+    this.camera.x -= right / this.camera.zoom;
+    this.camera.y += down / this.camera.zoom;
+    this.zoomAt(left, top, factor);
   }
 
   pointed(event) {
     if (!this.header) return;
     const at = this.at(event);
     if (!this.pointers.has(event.pointerId)) { this.hover(this.nearest(...at)); return; }
-    const before = this.pointers.get(event.pointerId);
-    if (this.pointers.size === 2) { // pinch: the point under the other finger stays there
-      const other = [...this.pointers].find(([id]) => id !== event.pointerId)[1];
-      const spread = ([x, y]) => Math.hypot(x - other[0], y - other[1]) || 1;
-      this.zoomAt(other[0], other[1], spread(at) / spread(before));
-    }
-    this.pointers.set(event.pointerId, at);
     const { drag } = this;
     if (Math.hypot(at[0] - drag.start[0], at[1] - drag.start[1]) > 4) drag.moved = true;
     if (!drag.moved || this.pointers.size > 1) return;
     this.hover(NONE);
     if (drag.mode === "pan") {
+      if (event.pointerType === "touch") return; // which scrolls the page
       this.camera.x -= (at[0] - drag.last[0]) / this.camera.zoom;
       this.camera.y += (at[1] - drag.last[1]) / this.camera.zoom;
       this.moved();

@@ -74,6 +74,18 @@ def test_a_link_to_another_run_and_the_button_end_the_waiting(browsed: Run, earl
     assert test.query_params["run"] == earlier.id
 
 
+def test_a_training_on_the_same_images_stays_in_the_sidebar(browsed: Run) -> None:
+    other = worked(runs_folder(), dataset=browsed.spec().dataset, split="all", method="pca", fields={"dimension": 4})
+    test = opened("data", dataset=browsed.spec().dataset)
+    test.session_state["data-backbone"], test.session_state[CHOSEN] = "pixels", other.id
+    test.run()
+    assert not test.exception
+    assert AWAITED not in test.session_state
+    worker.work(browsed, analyse=False)
+    assert test.run().session_state[CHOSEN] == other.id
+    shutil.rmtree(other.folder)
+
+
 def test_images_that_are_excluded_while_they_are_prepared_stop_nothing(browsed: Run) -> None:
     test = look_at(browsed)
     exclude(browsed.dataset(), [3, 4])

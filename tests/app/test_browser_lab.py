@@ -221,6 +221,28 @@ def test_the_picture_of_the_angles_follows_the_slider_while_it_is_dragged(page: 
     page.wait_for_url(re.compile(f"alpha(%3A|:){dragged}"))
     settle(page)
     expect(angles).to_have_attribute("data-drawn", dragged)
+    _the_clusters_follow(page)
+
+
+def _the_clusters_follow(page: Page) -> None:
+    """Drag the slider of ε, and check that the map and the count of its clusters follow before the release."""
+    counts, chart = page.locator(".counts"), page.locator(".scatter").first
+    expect(counts).to_contain_text("ε = ")
+    before = counts.inner_text()
+    value = page.locator('[class*="-epsilon"] [data-testid="stSliderThumbValue"]').first.bounding_box()
+    assert value is not None
+    x, y = value["x"] + value["width"] / 2, value["y"] + value["height"] + 9
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x - 40, y, steps=4)
+    expect(chart).to_have_attribute("data-colored", re.compile("followed"))
+    expect(counts).not_to_have_text(before)
+    during = counts.inner_text()
+    assert "epsilon" not in page.url, "Python has not heard of it yet"
+    page.mouse.up()
+    page.wait_for_url(re.compile("epsilon"))
+    settle(page)
+    expect(counts).to_have_text(during)
 
 
 @pytest.mark.slow

@@ -162,7 +162,7 @@ def test_the_epoch_cursor_changes_the_neighbors(rpml: Run) -> None:
     order = np.argsort(((points - points[row]) ** 2).sum(axis=1), kind="stable")
     ten = stored.indices[order[order != row][:10]]
     count = (labels[ten] == labels[index]).sum()
-    assert f"**Epoch 1** · {count} of 10 hits among {len(stored.indices):,} images" in shown
+    assert f"**Epoch 1** · {count} of 10 hits among {len(stored.indices):,} of " in shown
     assert "searched in the images stored for every epoch" in shown
     features = Retrieval(rpml).frame("frozen").rows[stored.indices]
     ten = stored.indices[np.argsort(features @ features[row], kind="stable")[::-1][1:11]]
@@ -564,7 +564,7 @@ def _check_epochs_on_a_map(run: Run, umap: Analysis) -> None:
 
 def test_both_rows_of_neighbors_search_the_same_images_at_every_epoch(rpml: Run) -> None:
     stored = EpochImages(rpml, bench_of(rpml, 0).split.train).indices
-    words = f"hits among {len(stored):,} images"
+    words = f"hits among {len(stored):,} of "
     for frame in range(len(rpml.epoch_numbers())):
         shown = texts(explored(rpml, picked=int(stored[4]), map="pca-epochs", frame=frame))
         assert shown.count(words) == 2, frame

@@ -204,8 +204,8 @@ def test_home_names_the_run_and_says_what_training_did_beside_what_needs_no_trai
     assert [(rival["name"], rival["note"]) for rival in bars["rivals"]] == [
         ("raw pixels", "64 numbers"), ("PCA", "16 numbers")]
     assert bars["own"] == {"name": "RPML", "note": "16 numbers"}
-    assert [measure["name"] for measure in bars["measures"]] == ["First image right", "Whole group found"]
-    for measure, key in zip(bars["measures"], ("sample recall@1", "sample map@r"), strict=True):
+    assert [measure["name"] for measure in bars["measures"]] == ["Whole group found", "First image right"]
+    for measure, key in zip(bars["measures"], ("sample map@r", "sample recall@1"), strict=True):
         assert measure["values"] == pytest.approx([100 * row[key] for row in rows], abs=0.01)
         assert measure["rivals"] == pytest.approx(
             [100 * baselines[name][key] for name in ("frozen", "centered pca")])

@@ -15,10 +15,10 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.shell.method_lines import LINES, line_of
 from pages.parts.shell.run_status import escaped
+from pages.parts.train.cluster_counts import cluster_counts, count_words
 from pages.parts.train.encoder_choice import SECOND
 from pages.parts.train.method_cards import MARKS, card_groups, lacking
 from pages.parts.train.method_choice import choose_method, lacks_labels
-from pages.parts.train.preview import cluster_counts
 from pages.parts.train.result_bars import bars_of, protocol_of
 from pages.parts.train.settings import TriedAlpha, tried_alpha
 from pages.parts.train.slider_words import effect_of
@@ -358,8 +358,13 @@ def test_best_settings_name_their_evidence_and_the_best_method(submitted: list[S
 
 
 def clusters_at(test: AppTest, epsilon: float) -> str:
-    """Return the preview's line on clusters."""
-    return next(line for line in texts(test).splitlines() if f"clusters** at ε = {epsilon:g}" in line)
+    """Return the preview's sentence on the clusters at ε, which the page shows first."""
+    shown, = (json.loads(element.proto.json) for element in test.get("bidi_component")
+              if element.proto.component_name == "udml_counts")
+    assert shown["value"] == epsilon
+    sentence = shown["words"][round((epsilon - shown["low"]) / shown["step"])]
+    assert sentence.startswith(f"ε = {epsilon:g}: ")
+    return str(sentence)
 
 
 @pytest.fixture
@@ -413,7 +418,7 @@ def test_a_slow_preview_is_computed_on_request(tmp_path: Path, monkeypatch: pyte
     test = opened("train", dataset="digits", method="rpml", backbone="pixels", split="seen", seed="4",
                   fields="dimension:16")
     assert "The preview needs the features of 1,500 images" in texts(test)
-    assert "clusters** at" not in texts(test)
+    assert "images on the map**" not in texts(test)
     test.button(key="train-preview").click().run()
     assert "needs the features" not in texts(test)
     test.slider(key="train-rpml-alpha").set_value(20.0).run()
@@ -427,7 +432,7 @@ def test_the_preview_follows_alpha_and_epsilon() -> None:
     first = clusters_at(test, 0.65)
     test.slider(key="train-rpml-epsilon").set_value(0.9).run()
     second = clusters_at(test, 0.9)
-    count = [int(line.split("**")[1].split()[0].replace(",", "")) for line in (first, second)]
+    count = [int(line.split(": ")[1].split()[0].replace(",", "")) for line in (first, second)]
     assert count[0] < count[1], "a larger ε gives more clusters"
     test.slider(key="train-rpml-epsilon").set_value(1.0).run()
     assert "there are no triplets" in "\n".join(info.value for info in test.info)
@@ -826,11 +831,11 @@ def alpha_of(test: AppTest) -> Any:
 def test_the_preview_counts_the_images_that_the_map_shows() -> None:
     test = opened("train", dataset="digits", method="rpml", backbone="pixels", split="seen", preset="default",
                   fields="dimension:4")
-    said = next(element.value for element in test.markdown if "images on the map" in element.value)
-    assert said.startswith("Of the 1,000 images on the map: **")
+    assert "**Clusters of the 1,000 images on the map**" in [element.value for element in test.markdown]
     counts = np.array([3, -1, 3, 5, -1, -1])
     assert cluster_counts(counts) == (2, 3, 2)
     assert cluster_counts(np.array([-1])) == (0, 1, 0)
+    assert count_words(counts, 0.4) == "ε = 0.4: 2 clusters, 3 images alone; 2 images in the largest cluster."
 
 
 def test_a_result_names_its_images_and_its_numbers() -> None:

@@ -20,25 +20,26 @@ SHOWCASE = "20261122-120000-rpml-digits"
 the same width, its MAP@R above all pixels as well."""
 POINTS = {
     SHOWCASE:
-        "Learns without labels to describe an image by 8 numbers. Whole group found: {final:map@r}, by all 64 pixels "
-        "{frozen:map@r}. First image right: {final:recall@1}, by pixels {frozen:recall@1}.",
-    "20261122-120100-plm-clothes":
-        "Shown because it loses. First image right: {initial:recall@1} at a random start, {final:recall@1} after "
-        "training, {centered pca:recall@1} with PCA. So PLM now starts from PCA.",
-    "20261122-120200-isif-emoji":
-        "Tells each image from all others, without labels. First image right: {initial:recall@1} → "
-        "{final:recall@1}. The raw features, 80 times as wide, reach {frozen:recall@1}.",
-    "20261122-120300-ssdml-digits":
-        "Spreads 10 labels a class to similar images. First image right: {initial:recall@1} → {final:recall@1}. From a "
-        "random start it stays below the pixels: {frozen:recall@1}.",
+        "8 numbers, learned without labels, find more of a group than all 64 pixels. Whole group found: {final:map@r}, "
+        "by pixels {frozen:map@r}. First image right, a little less: {final:recall@1}, by pixels {frozen:recall@1}.",
     "20261122-120400-nml-digits":
         "Similar and dissimilar pairs bring groups together. Whole group found: {frozen:map@r} → {final:map@r}. First "
         "image right, a little less: {frozen:recall@1} → {final:recall@1}.",
     "20261122-120500-distill-digits":
         "Learns a slow refinement without labels, in 32 numbers, not 1,280. Whole group found: {frozen:map@r} → "
         "{final:map@r}. First image right: {frozen:recall@1} → {final:recall@1}.",
+    "20261122-120300-ssdml-digits":
+        "Spreads 10 labels a class to similar images. First image right: {initial:recall@1} → {final:recall@1}. From a "
+        "random start it stays below the pixels: {frozen:recall@1}.",
+    "20261122-120200-isif-emoji":
+        "Tells each image from all others, without labels. First image right: {initial:recall@1} → "
+        "{final:recall@1}. The raw features, 80 times as wide, reach {frozen:recall@1}.",
+    "20261122-120100-plm-clothes":
+        "Shown because it loses. First image right: {initial:recall@1} at a random start, {final:recall@1} after "
+        "training, {centered pca:recall@1} with PCA. So PLM now starts from PCA.",
 }
-"""What each example shows, in one line; `{EMBEDDING:MEASURE}` stands for a figure of its evaluation."""
+"""What each example shows, in one line; `{EMBEDDING:MEASURE}` stands for a figure of its evaluation. The examples whose
+training finds more of a group than the raw features come first."""
 FIGURE = re.compile(r"{([^:}]+):([^}]+)}")
 HIDDEN = ".examples-hidden"
 """File in a folder of runs that hides the examples."""

@@ -15,8 +15,9 @@ from udml_core.data.encoders import BACKBONES, DEFAULT_BACKBONE, EncoderSpec
 from udml_core.data.given.exclusions import excluded_images
 from udml_core.exploration.browsing import Order, neighbor_similarities, outlier_scores
 from udml_core.exploration.sample import Neighborhoods, neighborhoods_of
-from udml_core.runs import Run, RunRequest, runs_folder
+from udml_core.runs import Run, RunRequest, find_run, runs_folder
 from udml_core.runs.analyses import Analysis
+from udml_core.runs.search import FROZEN
 from udml_core.work import jobs
 from udml_core.work.jobs.browse import DataAnalysis, continue_browsing, feature_runs, find_browsing
 from udml_core.work.jobs.follow_ups import MOST_MAPPED
@@ -24,7 +25,7 @@ from udml_core.work.jobs.follow_ups import MOST_MAPPED
 from ..shell.analyses import load_projection
 from ..shell.awaited import await_run, awaited_run, is_renewed, show_progress
 from ..shell.run_hash import RUN_HASH
-from ..shell.run_picker import choose_run
+from ..shell.run_picker import CHOSEN, choose_run
 from ..shell.views import view_link
 
 PAGES = (("explore", "Map", ":material/explore:"), ("retrieval", "Search", ":material/image_search:"))
@@ -67,8 +68,10 @@ def browse_bar(dataset: Dataset) -> NearestByFeatures | None:
     begun = _begun(dataset, encoder)
     if state.task is None and state.finished is None and begun in st.session_state:
         state = continue_browsing(dataset, encoder, runs_folder())
+    keeps = _keeps_training(dataset)
     if isinstance(state.task, Run):
-        await_run(state.task)
+        if not keeps:
+            await_run(state.task)
         st.session_state[begun] = True  # images that are excluded meanwhile need a run of their own
     elif state.run is not None and state.run == awaited_run():
         choose_run(state.run)  # the other pages open with the images that were browsed last
@@ -79,7 +82,7 @@ def browse_bar(dataset: Dataset) -> NearestByFeatures | None:
         st.session_state.pop(begun, None)
         _show_links(state.run, dataset)
         return None if dataset.is_large else load_nearest(state.run, state.finished)  # no stored neighbors
-    elif earlier is not None and is_renewed(earlier):
+    elif earlier is not None and is_renewed(earlier) and not keeps:
         choose_run(earlier)  # the page that is opened next makes it again
         _show_links(earlier, dataset)
         st.caption("They leave out what you excluded as soon as you open them.", width="content")
@@ -88,6 +91,14 @@ def browse_bar(dataset: Dataset) -> NearestByFeatures | None:
     if earlier is None or len(dataset) > MOST_MAPPED:
         return None
     return _nearest_anew(earlier, excluded_images(dataset).tobytes(), dataset)
+
+
+def _keeps_training(dataset: Dataset) -> bool:
+    """Return whether the user chose a training on these images, which other pages keep while features are computed."""
+    with suppress(UserError):
+        spec = find_run(st.session_state.get(CHOSEN) or "none", runs_folder()).spec()
+        return spec.method != FROZEN and spec.fingerprint == dataset.fingerprint
+    return False
 
 
 def _earlier_run(dataset: Dataset, encoder: EncoderSpec) -> Run | None:

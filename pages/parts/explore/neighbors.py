@@ -63,7 +63,7 @@ def show_neighbors(bench: Workbench) -> DeepLink:
         st.markdown(ranking.words)
         tiles = [bench.tile(index, str(rank)) for rank, index in enumerate(ranking.images, 1)]
         bench.tiles(tiles, f"The {len(tiles)} nearest images, {ranking.embedding}", f"neighbors-{position}")
-    where = "the images stored for every epoch" if in_epochs else "all images"
+    where = "the images stored for every epoch (Search looks through all)" if in_epochs else "all images"
     by = listed([*dict.fromkeys(ranking.number for ranking in rankings)])
     if bench.frame.startswith(REFINED):
         where += ", after the refinement in the images that it covers"
@@ -107,4 +107,4 @@ def _epoch_ranking(bench: Workbench, frame: str) -> NearestImages:
     labels = bench.dataset.labels
     return NearestImages(frame_words(frame, bench.run), indices[rows].tolist(),
                          None if labels is None else (labels[indices[rows]] == labels[bench.focus]).tolist(),
-                         f"among {len(indices):,} images")
+                         f"among {len(indices):,} of {len(bench.dataset):,}")

@@ -8,7 +8,7 @@ import streamlit as st
 
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run, list_runs, runs_folder
-from udml_core.runs.examples import point_of
+from udml_core.runs.examples import POINTS, point_of
 from udml_core.runs.tasks import LIVE_STATES
 
 from ..draw.pictures import inline
@@ -65,8 +65,9 @@ def show_examples_with_points(examples: list[Run]) -> None:
         return
     st.subheader("Examples", help="Each picture is a map of test images before (left) and after training (right): "
                                   "similar images are near each other, and a color is a class.")
-    for first in range(0, len(examples), ACROSS):
-        for place, run in zip(st.columns(ACROSS, gap="small"), examples[first:first + ACROSS], strict=False):
+    shown = sorted(examples, key=lambda run: [*POINTS].index(run.id))  # the most convincing first
+    for first in range(0, len(shown), ACROSS):
+        for place, run in zip(st.columns(ACROSS, gap="small"), shown[first:first + ACROSS], strict=False):
             with place:
                 _card(run)
 

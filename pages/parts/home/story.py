@@ -101,8 +101,9 @@ def bars_of(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]]) 
     measures = [{"name": FIRST_RIGHT, "meaning": "of the same class, R@1", "values": recall.tolist(),
                  "rivals": [line["value"] for line in lines]}]
     if len(whole) == len(recall):
-        measures.append({"name": WHOLE_GROUP, "meaning": "all of the class, MAP@R", "values": whole,
-                         "rivals": [line["map@r"] for line in lines]})
+        # First, as on Lab and Runs.
+        measures.insert(0, {"name": WHOLE_GROUP, "meaning": "all of the class, MAP@R", "values": whole,
+                            "rivals": [line["map@r"] for line in lines]})
     return {"point": point_of(run), "measures": measures,
             "rivals": [{"name": names.get(line["name"], line["name"]), "note": line["note"]} for line in lines],
             "own": {"name": method_title(run), "note": in_numbers(run.embeddings("final").shape[1])}}

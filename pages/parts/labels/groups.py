@@ -146,7 +146,7 @@ def show_groups(board: Board) -> None:
                    ". Click a group to open it.", help="Each group is shown by its most typical image, with its "
                                                          "number and its size.")
     is_strip = current is not None and not len(moved)
-    tiles = [tile_to_label(board, int(board.images[rows[0]]), f"{groups[rows[0]] + 1} · {len(rows):,}")
+    tiles = [tile_to_label(board, int(board.images[rows[0]]), f"group {groups[rows[0]] + 1} · {len(rows):,}")
              for rows in shown]
     gallery(board.dataset, tiles, "Groups without a name", "labels-groups-list", 76,
             chosen=None if current is None else int(board.images[current[0]]), strip=is_strip,

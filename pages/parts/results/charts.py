@@ -90,7 +90,8 @@ def chart_by_row(table: Table, measure: str, key: str) -> None:
                            name="reported in the paper" + ("" if table.comparable else ", not comparable"),
                            marker={"color": COLORS[1], "size": 11, "symbol": "diamond-open", "line": {"width": 2}})
     figure.update_layout(height=HEAD + length, margin=MARGIN | {"t": HEAD - 10}, showlegend=True,
-                         legend=LEGEND | {"yref": "container", "yanchor": "top"})
+                         # from the left edge: on a phone both entries fit, beside the button of the chart
+                         legend=LEGEND | {"yref": "container", "yanchor": "top", "xref": "container"})
     figure.update_yaxes(automargin=True, tickvals=list(places.values()), ticktext=list(labels.values()),
                         tickfont={"size": 12}, range=[length, 0], zeroline=False)
     figure.update_xaxes(title={"text": shown.title, "standoff": 4}, side="top")

@@ -72,7 +72,7 @@ def show_actions(run: Run) -> None:
     """Show what can be done with a run in one line, the main action first, and why it ended early if it did."""
     status = run.status()
     broken = run.broken_result() if status.state == "done" else None
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="run-actions"):
         if broken or status.state in ("failed", "stopped", "interrupted"):
             if st.button("Resume", icon=":material/play_arrow:", key=f"resume-{run.id}", type="primary"):
                 with show_user_errors():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from concurrent.futures import Future, wait
 
-import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -23,6 +22,7 @@ from ..maps.excluding import NONE
 from ..maps.scatter import draw_map
 from ..shell.views import view_link
 from .angles import show_angles
+from .cluster_counts import count_clusters
 from .found_before import show_found
 from .method_choice import suggested_method
 from .settings import TriedAlpha
@@ -41,6 +41,7 @@ from .start_map import (
     raw_words,
     settled_map,
     shows_clusters,
+    tracked,
 )
 from .status_strip import strip_place
 from .tiles import NO_NAME, small_tile
@@ -88,8 +89,8 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
         shown = drawn.result()
         result = clusters_before(shown, spec)
         with strip:
-            st.caption(f"**Before training:** {len(shown.images):,} images{half_words(spec)}, laid out by t-SNE of "
-                       f"{raw_words(spec)}")
+            st.caption(f"**Before training:** {len(shown.images):,} images{half_words(spec)}, laid out by "
+                       f"t\N{NON-BREAKING HYPHEN}SNE of {raw_words(spec)}")
         _show_map(place, under, shown, result, spec, dataset)
     if result is None:
         with right:
@@ -97,7 +98,7 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
     else:
         with right, st.container(key="train-meaning"):
             _show_meaning(result, spec, dataset, tried)
-            _count_clusters(shown.of_images(result.assignment), float(spec.fields["epsilon"]))
+            count_clusters(tracked(shown, spec), float(spec.fields["epsilon"]))
 
 
 def line_below() -> DeltaGenerator:
@@ -152,22 +153,6 @@ def _show_meaning(result: Preview, spec: Spec, dataset: Dataset, tried: TriedAlp
     else:
         show_angles(result, alpha)
         _say_of_alpha(result, spec, dataset, tried)
-
-
-def _count_clusters(assignment: Integers, epsilon: float) -> None:
-    """Count the clusters of the images on the map (s,), −1 for an image alone, as the map's legend does."""
-    clusters, alone, largest = cluster_counts(assignment)
-    st.markdown(f"Of the {len(assignment):,} images on the map: **{counted(clusters, 'cluster')}** at ε = {epsilon:g}, "
-                f"{counted(alone, 'image')} alone; {largest:,} images in the largest cluster",
-                help="ε decides which images share a cluster. A triplet is an "
-                     "anchor, a positive of the same cluster and a negative of another cluster; training corrects "
-                     "triplets beyond α.")
-
-
-def cluster_counts(assignment: Integers) -> tuple[int, int, int]:
-    """Return the number of clusters, of images alone, and of images in the largest cluster."""
-    sizes = np.bincount(assignment[assignment >= 0], minlength=1)
-    return int((sizes > 0).sum()), int((assignment < 0).sum()), int(sizes.max())
 
 
 def _show_cluster(example: Integers, dataset: Dataset) -> None:

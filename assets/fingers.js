@@ -1,0 +1,56 @@
+// Fingers on a map: one scrolls the page past it, two move and zoom the map, a tap chooses an image. The style
+// `touch-action: pan-y` gives one finger to the browser; a second one must be claimed before the page moves with it.
+const TOLD_MS = 4000;
+const TOLD_STYLE = "position:absolute;inset:auto 0 0;margin:0;padding:8px;pointer-events:none;text-align:center;font-size:0.85rem;"
+  + "background:var(--st-background-color);border-top:1px solid var(--st-border-color,#8884)";
+
+class Fingers {
+  // moved(right, down, left, top, factor): how far two fingers went, the point between them, and by how much they spread.
+  constructor(surface, moved) {
+    this.moved = moved;
+    this.at = new Map();
+    surface.addEventListener("touchmove", (event) => { if (event.touches.length > 1) event.preventDefault(); },
+      { passive: false });
+    surface.addEventListener("pointerdown", (event) => this.down(event));
+    surface.addEventListener("pointermove", (event) => this.move(event));
+    for (const end of ["pointerup", "pointercancel"]) {
+      surface.addEventListener(end, (event) => this.at.delete(event.pointerId));
+    }
+  }
+
+  get count() { return this.at.size; }
+
+  down(event) {
+    if (event.pointerType !== "touch") return;
+    this.at.set(event.pointerId, [event.clientX, event.clientY]);
+    if (!Fingers.told) this.tell(event.target.parentElement);
+  }
+
+  move(event) {
+    if (!this.at.has(event.pointerId)) return;
+    const before = this.between();
+    this.at.set(event.pointerId, [event.clientX, event.clientY]);
+    if (this.at.size !== 2) return;
+    const after = this.between();
+    const box = event.target.getBoundingClientRect();
+    this.moved(after.x - before.x, after.y - before.y, after.x - box.left, after.y - box.top, after.spread / before.spread);
+  }
+
+  // The point between two fingers, and their distance.
+  between() {
+    const [a, b = a] = [...this.at.values()];
+    return { x: (a[0] + b[0]) / 2, y: (a[1] + b[1]) / 2, spread: Math.hypot(a[0] - b[0], a[1] - b[1]) || 1 };
+  }
+
+  tell(stage) { // once on a page: the map looks as if one finger would move it
+    Fingers.told = true;
+    const line = document.createElement("p");
+    line.className = "fingers";
+    line.style.cssText = TOLD_STYLE;
+    line.setAttribute("role", "status");
+    line.textContent = "Two fingers move and zoom the map";
+    stage.append(line);
+    setTimeout(() => line.remove(), TOLD_MS);
+  }
+}
+
