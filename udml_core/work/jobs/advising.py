@@ -192,14 +192,20 @@ def elsewhere_of(analysis: Analysis) -> tuple[Elsewhere, Analysis] | None:
     Args:
         analysis: A race; the other race counts if its best search is better in what this race serves.
     """
-    began, others = analysis.stored_status().ticket, list[tuple[Race, Analysis]]()
+    began, others = analysis.stored_status().ticket, races_beside(analysis)
+    found = find_elsewhere(finished_race(analysis), (
+        (race, other.stored_status().ticket > began) for race, other in others))
+    return None if found is None else (found, next(other for race, other in others if race is found.race))
+
+
+def races_beside(analysis: Analysis) -> list[tuple[Race, Analysis]]:
+    """List the other finished races of the same features, the newest first."""
+    others = list[tuple[Race, Analysis]]()
     for other in list_analyses(analysis.run, Advice):
         if other.id != analysis.id and (other.is_done() or other.has_earlier()):
             with suppress(UserError):  # its file is damaged
                 others.append((finished_race(other), other))
-    found = find_elsewhere(finished_race(analysis), (
-        (race, other.stored_status().ticket > began) for race, other in others))
-    return None if found is None else (found, next(other for race, other in others if race is found.race))
+    return others
 
 
 def other_live_races(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, root: Path) -> list[LiveRace]:
