@@ -71,6 +71,7 @@ def test_pairs_are_judged_skipped_undone_and_continued_in_another_session(run: R
     for label in ("Same", "Different", "Skip"):
         press(test, label)
         expected.append(open_same_pairs(Retrieval(run)).next())
+    assert "Too few pairs to say anything: an estimate with its interval follows after 10. 2 pairs" in texts(test)
     assert [(pair, answer.same) for pair, answer in log.answers().items()] == list(
         zip(expected[:3], (True, False, None), strict=True))
     assert "2 pairs judged." in texts(test)

@@ -106,12 +106,14 @@ def _print_advice(analysis: Analysis, as_json: bool, must_be_done: bool) -> None
     if summary["state"] == "done":
         others = [beside for beside, _ in races_beside(analysis)]
         summary |= {"advice": advice_words(race, elsewhere=elsewhere, others=others)}
+    elif race.is_judged:
+        summary |= {"so far": advice_words(race, is_done=False)}
     if best is None and summary["state"] == "done":
         commands = [f"udml query {race.run} picture.jpg"]
     summary |= {"commands": commands}
     print_answer(summary, as_json, lambda: [
         summary.get("advice") or f"{analysis.id}  {summary['state']}  {summary['message']}".rstrip(),
-        *filter(None, [summary.get("caution")]), *(f"  {command}" for command in commands)])
+        *filter(None, [summary.get("so far"), summary.get("caution")]), *(f"  {command}" for command in commands)])
     if must_be_done and summary["state"] != "done":
         exit_with(summary["message"] or f"The race ended as {summary['state']}.", 1)
 

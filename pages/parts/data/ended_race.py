@@ -7,6 +7,7 @@ from functools import partial
 
 import streamlit as st
 
+from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.plain_names import plain_line
@@ -26,7 +27,7 @@ from udml_core.exploration.race_figures import (
     setup_words,
 )
 from udml_core.exploration.race_gaps import LATE, find_gaps, minutes_words
-from udml_core.exploration.race_words import caution_words, is_small, judge_lines
+from udml_core.exploration.race_words import caution_words, is_small, judge_lines, outcome_words
 from udml_core.runs import runs_folder
 from udml_core.runs.analyses import Analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
@@ -95,7 +96,8 @@ def _show_stopped(analysis: Analysis) -> None:
     state, again = analysis.status(), analysis.has_earlier()
     words = {"stopped": "was stopped", "interrupted": "was interrupted"}.get(state.state, f"has {state.state}")
     with st.container(horizontal=True, vertical_alignment="center"):
-        kept = "; its finished candidates stay" if race_of(analysis).judged else " before it judged a candidate"
+        race = race_of(analysis)
+        kept = "; its finished candidates stay" if race.judged else " before it judged a candidate"
         st.warning(f"{ICONS[state.state]} The {'new ' * again}race {words}{kept}. "
                    f"{escaped(state.message) if state.state == 'failed' else ''}"
                    f"{'Below is the race that finished before.' * again}")
@@ -108,6 +110,10 @@ def _show_stopped(analysis: Analysis) -> None:
             with show_user_errors():
                 analysis.restore_earlier()
                 st.rerun()
+    if again and race.judged:  # below stands the finished race alone
+        with st.expander(f"The new race judged {counted(len(race.judged), 'candidate')} until then",
+                         icon=":material/format_list_bulleted:"):
+            st.markdown("\n".join(f"- {escaped(outcome_words(outcome, race))}" for outcome in race.judged))
 
 
 def _show_words(race: Race, advised: Advised, elsewhere: Elsewhere | None, judged: str) -> None:

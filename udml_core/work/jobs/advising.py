@@ -336,14 +336,23 @@ def raced_together(run: Run, other: Run) -> Race | None:
 
 
 def races_of(run: Run) -> Iterator[Race]:
-    """Yield the races of a run's images that can be read, finished or not, the newest start first."""
-    own = run.spec()
+    """Yield the races of a run's images that can be read, the newest start first.
+
+    Races that never finished come last: what an older race said stays until a newer one is complete.
+    """
+    own, unfinished = run.spec(), list[Analysis]()
     for start in list_runs(run.root):
         spec = start.spec()
         if (spec.method, spec.split, spec.fingerprint) == (FROZEN, "all", own.fingerprint):
             for analysis in list_analyses(start, Advice):
+                if not (analysis.is_done() or analysis.has_earlier()):
+                    unfinished.append(analysis)
+                    continue
                 with suppress(UserError):  # its file is damaged
                     yield finished_race(analysis)
+    for analysis in unfinished:
+        with suppress(UserError):
+            yield race_of(analysis)
 
 
 def use_outcome(outcome: Outcome, root: Path) -> tuple[Run, Analysis | None]:
