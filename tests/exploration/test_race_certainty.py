@@ -49,7 +49,8 @@ def test_a_call_near_the_limit_is_close_and_says_so_above_the_figures() -> None:
     won, lost = race_with(2.3), race_with(2.3, 10)
     assert certainty_words(won, won.judged[0]) == (
         "A close call: a candidate without any gain would look this good by chance in about 1 of 100 races. Among more "
-        "candidates, or with other images, the same gain may count as no clear difference: confirm it by 20 judgments.")
+        "candidates, or with other images, the same gain may count as no clear difference: confirm it by blind "
+        "judgments.")
     assert certainty_words(lost, lost.judged[0]).startswith(
         "A close call: the best of 11 candidates without any gain would look this good by chance in about 12 of 100 "
         "races, which is too often to call it better.")
@@ -82,7 +83,7 @@ def test_another_race_that_calls_the_same_search_differently_is_named_with_the_r
     assert words == (
         "The race of 5 minutes for first results says of whitening: better in first results; this race says: no clear "
         "difference. Why: that race compares 1 candidate, this one 11, and the more are compared, the more a gain must "
-        "stand out. Follow this race, which is stricter, or decide by 20 judgments.")
+        "stand out. Follow this race, which is stricter, or judge blindly.")
     assert "Follow that race" in called_otherwise(small, [large])
     assert words in tell_advice(large, others=[small]).shown
     assert called_otherwise(race_with(5.0), [race_with(5.0, 10)]) == "", "both say better"

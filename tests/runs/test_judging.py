@@ -426,6 +426,18 @@ def test_a_forecast_is_a_range_and_a_growing_one_says_why() -> None:
         "one-sided.")
 
 
+def test_a_forecast_that_ends_says_why() -> None:
+    judging = Judging(comparison_of("ends", 600))
+    for better in "BBBABBABB=" + "AABAABAAA=":
+        question = judging.question()
+        assert question is not None
+        is_second_left = question.left == judging.comparison.options(question.position)[1]
+        judging.answer(question, "equal" if better == "=" else "left" if is_second_left == (better == "B") else "right")
+    assert judging.left() is None
+    assert "You can stop" in advice_words(judging)
+    assert advice_words(judging).endswith("because the answers since then are less one-sided.")
+
+
 @pytest.mark.parametrize(("fewest", "most", "said"), [
     (20, 40, "About 20 to 50 more judgments"), (22, 28, "About 20 to 30 more judgments"),
     (20, 20, "About 20 more judgments"), (3, 9, "Up to 10 more judgments"),

@@ -57,9 +57,9 @@ def certainty_words(race: Race, outcome: Outcome) -> str:
         return f"How sure: {said}."
     if race.verdict(outcome) == "better":
         return (f"A close call: {said}. Among more candidates, or with other images, the same gain may count as no "
-                "clear difference: confirm it by 20 judgments.")
+                "clear difference: confirm it by blind judgments.")
     return (f"A close call: {said}, which is too often to call it better. A race with fewer candidates may call it "
-            "better: 20 judgments by eye decide.")
+            "better: blind judgments can decide.")
 
 
 def _among(count: int) -> str:
@@ -120,10 +120,10 @@ def _why(race: Race, other: Race) -> str:
     if race.weights and other.weights and race.weights != other.weights:
         reasons.append("other judges, or the same with other weights, looked at the results")
     if not reasons:
-        return "The difference is at the limit of what a race can tell: confirm it by 20 judgments."
+        return "The difference is at the limit of what a race can tell: confirm it by blind judgments."
     stricter = "this race" if race.count >= other.count else "that race"
-    follow = f" Follow {stricter}, which is stricter, or decide by 20 judgments." if race.count != other.count else (
-        " Decide by 20 judgments.")
+    follow = f" Follow {stricter}, which is stricter, or judge blindly." if race.count != other.count else (
+        " Judge blindly to decide.")
     return f"Why: {'; '.join(reasons)}.{follow}"
 
 

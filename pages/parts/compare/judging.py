@@ -138,7 +138,8 @@ def _show_question(judging: Judging, question: Question) -> None:
         for column, answer in zip(st.columns([1.3, 1.0, 1.0, 1.3], gap="small"), KEYS, strict=True):
             _show_answer(column, judging, question, answer, "primary" if answer in (LEFT, RIGHT) else "secondary")
     if reasons := REASONS[judging.comparison.results]:
-        with st.container(horizontal=True, horizontal_alignment="center", gap="small", key="judge-reasons"):
+        with st.container(horizontal=True, horizontal_alignment="center", vertical_alignment="center", gap="small",
+                          key="judge-reasons"):
             st.caption("Equal, and you can say why:", width="content")
             for answer in reasons:
                 _show_answer(st.container(width="content"), judging, question, answer, "tertiary")

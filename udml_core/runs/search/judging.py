@@ -239,11 +239,16 @@ class Judging:
         needed = _needed(tuple(values[:known]), total)
         if needed is None:
             return None
-        before, done = _needed(tuple(values[:known - FEW]), total), len(values) - known
+        before, done = self.left_before(), len(values) - known
         fewest, most = (_needed(tuple(values[:known]), total, shift) for shift in (1, -1))
         return Left(max(1, min(needed, needed if fewest is None else fewest) - done),
                     None if most is None else max(1, max(needed, most) - done), known,
                     before is not None and before + known - FEW < needed + known)
+
+    def left_before(self) -> int | None:
+        """Return how many further judgments were forecast one forecast earlier; None if none was."""
+        values = self.values(self.judge)
+        return _needed(tuple(values[:max(0, len(values) // FEW - 1) * FEW]), len(self.comparison.differing))
 
     def _keep(self, judgment: Judgment) -> None:
         if (position := self._position(judgment)) is None:

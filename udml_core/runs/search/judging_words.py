@@ -170,7 +170,8 @@ def advice_words(judging: Judging, is_blind: bool = False, first: str = "A") -> 
         more = (f"more than {MOST_LEFT} further judgments" if total - share.count > MOST_LEFT else
                 "more queries than are left")
         return (f"{said} {CAN_STOP}: if the first {share.count // FEW * FEW} are typical, it would take {more} to tell "
-                f"the two apart. Keep {first}.")
+                f"the two apart. Keep {first}."
+                f"{_grown_words(share.count // FEW * FEW, judging.left_before() is not None)}")
     return f"{said} {left_words(left)}"
 
 
@@ -183,9 +184,13 @@ def left_words(left: Left) -> str:
         number = f"up to {most} more judgments"
     else:
         number = f"about {fewest}{f' to {most}' * (fewest != most)} more judgments"
-    grown = (f" That is more than it seemed after {left.known - FEW}, because the answers since then are less "
-             "one-sided.") if left.has_grown else ""
-    return f"{capitalized(number)}, if the first {left.known} are typical.{grown}"
+    return f"{capitalized(number)}, if the first {left.known} are typical.{_grown_words(left.known, left.has_grown)}"
+
+
+def _grown_words(known: int, has_grown: bool) -> str:
+    """Return why a forecast from so many judgments has grown; empty if it has not."""
+    return (f" That is more than it seemed after {known - FEW}, because the answers since then are less one-sided."
+            if has_grown else "")
 
 
 def rounded(count: int) -> int:
