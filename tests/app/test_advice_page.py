@@ -89,7 +89,7 @@ def finished(run: Run, rows: list[Outcome], reason: str = "") -> Analysis:
     return create_analysis(run, SPEC, state="done", result={"race": np.array(race.model_dump_json())})
 
 
-def stopped_anew(run: Run, rows: list[Outcome], spec: Any = SPEC) -> Analysis:
+def stopped_again(run: Run, rows: list[Outcome], spec: Any = SPEC) -> Analysis:
     """Return a race that was stopped after some candidates; a finished one with the same choices is set aside."""
     analysis = create_analysis(run, spec, state="stopped")
     if analysis.is_done():
@@ -103,7 +103,7 @@ def stopped_anew(run: Run, rows: list[Outcome], spec: Any = SPEC) -> Analysis:
 def test_a_stopped_race_shows_what_it_judged_and_the_finished_race_stays(frozen: Run) -> None:
     rows = outcomes(frozen)
     finished(frozen, rows)
-    stopped_anew(frozen, rows[:1])
+    stopped_again(frozen, rows[:1])
     test = opened("data", **LINK)
     assert not test.exception
     shown = texts(test).replace("\\", "")
@@ -118,7 +118,7 @@ def test_a_race_that_was_cancelled_does_not_replace_what_an_older_race_said(froz
     finished(frozen, rows)
     said = race_words_of(frozen, "whiten")
     assert "better whole groups" in said
-    newer = stopped_anew(frozen, [rows[1].model_copy(update={"against_start": comparison("worse", "worse")})],
+    newer = stopped_again(frozen, [rows[1].model_copy(update={"against_start": comparison("worse", "worse")})],
                          plan_analysis(Advice, budget=15.0, serves="groups"))
     assert newer.stored_status().ticket > create_analysis(frozen, SPEC).stored_status().ticket
     assert race_words_of(frozen, "whiten") == said

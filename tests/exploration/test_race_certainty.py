@@ -72,7 +72,7 @@ def test_no_clear_difference_names_what_the_race_can_tell() -> None:
     race = race_with(5.0).model_copy(update={"images": 1589})
     assert resolution_words(race) == (
         "No clear difference does not mean equal: with 1,589 images and 1 candidate, a difference in first results "
-        "below about 0.002 in mean similarity cannot be told from chance.")
+        "below about 0.002 in mean similarity may be chance.")
     assert "these images and 11 candidates" in resolution_words(race_with(5.0, 10))
     assert "below about 0.003 " in resolution_words(race_with(5.0, 10)), "more candidates widen the intervals"
 

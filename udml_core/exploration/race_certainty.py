@@ -84,7 +84,7 @@ def resolution_words(race: Race) -> str:
     images = f"{race.images:,} images and " if race.images else "these images and "
     return (f"{SAID['cannot tell'].capitalize()} does not mean equal: with {images}{counted(race.count, 'candidate')}, "
             f"a difference in {MEASURES[race.serves]} below about {figure_words(median(halves))} in mean similarity "
-            "cannot be told from chance.")
+            "may be chance.")
 
 
 def called_otherwise(race: Race, others: Iterable[Race]) -> str:

@@ -185,7 +185,7 @@ class SamePairs:
 
     @property
     def _is_too_early(self) -> bool:
-        """Whether so few pairs are judged, of those that can be, that no figure is worth a look."""
+        """Whether too few pairs are judged to state a figure, and more can be."""
         return self.estimate.judged < ENOUGH and bool((self.answers == OPEN).any())
 
     @cached_property
