@@ -89,6 +89,52 @@ def finished(run: Run, rows: list[Outcome], reason: str = "") -> Analysis:
     return create_analysis(run, SPEC, state="done", result={"race": np.array(race.model_dump_json())})
 
 
+def stopped_again(run: Run, rows: list[Outcome], spec: Any = SPEC) -> Analysis:
+    """Return a race that was stopped after some candidates; a finished one with the same choices is set aside."""
+    analysis = create_analysis(run, spec, state="stopped")
+    if analysis.is_done():
+        analysis.set_result_aside()
+        analysis.write_status(Status(state="stopped", ticket=time.time()))
+    for row in rows:
+        analysis.append_part(row.model_dump(mode="json"))
+    return analysis
+
+
+def test_a_stopped_race_shows_what_it_judged_and_the_finished_race_stays(frozen: Run) -> None:
+    rows = outcomes(frozen)
+    finished(frozen, rows)
+    stopped_again(frozen, rows[:1])
+    test = opened("data", **LINK)
+    assert not test.exception
+    shown = texts(test).replace("\\", "")
+    assert "The new race was stopped; its finished candidates stay. Below is the race that finished before." in shown
+    assert "The new race judged 1 candidate until then" in [of.label for of in test.expander]
+    assert "Whitening: better whole groups" in shown, "the lines of the finished race"
+    assert verdict(test)[0].endswith("Best search: whitening")
+
+
+def test_a_race_that_was_cancelled_does_not_replace_what_an_older_race_said(frozen: Run) -> None:
+    rows = outcomes(frozen)
+    finished(frozen, rows)
+    said = race_words_of(frozen, "whiten")
+    assert "better whole groups" in said
+    newer = stopped_again(frozen, [rows[1].model_copy(update={"against_start": comparison("worse", "worse")})],
+                         plan_analysis(Advice, budget=15.0, serves="groups"))
+    assert newer.stored_status().ticket > create_analysis(frozen, SPEC).stored_status().ticket
+    assert race_words_of(frozen, "whiten") == said
+
+
+def test_candidates_that_were_left_out_are_named_with_the_reason_and_explained(frozen: Run) -> None:
+    late = Outcome(name="DeepCluster", setup=Setup(backbone="pixels", method="deepcluster"), state="given up",
+                   seconds=40, needs=500)
+    finished(frozen, [*outcomes(frozen), late])
+    test = opened("data", **LINK)
+    captions = {of.value.replace("\\", ""): of.help for of in test.caption}
+    assert "Begun and given up: DeepCluster (after 40 s, because it would take about 8 min)." in captions
+    assert "Not possible: Squeeze *Net* (No judge is left)." in captions
+    assert PLAIN["deepcluster"] in captions["Not tried in 2 minutes: PLM (it would take about 3 min)."]
+
+
 def button(test: AppTest, label: str) -> Any:
     return next(button for button in test.button if button.label == label)
 
@@ -143,7 +189,7 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
     assert f"Whitening: {PLAIN['whiten']} · A new image is searched in the same way." in words.replace("\\", "")
     assert words.replace("\\", "").count(f":gray[{PLAIN['diffuse']}]") == 1, "each name is explained once in the list"
     assert "Whitening, then diffusion: better whole groups" in words.replace("\\", "")
-    assert "Not tried in 2 minutes: PLM (about 3 min)." in words.replace("\\", "")
+    assert "Not tried in 2 minutes: PLM (it would take about 3 min)." in words.replace("\\", "")
     assert "not possible. No judge is left." in words
     (alt,) = charts(test)
     assert alt.startswith("Gain of 4 candidates over the frozen features: Test-time views −0.020; Whitening +0.020")
@@ -318,12 +364,6 @@ def test_a_finished_race_can_be_run_again_with_another_time(frozen: Run, launche
     again.button(key="advice-again-2").click().run()
     assert launched[-1].spec() == SPEC, "the race with the same time is computed again"
     assert not launched[-1].is_done()
-
-
-def test_a_candidate_that_was_given_up_is_named_below_the_chart(frozen: Run) -> None:
-    slow = Outcome(name="Exemplar", setup=Setup(backbone="pixels", method="exemplar"), state="given up", seconds=40)
-    finished(frozen, [*outcomes(frozen), slow])
-    assert "Begun and given up: Exemplar." in texts(opened("data", **LINK))
 
 
 def test_a_finished_race_stays_while_it_runs_again_and_after_it_was_stopped(frozen: Run, launched: list[Any]) -> None:
@@ -636,8 +676,8 @@ def test_a_race_without_a_winner_starts_the_race_for_the_other_aim(frozen: Run, 
                 outcomes=tuple(outcomes(frozen)[:3]))
     create_analysis(frozen, spec, state="done", result={"race": np.array(race.model_dump_json())})
     test = opened("data", **LINK | {"serves": "first", "budget": "5"})
-    assert ("For whole groups, 1 of 3 candidates is better on average, beyond chance, most of all whitening."
-            in texts(test))
+    assert ("For whole groups, 1 of 3 candidates is better beyond chance, 1 is worse and 1 cannot be told. Most of "
+            "all gains whitening." in texts(test))
     button(test, "Find the best search for whole groups").click().run()
     assert not test.exception
     (started,) = launched
@@ -766,8 +806,10 @@ def test_a_whole_group_has_both_sizes_where_its_verdict_stands(frozen: Run) -> N
     race = Race(serves="groups", budget=2, start=Setup(backbone="pixels"), run=frozen.id, group=25,
                 outcomes=tuple(outcomes(frozen)))
     create_analysis(frozen, SPEC, state="done", result={"race": np.array(race.model_dump_json())})
-    assert ("A whole group is the first 25 results for the judges, because in their eyes a typical image has about 25 "
-            "images near it, and the first 10 where you judge by eye.") in texts(opened("data", **LINK))
+    shown = texts(opened("data", **LINK)).replace("\\", "")
+    assert ("“Whole group” has two sizes here: a judge looks at the first 25 results, because a typical image has "
+            "about 25 images near it, and you see the first 10 where you judge by eye.") in shown
+    assert "judges called 61 to 84 of 100 groups better, and 41 to 63 really held more images" in shown
 
 
 def test_refine_and_data_say_the_same_of_a_simpler_search_that_a_direct_comparison_rejects(frozen: Run) -> None:

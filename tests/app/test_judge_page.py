@@ -69,7 +69,11 @@ def test_answers_are_stored_undone_and_resumed(run: Run) -> None:
     assert "Saved: the left image shows the same kind." in texts(test)
     second = shown_images(test)
     assert second != first
-    press(test, "judge-both-right-1")
+    keys = {button.label: button.proto.shortcut for button in test.button if button.proto.shortcut}
+    assert keys == {"Left": "left", "Equal": "down", "Not sure": "n", "Right": "right", "Both are right": "b",
+                    "Both are wrong": "w", "Undo": "u"}
+    press(test, "judge-equal-1")
+    assert "Saved: equal." in texts(test)
     question = judged(run).question_at(0)
     better = judged(run).judgments("me")[0].better
     assert better == run.dataset().names[question.left[0]]

@@ -29,6 +29,7 @@ from udml_core.exploration.race import (
     with_step,
 )
 from udml_core.exploration.race_advice import advice_words, figure_line, star_words, tell_advice
+from udml_core.exploration.race_certainty import certainty_words, resolution_words
 from udml_core.exploration.race_clock import Countdown, RaceClock, RaceProgress
 from udml_core.exploration.race_elsewhere import find_elsewhere
 from udml_core.exploration.race_figures import (
@@ -249,14 +250,20 @@ def test_sentences_state_the_verdict_the_interval_and_the_decision() -> None:
     assert outcome_words(late, race_of()) == "Views: not tried, because the time was used up; it takes about 3 min."
 
 
+def limits(race: Race) -> str:
+    """Return how sure a race is of its call, unless it is a close one, and what it can tell."""
+    return f"{certainty_words(race, race.best or race.judged[0])} {resolution_words(race)}".lstrip()
+
+
 def test_the_advice_names_the_winner_or_says_that_nothing_wins() -> None:
     race = Race(serves="groups", budget=5, start=START, run="run", titles=TITLES)
     assert advice_words(race) == "No candidate was judged in this time. Allow more minutes."
     lost = Outcome(name="A", setup=Setup(backbone="net", recipe="rerank"), against_best=comparison("worse", "worse"),
                    against_start=comparison("worse", "worse"))
-    assert advice_words(race.model_copy(update={"outcomes": (lost,)})) == (
+    beaten = race.model_copy(update={"outcomes": (lost,)})
+    assert advice_words(beaten) == (
         "Nothing beats the frozen features: search with these. Search with the pretrained network as it is: no "
-        "candidate is better in whole groups. The race ended when every candidate was tried (1).")
+        f"candidate is better in whole groups. The race ended when every candidate was tried (1). {limits(beaten)}")
     better = comparison("cannot tell", "better")
     kept = Outcome(name="B", setup=Setup(backbone="other", method="plm", recipe="views+rerank"), kept=True,
                    against_best=better, against_start=better)
@@ -370,7 +377,8 @@ def test_an_advice_that_is_simpler_says_so() -> None:
         "Best search: whitening. First results are clearly better than with the frozen features, in the judges' eyes. "
         "Simpler than PLM, and the judges see no clear difference between the two. Compared with the frozen features: "
         "better first results (+0.018, 0.014 to 0.022), no clear difference in whole groups (0.000, −0.011 to 0.011). "
-        "The race ended when every candidate was tried (2).")
+        "For first results, 2 of 2 candidates are better beyond chance. The race ended when every candidate was tried "
+        f"(2). {limits(race)}")
 
 
 def test_an_advice_that_refines_the_images_at_hand_says_what_it_means_for_new_images() -> None:
@@ -385,10 +393,11 @@ def outcome_in(state: Any, setup: Setup = TRAINED, seconds: float = 100.0, name:
 def test_a_kind_of_candidate_that_was_not_judged_is_named_with_what_mends_it() -> None:
     won = judged("Whitening", 0.02, 0.001).model_copy(update={"seconds": 250.0})
     views = outcome_in("given up", Setup(backbone="net", recipe="views"), 200.0, "Test-time views")
-    assert advice_words(race_of(won, outcome_in("not tried"))).endswith(
+    assert gap_words(race_of(won, outcome_in("not tried"))).endswith(
         "Short trainings were not tried: the time was used up. Run again with 15 minutes.")
-    assert advice_words(race_of(won, views, outcome_in("not tried", seconds=1000))).endswith(
-        "Test-time views were given up after 3 min. Short trainings were not tried: the time was used up. Run again "
+    assert gap_words(race_of(won, views, outcome_in("not tried", seconds=1000))).endswith(
+        "Test-time views were given up after 3 min, because it took too long. "
+        "Short trainings were not tried: the time was used up. Run again "
         "with 30 minutes.")
     assert gap_words(race_of(won, outcome_in("not tried", seconds=7000))).endswith("Run again with 3 hours.")
     assert gap_words(race_of(outcome_in("not tried"), judged("Exemplar", 0.01, 0.001, "exemplar"))) == "", (
@@ -419,10 +428,12 @@ def test_a_gain_must_be_certain_among_all_candidates() -> None:
     assert race.best is None, "of 11, 2.84 standard errors are needed"
     assert advice_words(race) == (
         "No clear winner: keep the frozen features. Search with the pretrained network as it is: in first results, "
-        "none of 11 candidates is better beyond chance. To decide it, judge the largest gain yourself: whitening. The "
-        "largest gain, of whitening, may be chance among 11 candidates (+2.200, −0.638 to 5.038). "
+        "none of 11 candidates is better beyond chance. A close call: the best of 11 candidates without any gain would "
+        "look this good by chance in about 15 of 100 races, which is too often to call it better. A race with fewer "
+        "candidates may call it better: blind judgments can decide. To decide it, judge the largest gain yourself: "
+        "whitening. The largest gain, of whitening, may be chance among 11 candidates (+2.200, −0.638 to 5.038). "
         "Beside that: no clear difference in whole groups (0.000, −0.014 to 0.014). The race ended when every "
-        "candidate was tried (11).")
+        f"candidate was tried (11). {resolution_words(race)}")
     assert "It changes the first result of 13 % of images." in advice_words(
         race_of(judged("Lucky", 2.2, 1.0, changed=0.13), *others))
     assert race_of(judged("Sure", 2.9, 1.0), *others).best is not None
@@ -434,7 +445,8 @@ def test_an_advice_says_how_much_changes_and_what_labels_said() -> None:
     assert advice_words(race) == (
         "Best search: PLM. It changes the first result of 13 % of images: a small change, so confirm it by eye. "
         "Compared with the frozen features: better first results (+0.020, 0.018 to 0.022), no clear difference in "
-        "whole groups (0.000, −0.011 to 0.011). The race ended when every candidate was tried (2).")
+        "whole groups (0.000, −0.011 to 0.011). For first results, 2 of 2 candidates are better beyond chance. The "
+        f"race ended when every candidate was tried (2). {limits(race)}")
     assert is_small(race)
     assert caution_words(race).startswith(
         "Your images may differ. On 4 data sets whose classes were known, PLM changed how often")
@@ -706,9 +718,10 @@ def test_a_training_that_was_given_up_counts_as_tried() -> None:
     distill = Setup(backbone="net", method="distill")
     rows = (outcome_in("given up", seconds=43.0), outcome_in("not tried", distill, 21.0))
     assert gap_words(race_of(judged("Whitening", 0.02, 0.001), *rows)).startswith(
-        "PLM was given up after 43 s. Other short trainings were not tried: the time was used up. Run again with")
+        "PLM was given up after 43 s, because it took too long. Other "
+        "short trainings were not tried: the time was used up. Run again with")
     assert gap_words(race_of(judged("Whitening", 0.02, 0.001), rows[0])).startswith(
-        "PLM was given up after 43 s. Run again with")
+        "PLM was given up after 43 s, because it took too long. Run again with")
 
 
 class Trainings(Stub):
@@ -757,7 +770,8 @@ def test_a_certain_gain_with_too_large_a_price_is_no_winner_and_says_the_price()
         "No clear winner: keep the frozen features. Search with the pretrained network as it is: what gains in first "
         "results loses more in whole groups. To decide it, judge the largest gain yourself: whitening. Whitening: "
         "better first results (+0.020, 0.010 to 0.030), worse whole groups (−0.030, −0.045 to −0.015), which lose more "
-        "than first results gain. The race ended when every candidate was tried (1).")
+        "than first results gain. The race ended when every candidate was tried (1). "
+        f"{limits(race_of(dear))}")
 
 
 @pytest.mark.parametrize(("verdict", "low", "candidates", "said"), [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -202,6 +203,25 @@ def test_training_that_does_not_fit_is_not_begun() -> None:
     assert {outcome.state for outcome in race.outcomes if outcome.setup.method != "frozen"} == {"not tried"}
     assert of.trained == []
     assert race.best is not None
+
+
+def test_judges_that_take_all_the_time_leave_a_fifth_of_it_for_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, of = [0.0], material(seconds=0.0)
+    monkeypatch.setattr("udml_core.exploration.race_clock.time", SimpleNamespace(monotonic=lambda: now[0]))
+    judge_features = of.judge_features
+
+    def slow(name: str) -> np.ndarray:
+        now[0] += 400.0
+        return judge_features(name)
+
+    of.judge_features = slow  # type: ignore[method-assign]
+    of.training_time = lambda _setup: (61.0, True)  # type: ignore[method-assign]
+    race = raced(of, budget=5.0)
+    assert now[0] >= 400, "the judges alone take longer than the race"
+    assert {outcome.state for outcome in race.outcomes if "whiten" in outcome.setup.recipe
+            and outcome.setup.method == "frozen"} == {"judged"}
+    assert {outcome.state for outcome in race.outcomes if outcome.setup.method == "plm"} == {"not tried"}, (
+        "a fifth is 60 s")
 
 
 def test_a_race_that_was_killed_continues_after_its_last_candidate() -> None:

@@ -19,8 +19,15 @@ from udml_core.data.given.judged_pairs import choose_meaning
 from udml_core.data.given.log import log_path_of
 from udml_core.runs.search import judgment_files as files
 from udml_core.runs.search.differing import Comparison, comparison_key, draw_queries
-from udml_core.runs.search.judging import Choice, Judging
-from udml_core.runs.search.judging_words import advice_words, result_words, rounded, score_words, waiting_words
+from udml_core.runs.search.judging import Choice, Judging, Left, shifted
+from udml_core.runs.search.judging_words import (
+    advice_words,
+    left_words,
+    result_words,
+    rounded,
+    score_words,
+    waiting_words,
+)
 
 TOTAL, MOST = 60, 40
 """Number of differing queries of a simulated comparison, and of judgments in its longest session."""
@@ -380,9 +387,9 @@ def test_the_forecast_is_steady_and_blind_words_do_not_tell_which_answers_fall_t
 
 
 @pytest.mark.parametrize(("total", "said"), [
-    (TOTAL, "it would take more queries than are left to tell the two apart. Keep the search that you use now."),
+    (TOTAL, "it would take more queries than are left to tell the two apart. Keep A."),
     (600, "You can stop: if the first 10 are typical, it would take more than 200 further judgments to tell the two "
-          "apart. Keep the search that you use now.")])
+          "apart. Keep A.")])
 def test_level_embeddings_need_more_judgments_than_are_forecast_or_left(total: int, said: str) -> None:
     judging = Judging(comparison_of(f"level of {total}", total))
     while judging.count("me") < 10:
@@ -390,6 +397,63 @@ def test_level_embeddings_need_more_judgments_than_are_forecast_or_left(total: i
         assert question is not None
         judging.answer(question, "equal")
     assert advice_words(judging).endswith(said)
+
+
+def test_a_forecast_is_a_range_and_a_growing_one_says_why() -> None:
+    judging = Judging(comparison_of("range", 600))
+
+    def judge(choices: str) -> Left:
+        for better in choices:
+            question = judging.question()
+            assert question is not None
+            is_second_left = question.left == judging.comparison.options(question.position)[1]
+            side: Choice = "left" if is_second_left == (better == "B") else "right"
+            judging.answer(question, "equal" if better == "=" else side)
+        left = judging.left()
+        assert left is not None
+        return left
+
+    first = judge("BBBABBABB=")
+    assert first.most is not None
+    assert first.fewest < first.most
+    assert not first.has_grown
+    assert " to " in left_words(first)
+    later = judge("BABABAB=BB")
+    assert later.has_grown
+    assert (later.known, later.most) > (20, first.most)
+    assert advice_words(judging).endswith(
+        "if the first 20 are typical. That is more than it seemed after 10, because the answers since then are less "
+        "one-sided.")
+
+
+def test_a_forecast_that_ends_says_why() -> None:
+    judging = Judging(comparison_of("ends", 600))
+    for better in "BBBABBABB=" + "AABAABAAA=":
+        question = judging.question()
+        assert question is not None
+        is_second_left = question.left == judging.comparison.options(question.position)[1]
+        judging.answer(question, "equal" if better == "=" else "left" if is_second_left == (better == "B") else "right")
+    assert judging.left() is None
+    assert "You can stop" in advice_words(judging)
+    assert advice_words(judging).endswith("because the answers since then are less one-sided.")
+
+
+@pytest.mark.parametrize(("fewest", "most", "said"), [
+    (20, 40, "About 20 to 50 more judgments"), (22, 28, "About 20 to 30 more judgments"),
+    (20, 20, "About 20 more judgments"), (3, 9, "Up to 10 more judgments"),
+    (35, None, "About 30 more judgments, or very many"), (3, None, "A few more judgments, or very many")])
+def test_the_words_of_a_forecast(fewest: int, most: int | None, said: str) -> None:
+    assert left_words(Left(fewest, most, 10, False)) == f"{said}, if the first 10 are typical."
+
+
+@pytest.mark.parametrize("values", [[1.0] * 7 + [0.0] * 3, [0.0] * 7 + [0.5] * 2 + [1.0], [0.5] * 10, [1.0] * 10])
+def test_a_shift_moves_the_mean_by_a_standard_error(values: list[float]) -> None:
+    error = np.std(values) / len(values)**0.5
+    lead = 1 if np.mean(values) >= 0.5 else -1
+    for shift in (-1, 0, 1):
+        moved = shifted(values, shift)
+        assert np.mean(moved) - np.mean(values) == pytest.approx(shift * lead * error)
+        assert all(0 <= value <= 1 for value in moved)
 
 
 def test_forecasts_are_rounded_up() -> None:

@@ -96,21 +96,24 @@ def _follow(analysis: Analysis) -> None:
 
 def _print_advice(analysis: Analysis, as_json: bool, must_be_done: bool) -> None:
     """Print the advice and the commands that use it; end with exit code 1 if the race should be done but is not."""
-    from udml_core.work.jobs.advising import elsewhere_of, race_of
+    from udml_core.work.jobs.advising import elsewhere_of, race_of, races_beside
 
     race, summary = race_of(analysis), summarize_result(analysis)
     other = elsewhere_of(analysis) if summary["state"] == "done" else None
     elsewhere = None if other is None else other[0]
     best = elsewhere.best if elsewhere is not None and elsewhere.wins(race) else race.best
     commands = [] if best is None else use_commands(best)
-    if elsewhere is not None:
-        summary |= {"advice": advice_words(race, elsewhere=elsewhere)}
+    if summary["state"] == "done":
+        others = [beside for beside, _ in races_beside(analysis)]
+        summary |= {"advice": advice_words(race, elsewhere=elsewhere, others=others)}
+    elif race.is_judged:
+        summary |= {"so far": advice_words(race, is_done=False)}
     if best is None and summary["state"] == "done":
         commands = [f"udml query {race.run} picture.jpg"]
     summary |= {"commands": commands}
     print_answer(summary, as_json, lambda: [
         summary.get("advice") or f"{analysis.id}  {summary['state']}  {summary['message']}".rstrip(),
-        *filter(None, [summary.get("caution")]), *(f"  {command}" for command in commands)])
+        *filter(None, [summary.get("so far"), summary.get("caution")]), *(f"  {command}" for command in commands)])
     if must_be_done and summary["state"] != "done":
         exit_with(summary["message"] or f"The race ended as {summary['state']}.", 1)
 

@@ -102,7 +102,8 @@ def _ask(judging: Judging) -> None:
         match (line := sys.stdin.readline()).strip().lower()[:1]:
             case key if key in choices and key:
                 judging.answer(question, choices[key])
-                typer.echo(f"{judging.count(judging.judge)} judged. {advice_words(judging, is_blind=True)}", err=True)
+                said = advice_words(judging, True, _first(judging))
+                typer.echo(f"{judging.count(judging.judge)} judged. {said}", err=True)
             case "u":
                 undone = judging.undo()
                 typer.echo("Undone." if undone else "There is nothing to undo.", err=True)
@@ -131,7 +132,7 @@ def _summary(judging: Judging) -> dict[str, Any]:
     from udml_core.runs.search.judging_words import advice_words
     from udml_core.runs.search.judgment_files import describe
 
-    return {**describe(judging), "judge": judging.judge, "advice": advice_words(judging)}
+    return {**describe(judging), "judge": judging.judge, "advice": advice_words(judging, first=_first(judging))}
 
 
 def _lines(judging: Judging) -> list[str]:
@@ -146,4 +147,10 @@ def _lines(judging: Judging) -> list[str]:
         lines.append("Queries that all have judged:")
     if waiting := judging.elsewhere():
         lines.append(waiting_words(waiting, judging.meaning))
-    return [*lines, f"{result_words(judging.shared_share(), comparison)}.", advice_words(judging)]
+    return [*lines, f"{result_words(judging.shared_share(), comparison)}.",
+            advice_words(judging, first=_first(judging))]
+
+
+def _first(judging: Judging) -> str:
+    """Return the name of A, which is kept if judgments cannot tell the two apart."""
+    return f"A ({judging.comparison.names[0]})"

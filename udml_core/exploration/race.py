@@ -319,6 +319,7 @@ class Race(BaseModel):
         duels: The simpler candidates that were compared with the largest certain gain, the simplest first.
         reason: Why nothing could be judged; empty if the race was possible.
         group: Number of results that the judges see as a whole group; 0 where an earlier version did not store it.
+        images: Number of images that are compared; 0 where an earlier version did not store it.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -333,6 +334,7 @@ class Race(BaseModel):
     duels: tuple[Duel, ...] = ()
     reason: str = ""
     group: int = 0
+    images: int = 0
 
     def with_lines(self, lines: Iterable[Mapping[str, Any]]) -> Self:
         """Return the race with the outcomes that were stored line by line; of equal searches the last counts."""

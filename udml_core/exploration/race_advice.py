@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from udml_core.exploration.plain_names import PLAIN
 from udml_core.exploration.race import FROZEN, Comparison, Outcome, Race, Serves, refines_at_hand
+from udml_core.exploration.race_certainty import (
+    called_otherwise,
+    calls_words,
+    certainty_words,
+    is_close,
+    resolution_words,
+)
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import (
     MEASURES,
@@ -50,13 +58,14 @@ class Advised:
         return [self.headline, *self.shown, *filter(None, [self.next_step]), *self.details]
 
 
-def advice_words(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = None) -> str:
+def advice_words(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = None,
+                 others: Sequence[Race] = ()) -> str:
     """Return the advice in a few sentences; see `tell_advice`."""
-    return " ".join(tell_advice(race, is_done, elsewhere).sentences)
+    return " ".join(tell_advice(race, is_done, elsewhere, others=others).sentences)
 
 
 def tell_advice(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = None,
-                for_other_aim: Race | None = None) -> Advised:
+                for_other_aim: Race | None = None, others: Sequence[Race] = ()) -> Advised:
     """Return the advice, then what it means for a reader, then everything else.
 
     Args:
@@ -64,6 +73,7 @@ def tell_advice(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = 
         is_done: Whether it is finished.
         elsewhere: What another race of the same images says of its best search; None without such a race.
         for_other_aim: A finished race that serves what this race does not serve, of which it knows more.
+        others: All other finished races of the same images, the newest first.
     """
     if elsewhere is not None and elsewhere.wins(race):
         assert elsewhere.best.against_start is not None, "the best search was judged"
@@ -72,6 +82,11 @@ def tell_advice(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = 
                         [f"Compared with the frozen features: {elsewhere.figures(race)}.",
                          f"This race alone has no clear winner. {_largest_words(race)}".rstrip(), gap_words(race)])
     own = _tell_own(race, is_done, for_other_aim)
+    named = (race.best or next(iter(race.judged), None)) if is_done else None
+    if named is not None:
+        sure, close = certainty_words(race, named), is_close(race, named)
+        own = replace(own, shown=(*own.shown, *filter(None, [sure * close, called_otherwise(race, others)])),
+                      details=(*own.details, *filter(None, [sure * (not close), resolution_words(race)])))
     return own if elsewhere is None else replace(own, details=(*own.details, elsewhere.words(race)))
 
 
@@ -94,8 +109,14 @@ def _tell_own(race: Race, is_done: bool, for_other_aim: Race | None) -> Advised:
     assert best.against_start is not None, "the advice was judged"
     return _advised(f"Best search{'' if is_done else ' so far'}: {setup_words(race, best.setup)}.",
                     [f"{_meaning_words(best.against_start, race.serves, race.count)} {_simpler_words(race)}".rstrip()],
-                    [_simplest_words(race), _compared_words(race, best), _other_change(best.against_start, race.serves),
+                    [_simplest_words(race), _compared_words(race, best), _calls(race),
+                     _other_change(best.against_start, race.serves),
                      AT_HAND if refines_at_hand(best.setup) else "", gaps])
+
+
+def _calls(race: Race) -> str:
+    """Return how many candidates are better in what the race serves, and how many cannot be told."""
+    return sentence(calls_words(race, race.serves)) if race.count > 1 else ""
 
 
 def _compared_words(race: Race, best: Outcome) -> str:
@@ -175,15 +196,15 @@ def otherwise_words(race: Race) -> str:
 
     The search with the largest such gain is named with the count that can be pictured.
     """
-    other, count = OTHER[race.serves], race.better_otherwise
-    if race.best is not None or not count:
+    other = OTHER[race.serves]
+    if race.best is not None or not race.better_otherwise:
         return ""
     most = max(race.judged, key=lambda outcome: (of := outcome.against_start) is not None
                and of.served(other).is_certain(race.count) and of.served(other).difference)
     assert most.against_start is not None, "the candidate was judged"
-    said, are = changed_words(most.against_start, other), "is" if count == 1 else "are"
-    return (f"For {MEASURES[other]}, {count} of {race.count} candidates {are} better on average, beyond chance, "
-            f"most of all {setup_words(race, most.setup)}{f': {said[0].lower()}{said[1:]}' if said else ''}.")
+    said = changed_words(most.against_start, other)
+    return (f"{calls_words(race, other)}. Most of all gains {setup_words(race, most.setup)}"
+            f"{f': {said[0].lower()}{said[1:]}' if said else ''}.")
 
 
 def _largest_words(race: Race) -> str:

@@ -43,13 +43,14 @@ def group_size_words(group: int) -> str:
     """
     if not group:
         return ""
-    return (f"A whole group is the first {group} results for the judges, because in their eyes a typical image has "
-            f"about {group} images near it, and the first {SHOWN_TO_PEOPLE} where you judge by eye.")
+    return (f"“Whole group” has two sizes here: a judge looks at the first {group} results, because a typical image "
+            f"has about {group} images near it, and you see the first {SHOWN_TO_PEOPLE} where you judge by eye.")
 
 
-BY_CLASSES = ("The judges see what looks similar and know no names: where names were known, fewer groups had more "
-              "images of the right name than judges called better.")
-"""What limits a count of groups; see docs/judging.md."""
+BY_CLASSES = ("Read the count as an upper limit: a judge compares looks only and does not know what an image shows. In "
+              "tests with known classes, judges called 61 to 84 of 100 groups better, and 41 to 63 really held more "
+              "images of the right class.")
+"""What limits a count of groups; the figures are of 15 candidates on two data sets, see docs/judging.md."""
 ROUNDING = 1e-9
 """Ends of intervals are rounded outward, unless they are whole numbers up to this."""
 

@@ -66,13 +66,22 @@ def gap_words(race: Race) -> str:
     gaps = find_gaps(race)
     words = [f"{_begun([kind])} were not possible: {reason}" for kind, reason in gaps.impossible]
     if gaps.late:
-        words += [f"{outcome.name} {'were' if outcome.name == Views.title else 'was'} given up after "
-                  f"{duration(outcome.seconds)}." for outcome in gaps.given_up]
+        words += [f"{outcome.name} {'were' if outcome.name == Views.title else 'was'} given up "
+                  f"{why_left_out(outcome)}." for outcome in gaps.given_up]
         if untried := [f"other {kind.removeprefix('other ')}" if kind in gaps.begun else kind
                        for kind in gaps.untried]:
             words.append(f"{_begun(untried)} were not tried: the time was used up.")
         words.append(f"Run again with {minutes_words(gaps.minutes)}.")
     return " ".join(words)
+
+
+def why_left_out(outcome: Outcome) -> str:
+    """Return why a candidate was not judged."""
+    if outcome.state == "not possible":
+        return outcome.reason.removesuffix(".")
+    needs = outcome.seconds if outcome.state == "not tried" else outcome.needs
+    expected = f"it would take about {duration(needs)}" if needs else "it took too long"
+    return expected if outcome.state == "not tried" else f"after {duration(outcome.seconds)}, because {expected}"
 
 
 def minutes_words(minutes: float) -> str:

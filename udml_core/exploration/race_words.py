@@ -17,6 +17,7 @@ from udml_core.exploration.race_figures import (
     short_count,
     verdict_words,
 )
+from udml_core.exploration.race_gaps import why_left_out
 
 FEW_CHANGED = 0.2
 """An advice that changes a smaller share of the first results is a small change."""
@@ -33,12 +34,21 @@ def outcome_words(outcome: Outcome, race: Race) -> str:
     if outcome.state == "not tried":
         return f"{outcome.name}: not tried, because the time was used up; it takes about {duration(outcome.seconds)}."
     if outcome.state == "given up":
-        why = f"it would take about {duration(outcome.needs)}" if outcome.needs else "it took too long"
-        return f"{outcome.name}: given up after {duration(outcome.seconds)}, because {why}."
+        return f"{outcome.name}: given up {why_left_out(outcome)}."
     if outcome.against_start is None or outcome.against_best is None:
         return f"{outcome.name}: not possible. {outcome.reason}"
     said = both_words(outcome.against_start, race.serves, race.count)
     return f"{chain_words(race, outcome.setup)}: {said}{f'; {KEPT}' if outcome.kept else ''}."
+
+
+def left_out_lines(race: Race) -> list[str]:
+    """Return which candidates were not judged and why, a line for each state."""
+    lines = []
+    for what, state in ((f"Not tried in {race.budget:g} minutes", "not tried"), ("Begun and given up", "given up"),
+                        ("Not possible", "not possible")):
+        names = [f"{outcome.name} ({why_left_out(outcome)})" for outcome in race.outcomes if outcome.state == state]
+        lines += [f"{what}: {'; '.join(names)}."] if names else []
+    return lines
 
 
 def is_small(race: Race) -> bool:

@@ -19,17 +19,20 @@ from ..shell.user_errors import show_user_errors
 Answer = tuple[Choice, str, str]
 LEFT: Answer = ("left", "Left", "Left")
 RIGHT: Answer = ("right", "Right", "Right")
+EQUAL: Answer = ("equal", "Equal", "Down")
 UNSURE: Answer = ("unsure", "Not sure", "N")
-KEYS: dict[Results, tuple[Answer, ...]] = {
-    "first": (LEFT, ("both right", "Both right", "Down"), ("both wrong", "Both wrong", "Up"), UNSURE, RIGHT),
-    "ten": (LEFT, ("equal", "Equal", "Down"), UNSURE, RIGHT)}
-"""Each answer with its button and the key that presses it; of ten images, neither side is simply right or wrong."""
+KEYS: tuple[Answer, ...] = (LEFT, EQUAL, UNSURE, RIGHT)
+"""Each answer with its button and the key that presses it."""
+REASONS: dict[Results, tuple[Answer, ...]] = {
+    "first": (("both right", "Both are right", "B"), ("both wrong", "Both are wrong", "W")), "ten": ()}
+"""Why two images are equal, which the summary counts; of ten images, neither side is simply right or wrong."""
 LEGENDS: dict[Results, str] = {
-    "first": "Keys: ← left, → right, ↓ both right, ↑ both wrong, N not sure, U undo. Every answer is saved at once.",
+    "first": "Keys: ← left, → right, ↓ equal, B both right, W both wrong, N not sure, U undo. Every answer is saved at "
+             "once.",
     "ten": "Keys: ← left, → right, ↓ equal, N not sure, U undo. Every answer is saved at once."}
 SAVED: dict[Results, dict[Choice, str]] = {
     "first": {"left": "the left image shows the same kind", "right": "the right image shows the same kind",
-              "both right": "both are right", "both wrong": "both are wrong", "unsure": "not sure"},
+              "equal": "equal", "both right": "both are right", "both wrong": "both are wrong", "unsure": "not sure"},
     "ten": {"left": "the left images are better", "right": "the right images are better", "equal": "equal",
             "unsure": "not sure"}}
 MOST_STACKED = 2

@@ -72,7 +72,8 @@ def show_judged(judging: Judging, names: tuple[str, str]) -> None:
         range_bar(shared, is_blind=False)
         _show_people(judging, names)
     else:
-        st.markdown(unbroken(f"**{advice_words(judging)}** {result_words(own, comparison, (first, second))}."))
+        st.markdown(unbroken(f"**{advice_words(judging, first=escaped(names[0]))}** "
+                             f"{result_words(own, comparison, (first, second))}."))
         range_bar(own, is_blind=False)
     _show_queries(judging, names)
     st.caption(unbroken("The interval holds with 95 % certainty, whenever you stop, for all differing queries; for the "

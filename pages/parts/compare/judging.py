@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from typing import Literal
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.data.given.judgments import LONGEST_NAME, ME
 from udml_core.runs import Run
@@ -34,7 +36,7 @@ from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import UNSEEN, escaped
 from ..shell.user_errors import fragment, show_user_errors
 from ..shell.views import view_link
-from .judge_pictures import KEYS, LEGENDS, SAVED, show_pictures
+from .judge_pictures import KEYS, LEFT, LEGENDS, REASONS, RIGHT, SAVED, Answer, show_pictures
 from .judged import range_bar, show_files, show_judged, unbroken
 from .sides import Contest, choose_contest
 
@@ -85,7 +87,7 @@ def show_judging(runs: Sequence[Run]) -> None:
             heading.caption(f"The same kind: {escaped(words)}.")
         if question:
             _show_question(judging, question)
-        _show_progress(judging)
+        _show_progress(judging, contest.titles[0])
     _show_waiting(judging)
     st.caption(_explain(contest, comparison))
     _link_race(contest.sides[1].retrieval.run)
@@ -132,15 +134,26 @@ def _link_race(run: Run) -> None:
 def _show_question(judging: Judging, question: Question) -> None:
     """Show the query with the candidates, and below them the buttons, which keys press."""
     show_pictures(judging, question)
-    results = judging.comparison.results
     with st.container(key="judge-buttons"):
-        buttons = KEYS[results]
-        widths = [1.3, *[1.0] * (len(buttons) - 2), 1.3]
-        for column, (choice, label, key) in zip(st.columns(widths, gap="small"), buttons, strict=True):
-            # A key of its own for each query: a second press must not answer a query that is not shown yet.
-            column.button(label, key=f"judge-{choice.replace(' ', '-')}-{question.position}{SUFFIX[results]}",
-                          shortcut=key, width="stretch", on_click=_answer, args=(judging, question, choice),
-                          type="primary" if choice in ("left", "right") else "secondary")
+        for column, answer in zip(st.columns([1.3, 1.0, 1.0, 1.3], gap="small"), KEYS, strict=True):
+            _show_answer(column, judging, question, answer, "primary" if answer in (LEFT, RIGHT) else "secondary")
+    if reasons := REASONS[judging.comparison.results]:
+        with st.container(horizontal=True, horizontal_alignment="center", vertical_alignment="center", gap="small",
+                          key="judge-reasons"):
+            st.caption("Equal, and you can say why:", width="content")
+            for answer in reasons:
+                _show_answer(st.container(width="content"), judging, question, answer, "tertiary")
+
+
+def _show_answer(place: DeltaGenerator, judging: Judging, question: Question, answer: Answer,
+                 kind: Literal["primary", "secondary", "tertiary"]) -> None:
+    """Show the button of an answer."""
+    choice, label, key = answer
+    # A key of its own for each query: a second press must not answer a query that is not shown yet.
+    place.button(label, key=f"judge-{choice.replace(' ', '-')}-{question.position}"
+                            f"{SUFFIX[judging.comparison.results]}", shortcut=key, on_click=_answer,
+                 args=(judging, question, choice), type=kind,
+                 width="content" if kind == "tertiary" else "stretch")
 
 
 def _answer(judging: Judging, question: Question, choice: Choice) -> None:
@@ -157,10 +170,10 @@ def _undo(judging: Judging) -> None:
                                      "There is nothing left to undo.")
 
 
-def _show_progress(judging: Judging) -> None:
-    """Show what the judgments say so far, without saying of which embedding, and when to stop."""
+def _show_progress(judging: Judging, first: str) -> None:
+    """Show what the judgments say so far, without saying of which embedding, and when to stop; `first` names A."""
     share, comparison = judging.share(judging.judge), judging.comparison
-    advice = advice_words(judging, is_blind=True)
+    advice = advice_words(judging, is_blind=True, first=escaped(first))
     # Until then, a range would tell by its movement which answers fell together.
     result = f" {result_words(share, comparison, BLIND)}." if share.is_decided else ""
     message = st.session_state.pop(MESSAGE, "")
@@ -178,7 +191,7 @@ def _show_progress(judging: Judging) -> None:
             range_bar(share, is_blind=True)
         (st.success if share.is_decided else st.markdown)(unbroken(f"**{advice}**{result}"))
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">'
-            f"{html.escape(f'{message} {advice}')}</div>")
+            f"{html.escape(f'{message} {advice_words(judging, is_blind=True, first=first)}')}</div>")
 
 
 def _show_waiting(judging: Judging) -> None:

@@ -197,17 +197,20 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
                            None if pair is None else pair.verdicts)
     if verdicts:
         words = frozen_words(verdicts)
-        with st.expander("What the judges measured") if pair is not None else st.container():
+        if pair is None:
             note = escaped(unraced_words(*(run for runs in named.values() for run in runs)))
-            st.markdown(pair.judges if pair is not None else f":material/balance: {words} {note}".rstrip())
+            st.markdown(f":material/balance: {words} {note}".rstrip())
+        with st.expander("What the judges measured"):  # closed, because it states the verdicts once more
+            if pair is not None:
+                st.markdown(pair.judges)
             st.html(opinions_html(named, positions))
             st.caption("Difference to the frozen features: how similar a query and the images found look to a judge, "
                        "from −1 to 1, with its interval (95 %; of a race, for all its candidates at once). First "
                        f"result: the nearest image. {_group_words(named)} Without a race, judges with three quarters "
                        "of all weight must agree. No labels are used.")
-    for name, runs in named.items():
-        if pair is None and (words := race_verdict(runs[0], "")):
-            st.caption(f"**{escaped(name)}** {words}")
+            for name, runs in named.items():
+                if pair is None and (words := race_verdict(runs[0], "")):
+                    st.caption(f"**{escaped(name)}** {words}")
     unknown = [name for name in named if name not in verdicts and named[name][0].spec().method != FROZEN]
     if unknown and pair is None:
         st.info(f"Without a verdict: {', '.join(map(escaped, unknown))}. These runs have neither labels nor a second "

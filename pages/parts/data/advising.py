@@ -93,7 +93,8 @@ def _choose(dataset: Dataset, encoder: EncoderSpec) -> AnalysisSpec:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         budget = choose_segment(
             "Time", "budget", BUDGETS, "5", key="advice-budget", keeps_default=True,
-            help="For the judges and all candidates. What does not fit is listed as not tried.")
+            help="For the judges and all candidates; a fifth of it is left for candidates, however long judges take. "
+                 "What does not fit is listed as not tried.")
         served = choose_segment("What must be right?", "serves", WORDS, "first", key="advice-serves",
                                 keeps_default=True)
         choose_backbone(encoder)

@@ -7,6 +7,7 @@ from functools import partial
 
 import streamlit as st
 
+from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.plain_names import plain_line
@@ -26,7 +27,7 @@ from udml_core.exploration.race_figures import (
     setup_words,
 )
 from udml_core.exploration.race_gaps import LATE, find_gaps, minutes_words
-from udml_core.exploration.race_words import caution_words, is_small, judge_lines
+from udml_core.exploration.race_words import caution_words, is_small, judge_lines, outcome_words
 from udml_core.runs import runs_folder
 from udml_core.runs.analyses import Analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
@@ -38,6 +39,7 @@ from udml_core.work.jobs.advising import (
     finished_race,
     other_finished_races,
     race_of,
+    races_beside,
     restart_advice,
     start_advice,
 )
@@ -76,14 +78,16 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
     with st.container(border=True, key="advice-verdict"):
         for_other_aim = None if race.best is not None else _race_for_other_aim(dataset, encoder, race, analysis)
         judged = _judgments(race)
-        advised = _show_words(race, is_done, None if other is None else other[0], for_other_aim, judged)
+        beside = [of for of, _ in races_beside(analysis)] if is_done else []
+        told = tell_advice(race, is_done, None if other is None else other[0], for_other_aim, beside)
+        _show_words(race, told, None if other is None else other[0], judged)
         if awaited is not None:
             show_awaited(awaited)
         else:
             _show_actions(race, is_done, other, partial(_show_again, dataset, encoder, race, for_other_aim))
         if judged:
             st.markdown(f":material/thumbs_up_down: {judged}")
-        _show_details(race, advised)
+        _show_details(race, told)
     show_race(race, f"race-{key}", is_live=False)
 
 
@@ -92,7 +96,8 @@ def _show_stopped(analysis: Analysis) -> None:
     state, again = analysis.status(), analysis.has_earlier()
     words = {"stopped": "was stopped", "interrupted": "was interrupted"}.get(state.state, f"has {state.state}")
     with st.container(horizontal=True, vertical_alignment="center"):
-        kept = "; its finished candidates stay" if race_of(analysis).judged else " before it judged a candidate"
+        race = race_of(analysis)
+        kept = "; its finished candidates stay" if race.judged else " before it judged a candidate"
         st.warning(f"{ICONS[state.state]} The {'new ' * again}race {words}{kept}. "
                    f"{escaped(state.message) if state.state == 'failed' else ''}"
                    f"{'Below is the race that finished before.' * again}")
@@ -105,17 +110,20 @@ def _show_stopped(analysis: Analysis) -> None:
             with show_user_errors():
                 analysis.restore_earlier()
                 st.rerun()
+    if again and race.judged:  # below stands the finished race alone
+        with st.expander(f"The new race judged {counted(len(race.judged), 'candidate')} until then",
+                         icon=":material/format_list_bulleted:"):
+            st.markdown("\n".join(f"- {escaped(outcome_words(outcome, race))}" for outcome in race.judged))
 
 
-def _show_words(race: Race, is_done: bool, elsewhere: Elsewhere | None, for_other_aim: Race | None,
-                judged: str) -> Advised:
-    """Show the advice, what its names mean, and what it means for a reader; return all of its sentences.
+def _show_words(race: Race, advised: Advised, elsewhere: Elsewhere | None, judged: str) -> None:
+    """Show the advice, what its names mean, and what it means for a reader.
 
     The next step, to judge by eye, is left out once the judgments say that they can stop.
 
     The sign is a green trophy only if a candidate surely wins and changes enough.
     """
-    advised, wins = tell_advice(race, is_done, elsewhere, for_other_aim), elsewhere is not None and elsewhere.wins(race)
+    wins = elsewhere is not None and elsewhere.wins(race)
     is_sure = wins or (race.best is not None and not is_small(race))
     sign = f":green[{ICON}]" if is_sure else ":material/balance:" if race.is_judged else ":material/help:"
     st.markdown(f"#### {sign} {escaped(advised.headline.removesuffix('.'))}")
@@ -129,7 +137,6 @@ def _show_words(race: Race, is_done: bool, elsewhere: Elsewhere | None, for_othe
     if line := figure_line(race, elsewhere):
         limit = f" {group_size_words(race.group)} {BY_CLASSES}" if race.serves == "groups" else ""
         st.caption(escaped(f"{line}{limit}"), help=COUNTED[race.serves])
-    return advised
 
 
 def _show_details(race: Race, advised: Advised) -> None:

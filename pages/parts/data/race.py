@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from udml_core.base.errors import duration
-from udml_core.exploration.plain_names import PLAIN, new_words
+from udml_core.exploration.plain_names import PLAIN, new_words, plain_words
 from udml_core.exploration.race import FROZEN, Measured, Outcome, Race, Setup
 from udml_core.exploration.race_advice import star_words
 from udml_core.exploration.race_figures import (
@@ -24,7 +24,7 @@ from udml_core.exploration.race_figures import (
     gain_words,
     scope_words,
 )
-from udml_core.exploration.race_words import outcome_words, race_judges_words
+from udml_core.exploration.race_words import left_out_lines, outcome_words, race_judges_words
 from udml_core.methods import find_method
 from udml_core.numerics.refinement import STEPS
 
@@ -68,12 +68,11 @@ def show_race(race: Race, key: str, is_live: bool = True) -> None:
                 phrase = escaped(phrases.get(outcome.setup, ""))
                 st.markdown(f"- {escaped(outcome_words(outcome, race))}{phrase and f'  {NEXT_LINE}:gray[{phrase}]'}",
                             help=explained(race, outcome.setup))
-    skipped = [f"{escaped(outcome.name)} (about {duration(outcome.seconds)})" for outcome in race.outcomes
-               if outcome.state == "not tried"]
-    given_up = [escaped(outcome.name) for outcome in race.outcomes if outcome.state == "given up"]
-    for what, names in ((f"Not tried in {race.budget:g} minutes", skipped), ("Begun and given up", given_up)):
-        if names:
-            st.caption(f"{what}: {', '.join(names)}.")
+    left_out = [outcome for outcome in race.outcomes if outcome.against_start is None]
+    meant = {name: words for outcome in left_out for name, words in plain_words(race, outcome.setup).items()}
+    for line in left_out_lines(race):
+        st.caption(escaped(line), help="  \n".join(f"**{escaped(name)}**: {escaped(words)}" for name, words in
+                                                   meant.items()))
     if judged:
         with st.expander("Candidates as a table", icon=":material/table:"):
             wrapped_table(race_table(race))

@@ -47,11 +47,14 @@ MESSAGE, PRECISION = "same-message", "same-precision"
 BAND = "rgba(0,114,178,0.2)"
 AXES = {DISTANCE: "distance", COSINE: "cosine similarity"}
 """The axis of what an embedding's results are compared by."""
+GOOD_FOR = ("Your answers find the similarity down to which images show the same thing: Search then marks where its "
+            "results stop to do so, and duplicates, exports and `udml same` use the same limit.")
 WORDS = {True: "the same", False: "different", None: "skipped"}
 
 
 def show_same(retrieval: Retrieval) -> None:
-    """Show the pair to judge, and beside it what the judgments tell."""
+    """Show what a threshold is good for, the pair to judge, and beside it what the judgments tell."""
+    st.caption(GOOD_FOR)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width=300):
             choose_words(retrieval.dataset)

@@ -19,7 +19,9 @@ the order starts again, until the user says that the words mean the same.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -35,6 +37,23 @@ MOST_LEFT = 200
 """Largest number of further judgments that is forecast."""
 FEW = 10
 """Number of judgments from which their trend is worth a forecast, which changes only after as many more."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """A forecast of further judgments.
+
+    Attributes:
+        fewest: Their number if the answers that follow are a little clearer than those before, by one standard error.
+        most: The number if they are as much less clear; None if many more would not decide then.
+        known: The number of answers from which this is forecast.
+        has_grown: Whether more judgments are forecast in all than ten answers before.
+    """
+
+    fewest: int
+    most: int | None
+    known: int
+    has_grown: bool
 
 
 @dataclass(frozen=True)
@@ -207,18 +226,29 @@ class Judging:
         means = np.mean([of_judge[:shared] for of_judge in values], axis=0) if shared else []
         return share_of(list(means), len(self.comparison.differing))
 
-    def left(self) -> int | None:
+    def left(self) -> Left | None:
         """Forecast how many more judgments the person's session needs, from whole tens of judgments.
 
         A forecast after each judgment would jump with every answer.
 
         Returns:
-            The number, at least 1; None if many more would not decide, or there are too few judgments for a trend.
+            The forecast; None if many more would not decide, or there are too few judgments for a trend.
         """
-        values = self.values(self.judge)
+        values, total = self.values(self.judge), len(self.comparison.differing)
         known = len(values) // FEW * FEW
-        needed = judgments_left(values[:known], len(self.comparison.differing), most=MOST_LEFT) if known else None
-        return None if needed is None else max(1, known + needed - len(values))
+        needed = _needed(tuple(values[:known]), total)
+        if needed is None:
+            return None
+        before, done = self.left_before(), len(values) - known
+        fewest, most = (_needed(tuple(values[:known]), total, shift) for shift in (1, -1))
+        return Left(max(1, min(needed, needed if fewest is None else fewest) - done),
+                    None if most is None else max(1, max(needed, most) - done), known,
+                    before is not None and before + known - FEW < needed + known)
+
+    def left_before(self) -> int | None:
+        """Return how many further judgments were forecast one forecast earlier; None if none was."""
+        values = self.values(self.judge)
+        return _needed(tuple(values[:max(0, len(values) // FEW - 1) * FEW]), len(self.comparison.differing))
 
     def _keep(self, judgment: Judgment) -> None:
         if (position := self._position(judgment)) is None:
@@ -240,3 +270,33 @@ class Judging:
         """Return the images of A and of B for a query, as a judgment stores them."""
         first, second = map(self.comparison.shown, self.comparison.options(position))
         return first, second
+
+
+@lru_cache(maxsize=256)
+def _needed(values: tuple[float, ...], total: int, shift: int = 0) -> int | None:
+    """Return how many more judgments decide; None if `MOST_LEFT` would not, or nothing is judged.
+
+    Args:
+        values: The judgments so far.
+        total: Number of queries.
+        shift: 1 if the judgments that follow are clearer by one standard error, −1 if they are less clear.
+    """
+    return judgments_left(values, total, shifted(values, shift), most=MOST_LEFT) if values else None
+
+
+def shifted(values: Sequence[float], shift: int) -> list[float]:
+    """Return judgments whose mean is a standard error nearer to the leading embedding, or farther from it.
+
+    Args:
+        values: The judgments.
+        shift: 1 for nearer, −1 for farther; 0 changes nothing.
+    """
+    lead = float(np.mean(values) >= EQUAL)
+    aim, missing = lead if shift > 0 else 1 - lead, abs(shift) * float(np.std(values)) * len(values)**0.5
+    changed = list(values)
+    # The answers farthest from the aim first, so that few answers change and the others stay as they vary.
+    for position in sorted(range(len(changed)), key=lambda position: -abs(changed[position] - aim)):
+        step = min(missing, abs(aim - changed[position]))
+        changed[position] += step if aim else -step
+        missing -= step
+    return changed

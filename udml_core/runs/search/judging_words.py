@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from udml_core.base.errors import counted, listed
 from udml_core.numerics.judgments import Share
 from udml_core.runs.search.differing import Comparison, Results
-from udml_core.runs.search.judging import FEW, MOST_LEFT, Judging
+from udml_core.runs.search.judging import FEW, MOST_LEFT, Judging, Left
 
 SCALE = (10, 20, 30, 50, 100, 150, 200)
 """The forecasts of further judgments."""
@@ -143,12 +143,13 @@ def waiting_words(waiting: Mapping[str, int], meaning: str) -> str:
     return f"Not counted under {f'the words {meaning}' if meaning else 'no words for the same'}: {given}."
 
 
-def advice_words(judging: Judging, is_blind: bool = False) -> str:
+def advice_words(judging: Judging, is_blind: bool = False, first: str = "A") -> str:
     """Say whether the person can stop, or about how many more judgments the answer needs.
 
     Args:
         judging: The person's session.
         is_blind: Whether the embeddings are hidden.
+        first: The name of A, which is kept where judgments cannot tell the two apart.
     """
     share, total = judging.share(judging.judge), len(judging.comparison.differing)
     if share.count == total:
@@ -164,15 +165,39 @@ def advice_words(judging: Judging, is_blind: bool = False) -> str:
     said = f"Not decided yet: {count_words(judging, is_blind)}."
     if share.count < FEW:
         return f"{said} After {FEW} judgments, an estimate says how many more are needed."
-    needed, typical = judging.left(), f"if the first {share.count // FEW * FEW} are typical"
-    if needed is None:
+    left = judging.left()
+    if left is None:
         more = (f"more than {MOST_LEFT} further judgments" if total - share.count > MOST_LEFT else
                 "more queries than are left")
-        return (f"{said} {CAN_STOP}: {typical}, it would take {more} to tell the two apart. Keep the search that you "
-                "use now.")
-    return f"{said} About {rounded(needed)} more judgments, {typical}."
+        return (f"{said} {CAN_STOP}: if the first {share.count // FEW * FEW} are typical, it would take {more} to tell "
+                f"the two apart. Keep {first}."
+                f"{_grown_words(share.count // FEW * FEW, judging.left_before() is not None)}")
+    return f"{said} {left_words(left)}"
+
+
+def left_words(left: Left) -> str:
+    """Return a forecast in a sentence, and why it has grown, such as "About 20 to 50 more judgments, if …"."""
+    fewest, most = rounded_down(left.fewest), None if left.most is None else rounded(left.most)
+    if most is None:
+        number = f"about {fewest} more judgments, or very many" if fewest else "a few more judgments, or very many"
+    elif not fewest:
+        number = f"up to {most} more judgments"
+    else:
+        number = f"about {fewest}{f' to {most}' * (fewest != most)} more judgments"
+    return f"{capitalized(number)}, if the first {left.known} are typical.{_grown_words(left.known, left.has_grown)}"
+
+
+def _grown_words(known: int, has_grown: bool) -> str:
+    """Return why a forecast from so many judgments has grown; empty if it has not."""
+    return (f" That is more than it seemed after {known - FEW}, because the answers since then are less one-sided."
+            if has_grown else "")
 
 
 def rounded(count: int) -> int:
     """Round a forecast up to a coarse scale, because it is rough."""
     return next((step for step in SCALE if count <= step), SCALE[-1])
+
+
+def rounded_down(count: int) -> int:
+    """Round a forecast down to the same scale; 0 if it is below."""
+    return next((step for step in reversed(SCALE) if count >= step), 0)

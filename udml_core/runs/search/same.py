@@ -183,11 +183,16 @@ class SamePairs:
         needed = estimate(self.plan, answers, self.target).needed
         return None if needed is None else max(1, needed + known - len(given))
 
+    @property
+    def _is_too_early(self) -> bool:
+        """Whether too few pairs are judged to state a figure, and more can be."""
+        return self.estimate.judged < ENOUGH and bool((self.answers == OPEN).any())
+
     @cached_property
     def threshold(self) -> Threshold | None:
         """The end of "the same"; None if the judgments do not tell it yet."""
         known = self.estimate
-        if known.threshold is None:
+        if known.threshold is None or self._is_too_early:
             return None
         precision, recall = ((float(row[0]), float(row[1]), float(row[2]))
                              for row in (known.precision[:, known.threshold], known.recall[:, known.threshold]))
@@ -204,31 +209,27 @@ class SamePairs:
         if self.threshold is not None:
             return f"{self.threshold.words} {judged}"
         if not self.judged:
-            return (f"No pair is judged yet. After {ENOUGH} judgments an estimate with its interval follows; a "
-                    f"threshold with a precision of {target} takes about {known.needed}.")
+            return f"No pair is judged yet. After {ENOUGH} judgments an estimate with its interval follows."
+        if self._is_too_early:
+            return f"Too few pairs to say anything: an estimate with its interval follows after {ENOUGH}. {judged}"
         if known.is_unreachable:
             return (f"No threshold has a precision of {target}: even of the nearest pairs at most "
                     f"{percent(known.reachable)} show the same thing. Choose a lower precision. "
                     f"{judged}")
         nearest = float(known.chance[0])
-        if known.judged >= ENOUGH and nearest < self.target and known.needed is None:
+        if nearest < self.target and known.needed is None:
             return (f"A precision of {target} is not reached so far: even of the nearest pairs about "
                     f"{percent(nearest)} show the same thing. Choose a lower precision, or judge more pairs. {judged}")
         left = self.left
-        more = f": about {counted(left, 'more judgment')}" if left is not None else (
-            f"; after {ENOUGH} judgments, an estimate follows" if known.judged < ENOUGH else "")
-        if left is not None and known.judged < ENOUGH:
-            more += f"; after {ENOUGH} in all, an estimate with its interval follows"
+        more = f": about {counted(left, 'more judgment')}" if left is not None else ""
         if self.next() is None:
             more = ", and no pair is left to judge"
         return f"{self._so_far}Cannot tell yet for a precision of {target}{more}. {judged}"
 
     @property
     def _so_far(self) -> str:
-        """The estimate where its lower end is highest, and how its interval narrows; empty for few judgments."""
+        """The estimate where its lower end is highest, and how its interval narrows."""
         known = self.estimate
-        if known.judged < ENOUGH:
-            return ""
         safest = int(np.argmax(known.precision[1]))
         value, low, high = map(float, known.precision[:, safest])
         place = place_words(self.measure, float(known.edges[safest]))

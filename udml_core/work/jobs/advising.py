@@ -192,14 +192,20 @@ def elsewhere_of(analysis: Analysis) -> tuple[Elsewhere, Analysis] | None:
     Args:
         analysis: A race; the other race counts if its best search is better in what this race serves.
     """
-    began, others = analysis.stored_status().ticket, list[tuple[Race, Analysis]]()
+    began, others = analysis.stored_status().ticket, races_beside(analysis)
+    found = find_elsewhere(finished_race(analysis), (
+        (race, other.stored_status().ticket > began) for race, other in others))
+    return None if found is None else (found, next(other for race, other in others if race is found.race))
+
+
+def races_beside(analysis: Analysis) -> list[tuple[Race, Analysis]]:
+    """List the other finished races of the same features, the newest first."""
+    others = list[tuple[Race, Analysis]]()
     for other in list_analyses(analysis.run, Advice):
         if other.id != analysis.id and (other.is_done() or other.has_earlier()):
             with suppress(UserError):  # its file is damaged
                 others.append((finished_race(other), other))
-    found = find_elsewhere(finished_race(analysis), (
-        (race, other.stored_status().ticket > began) for race, other in others))
-    return None if found is None else (found, next(other for race, other in others if race is found.race))
+    return others
 
 
 def other_live_races(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, root: Path) -> list[LiveRace]:
@@ -330,14 +336,23 @@ def raced_together(run: Run, other: Run) -> Race | None:
 
 
 def races_of(run: Run) -> Iterator[Race]:
-    """Yield the races of a run's images that can be read, finished or not, the newest start first."""
-    own = run.spec()
+    """Yield the races of a run's images that can be read, the newest start first.
+
+    Races that never finished come last: what an older race said stays until a newer one is complete.
+    """
+    own, unfinished = run.spec(), list[Analysis]()
     for start in list_runs(run.root):
         spec = start.spec()
         if (spec.method, spec.split, spec.fingerprint) == (FROZEN, "all", own.fingerprint):
             for analysis in list_analyses(start, Advice):
+                if not (analysis.is_done() or analysis.has_earlier()):
+                    unfinished.append(analysis)
+                    continue
                 with suppress(UserError):  # its file is damaged
                     yield finished_race(analysis)
+    for analysis in unfinished:
+        with suppress(UserError):
+            yield race_of(analysis)
 
 
 def use_outcome(outcome: Outcome, root: Path) -> tuple[Run, Analysis | None]:

@@ -45,6 +45,9 @@ ENCODERS = tuple(judge for judge in JUDGES if judge not in WEAK)
 """The backbones that a race tries."""
 MOST_OF_TIME = 0.6
 """Share of the remaining time after which views are given up, so that other candidates are tried too."""
+LEFT_FOR_CANDIDATES = 0.2
+"""Share of a race's time that candidates get in any case: on a slow machine the judges' features take longer than
+expected, and a race that judges nothing after them would be useless."""
 SLOWER = 1.25
 """A training is given up early only if it would take so many times the time that is left: a forecast is rough."""
 WAITING_WORDS = f"{WAITING}{DETAIL}another run trains, and this time does not count"
@@ -67,7 +70,7 @@ class Advice(AnalysisKind):
     # Stored, but not a part of the id: a race has no other embedding.
     frames: Annotated[Frames, Field(exclude=True)] = ("frozen",)
     budget: Annotated[float, Field(gt=0, le=1440), Shown(unit="minutes")] = 5.0
-    """Time for the judges and all candidates."""
+    """Time for the judges and all candidates; a fifth of it is left for candidates in any case."""
     serves: Serves = "first"
     """What the search serves: the first results of a query (first), or its whole group (groups)."""
     judges: Judges = JUDGES
@@ -163,6 +166,7 @@ class Advice(AnalysisKind):
         jury.check_differs(material.vectors("final", indices), unknown)
         for part in material.part_features() if unknown else ():
             jury.check_differs(part[indices], unknown)
+        seconds = max(seconds, clock() - began + LEFT_FOR_CANDIDATES * seconds)
         embeddings = _Embeddings(material, race, indices, began + seconds, clock)
         track = JudgedTrack(embeddings, jury, len(indices), clock() - began, partial(_refusal, race), clock,
                             progress.announce)
@@ -176,7 +180,7 @@ class Advice(AnalysisKind):
         embeddings.deadline = math.inf  # what was judged is stored, and ranked again in seconds
         progress.announce("the best candidates against each other", None, 0.0)
         return settle(race.model_copy(update={"outcomes": tuple(outcomes), "weights": jury.weights,
-                                              "group": jury.depth}), track)
+                                              "group": jury.depth, "images": len(indices)}), track)
 
     def _rivals(self, race: Race, jury: Jury) -> list[str]:
         """Return the other backbones to try, alone and beside the start's.

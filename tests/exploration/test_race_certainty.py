@@ -1,0 +1,113 @@
+"""How sure a race is of a call: chance, close calls, what it can tell, and races that call one search differently."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.exploration.test_race import judged, race_of
+from udml_core.exploration.race import ERRORS, TAIL, Measured, Race, Setup
+from udml_core.exploration.race_advice import tell_advice
+from udml_core.exploration.race_certainty import (
+    called_otherwise,
+    calls_words,
+    certainty_words,
+    chance_of,
+    is_close,
+    resolution_words,
+)
+from udml_core.exploration.race_words import left_out_lines
+
+
+def race_with(errors: float, others: int = 0, serves: str = "first") -> Race:
+    """Return a race with a gain of so many standard errors, beside candidates without any."""
+    rest = [judged(f"Other {number}", -0.001, 0.001, f"method {number}") for number in range(others)]
+    return race_of(judged("Whitening", errors / 1000, 0.001), *rest).model_copy(update={"serves": serves})
+
+
+@pytest.mark.parametrize("count", [1, 5, 20])
+def test_a_gain_is_certain_exactly_where_chance_is_below_the_tail(count: int) -> None:
+    for errors in np.linspace(1, 5, 41):
+        gain = Measured(verdict="better", difference=errors, low=errors - ERRORS, high=errors + ERRORS)
+        assert gain.is_certain(count) == (chance_of(gain, count) < TAIL), (errors, count)
+        assert chance_of(gain, count) == pytest.approx(chance_of(gain.reversed, count)), "a loss is as sure as a gain"
+
+
+def test_the_chance_is_that_of_the_largest_of_several_draws() -> None:
+    draws = np.random.default_rng(0).standard_normal((20_000, 9)).max(axis=1)
+    gain = Measured(verdict="better", difference=2.5, low=2.5 - ERRORS, high=2.5 + ERRORS)
+    assert chance_of(gain, 9) == pytest.approx((draws > 2.5).mean(), abs=0.006)
+
+
+def test_a_call_near_the_limit_is_close_and_says_so_above_the_figures() -> None:
+    for errors, others, close in ((2.3, 0, True), (2.3, 10, True), (2.9, 10, True), (4.5, 0, False), (4.5, 10, False)):
+        race = race_with(errors, others)
+        assert is_close(race, race.judged[0]) == close, (errors, others)
+        told = tell_advice(race)
+        assert any(words.startswith("A close call") for words in told.shown) == close
+        assert any(words.startswith("How sure") for words in told.details) == (not close)
+    won, lost = race_with(2.3), race_with(2.3, 10)
+    assert certainty_words(won, won.judged[0]) == (
+        "A close call: a candidate without any gain would look this good by chance in about 1 of 100 races. Among more "
+        "candidates, or with other images, the same gain may count as no clear difference: confirm it by blind "
+        "judgments.")
+    assert certainty_words(lost, lost.judged[0]).startswith(
+        "A close call: the best of 11 candidates without any gain would look this good by chance in about 12 of 100 "
+        "races, which is too often to call it better.")
+    assert "close call" not in " ".join(tell_advice(won, is_done=False).sentences), "more candidates follow"
+
+
+def test_a_gain_that_judges_dispute_is_not_a_matter_of_chance() -> None:
+    race = race_with(2.3)
+    of = race.judged[0].against_start
+    assert of is not None
+    disputed = of.model_copy(update={"first": of.first.model_copy(update={"verdict": "cannot tell"})})
+    outcome = race.judged[0].model_copy(update={"against_start": disputed})
+    race = race.model_copy(update={"outcomes": (outcome,)})
+    assert not is_close(race, outcome)
+    assert certainty_words(race, outcome) == ""
+
+
+def test_no_clear_difference_names_what_the_race_can_tell() -> None:
+    race = race_with(5.0).model_copy(update={"images": 1589})
+    assert resolution_words(race) == (
+        "No clear difference does not mean equal: with 1,589 images and 1 candidate, a difference in first results "
+        "below about 0.002 in mean similarity may be chance.")
+    assert "these images and 11 candidates" in resolution_words(race_with(5.0, 10))
+    assert "below about 0.003 " in resolution_words(race_with(5.0, 10)), "more candidates widen the intervals"
+
+
+def test_another_race_that_calls_the_same_search_differently_is_named_with_the_reason() -> None:
+    small, large = race_with(2.3), race_with(2.3, 10).model_copy(update={"budget": 15})
+    words = called_otherwise(large, [small])
+    assert words == (
+        "The race of 5 minutes for first results says of whitening: better in first results; this race says: no clear "
+        "difference. Why: that race compares 1 candidate, this one 11, and the more are compared, the more a gain must "
+        "stand out. Follow this race, which is stricter, or judge blindly.")
+    assert "Follow that race" in called_otherwise(small, [large])
+    assert words in tell_advice(large, others=[small]).shown
+    assert called_otherwise(race_with(5.0), [race_with(5.0, 10)]) == "", "both say better"
+    assert called_otherwise(large, []) == called_otherwise(large, [race_of()]) == ""
+    fewer = small.model_copy(update={"images": 500}), large.model_copy(update={"images": 900})
+    assert "that race looks at 500 images, this one at 900" in called_otherwise(fewer[1], [fewer[0]])
+
+
+def test_only_what_is_better_beyond_chance_counts_as_better() -> None:
+    rows = [judged("A", 0.01, 0.001), judged("B", 0.002, 0.001, "b"), judged("C", -0.01, 0.001, "c")]
+    assert calls_words(race_of(*rows), "first") == (
+        "For first results, 1 of 3 candidates is better beyond chance, 1 is worse and 1 cannot be told")
+    assert calls_words(race_of(rows[1], rows[1].model_copy(update={"setup": Setup(backbone="x")})), "first") == (
+        "For first results, none of 2 candidates is better beyond chance, 2 cannot be told")
+
+
+def test_every_candidate_that_was_left_out_is_named_with_its_reason() -> None:
+    outcome = judged("PLM", 0.0, 0.1).model_copy(update={"against_start": None, "seconds": 40.0})
+    race = race_of(outcome.model_copy(update={"state": "given up", "needs": 180.0}),
+                   outcome.model_copy(update={"state": "given up", "name": "Exemplar"}),
+                   outcome.model_copy(update={"state": "not tried", "name": "Views"}),
+                   outcome.model_copy(update={"state": "not possible", "name": "Net", "reason": "No judge is left."}))
+    assert left_out_lines(race) == [
+        "Not tried in 5 minutes: Views (it would take about 40 s).",
+        "Begun and given up: PLM (after 40 s, because it would take about 3 min); Exemplar (after 40 s, because it "
+        "took too long).",
+        "Not possible: Net (No judge is left)."]

@@ -1,0 +1,142 @@
+"""How sure a race is of a call, how small a difference it can tell, and why another race may call it differently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import NormalDist, median
+
+from udml_core.base.errors import counted, listed
+from udml_core.exploration.race import ERRORS, TAIL, Measured, Outcome, Race, Serves
+from udml_core.exploration.race_figures import MEASURES, SAID, figure_words, setup_words
+from udml_core.exploration.race_gaps import minutes_words
+
+CLOSE = 10.0
+"""A call is close if ten times the chance, or a tenth of it, would turn it over."""
+RARE = 0.001
+"""The smallest chance that is named."""
+
+
+def chance_of(measured: Measured, candidates: int) -> float:
+    """Return the chance that one of several candidates without any difference looks as different as this one.
+
+    Args:
+        measured: The difference with its 95 % interval for a single candidate.
+        candidates: The number of candidates.
+    """
+    end = measured.low if measured.difference > 0 else measured.high
+    half = abs(measured.difference - end)
+    if not half:
+        return 0.0 if measured.difference else 1.0
+    return min(1.0, candidates * (1 - NormalDist().cdf(ERRORS * abs(measured.difference) / half)))
+
+
+def is_close(race: Race, outcome: Outcome) -> bool:
+    """Return whether a few candidates more or fewer would turn the call on a gain over.
+
+    A call that the judges or the count of images contradict does not depend on chance alone and is never close.
+    """
+    gain = race.gain(outcome)
+    if gain.difference <= 0 or gain.agreed != "better":
+        return False
+    return TAIL / CLOSE <= chance_of(gain, race.count) <= TAIL * CLOSE
+
+
+def certainty_words(race: Race, outcome: Outcome) -> str:
+    """Return how sure the call on a gain is, in a sentence; empty without a gain that judges agree on.
+
+    Args:
+        race: The race.
+        outcome: A judged candidate, the advice or the largest gain.
+    """
+    gain = race.gain(outcome)
+    if gain.difference <= 0 or gain.agreed != "better":
+        return ""
+    chance, among = chance_of(gain, race.count), _among(race.count)
+    said = f"{among} would look this good by chance in {_of_races(chance)}"
+    if not is_close(race, outcome):
+        return f"How sure: {said}."
+    if race.verdict(outcome) == "better":
+        return (f"A close call: {said}. Among more candidates, or with other images, the same gain may count as no "
+                "clear difference: confirm it by blind judgments.")
+    return (f"A close call: {said}, which is too often to call it better. A race with fewer candidates may call it "
+            "better: blind judgments can decide.")
+
+
+def _among(count: int) -> str:
+    return "a candidate without any gain" if count == 1 else (
+        f"the best of {count} candidates without any gain")
+
+
+def _of_races(chance: float) -> str:
+    """Return a chance as a number of races."""
+    if chance < RARE:
+        return "fewer than 1 of 1,000 races"
+    if chance < 0.01:
+        return f"about {max(1, round(1000 * chance))} of 1,000 races"
+    return f"about {round(100 * chance)} of 100 races"
+
+
+def resolution_words(race: Race) -> str:
+    """Return what "no clear difference" means in a race, with the smallest difference that it can tell."""
+    if not race.is_judged:
+        return ""
+    halves = [(gain.high - gain.low) / 2 for outcome in race.judged for gain in [race.gain(outcome).among(race.count)]]
+    images = f"{race.images:,} images and " if race.images else "these images and "
+    return (f"{SAID['cannot tell'].capitalize()} does not mean equal: with {images}{counted(race.count, 'candidate')}, "
+            f"a difference in {MEASURES[race.serves]} below about {figure_words(median(halves))} in mean similarity "
+            "may be chance.")
+
+
+def called_otherwise(race: Race, others: Iterable[Race]) -> str:
+    """Return that another race called the advice, or the largest gain, differently, and why; empty if none did.
+
+    Args:
+        race: The race.
+        others: Other finished races of the same features, the newest first.
+    """
+    outcome = race.best or next(iter(race.judged), None)
+    if outcome is None:
+        return ""
+    for other in others:
+        same = next((known for known in other.judged if known.setup == outcome.setup), None)
+        if same is None or same.against_start is None:
+            continue
+        said = same.against_start.served(race.serves).said_among(other.count)
+        if said != race.verdict(outcome):
+            return (f"The race of {minutes_words(other.budget)} for {MEASURES[other.serves]} says of "
+                    f"{setup_words(race, outcome.setup)}: {SAID[said]} in {MEASURES[race.serves]}; this race says: "
+                    f"{SAID[race.verdict(outcome)]}. {_why(race, other)}")
+    return ""
+
+
+def _why(race: Race, other: Race) -> str:
+    """Return why two races call one search differently, and which of them to follow."""
+    reasons = []
+    if race.count != other.count:
+        reasons.append(f"that race compares {counted(other.count, 'candidate')}, this one {race.count}, and the more "
+                       "are compared, the more a gain must stand out")
+    if race.images and other.images and race.images != other.images:
+        reasons.append(f"that race looks at {other.images:,} images, this one at {race.images:,}")
+    if race.weights and other.weights and race.weights != other.weights:
+        reasons.append("other judges, or the same with other weights, looked at the results")
+    if not reasons:
+        return "The difference is at the limit of what a race can tell: confirm it by blind judgments."
+    stricter = "this race" if race.count >= other.count else "that race"
+    follow = f" Follow {stricter}, which is stricter, or judge blindly." if race.count != other.count else (
+        " Judge blindly to decide.")
+    return f"Why: {'; '.join(reasons)}.{follow}"
+
+
+def calls_words(race: Race, serves: Serves) -> str:
+    """Return how many of the judged candidates are better, worse, and cannot be told, without a full stop.
+
+    Args:
+        race: The race.
+        serves: The measure.
+    """
+    said = [race.verdicts(outcome)[serves == "groups"] for outcome in race.judged]
+    better, worse, untold = (said.count(verdict) for verdict in ("better", "worse", "cannot tell"))
+    rest = listed([*[f"{worse} {'is' if worse == 1 else 'are'} worse"] * (worse > 0),
+                   *[f"{untold} cannot be told"] * (untold > 0)]) if worse or untold else ""
+    return (f"For {MEASURES[serves]}, {better or 'none'} of {counted(len(said), 'candidate')} "
+            f"{'is' if better <= 1 else 'are'} better beyond chance{rest and f', {rest}'}")
