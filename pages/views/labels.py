@@ -17,14 +17,14 @@ from pages.parts.labels.assignment import naming_bar, show_selected, show_sugges
 from pages.parts.labels.board import MOST_TILES, Board, board_of, tile_to_label
 from pages.parts.labels.folders import show_folders
 from pages.parts.labels.graph_view import gamma_slider
-from pages.parts.labels.groups import current_groups, show_groups
+from pages.parts.labels.groups import current_groups, offer_groups, show_groups
 from pages.parts.labels.proposals import show_proposals
 from pages.parts.maps.frame import UNITS, MapFrame, covering_map, distortion_words
 from pages.parts.maps.scatter import Ring, draw_map
 from pages.parts.shell.address import choice_from_address, choose_segment, write_address
 from pages.parts.shell.analyses import request_analysis, show_analysis_progress
 from pages.parts.shell.cached import dataset_of
-from pages.parts.shell.label_graph import graph_of_run
+from pages.parts.shell.label_graph import are_neighbors_near, training_images
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.run_status import escaped
 from pages.parts.shell.selection import select, selection
@@ -147,7 +147,7 @@ def _looks_like(board: Board) -> str:
 
 def choose_frame(run: Run) -> str:
     """Choose the embedding along whose neighbors names spread: after training, or a refinement of all its images."""
-    images = graph_of_run(run)[0]
+    images = training_images(run)
     refined = {analysis.id: analysis.spec().recipe for scope in ("test", "all", "train")
                for analysis in finished_refinements(run, scope) if np.isin(images, analysis.indices()).all()}
     names = {"final": "After training" if run.spec().method != FROZEN else "Features", **refined}
@@ -163,7 +163,8 @@ def choose_least(board: Board) -> Board:
     """Choose the certainty from which a name is accepted; the calibrated one until the user moves the slider."""
     if not board.spreads:
         return board
-    calibrated = min(100, round(100 * board.names_given.least))
+    with st.spinner("Spreading names …"):
+        calibrated = min(100, round(100 * board.names_given.least))
     if not st.session_state.get(MOVED):
         st.session_state["labels-least"] = calibrated
     words = "No name is certain enough yet" if calibrated == 100 and not st.session_state.get(MOVED) else (
@@ -238,6 +239,10 @@ def explore(run: Run) -> None:
     with bar, st.popover("Neighbors", icon=":material/tune:"):
         gamma = gamma_slider("labels-gamma", GAMMA, "default")
         frame = choose_frame(run)
+    if not (are_neighbors_near(run, "final") and are_neighbors_near(run, frame)):
+        with left:
+            offer_groups(run, frame if are_neighbors_near(run, "final") else "final")
+        return
     board = board_of(run, dataset, gamma, frame)
     with below:
         board = choose_least(board)

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -413,7 +414,16 @@ class Dataset:
         """
         if names is None:
             return {name: index for index, name in enumerate(self.names)}
-        return {name: index for index, name in enumerate(self.names) if name in names} if names else {}
+        if not names:
+            return {}
+        if len(self) > LARGE:  # a dictionary of all names would take gigabytes
+            return {name: index for index, name in enumerate(self.names) if name in names}
+        found = {name: self._index_of[name] for name in names if name in self._index_of}
+        return dict(sorted(found.items(), key=itemgetter(1)))
+
+    @cached_property
+    def _index_of(self) -> dict[str, int]:
+        return self.indices_by_name()
 
     def caption(self, index: int) -> str:
         """Return the name of an image, preceded by its class or classes if they are known."""

@@ -19,7 +19,7 @@ from udml_core.exploration.grouping import (
 from udml_core.runs import Run
 from udml_core.runs.analyses import Scope, find_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.groups import Grouping, Groups
-from udml_core.runs.search.naming import grouping_of, groups_at_epsilon, has_graph, stored_grouping
+from udml_core.runs.search.naming import grouping_of, groups_analysis, groups_at_epsilon, has_graph
 
 from ..draw.gallery import gallery, selectable_gallery, shade
 from ..draw.slider import live_slider
@@ -48,7 +48,7 @@ MOVING = "labels-moving"
 
 def _grouping(board: Board) -> Grouping | None:
     """Return the groups: stored, computed now for few images, or None until an analysis has formed them."""
-    is_stored = stored_grouping(board.run, board.frame) is not None
+    is_stored = groups_analysis(board.run, board.frame) is not None
     if not is_stored and len(load_retrieval(board.run).kept) > MOST_LEAVES:
         return None
     return _computed(board.run, board.frame, is_stored)
@@ -121,12 +121,7 @@ def _at_epsilon(run: Run, frame: str, epsilon: float) -> Array:
 def show_groups(board: Board) -> None:
     """Show the groups of images without a name, the largest first, and the current group."""
     if _grouping(board) is None:
-        st.info("Groups of this many images take a few seconds to minutes. They are formed once, in the background.",
-                icon=":material/lightbulb:")
-        scope: Scope = "all" if board.frame == "final" else find_analysis(board.run, board.frame).spec().scope
-        request_analysis(board.run, plan_analysis(Groups, scope=scope, frames=(board.frame,)), "Form groups",
-                         "labels-groups-new", primary=True)
-        show_analysis_progress(board.run, in_corner=False)
+        offer_groups(board.run, board.frame)
         return
     if not _is_open(board):
         choose_groups(board)  # before the groups are formed at its value
@@ -157,6 +152,16 @@ def show_groups(board: Board) -> None:
     elif len(selected.ids):
         _move_button(len(selected.ids), is_whole=False)
         show_selected(board, selected)
+
+
+def offer_groups(run: Run, frame: str) -> None:
+    """Show the button that forms groups of many images in the background, or its progress."""
+    st.info("The nearest images and the groups of this many images take minutes. They are found once, in the "
+            "background; then naming begins here.", icon=":material/lightbulb:")
+    scope: Scope = "all" if frame == "final" else find_analysis(run, frame).spec().scope
+    request_analysis(run, plan_analysis(Groups, scope=scope, frames=(frame,)), "Form groups", "labels-groups-new",
+                     primary=True)
+    show_analysis_progress(run, in_corner=False)
 
 
 def _ask_for_group(count: int) -> None:
@@ -211,7 +216,12 @@ def _pick(board: Board, shown: list[Array], image: int, moved: Array, groups: Ar
 
 def _ordered(board: Board, rows: Array) -> Array:
     """Return a group's rows from its center to its border."""
-    return rows[from_center(board.points[rows])]
+    return rows[_order(board.run, board.frame, rows.tobytes(), board)]
+
+
+@st.cache_data(max_entries=1024, show_spinner=False, hash_funcs=RUN_HASH)
+def _order(run: Run, frame: str, rows: bytes, _board: Board) -> Array:  # noqa: ARG001 (they identify the points)
+    return from_center(_board.points[np.frombuffer(rows, np.int64)])
 
 
 def _show_group(board: Board, rows: Array, number: int) -> None:

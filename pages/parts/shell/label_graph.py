@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import streamlit as st
 from scipy import sparse
@@ -14,12 +16,17 @@ from udml_core.exploration import label_spread as views
 from udml_core.exploration.naming import NEIGHBORS, reach_of, symmetric_walk
 from udml_core.methods.ssdml import SSDML
 from udml_core.runs import Run
-from udml_core.runs.search.naming import Reach
+from udml_core.runs.analyses.kinds.groups import Grouping
+from udml_core.runs.search.naming import Reach, groups_analysis, stored_grouping
 
 from .cached import dataset_of, load_retrieval, load_split
 from .run_hash import RUN_HASH
 
 N_NEIGHBORS = int(describe_field(SSDML, "n_neighbors").default)
+MOST_BYTES = 500_000_000
+"""Bytes of walks from labels that are kept."""
+MOST_AT_ONCE = 20_000
+"""Most images whose neighbors Label searches while the user waits; it takes the neighbors of more from their groups."""
 
 
 def graph_of_run(run: Run) -> tuple[Array, Array]:
@@ -39,8 +46,43 @@ def graph_of_run(run: Run) -> tuple[Array, Array]:
 
 @st.cache_resource(max_entries=4, show_spinner="Searching the nearest neighbors …", hash_funcs=RUN_HASH)
 def _graph(run: Run) -> tuple[Array, Array]:
-    images = np.sort(load_split(run).train)
-    return images, views.neighbor_rows(run.embeddings("final"), images, N_NEIGHBORS)
+    images = training_images(run)
+    return images, _neighbors(run, "final", images, N_NEIGHBORS)
+
+
+def training_images(run: Run) -> Array:
+    """Return the indices of a run's training images, ascending."""
+    return np.sort(load_split(run).train)
+
+
+def are_neighbors_near(run: Run, frame: str) -> bool:
+    """Return whether the neighbors of the training images are stored, or soon searched."""
+    images = training_images(run)
+    return len(images) <= MOST_AT_ONCE or _stored_neighbors(run, frame, images) is not None
+
+
+def _stored_neighbors(run: Run, frame: str, images: Array) -> Array | None:
+    """Return the neighbors that the groups of these images have stored; None without."""
+    if groups_analysis(run, frame) is None:
+        return None
+    stored = _read_grouping(run, frame)
+    return stored.neighbors if np.array_equal(stored.indices, images) else None
+
+
+@st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=RUN_HASH)
+def _read_grouping(run: Run, frame: str) -> Grouping:
+    stored = stored_grouping(run, frame)
+    assert stored is not None
+    return stored
+
+
+def _neighbors(run: Run, frame: str, images: Array, count: int) -> Array:
+    """Return the rows (p, count) of the nearest images of each image: stored, or searched now."""
+    stored = _stored_neighbors(run, frame, images)
+    if stored is not None:
+        return stored[:, :count]
+    points = load_retrieval(run).frame(frame).take(images)
+    return views.neighbor_rows(points, np.arange(len(images)), count)
 
 
 def assigned_now(dataset: Dataset) -> dict[int, str]:
@@ -63,17 +105,24 @@ def training_labels(run: Run, dataset: Dataset) -> tuple[Array, tuple[str, ...]]
 
 def reach_in(run: Run, frame: str, gamma: float) -> Reach:
     """Return the function that computes how often walks of names end at some training images of an embedding."""
-    return lambda labeled: _reach(run, frame, tuple(np.flatnonzero(labeled).tolist()), gamma)
+    return _reaching(run, frame, gamma)
 
 
 @st.cache_resource(max_entries=4, show_spinner="Searching the nearest neighbors …", hash_funcs=RUN_HASH)
 def _walk(run: Run, frame: str) -> sparse.csr_array:
-    images = graph_of_run(run)[0]
-    points = load_retrieval(run).frame(frame).take(images)
-    return symmetric_walk(views.neighbor_rows(points, np.arange(len(images)), NEIGHBORS))
+    dataset_of(run)
+    return symmetric_walk(_neighbors(run, frame, training_images(run), NEIGHBORS))
 
 
-@st.cache_data(max_entries=1024, show_spinner=False, hash_funcs=RUN_HASH)
-def _reach(run: Run, frame: str, labeled: tuple[int, ...], gamma: float) -> Array:
+@st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=RUN_HASH)
+def _reaching(run: Run, frame: str, gamma: float) -> Reach:
     walk = _walk(run, frame)
-    return reach_of(walk, np.isin(np.arange(walk.shape[0]), labeled), gamma)
+    count = int(walk.shape[0])
+
+    @lru_cache(maxsize=max(64, MOST_BYTES // (8 * count)))
+    def reach(labeled: bytes) -> Array:
+        found = reach_of(walk, np.unpackbits(np.frombuffer(labeled, np.uint8), count=count).astype(bool), gamma)
+        found.flags.writeable = False  # it is not copied
+        return found
+
+    return lambda labeled: reach(np.packbits(labeled).tobytes())

@@ -35,13 +35,19 @@ DEFAULT_LEAST = 0.5
 Reach = Callable[[Booleans], Floats]
 
 
-def stored_grouping(run: Run, frame: str) -> Grouping | None:
+def groups_analysis(run: Run, frame: str) -> Analysis | None:
     """Return the finished analysis of the groups of an embedding; None without it."""
     scope = "all" if not frame.startswith(REFINED) else find_analysis(run, frame).spec().scope
     if frame.startswith(REFINED) and scope == "all":
         return None  # an analysis of a refinement needs the scope of a half
     analysis = analysis_at(run, plan_analysis(Groups, scope=scope, frames=(frame,)))
-    return analysis.result_of(Groups) if analysis.folder.exists() and analysis.is_done() else None
+    return analysis if analysis.folder.exists() and analysis.is_done() else None
+
+
+def stored_grouping(run: Run, frame: str) -> Grouping | None:
+    """Return the stored groups of an embedding; None without."""
+    analysis = groups_analysis(run, frame)
+    return None if analysis is None else analysis.result_of(Groups)
 
 
 def grouping_of(opened: Retrieval, frame: str = "final", report: Report = ignore_progress) -> Grouping:
