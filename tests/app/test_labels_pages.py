@@ -470,7 +470,7 @@ def test_labels_link_to_training_on_the_same_images_with_the_same_backbone(
     train = make_split(made.dataset(), "seen").train
     for image, name in zip(train[:2].tolist(), ("one", "two"), strict=True):
         annotations.assign(made.dataset(), [image], name)
-    link = opened("labels", run=made.id).get("page_link")[-1].proto
+    link = opened("labels", run=made.id, section="labels").get("page_link")[-1].proto
     query = {name: values[0] for name, values in parse_qs(link.query_string).items()}
     assert query == {"dataset": str(folder), "method": "ssdml", "labels": "given", "backbone": "pixels",
                      "split": "seen"}

@@ -44,7 +44,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("clone")
     for name in ("udml_core", "pages", "docs"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("app.py", "pyproject.toml", "tests/__init__.py", "tests/conftest.py", "tests/app/opening.py"):
+    for name in ("app.py", "pyproject.toml", "tests/__init__.py", "tests/conftest.py", "tests/tiers.py",
+                 "tests/slow.txt", "tests/app/opening.py"):
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
     shutil.copytree(ROOT / "tests" / "contract", folder / "tests" / "contract")

@@ -51,7 +51,7 @@ FINDINGS = {"exact": "Exact copies", "near": "Near-duplicates", "border": "To de
             "leakage": "In both halves", "quality": "Quality", "outliers": "Outliers", "classes": "Small classes",
             "broken": "Broken", "excluded": "Excluded", "new": "New"}
 NOT_COUNTED = ("broken", "excluded", "new")
-"""Findings about which nothing can be decided here, or which are told elsewhere."""
+"""Findings that ask for no decision: they are not counted."""
 GROUPS = {"exact": "group has equal content, whatever the names and formats of its files",
           "near": "group is connected by near-duplicates, which show the same photograph when they are aligned; images "
                   "of a series can be that similar too"}
