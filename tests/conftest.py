@@ -62,11 +62,11 @@ def part_of(test: str, parts: int) -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the listed tests as slow, and order the tests for work stealing, which deals them out in equal parts and takes tests from the
-    end of a part.
+    """Mark the listed tests as slow, and order the tests for work stealing.
 
-    The first part begins with tests that wait for browsers, so that few processes start a server, and the second
-    with tests that wait for other processes. Tests that only compute fill the rest, and the waiting time.
+    It deals the tests out in equal parts and takes tests from the end of a part. The first part begins with tests that
+    wait for browsers, so that few processes start a server, and the second with tests that wait for other processes.
+    Tests that only compute fill the rest, and the waiting time.
     """
     listed = slow_tests()
     for item in items:

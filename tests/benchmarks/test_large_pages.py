@@ -10,18 +10,22 @@ import time
 from pathlib import Path
 from statistics import median
 
+import numpy as np
 import pytest
 
 from pages.parts.data import computed
 from pages.parts.draw.served import SERVED
 from tests.app.opening import opened
 from tests.running import spec
+from udml_core.data.given.labels import assign
 from udml_core.runs import create_run, runs_folder
 from udml_core.runs.analyses import plan_analysis
 from udml_core.work.workers import analyse, train
 
 SMALL, LARGE = "digits", os.environ.get("UDML_LARGE", "fashion-mnist")
 FINDINGS = ("exact", "near", "border", "quality", "outliers")
+SECTIONS, LABELS = ("groups", "next", "proposals", "labels", "folders"), 10
+"""Sections of Label, and the number of labels of each class."""
 MOST, MOST_RATIO = 0.25, 4.0
 """Processor seconds of a page at 70,000 images, and their largest multiple of the time at 1,797."""
 
@@ -49,11 +53,16 @@ def test_pages_at_70_000_images_take_a_quarter_of_a_second(tmp_path: Path, monke
     for name in (SMALL, LARGE):
         run = create_run(spec("frozen", name, "all"), runs_folder())
         assert train.work(run, analyse=False).state == "done"
-        for kind in ("audit", "pca"):
+        for kind in ("audit", "pca", "groups"):
             analyse.keep(run, plan_analysis(kind=kind), lambda _share, _step: None)
         for finding in FINDINGS:
             times.setdefault(finding, []).append(page_seconds("data", dataset=name, view="audit", finding=finding))
         times.setdefault("explore", []).append(page_seconds("explore", run=run.id))
+        images = run.dataset()
+        for label, title in enumerate(images.class_names):
+            assign(images, np.flatnonzero(images.labels == label)[:LABELS].tolist(), title)
+        for section in SECTIONS:
+            times.setdefault(f"label, {section}", []).append(page_seconds("labels", run=run.id, section=section))
     for name, (small, large) in times.items():
         print(f"\n{name}: {small:.3f} s with {SMALL}, {large:.3f} s with {LARGE}, ratio {large / small:.1f}")
     assert all(large < max(MOST, MOST_RATIO * small) for small, large in times.values())
