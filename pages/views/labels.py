@@ -81,7 +81,7 @@ def spread_map(board: Board, by: str, suggested: int | None) -> None:
     ringed = board.labels if len(board.labels) <= MOST_TILES else ()  # more rings would hide the map
     marks = [*(Ring(image) for image in ringed), *([] if suggested is None else [Ring(suggested, "next")])]
     clicked = draw_map(board.dataset, shown.layout, _color(board, shown, by), f"Map colored by {COLORS[by].lower()}",
-                       "labels-map", marks=marks, height=430, tiles="some")
+                       "labels-map", marks=marks, height=430, tiles="some", hidden=board.images[board.left_out])
     outside = int((rows_of(board.images, shown.layout.indices) < 0).sum())
     is_spread = bool(outside and board.spreads)
     gray = f" Gray: {outside:,} images outside the training half, where labels do not spread." if is_spread else ""
@@ -115,7 +115,7 @@ def show_numbers(board: Board) -> None:
         return
     parts = [f"**{counted(len(board.labels), 'label')}**", counted(len(board.classes), "class")]
     if board.spreads:
-        parts.append(f"{percent(100 * float((board.named >= 0).mean()))} of the images named")
+        parts.append(f"{percent(100 * float((board.named >= 0)[~board.left_out].mean()))} of the images named")
         share_correct = accuracy(board)
         if share_correct is not None:
             parts.append(f"{percent(100 * share_correct)} of the accepted names right")
@@ -134,14 +134,14 @@ def _say_next(board: Board) -> None:
     if not board.spreads:  # the suggested image says what to do
         return
     st.caption(board.names_given.words)
-    proposed = sum(len(proposal.rows) for proposal in board.names_given.proposals)
+    proposed = sum(len(proposal.rows) for proposal in board.proposals)
     st.markdown(f"**Next:** {_looks_like(board)} Confirm them under Proposed names, or name further groups."
                 if proposed
                 else "**Next:** name further groups, or label suggested images.")
 
 
 def _looks_like(board: Board) -> str:
-    first = board.names_given.proposals[0]
+    first = board.proposals[0]
     return f"{len(first.rows):,} more look like *{escaped(board.names[first.code])}*."
 
 

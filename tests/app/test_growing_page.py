@@ -14,6 +14,7 @@ from tests.app.opening import opened, texts
 from tests.running import spec
 from udml_core.data import catalog
 from udml_core.data.given.exclusions import excluded_names
+from udml_core.data.given.labels import assigned_labels, judged_names
 from udml_core.runs import Run, create_run, list_runs, runs_folder
 from udml_core.runs.analyses import plan_analysis
 from udml_core.work.jobs import auditing as auditing_jobs
@@ -92,9 +93,23 @@ def test_the_new_images_are_shown_with_their_copies_and_the_earlier_run(folder: 
     assert [sorted(names) for names in placed] == [sorted(shown)]
     test.button(key="audit-offer").click().run()
     assert excluded_names(catalog.load(str(folder))) == ("new _copy_.png",)
+    assert test.button(key="growth-confirm").disabled, "no name is proposed"
     test.button(key="growth-seen").click().run()
     assert not test.exception
     assert "Nothing has changed in this folder" in texts(test)
+
+
+def test_proposed_names_of_new_images_are_confirmed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    audited(folder)
+    dataset = catalog.load(str(folder))
+    new, copy = (dataset.indices_by_name()[name] for name in ("new 14.png", "new _copy_.png"))
+    monkeypatch.setattr(growing, "names_along", lambda *_: {new: ("gull", 0.9), copy: ("gull", 0.8)})
+    test = opened("data", dataset=str(folder), view="audit", finding="new")
+    assert test.button(key="growth-confirm").label == "Confirm 1 name"
+    test.button(key="growth-confirm").click().run()
+    assert not test.exception
+    assert assigned_labels(dataset) == {"new 14.png": "gull"}, "the copy is left to the exclusion"
+    assert [(name.certainty, name.is_right) for name in judged_names(dataset)] == [(0.9, True)]
 
 
 @pytest.mark.parametrize("view", ["explore", "retrieval"])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.draw.palette import percent
 from pages.parts.labels.actions import OPENED, GroupEdit
 from pages.parts.labels.groups import MOVING, SHOWN_OF_PART, SPLITTING
 from pages.parts.shell.selection import Selection
@@ -15,6 +16,7 @@ from tests.app.opening import opened, texts
 from tests.app.test_refine_page import tiles
 from tests.running import worked, write_digits
 from udml_core.data.given import labels as given
+from udml_core.data.given.exclusions import exclude, undo
 from udml_core.data.given.log import log_path_of
 from udml_core.exploration.grouping import Edit
 from udml_core.runs import Run
@@ -153,6 +155,29 @@ def test_proposed_names_are_confirmed_and_rejected(photos: Run) -> None:
     assert [name.is_right for name in given.judged_names(dataset)] == [True] * len(proposed)
     test.button(key="labels-undo").click().run()
     assert len(given.assigned_labels(dataset)) == 6
+
+
+def test_images_excluded_after_the_run_are_in_no_group_and_get_no_name(photos: Run) -> None:
+    dataset, test = photos.dataset(), show_group(photos)
+    images = [tile["id"] for tile in tiles(test, "Images of the group, the border first")]
+    given.assign(dataset, images[-6:], "zero")
+    proposed = tiles(opened("labels", run=photos.id, section="proposals"), "Images that look like zero")[0]["id"]
+    exclude(dataset, [proposed, images[0]])
+    try:
+        test = opened("labels", run=photos.id, section="proposals")
+        assert proposed not in [tile["id"] for tile in tiles(test, "Images that look like zero")]
+        assert sum(sizes(opened("labels", run=photos.id))) == len(dataset) - 6 - 2
+    finally:
+        undo(dataset)
+
+
+def test_no_name_is_accepted_before_it_is_known_how_many_are_right(photos: Run) -> None:
+    dataset, test = photos.dataset(), show_group(photos)
+    given.assign(dataset, [tile["id"] for tile in tiles(test, "Images of the group, the border first")][-6:], "zero")
+    test = opened("labels", run=photos.id, section="proposals")
+    assert "these are guesses" in texts(test)
+    assert tiles(test, "Images that look like zero")
+    assert f"{percent(100 * 6 / len(dataset))} of the images named" in texts(test)
 
 
 def test_folders_are_planned_and_written(photos: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,6 +171,18 @@ def test_excluded_images_are_neither_trained_on_nor_evaluated_nor_found(
     assert Retrieval(whole).split.excluded.tolist() == []
 
 
+def test_an_image_excluded_after_the_run_is_no_longer_found(digits: Dataset, tmp_path: Path) -> None:
+    opened = Retrieval(trained(tmp_path, "frozen"))
+    first = opened.search_item(5)[0].index
+    assert opened.describe_searched().startswith(f"{len(digits):,} of")
+    exclude(digits, [first])
+    assert first not in [hit.index for hit in opened.search_item(5)]
+    assert opened.describe_searched().startswith(f"{len(digits) - 1:,} of")
+    assert first not in opened.kept
+    undo(digits)
+    assert opened.search_item(5)[0].index == first
+
+
 def test_comparisons_repetitions_and_commands_state_the_list(digits: Dataset, tmp_path: Path) -> None:
     before = trained(tmp_path, method="frozen")
     exclude(digits, [8, 2])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,32 @@ def test_an_interrupted_export_leaves_a_list_and_continues(photos: Dataset, tmp_
     assert (out / "red" / "IMG_00.jpg").stat().st_ino == stamp, "what is written stays"
     assert len(list((out / "red").iterdir())) == 10
     assert not (out / UNFINISHED).exists()
+
+
+def test_an_image_whose_file_is_gone_is_left_out_and_said(photos: Dataset, tmp_path: Path) -> None:
+    (tmp_path / "photos" / "a" / "IMG_03.jpg").unlink()
+    plan = plan_sorting(named(photos, dict.fromkeys(range(10), "red"), ("red",)), tmp_path / "out")
+    assert (len(plan.items), plan.left_out, plan.missing) == (9, 30, 1)
+    assert "1 whose files are gone" in plan.lines[0]
+    write_plan(plan)
+    assert len(list((tmp_path / "out" / "red").iterdir())) == 9
+
+
+def test_a_prepared_list_writes_neither_among_the_images_nor_through_a_link(photos: Dataset, tmp_path: Path) -> None:
+    plan = plan_sorting(named(photos, {0: "red", 1: "red"}, ("red",)), tmp_path / "out")
+    with pytest.raises(ZeroDivisionError):
+        write_plan(plan, lambda share, step: print(1 / 0))
+    inside = tmp_path / "photos" / "inside"
+    inside.mkdir()
+    (inside / UNFINISHED).write_bytes((tmp_path / "out" / UNFINISHED).read_bytes())
+    with pytest.raises(UserError, match="folder of the images"):
+        plan_sorting(named(photos, {0: "red"}, ("red",)), inside)
+    shutil.rmtree(tmp_path / "out" / "red")
+    (tmp_path / "victim").mkdir()
+    (tmp_path / "out" / "red").symlink_to(tmp_path / "victim")
+    with pytest.raises(UserError, match="link to another folder"):
+        write_plan(plan_sorting(named(photos, {0: "red"}, ("red",)), tmp_path / "out"))
+    assert not list((tmp_path / "victim").iterdir())
 
 
 @pytest.mark.parametrize(("column", "value"), [("file", "../../evil.jpg"), ("file", "/etc/evil.jpg"),

@@ -15,6 +15,7 @@ from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset, UserImage
 from udml_core.data.given.exclusions import exclude
 from udml_core.data.given.growth import Changes, mark_seen
+from udml_core.data.given.labels import assign
 from udml_core.data.image_facts import ImageFacts
 from udml_core.data.text_tiles import file_of
 from udml_core.exploration.audit import Audit, Findings
@@ -99,12 +100,28 @@ def show_new(dataset: Dataset, audit: Audit, findings: Findings, kept: Booleans,
         st.button(f"Exclude the new copies ({len(copies):,})", icon=":material/filter_1:", key="audit-offer",
                   shortcut="E", disabled=not len(copies), on_click=change_list, args=(dataset, exclude, copies),
                   help="Excludes new images that are duplicates of images that were there before.")
+        _confirm_button(dataset, [image for image in found if image.name and (
+            image.index in chosen if len(chosen) else not image.is_copy)])
         list_buttons(dataset)
     _show_others(changes)
     if found:
         select_images(dataset, ShownImages(np.array([image.index for image in found]), _badges(dataset, found),
                                            _caption(found)), "New and changed images", "audit-new")
         _show_in_runs(dataset, changes, found)
+
+
+def _confirm_button(dataset: Dataset, named: list[NewImage]) -> None:
+    """Show the button that assigns the proposed names of new images."""
+    st.button(f"Confirm {counted(len(named), 'name')}", icon=":material/check:", key="growth-confirm", shortcut="Y",
+              disabled=not named, on_click=keep_problem, args=(lambda: _confirm(dataset, named),),
+              help="Assigns the proposed names of the selected images, or of all new images that are no copies. Undo "
+                   "on the page Label reverts one class at a time.")
+
+
+def _confirm(dataset: Dataset, named: list[NewImage]) -> None:
+    for name in sorted({image.name for image in named}):
+        own = [image for image in named if image.name == name]
+        assign(dataset, [image.index for image in own], name, certainties=[image.certainty for image in own])
 
 
 def _badges(dataset: Dataset, found: Sequence[NewImage]) -> list[str]:

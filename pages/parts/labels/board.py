@@ -8,12 +8,14 @@ from functools import cached_property
 import numpy as np
 import streamlit as st
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, Booleans
 from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
+from udml_core.data.given.exclusions import excluded_images
 from udml_core.data.given.labels import assigned_classes
 from udml_core.exploration import label_spread as views
 from udml_core.exploration.gallery_content import Tile
+from udml_core.exploration.grouping import Proposal
 from udml_core.methods.ssdml import SSDML
 from udml_core.runs import Run
 from udml_core.runs.search.naming import NamedImages, name_images
@@ -83,6 +85,20 @@ class Board:
         return name_images(self.dataset, self.images, reach_in(self.run, self.frame, self.gamma), chosen=self.least)
 
     @cached_property
+    def left_out(self) -> Booleans:
+        """Whether each training image (p,) was excluded since the run."""
+        return np.isin(self.images, excluded_images(self.dataset))
+
+    @cached_property
+    def proposals(self) -> list[Proposal]:
+        """The proposed names of images that are not excluded, the class with the most first."""
+        if not self.spreads:
+            return []
+        found = [Proposal(each.code, each.rows[~self.left_out[each.rows]], each.certainty[~self.left_out[each.rows]])
+                 for each in self.names_given.proposals]
+        return sorted((each for each in found if len(each.rows)), key=lambda each: -len(each.rows))
+
+    @cached_property
     def points(self) -> Array:
         """The embedding (p, l) of the training images."""
         return load_retrieval(self.run).frame(self.frame).take(self.images)
@@ -105,7 +121,8 @@ class Board:
     @cached_property
     def suggestions(self) -> list[views.Suggestion]:
         """The images to label next, the most useful first."""
-        return _suggestions(self.run, self.codes, skipped_images(self.dataset))
+        skipped = (*skipped_images(self.dataset), *self.images[self.left_out].tolist())
+        return _suggestions(self.run, self.codes, skipped)
 
     @property
     def suggested_images(self) -> list[int]:

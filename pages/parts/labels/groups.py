@@ -126,7 +126,7 @@ def show_groups(board: Board) -> None:
     if not _is_open(board):
         choose_groups(board)  # before the groups are formed at its value
     groups = current_groups(board)
-    parts = remaining_groups(groups, board.named < 0)
+    parts = remaining_groups(groups, (board.named < 0) & ~board.left_out)
     if not parts:
         st.success("Every image has a name.", icon=":material/check_circle:")
         return

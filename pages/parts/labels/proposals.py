@@ -23,7 +23,7 @@ CLASS = "labels-proposed"
 
 def show_proposals(board: Board) -> None:
     """Show the images that look like a class, and confirm or reject the name."""
-    found = board.names_given.proposals if board.spreads else []
+    found = board.proposals
     if not found:
         st.caption("No name is certain enough to be proposed. Name a group, or lower the certainty above.")
         return

@@ -30,8 +30,8 @@ from udml_core.runs.analyses.kinds.graph import NeighborGraph
 from udml_core.runs.analyses.kinds.groups import Grouping, Groups, group_images
 from udml_core.runs.search.retrieval import Retrieval
 
-DEFAULT_LEAST = 0.5
-"""Certainty from which names are accepted as long as too little is known for a calibration."""
+DEFAULT_LEAST, NONE_ACCEPTED = 0.5, 1.01
+"""Certainty from which names are proposed as long as too little is known for a calibration; none is accepted then."""
 Reach = Callable[[Booleans], Floats]
 
 
@@ -51,7 +51,7 @@ def stored_grouping(run: Run, frame: str) -> Grouping | None:
 
 
 def grouping_of(opened: Retrieval, frame: str = "final", report: Report = ignore_progress) -> Grouping:
-    """Return the groups of an embedding's images that are not excluded: stored, or computed now.
+    """Return the groups of an embedding's images that the run does not exclude: stored, or computed now.
 
     Args:
         opened: The run.
@@ -62,7 +62,7 @@ def grouping_of(opened: Retrieval, frame: str = "final", report: Report = ignore
         UserError: The run does not have the embedding, or there are too few images.
     """
     stored = stored_grouping(opened.run, frame)
-    kept = np.intersect1d(opened.frame(frame).indices, opened.kept)
+    kept = np.setdiff1d(opened.frame(frame).indices, opened.split.excluded)
     if stored is not None and np.array_equal(stored.indices, kept):
         return stored
     return group_images(kept, opened.frame(frame).take(kept), report)
@@ -129,10 +129,10 @@ class NamedImages:
 
     @property
     def least(self) -> float:
-        """Certainty from which a name is accepted: the chosen one, else the calibrated one, else a half."""
+        """Certainty from which a name is accepted: the chosen one, else the calibrated one; above 1 if none is."""
         if self.chosen is not None:
             return self.chosen
-        return DEFAULT_LEAST if self.threshold is None else self.threshold.least
+        return NONE_ACCEPTED if self.threshold is None else self.threshold.least
 
     @property
     def words(self) -> str:

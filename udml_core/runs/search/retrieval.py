@@ -12,6 +12,7 @@ from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import features_at_hand
+from udml_core.data.given.exclusions import excluded_images
 from udml_core.data.splits import Split
 from udml_core.exploration.failures import Atlas, NeighborHistory, failure_atlas, history
 from udml_core.methods.model import Picture
@@ -68,8 +69,13 @@ class Retrieval:
 
     @property
     def kept(self) -> Integers:
-        """Ascending indices (m,) of the images that are not excluded."""
-        return np.setdiff1d(np.arange(len(self.dataset)), self.split.excluded)
+        """Ascending indices (m,) of the images that are not excluded, neither by the run nor since."""
+        return np.setdiff1d(np.arange(len(self.dataset)), self.left_out)
+
+    @property
+    def left_out(self) -> Integers:
+        """Ascending indices (m,) of the images that the run leaves out, or the user since."""
+        return np.union1d(self.split.excluded, excluded_images(self.dataset))
 
     @cached_property
     def is_changed(self) -> bool:
@@ -152,7 +158,7 @@ class Retrieval:
         """
         mask = np.zeros(len(self.dataset), dtype=bool)
         mask[self.frame(which).indices] = True
-        mask[self.split.excluded] = False
+        mask[self.left_out] = False
         if gallery == "test":
             outside = np.ones(len(mask), dtype=bool)
             outside[self.split.test] = False

@@ -16,7 +16,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from udml_core.base.arrays import Integers
+from udml_core.base.arrays import Booleans, Integers
 from udml_core.base.errors import UserError, counted, quoted
 from udml_core.base.spreadsheets import unguarded
 from udml_core.data.dataset import Dataset, FileImages
@@ -62,6 +62,7 @@ class Plan:
         items: The images.
         left_out: Number of images without a name that are left out.
         excluded: Number of images that are left out because the user excluded them.
+        missing: Number of images whose files are gone.
         continues: Whether the plan is the list of an interrupted export.
     """
 
@@ -71,6 +72,7 @@ class Plan:
     items: tuple[Item, ...]
     left_out: int
     excluded: int = 0
+    missing: int = 0
     continues: bool = False
 
     @property
@@ -87,6 +89,7 @@ class Plan:
     def lines(self) -> list[str]:
         """The plan in words, a line for each folder."""
         excluded = f", and {self.excluded:,} that you excluded" if self.excluded else ""
+        excluded += f", and {self.missing:,} whose files are gone" if self.missing else ""
         verb = {"copies": "Copies", "links": "Links", "list": "A list"}[self.how]
         head = (f"{verb} of {counted(len(self.items), 'image')} in {counted(len(self.folders), 'folder')} below "
                 f"{quoted(str(self.target))}. {counted(self.left_out, 'image')} without a name "
@@ -111,22 +114,33 @@ def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", wi
         UserError: The folder is not empty, or there is no image to write.
     """
     folder = Path(os.path.abspath(Path(target).expanduser()))
+    check_outside(named.dataset, folder)
     if how not in HOWS:
         raise UserError(f"An export writes {', '.join(HOWS)}; got {quoted(str(how))}.")
     if (folder / UNFINISHED).exists():
         return _continued(named.dataset, folder)
     check_target(named.dataset, folder)
     is_excluded = np.isin(named.images, excluded_images(named.dataset))
-    items = tuple(_items(named, np.flatnonzero(~is_excluded), with_unnamed))
+    is_missing = ~is_excluded & _are_missing(named)
+    items = tuple(_items(named, np.flatnonzero(~is_excluded & ~is_missing), with_unnamed))
     if not items or not (with_unnamed or any(item.label for item in items)):
         raise UserError("No image has a name, so there is no folder to write. Name groups on the page Label or with "
                         "`udml groups`, accept names from a lower certainty, or write images without a name, too.")
-    excluded = int(is_excluded.sum())
-    return Plan(named.dataset, folder, how, items, len(named.images) - len(items) - excluded, excluded)
+    excluded, missing = int(is_excluded.sum()), int(is_missing.sum())
+    return Plan(named.dataset, folder, how, items, len(named.images) - len(items) - excluded - missing, excluded,
+                missing)
 
 
-def check_target(dataset: Dataset, folder: Path) -> None:
-    """Check that a folder is new or empty and outside the user's images.
+def _are_missing(named: NamedImages) -> Booleans:
+    """Return whether the file of each image (n,) is gone."""
+    images = named.dataset.images
+    if not isinstance(images, FileImages):
+        return np.zeros(len(named.images), bool)
+    return np.array([not (images.root / images.files[image]).exists() for image in named.images.tolist()], bool)
+
+
+def check_outside(dataset: Dataset, folder: Path) -> None:
+    """Check that a folder is outside the user's images.
 
     Raises:
         UserError: It is not.
@@ -136,6 +150,15 @@ def check_target(dataset: Dataset, folder: Path) -> None:
         if Path(os.path.realpath(folder)).is_relative_to(root):
             raise UserError(f"{quoted(str(folder))} lies in the folder of the images, where an export would become "
                             "part of the data set. Choose a folder outside it.")
+
+
+def check_target(dataset: Dataset, folder: Path) -> None:
+    """Check that a folder is new or empty and outside the user's images.
+
+    Raises:
+        UserError: It is not.
+    """
+    check_outside(dataset, folder)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"An export needs a new or empty folder, and {quoted(str(folder))} is a file. Choose another "
                         "folder.")

@@ -83,6 +83,9 @@ def _write_images(plan: Plan, report: Report | None) -> None:
             _check_whole(plan, indices[item.image], path)
         else:
             path.parent.mkdir(exist_ok=True)
+            if path.parent.is_symlink():
+                raise UserError(f"{quoted(str(path.parent))} is a link to another folder, where an export never "
+                                "writes. Remove the link, and repeat the export.")
             _write_image(plan, indices[item.image], path)
         if report is not None:
             report((number + 1) / len(plan.items), f"writing {plan.how}")
@@ -107,6 +110,9 @@ def _write_image(plan: Plan, index: int, path: Path) -> None:
     aside = path.with_name(f".{path.name}"[:200] + PART)
     aside.unlink(missing_ok=True)
     is_file = isinstance(plan.dataset.images, FileImages)
+    if is_file and not _source(plan.dataset, index).exists():
+        raise UserError(f"{quoted(plan.dataset.names[index])} is gone from the folder of the images. Put it back, and "
+                        "repeat the export, or begin one in another folder.")
     if plan.how == "links":
         if not is_file:
             raise UserError(f"The images of {plan.dataset.title} are no files, so there is nothing to link to. Write "
