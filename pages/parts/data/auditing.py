@@ -251,7 +251,8 @@ def _show_gallery(dataset: Dataset, finding: str, shown: ShownImages) -> None:
     if not len(shown.images):
         with st.container(horizontal=True, gap="small"):
             list_buttons(dataset)
-        st.success(NOTHING[finding], icon=":material/check_circle:")
+        left = " The excluded images are not counted." if len(excluded_images(dataset)) else ""
+        st.success(f"{NOTHING[finding]}{left}", icon=":material/check_circle:")
         return
     chosen = selection(dataset)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

@@ -87,17 +87,22 @@ def edit_group(dataset: Dataset, edit: Edit, message: str, opens: int | None = N
         dataset: The data set.
         edit: The change.
         message: What has changed.
-        opens: The image by which a group is open from now on; the same group by default.
+        opens: The image by which a group is open from now on; by default the same image, if it is in the first part.
     """
-    opened = st.session_state.get(OPENED)
+    opened, first = st.session_state.get(OPENED), edit.images[edit.parts == 0].tolist()
     action_history(dataset).append(GroupEdit(edit, opened, selection(dataset).ids.tolist()))
-    st.session_state[OPENED] = opened if opens is None else opens
-    _continue_with(dataset, edit.images[edit.parts == 0].tolist(), message)
+    if opens is None:
+        opens = opened if opened in first else first[0]  # the open group is the selected one
+    st.session_state[OPENED] = opens
+    _continue_with(dataset, first, message)
 
 
 def assign_class(target: Target, name: str) -> None:
     """Assign a class to the target's images and continue with the next suggestion."""
     if not target.is_current:
+        return
+    if not target.images:
+        st.session_state[PROBLEM] = "No image is selected, so nothing was named. Click a group or images first."
         return
     # Of many images the panel shows a part: the others are named in bulk.
     act(target.dataset, lambda: assign(target.dataset, target.images, name, is_unseen=len(target.images) > SEEN),

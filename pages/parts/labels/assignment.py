@@ -29,8 +29,8 @@ from .actions import (
 )
 from .board import CLASSES_WITH_KEYS, MOST_TILES, TRUE_CLASS, Board, tile_to_label
 
-BUTTONS_HEIGHT = 56
-"""Pixels of a row of buttons of classes; further rows scroll."""
+BUTTONS_HEIGHT, IN_A_ROW = 56, 3
+"""Pixels of a row of buttons of classes, and the number of classes from which there are two; further rows scroll."""
 
 
 def naming_bar(board: Board, selected: Selection, suggested: int | None) -> None:
@@ -113,7 +113,8 @@ def _class_buttons(board: Board, target: Target) -> None:
     """Show a button for each class, in a place of fixed height, so that a further class moves nothing."""
     if not board.buttons:
         return
-    with st.container(horizontal=True, gap="xsmall", height=BUTTONS_HEIGHT, border=False, key="labels-classes"):
+    height = BUTTONS_HEIGHT if len(board.buttons) <= IN_A_ROW else 2 * BUTTONS_HEIGHT
+    with st.container(horizontal=True, gap="xsmall", height=height, border=False, key="labels-classes"):
         for name, number in board.buttons.items():
             st.button(escaped(name), key=f"labels-class-{number}",
                       shortcut=str(number % 10) if number <= CLASSES_WITH_KEYS else None, disabled=not target.images,

@@ -14,6 +14,7 @@ from udml_core.runs.analyses import Analysis
 from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
+from udml_core.work.jobs.auditing import find_auditing
 from udml_core.work.jobs.browse import continue_browsing
 
 from .cached import load_dataset
@@ -34,7 +35,11 @@ def note_exclusion(dataset: Dataset) -> None:
 
 def is_renewed(run: Run) -> bool:
     """Return whether the next page prepares a run's images again, as other images of frozen features are excluded."""
-    return run.spec().method == FROZEN and st.session_state.get(CHANGED) == run.spec().dataset
+    spec = run.spec()
+    if spec.method != FROZEN or st.session_state.get(CHANGED) != spec.dataset:
+        return False
+    # The audit in progress comes first; until then, searches and groups leave the excluded images out by themselves.
+    return find_auditing(load_dataset(spec.dataset), spec.encoder, runs_folder()).task is None
 
 
 def renewed(run: Run) -> Run | None:

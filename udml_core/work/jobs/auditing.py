@@ -30,7 +30,9 @@ def find_auditing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> DataAna
     finished = next((run for run in runs if analysis_at(run, AUDIT).is_done()), None)
     if finished is not None:  # it compared all images, so it stays valid whatever is excluded since
         return DataAnalysis(finished, analysis_at(finished, AUDIT))
-    done = next((run for run in runs if run.status().state == "done"), None)
+    ended = [run for run in runs if run.status().state == "done"]
+    done = next((run for run in ended if analysis_at(run, AUDIT).has_spec() or wants(run, "audit")),
+                next(iter(ended), None))  # an audit that was asked for goes on, whatever was prepared since
     if done is None:
         live = (run for run in runs if wants(run, "audit") and run.status().state in LIVE_STATES)
         return DataAnalysis(None, None, next(live, None))

@@ -87,14 +87,15 @@ def _opinions(run: Run) -> tuple[AnalysisSpec, ...]:
 def next_map(root: Path) -> tuple[Run, AnalysisSpec] | None:
     """Return what to compute next in a folder of runs, for its newest run first; None if nothing is left.
 
-    The audit of a run's data set comes before the run's maps.
+    The audits of data sets come before all maps: people wait for what they find.
     """
-    for run in list_runs(root):
-        if not (wants(run, "maps") or wants(run, "audit")) or run.stored_status().state != "done":
-            continue
+    runs = [run for run in list_runs(root)
+            if (wants(run, "maps") or wants(run, "audit")) and run.stored_status().state == "done"]
+    for run in runs:
         if wants(run, "audit") and not analysis_at(run, AUDIT).folder.exists():
             return run, AUDIT
         withdraw(run, "audit")
+    for run in runs:
         spec = _missing_map(run) if wants(run, "maps") else None
         if spec is not None:
             return run, spec
