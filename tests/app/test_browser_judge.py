@@ -17,8 +17,8 @@ from udml_core.runs.search.differing import Side, compare
 from udml_core.runs.search.judging import Judging
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-TWENTY = ("ArrowLeft", "ArrowRight", "ArrowDown", "ArrowUp", "n") * 4
-VALUES = {"ArrowLeft": "left", "ArrowRight": "right", "ArrowDown": None, "ArrowUp": None, "n": None}
+TWENTY = ("ArrowLeft", "ArrowRight", "ArrowDown", "b", "n") * 4
+VALUES = {"ArrowLeft": "left", "ArrowRight": "right", "ArrowDown": None, "b": None, "n": None}
 
 
 def open_judge(page: Page, run: Run) -> None:
