@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.draw.palette import percent
 from pages.parts.labels.actions import OPENED, GroupEdit
 from pages.parts.labels.groups import MOVING, SHOWN_OF_PART, SPLITTING
+from pages.parts.shell import label_graph
 from pages.parts.shell.selection import Selection
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import tiles
@@ -20,8 +23,10 @@ from udml_core.data.given.exclusions import exclude, undo
 from udml_core.data.given.log import log_path_of
 from udml_core.exploration.grouping import Edit
 from udml_core.runs import Run
+from udml_core.runs.analyses import analysis_at, plan_analysis
 from udml_core.runs.search import Retrieval
 from udml_core.runs.search.naming import grouping_of
+from udml_core.work.workers import analyse
 
 pytestmark = pytest.mark.usefixtures("own_places")
 
@@ -155,6 +160,23 @@ def test_proposed_names_are_confirmed_and_rejected(photos: Run) -> None:
     assert [name.is_right for name in given.judged_names(dataset)] == [True] * len(proposed)
     test.button(key="labels-undo").click().run()
     assert len(given.assigned_labels(dataset)) == 6
+
+
+def test_many_images_are_grouped_in_the_background_before_anything_is_searched(
+        photos: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(label_graph, "MOST_AT_ONCE", 10)
+    monkeypatch.setattr(label_graph.views, "neighbor_rows", lambda *_: pytest.fail("searched in the page"))
+    st.cache_resource.clear()
+    test = opened("labels", run=photos.id)
+    assert not test.exception
+    assert test.button(key="labels-groups-new").label == "Form groups"
+    spec = plan_analysis(kind="groups", scope="all", frames=("final",))
+    analyse.keep(photos, spec, lambda _share, _step: None)
+    try:
+        assert sum(sizes(opened("labels", run=photos.id))) == len(photos.dataset())
+    finally:
+        shutil.rmtree(analysis_at(photos, spec).folder)
+        st.cache_resource.clear()
 
 
 def test_images_excluded_after_the_run_are_in_no_group_and_get_no_name(photos: Run) -> None:

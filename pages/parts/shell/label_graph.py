@@ -56,9 +56,8 @@ def training_images(run: Run) -> Array:
 
 
 def are_neighbors_near(run: Run, frame: str) -> bool:
-    """Return whether the neighbors of the training images are stored, or soon searched."""
-    images = training_images(run)
-    return len(images) <= MOST_AT_ONCE or _stored_neighbors(run, frame, images) is not None
+    """Return whether the images are few, or their groups are formed, which have the neighbors if all images train."""
+    return len(training_images(run)) <= MOST_AT_ONCE or groups_analysis(run, frame) is not None
 
 
 def _stored_neighbors(run: Run, frame: str, images: Array) -> Array | None:
@@ -103,11 +102,6 @@ def training_labels(run: Run, dataset: Dataset) -> tuple[Array, tuple[str, ...]]
     return codes, (dataset.class_names if spec.labels == "drawn" else tuple(sorted(set(spec.given_labels.values()))))
 
 
-def reach_in(run: Run, frame: str, gamma: float) -> Reach:
-    """Return the function that computes how often walks of names end at some training images of an embedding."""
-    return _reaching(run, frame, gamma)
-
-
 @st.cache_resource(max_entries=4, show_spinner="Searching the nearest neighbors …", hash_funcs=RUN_HASH)
 def _walk(run: Run, frame: str) -> sparse.csr_array:
     dataset_of(run)
@@ -115,7 +109,8 @@ def _walk(run: Run, frame: str) -> sparse.csr_array:
 
 
 @st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=RUN_HASH)
-def _reaching(run: Run, frame: str, gamma: float) -> Reach:
+def reach_in(run: Run, frame: str, gamma: float) -> Reach:
+    """Return the function that computes how often walks of names end at some training images of an embedding."""
     walk = _walk(run, frame)
     count = int(walk.shape[0])
 

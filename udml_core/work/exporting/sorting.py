@@ -114,7 +114,6 @@ def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", wi
         UserError: The folder is not empty, or there is no image to write.
     """
     folder = Path(os.path.abspath(Path(target).expanduser()))
-    check_outside(named.dataset, folder)
     if how not in HOWS:
         raise UserError(f"An export writes {', '.join(HOWS)}; got {quoted(str(how))}.")
     if (folder / UNFINISHED).exists():
@@ -139,7 +138,7 @@ def _are_missing(named: NamedImages) -> Booleans:
     return np.array([not (images.root / images.files[image]).exists() for image in named.images.tolist()], bool)
 
 
-def check_outside(dataset: Dataset, folder: Path) -> None:
+def _check_outside(dataset: Dataset, folder: Path) -> None:
     """Check that a folder is outside the user's images.
 
     Raises:
@@ -158,7 +157,7 @@ def check_target(dataset: Dataset, folder: Path) -> None:
     Raises:
         UserError: It is not.
     """
-    check_outside(dataset, folder)
+    _check_outside(dataset, folder)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"An export needs a new or empty folder, and {quoted(str(folder))} is a file. Choose another "
                         "folder.")
@@ -191,8 +190,9 @@ def _continued(dataset: Dataset, folder: Path) -> Plan:
     """Return the plan in the list of an interrupted export.
 
     Raises:
-        UserError: The list is damaged, is of other images, or names a path outside the folder.
+        UserError: The list is damaged, is of other images, lies among the images, or names a path outside the folder.
     """
+    _check_outside(dataset, folder)
     path = folder / UNFINISHED
     try:
         with path.open(newline="", encoding="utf-8") as file:
