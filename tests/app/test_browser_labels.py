@@ -89,7 +89,7 @@ def test_groups_become_names_and_folders(page: Page, unlabeled: Run, tmp_path: P
     page.get_by_role("button", name="Merge with").click()
     expect(page.get_by_text(f"takes in {first} images")).to_be_visible()
     settle(page)
-    groups.filter(has_text=re.compile(rf"^2 · {second}$")).click()
+    groups.filter(has_text=re.compile(rf"^group 2 · {second}$")).click()
     expect(page.get_by_text(f"· {first + second} images")).to_be_visible()
     settle(page)
     page.get_by_role("group", name="Images of the group, the border first").locator(".tile").first.click()

@@ -84,7 +84,7 @@ def test_the_gallery_leaves_out_excluded_images_until_they_are_asked_for(shown: 
 
 def test_a_sample_before_the_images_are_compared_says_what_to_do(shown: list[list[int]]) -> None:
     test = opened("data", dataset="digits", sample="diverse", count="50")
-    assert "choose **Browse these images** above" in texts(test)
+    assert "**Browse these images** above begins it" in texts(test)
     assert shown[-1] == list(range(1797))
     assert test.query_params["sample"] == "diverse", "a link's sample waits for the features"
 

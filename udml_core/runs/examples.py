@@ -20,8 +20,8 @@ SHOWCASE = "20261122-120000-rpml-digits"
 the same width, its MAP@R above all pixels as well."""
 POINTS = {
     SHOWCASE:
-        "8 numbers, learned without labels, find more of a group than all 64 pixels. Whole group found: {final:map@r}, "
-        "by pixels {frozen:map@r}. First image right, a little less: {final:recall@1}, by pixels {frozen:recall@1}.",
+        "8 numbers, learned without labels, find more of a group than all 64 pixels: {final:map@r} against "
+        "{frozen:map@r}. First image right, a little less: {final:recall@1} against {frozen:recall@1}.",
     "20261122-120400-nml-digits":
         "Similar and dissimilar pairs bring groups together. Whole group found: {frozen:map@r} → {final:map@r}. First "
         "image right, a little less: {frozen:recall@1} → {final:recall@1}.",

@@ -150,12 +150,17 @@ class NamedImages:
         return self.naming.accepted(self.least)
 
     @property
+    def least_proposed(self) -> float:
+        """Certainty from which a name is proposed: it is a guess if no name is accepted."""
+        return DEFAULT_LEAST if self.least > 1 else self.least
+
+    @property
     def proposals(self) -> list[Proposal]:
         """Images with an accepted name that no user has confirmed, by class.
 
         If no name is accepted, the most certain names are proposed all the same: judging them calibrates the others.
         """
-        return proposals(*self.naming.named, self.codes, DEFAULT_LEAST if self.least > 1 else self.least)
+        return proposals(*self.naming.named, self.codes, self.least_proposed)
 
     def class_of(self, row: int) -> str:
         """Return the accepted class of a row; empty without."""
@@ -200,7 +205,7 @@ def name_codes(codes: Integers, classes: int, reach: Reach) -> Integers:
 
 
 def names_along(dataset: Dataset, neighbors: Integers) -> dict[int, tuple[str, float]]:
-    """Return the accepted class and its certainty for images without a label, by walks along neighbors (n, k).
+    """Return the proposed class and its certainty for images without a label, by walks along neighbors (n, k).
 
     Args:
         dataset: The data set, all of whose images have neighbors.
@@ -209,9 +214,9 @@ def names_along(dataset: Dataset, neighbors: Integers) -> dict[int, tuple[str, f
     if not assigned_labels(dataset) or not neighbors.shape[1]:
         return {}
     named = name_images(dataset, np.arange(len(dataset)), reach_along(neighbors, GAMMA))
-    certainty = named.naming.named[1]
-    return {row: (named.class_of(row), float(certainty[row]))
-            for row in np.flatnonzero((named.accepted >= 0) & (named.codes < 0)).tolist()}
+    best, certainty = named.naming.accepted(named.least_proposed), named.naming.named[1]
+    return {row: (named.classes[best[row]], float(certainty[row]))
+            for row in np.flatnonzero((best >= 0) & (named.codes < 0)).tolist()}
 
 
 def _rejected(dataset: Dataset, images: Integers, classes: tuple[str, ...]) -> Integers:
