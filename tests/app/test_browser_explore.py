@@ -61,6 +61,7 @@ def test_the_panel_shows_a_whole_triangle_and_the_link_to_its_page(page: Page, f
     page.goto(f"/explore?run={finished.id}&panel=triplets")
     triangle = page.locator("img[alt^='Triplet of epoch']")
     triangle.wait_for()
+    drawn_map(page)  # what it waits for stands above it until then
     settle(page)
     panel = page.locator(".st-key-explore-details").bounding_box()
     assert panel is not None

@@ -46,7 +46,7 @@ def drawn_map(page: Page, position: int = 0) -> Locator:
 
 def lasso(page: Page, chart: Locator) -> None:
     """Draw a lasso around the middle of a map with the Shift key."""
-    chart.scroll_into_view_if_needed()
+    chart.evaluate("element => element.scrollIntoView({block: 'nearest'})")  # a redrawn element is found again
     box = chart.locator(".overlay").bounding_box()
     assert box is not None
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
