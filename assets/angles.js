@@ -51,5 +51,5 @@ export default function angles({ data, parentElement }) {
   const root = parentElement.querySelector(".angles");
   root.live ??= new Angles(root);
   root.live.update(data);
-  return () => setTimeout(() => { if (!root.isConnected) { root.live?.end(); root.live = null; } }, 1000);
+  return endLater(root, "live");
 }

@@ -88,6 +88,9 @@ function tall(height) {
   return height < 560 ? `${height}px` : `max(${height}px, ${(height / 9).toFixed(2)}vh)`;
 }
 
+/** Return what ends a component that has left the page for good; a component that is drawn elsewhere at once goes on. */
+const endLater = (root, name) => () => setTimeout(() => { if (!root.isConnected) { root[name]?.end(); root[name] = null; } }, 1000);
+
 /** Call back with each number that a slider of Streamlit shows; return a function that ends this. */
 function watchValue(selector, changed) {
   const place = document.querySelector(selector);

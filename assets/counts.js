@@ -23,5 +23,5 @@ export default function counts({ data, parentElement }) {
   const root = parentElement.querySelector(".counts");
   root.live ??= new Counts(root);
   root.live.update(data);
-  return () => setTimeout(() => { if (!root.isConnected) { root.live?.end(); root.live = null; } }, 1000);
+  return endLater(root, "live");
 }

@@ -260,5 +260,5 @@ export default function gallery({ data, parentElement, setStateValue, setTrigger
   const { gallery: drawn } = grid;
   const [header, array] = unpack(data);
   drawn.update(header, array, { setStateValue, setTriggerValue });
-  return () => setTimeout(() => { if (!grid.isConnected) { drawn.end(); grid.gallery = null; } }, 1000);
+  return endLater(grid, "gallery");
 }

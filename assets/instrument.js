@@ -557,5 +557,5 @@ export default function instrument({ data, parentElement, setStateValue, setTrig
     root.dataset.failed = String(error);
     live.epoch.textContent = `The training could not be loaded: ${error.message}. Reload the page.`;
   });
-  return () => setTimeout(() => { if (!root.isConnected) { live.end(); root.live = null; } }, 1000);
+  return endLater(root, "live");
 }

@@ -186,5 +186,5 @@ export default function keys({ data, parentElement, setTriggerValue }) {
   const { live } = root;
   live.header = data;
   live.answers = { setTriggerValue };
-  return () => setTimeout(() => { if (!root.isConnected) { live.end(); root.live = null; } }, 1000);
+  return endLater(root, "live");
 }

@@ -85,5 +85,5 @@ export default function paste({ data, parentElement, setTriggerValue }) {
   root.box ??= new Box(root);
   const { box } = root;
   box.update(data, { setTriggerValue });
-  return () => setTimeout(() => { if (!root.isConnected) { box.end(); root.box = null; } }, 1000);
+  return endLater(root, "box");
 }

@@ -816,5 +816,5 @@ export default function scatter({ data, parentElement, setStateValue, setTrigger
     root.dataset.failed = String(error);
     root.querySelector(".summary").textContent = `The map could not be loaded: ${error.message}. Reload the page.`;
   });
-  return () => setTimeout(() => { if (!root.isConnected) { chart.end(); root.chart = null; } }, 1000);
+  return endLater(root, "chart");
 }

@@ -175,5 +175,5 @@ export default function slider({ data, parentElement, setStateValue }) {
   root.live ??= new Live(root);
   const { live } = root;
   live.update(data, { setStateValue });
-  return () => setTimeout(() => { if (!root.isConnected) { live.end(); root.live = null; } }, 1000);
+  return endLater(root, "live");
 }

@@ -188,7 +188,6 @@ def sort(name: RunName, target: Annotated[Path, typer.Argument(metavar="TARGET",
     print_answer({"run": opened.run.id, "target": str(planned.target), "how": planned.how, "planned": plan,
                   "classes": {label: count for label, count in planned.classes.items() if label},
                   "unnamed": planned.classes.get("", 0), "left_out": planned.left_out, "excluded": planned.excluded,
-                  "missing": planned.missing,
-                  "least": named.least,
+                  "missing": planned.missing, "least": named.least,
                   "words": named.words, "continues": planned.continues, "files": [str(path) for path in files]},
                  as_json, lambda: [str(path) for path in files])

@@ -11,7 +11,6 @@ import streamlit as st
 from udml_core.base.arrays import Array, Booleans
 from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.exclusions import excluded_images
 from udml_core.data.given.labels import assigned_classes
 from udml_core.exploration import label_spread as views
 from udml_core.exploration.gallery_content import Tile
@@ -86,14 +85,14 @@ class Board:
         """The names that follow from the labels, with the certainty of each."""
         return name_images(self.dataset, self.images, reach_in(self.run, self.frame, self.gamma), chosen=self.least)
 
-    @cached_property
+    @property
     def left_out(self) -> Booleans:
         """Whether each training image (p,) was excluded since the run."""
-        return np.isin(self.images, excluded_images(self.dataset))
+        return self.names_given.left_out
 
     @cached_property
     def proposals(self) -> list[Proposal]:
-        """The proposed names of images that are not excluded, the class with the most first."""
+        """The proposed names, the class with the most first."""
         if not self.spreads:
             return []
         key = f"{LAST_LEAST}-{self.dataset.fingerprint}"
@@ -105,7 +104,7 @@ class Board:
     def _proposals(self, least: float) -> list[Proposal]:
         found = []
         for each in self.names_given.proposals:
-            shown = ~self.left_out[each.rows] & (each.certainty >= least)
+            shown = each.certainty >= least
             found += [Proposal(each.code, each.rows[shown], each.certainty[shown])] if shown.any() else []
         return sorted(found, key=lambda each: -len(each.rows))
 

@@ -111,12 +111,12 @@ def _walk(run: Run, frame: str) -> sparse.csr_array:
 @st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=RUN_HASH)
 def reach_in(run: Run, frame: str, gamma: float) -> Reach:
     """Return the function that computes how often walks of names end at some training images of an embedding."""
-    walk = _walk(run, frame)
-    count = int(walk.shape[0])
+    count = len(training_images(run))
 
     @lru_cache(maxsize=max(64, MOST_BYTES // (8 * count)))
     def reach(labeled: bytes) -> Array:
-        found = reach_of(walk, np.unpackbits(np.frombuffer(labeled, np.uint8), count=count).astype(bool), gamma)
+        is_labeled = np.unpackbits(np.frombuffer(labeled, np.uint8), count=count).astype(bool)
+        found = reach_of(_walk(run, frame), is_labeled, gamma)
         found.flags.writeable = False  # it is not copied
         return found
 

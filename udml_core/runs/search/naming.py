@@ -11,6 +11,7 @@ import numpy as np
 from udml_core.base.arrays import Booleans, Floats, Integers, rows_of
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset, Report
+from udml_core.data.given.exclusions import excluded_images
 from udml_core.data.given.labels import (
     assigned_classes,
     assigned_labels,
@@ -145,6 +146,11 @@ class NamedImages:
                 "accepted. Name several images of two classes, or judge proposed names, to calibrate it.")
 
     @cached_property
+    def left_out(self) -> Booleans:
+        """Whether a user excluded each image (n,) since the run."""
+        return np.isin(self.images, excluded_images(self.dataset))
+
+    @cached_property
     def accepted(self) -> Integers:
         """Class (n,) of each image with a label or an accepted name; −1 for the others."""
         return self.naming.accepted(self.least)
@@ -156,11 +162,12 @@ class NamedImages:
 
     @property
     def proposals(self) -> list[Proposal]:
-        """Images with an accepted name that no user has confirmed, by class.
+        """Images with an accepted name that no user has confirmed, by class, without excluded images.
 
         If no name is accepted, the most certain names are proposed all the same: judging them calibrates the others.
         """
-        return proposals(*self.naming.named, self.codes, self.least_proposed)
+        best, certainty = self.naming.named
+        return proposals(np.where(self.left_out, -1, best), certainty, self.codes, self.least_proposed)
 
     def class_of(self, row: int) -> str:
         """Return the accepted class of a row; empty without."""

@@ -20,7 +20,6 @@ from udml_core.base.arrays import Booleans, Integers
 from udml_core.base.errors import UserError, counted, quoted
 from udml_core.base.spreadsheets import unguarded
 from udml_core.data.dataset import Dataset, FileImages
-from udml_core.data.given.exclusions import excluded_images
 from udml_core.runs.search.naming import NamedImages
 from udml_core.work.exporting.safe_names import Names
 
@@ -119,13 +118,12 @@ def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", wi
     if (folder / UNFINISHED).exists():
         return _continued(named.dataset, folder)
     check_target(named.dataset, folder)
-    is_excluded = np.isin(named.images, excluded_images(named.dataset))
-    is_missing = ~is_excluded & _are_missing(named)
-    items = tuple(_items(named, np.flatnonzero(~is_excluded & ~is_missing), with_unnamed))
+    is_missing = ~named.left_out & _are_missing(named)
+    items = tuple(_items(named, np.flatnonzero(~named.left_out & ~is_missing), with_unnamed))
     if not items or not (with_unnamed or any(item.label for item in items)):
         raise UserError("No image has a name, so there is no folder to write. Name groups on the page Label or with "
                         "`udml groups`, accept names from a lower certainty, or write images without a name, too.")
-    excluded, missing = int(is_excluded.sum()), int(is_missing.sum())
+    excluded, missing = int(named.left_out.sum()), int(is_missing.sum())
     return Plan(named.dataset, folder, how, items, len(named.images) - len(items) - excluded - missing, excluded,
                 missing)
 

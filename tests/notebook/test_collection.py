@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from udml_core.base.errors import UserError
-from udml_core.exploration.collection import collect
+from udml_core.notebook.collection import collect
 
 COUNT = 30
 VECTORS = np.random.default_rng(0).normal(size=(COUNT, 5))

@@ -11,9 +11,9 @@ from PIL import Image
 
 from tests.base.test_components import part_of, unpack
 from udml_core.base.components import Message
-from udml_core.exploration import collection_content
-from udml_core.exploration.collection import Collection, collect
-from udml_core.exploration.collection_content import (
+from udml_core.notebook import collection_content
+from udml_core.notebook.collection import Collection, collect
+from udml_core.notebook.collection_content import (
     MOST_SHOWN,
     Hits,
     draw_sheets,

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from udml_core.base.arrays import Array
 from udml_core.base.components import Message
 from udml_core.data.thumbnails import arrange, draw_thumbnails, join_sheets, join_thumbnails, sheet_file
-from udml_core.exploration.collection import Collection
 from udml_core.exploration.gallery_content import Mark, Tile, gallery_header, sheets_header
 from udml_core.exploration.map_content import ALONE, codes_array, points_header
+from udml_core.notebook.collection import Collection
 
 MOST_PICTURED = 20_000
 """Number of images up to which the map shows them; of more it shows points only."""

@@ -20,8 +20,8 @@ from udml_core.base.arrays import Array
 from udml_core.base.components import GALLERY_HTML, MAP_HTML, Message, plain_script, script_and_style, unpack_mask
 from udml_core.base.errors import UserError, counted, quoted
 from udml_core.base.paths import ASSETS
-from udml_core.exploration.collection import Collection, collect
-from udml_core.exploration.collection_content import (
+from udml_core.notebook.collection import Collection, collect
+from udml_core.notebook.collection_content import (
     MOST_SHOWN,
     AllSheets,
     Hits,
