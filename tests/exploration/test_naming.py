@@ -208,6 +208,8 @@ def test_a_change_by_hand_leaves_the_numbers_of_other_groups() -> None:
     assert grouping.edit_groups(groups, images, [some]).tolist() == [3, 3, 0, 1, 1, 2, 2, 3], "0 stays where it was"
     leaving = grouping.Edit(np.array([0, 1, 2]), np.array([0, 1, 1]))
     assert grouping.edit_groups(groups, images, [leaving, leaving]).tolist() == [0, 4, 4, 1, 1, 2, 2, 3]
+    apart = grouping.Edit(np.array([0, 1, 2]), np.arange(3))
+    assert grouping.edit_groups(groups, images, [apart]).tolist() == [0, 4, 5, 1, 1, 2, 2, 3], "a number for each part"
 
 
 def test_groups_are_changed_by_hand_in_order() -> None:
