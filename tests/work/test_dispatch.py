@@ -237,4 +237,4 @@ def test_a_terminated_dispatcher_leaves_its_worker_alone(tmp_path: Path) -> None
         process.wait(60)
     assert run.status().state == "running"
     jobs.stop(run)
-    assert run.status().state == "stopped"
+    assert (run.status().state, run.status().message) == ("stopped", "Stopped.")

@@ -31,6 +31,7 @@ from udml_core.runs import Run, RunRequest, create_run
 from udml_core.work import jobs
 from udml_core.work.jobs.estimate import expected_memory
 from udml_core.work.workers import train as worker
+from udml_core.work.workers.execute import Reporter, execute
 
 ROOT = Path(__file__).resolve().parents[2]
 LONG = {"dimension": 32, "epochs": 900}
@@ -305,6 +306,21 @@ def test_a_worker_without_signals_obeys_the_stop_request(tmp_path: Path, monkeyp
     monkeypatch.setattr("udml_core.work.jobs.launch.PATIENCE", 60.0)
     assert jobs.stop(run).state == "stopped"
     assert "stopped" in run.log_tail()
+
+
+@pytest.mark.parametrize(("stops", "state", "message"), [
+    (True, "stopped", "Stopped."), (False, "failed", "RuntimeError: Foreign code was interrupted.")])
+def test_an_error_after_a_request_to_stop_is_a_stop_and_no_failure(
+        stops: bool, state: str, message: str, tmp_path: Path) -> None:
+    def fail(_: Reporter) -> None:
+        if stops:
+            run.request_stop()
+        raise RuntimeError("Foreign code was interrupted.")
+
+    run = create_run(spec(), tmp_path)
+    status = execute(run, fail)
+    assert (status.state, status.message) == (state, message)
+    assert run.status() == status
 
 
 def test_a_worker_that_cannot_be_stopped_is_not_reported_as_stopped(

@@ -63,6 +63,10 @@ class Reporter:
             self.stop_if_requested()
             self.change(share=share, phase=phase)
 
+    def stopped(self) -> None:
+        """Note that the work was stopped."""
+        self.change(state="stopped", finished=time.time(), message="Stopped.")
+
     def stop_if_requested(self) -> None:
         """End the work if a user has requested a stop or removed the task.
 
@@ -97,7 +101,7 @@ def execute(task: Task, work: Callable[[Reporter], None], follow: Report = lambd
             return task.stored_status()
         reporter = Reporter(task, follow)
         if task.stop_requested():
-            reporter.change(state="stopped", finished=time.time(), message="Stopped.")
+            reporter.stopped()
             return reporter.status
         previous = signal.signal(signal.SIGTERM, _stop)
         try:
@@ -113,14 +117,18 @@ def execute(task: Task, work: Callable[[Reporter], None], follow: Report = lambd
                 log.info("ended by a signal; the run can be started again")
                 return reporter.status
             log.info("stopped")
-            reporter.change(state="stopped", finished=time.time(), message="Stopped.")
+            reporter.stopped()
         except Exception as error:
             if will_restart() and not isinstance(error, UserError):
                 raise  # another process may have died, and all are started again
             if not task.has_spec():
                 log.error("%s was removed; its worker ends", task.folder)
                 return reporter.status.model_copy(update={"state": "failed", "message": str(error)})
-            _record_failure(task, reporter, error)
+            if task.stop_requested():  # a stop in the middle of foreign code may come out as an error of that code
+                log.info("stopped", exc_info=error)
+                reporter.stopped()
+            else:
+                _record_failure(task, reporter, error)
         finally:
             task.release_reserve()
             signal.signal(signal.SIGTERM, previous)
