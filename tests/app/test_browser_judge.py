@@ -86,6 +86,18 @@ def test_twenty_queries_are_judged_by_keys_with_a_reload_and_an_undo(app: App, p
     assert [row["better"] not in "AB" for row in rows] == [better is None for better in expected]
 
 
+@pytest.mark.parametrize("page", [{"viewport": {"width": 390, "height": 844}}], indirect=True, ids=["phone"])
+def test_the_three_images_and_the_answers_fit_a_phone(page: Page, finished: Run) -> None:
+    open_judge(page, finished)
+    left, query, right = (pictures(page).nth(at).bounding_box() for at in range(3))
+    answers = page.locator(".st-key-judge-buttons").bounding_box()
+    assert left and query and right and answers
+    assert query["y"] + query["height"] <= left["y"] == right["y"]
+    assert left["y"] + left["height"] <= answers["y"], "the answers cover no image"
+    assert answers["y"] + answers["height"] <= 844
+    assert left["width"] >= 150
+
+
 @in_both_windows
 def test_rows_are_judged_by_arrow_keys_and_undone(app: App, page: Page, finished: Run) -> None:
     judge = f"Cy {page.viewport_size['width']}"  # type: ignore[index]
