@@ -91,7 +91,10 @@ def test_the_three_images_and_the_answers_fit_a_phone(page: Page, finished: Run)
     open_judge(page, finished)
     left, query, right = (pictures(page).nth(at).bounding_box() for at in range(3))
     answers = page.locator(".st-key-judge-buttons").bounding_box()
-    assert left and query and right and answers
+    assert left is not None
+    assert query is not None
+    assert right is not None
+    assert answers is not None
     assert query["y"] + query["height"] <= left["y"] == right["y"]
     assert left["y"] + left["height"] <= answers["y"], "the answers cover no image"
     assert answers["y"] + answers["height"] <= 844

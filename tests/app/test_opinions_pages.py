@@ -80,7 +80,8 @@ def test_labels_are_named_where_they_agree_with_the_judges_and_where_they_do_not
     compared = opened("compare", runs=f"{agreeing.id}.{opposed.id}")
     assert f"Labels and judges differ on RPML on Digits. {TRUST}" in texts(compared), "the runs share a row"
     table = next(html.proto.body for html in compared.get("html") if "compare-table" in html.proto.body)
-    assert re.findall(r"colspan='\d'>(.*?)</th>", table) == ["MAP@R", "R@1", "Judged without labels"]
+    assert re.findall(r"colspan='\d'>(.*?)</th>", table) == [
+        "Whole group found · MAP@R", "First result right · R@1", "Judged without labels"]
     assert re.findall(r"<th scope='col'>(.*?)</th>", table)[-2:] == ["first result", "whole group"]
     assert measure_table(pair)[[FIRST, GROUP]].to_numpy().tolist() == [["better", "no clear difference"]], "one row"
 

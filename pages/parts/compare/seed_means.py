@@ -235,7 +235,7 @@ def table_html(table: pd.DataFrame, positions: Sequence[Sequence[int]], columns:
         positions: Positions of each row's runs among the compared runs, for their colors.
         columns: The columns of each measure.
     """
-    heads = dict.fromkeys(TITLES.values(), len(columns))
+    heads = dict.fromkeys((measure.plain_title for measure in MAIN_MEASURES), len(columns))
     judged = [name for name in QUESTION_WORDS if name in table]
     if judged:
         heads[JUDGED] = len(judged)

@@ -39,15 +39,16 @@ def verdict_words(measured: Mapping[str, Sequence[Standing]],
     shown = percent(after[best].mean)
     frozen = _against_frozen(measured[best], () if nearest is None else nearest[best])
     if not gap:
-        return f"**{escaped(best)} and {escaped(second)} are level**: {shown} MAP@R{frozen}.", ""
+        return (f"**{escaped(best)} and {escaped(second)} are level** in the whole group found: MAP@R {shown}"
+                f"{frozen}."), ""
     bounds = interval(best, second)
     span, chance = "", ""
     if bounds is not None:
         low, high = (f"{value:.1f}".replace("-", "−") for value in bounds)
         span = f" (95 % interval over queries: {low} to {high})"
         chance = "The interval includes 0, so the order may be chance. " if bounds[0] <= 0 <= bounds[1] else ""
-    return (f"**{escaped(best)} has the highest MAP@R**: {shown}, {gap:.1f} points above {escaped(second)}{span}"
-            f"{frozen}.", chance + _against_spread(gap, after[best], after[second]))
+    return (f"**{escaped(best)} finds most of the whole group**: MAP@R {shown}, {gap:.1f} points above "
+            f"{escaped(second)}{span}{frozen}.", chance + _against_spread(gap, after[best], after[second]))
 
 
 def _against_frozen(standings: Sequence[Standing], nearest: Sequence[Standing]) -> str:
@@ -57,8 +58,8 @@ def _against_frozen(standings: Sequence[Standing], nearest: Sequence[Standing]) 
         return ""  # unknown, or the run is the frozen features themselves
     contrast = ""
     if of_nearest is not None and gap * of_nearest < 0:
-        side = "below" if of_nearest < 0 else "above"
-        contrast = f"; its R@1 is {abs(of_nearest):.1f} points {side} that of frozen features"
+        side = "less" if of_nearest < 0 else "more"
+        contrast = f"; its first result is right {side} often than with them, by {abs(of_nearest):.1f} points of R@1"
     if gap < 0:
         return f", but {-gap:.1f} points below frozen features{contrast}"
     return f" and {gap:.1f} points above frozen features{contrast}" if gap else " and level with frozen features"
