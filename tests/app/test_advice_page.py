@@ -806,9 +806,12 @@ def test_a_whole_group_has_both_sizes_where_its_verdict_stands(frozen: Run) -> N
     race = Race(serves="groups", budget=2, start=Setup(backbone="pixels"), run=frozen.id, group=25,
                 outcomes=tuple(outcomes(frozen)))
     create_analysis(frozen, SPEC, state="done", result={"race": np.array(race.model_dump_json())})
-    shown = texts(opened("data", **LINK)).replace("\\", "")
-    assert ("“Whole group” has two sizes here: a judge looks at the first 25 results, because a typical image has "
-            "about 25 images near it, and you see the first 10 where you judge by eye.") in shown
+    page = opened("data", **LINK)
+    helps = [caption.help for caption in page.caption if "judges called" in caption.value]
+    assert [words.partition("“")[2] for words in helps] == [
+        "Whole group” has two sizes here: a judge looks at the first 25 results, because a typical image has about 25 "
+        "images near it, and you see the first 10 where you judge by eye."]
+    shown = texts(page).replace("\\", "")
     assert "judges called 61 to 84 of 100 groups better, and 41 to 63 really held more images" in shown
 
 

@@ -135,8 +135,9 @@ def _show_words(race: Race, advised: Advised, elsewhere: Elsewhere | None, judge
     for sentence in filter(None, (*advised.shown, next_step)):
         st.markdown(escaped(sentence))
     if line := figure_line(race, elsewhere):
-        limit = f" {group_size_words(race.group)} {BY_CLASSES}" if race.serves == "groups" else ""
-        st.caption(escaped(f"{line}{limit}"), help=COUNTED[race.serves])
+        is_groups = race.serves == "groups"
+        st.caption(escaped(f"{line} {BY_CLASSES}" if is_groups else line),
+                   help=f"{COUNTED[race.serves]} {group_size_words(race.group) if is_groups else ''}".rstrip())
 
 
 def _show_details(race: Race, advised: Advised) -> None:
