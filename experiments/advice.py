@@ -34,7 +34,8 @@ from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, FileImages
 from udml_core.data.encoders import DEFAULT_BACKBONE
 from udml_core.data.splits import make_split
-from udml_core.exploration.race import Comparison, Outcome, Race, Serves, Setup
+from udml_core.exploration.race import Outcome, Race, Setup
+from udml_core.exploration.race_measured import Comparison, Serves
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement.ranking_measures import retrieval_measures

@@ -27,8 +27,9 @@ from tests.running import worked, write_digits
 from tests.runs.test_opinions import keep_opinion
 from udml_core.data import catalog
 from udml_core.exploration.plain_names import PLAIN
-from udml_core.exploration.race import Comparison, Count, Duel, Measured, Outcome, Race, Setup
+from udml_core.exploration.race import Duel, Outcome, Race, Setup
 from udml_core.exploration.race_advice import tell_advice
+from udml_core.exploration.race_measured import Comparison, Count, Measured
 from udml_core.numerics.second_opinion import Interval, Opinion
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.analyses import Analysis, create_analysis, list_analyses, plan_analysis

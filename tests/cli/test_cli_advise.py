@@ -14,7 +14,7 @@ from tests.running import write_digits
 from udml_core.base.errors import UserError
 from udml_core.cli import commands as cli
 from udml_core.data import catalog
-from udml_core.exploration import race
+from udml_core.exploration import race_running
 from udml_core.runs import Run, list_runs
 from udml_core.runs.analyses import Analysis
 from udml_core.work.workers import analyse
@@ -33,7 +33,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
             analyse.work(task, train=training.work_aside)
 
     monkeypatch.setattr("udml_core.work.jobs.launch.launch", work)
-    monkeypatch.setattr(race, "METHODS", ())
+    monkeypatch.setattr(race_running, "METHODS", ())
 
 
 def call(capsys: Any, *words: str) -> tuple[str, str]:

@@ -18,7 +18,9 @@ from tests.project.documents import ROOT
 from tests.running import write_digits
 from udml_core.data import catalog
 from udml_core.data.encoders import DEFAULT_BACKBONE
-from udml_core.exploration.race import METHODS, Comparison, Measured, Outcome, Race, Setup, list_ideas
+from udml_core.exploration.race import Outcome, Race, Setup
+from udml_core.exploration.race_measured import Comparison, Measured
+from udml_core.exploration.race_running import METHODS, list_ideas
 from udml_core.results.records import FOLDER
 
 

@@ -9,8 +9,10 @@ from tests.numerics.test_second_opinion import noisy, world
 from udml_core.base.errors import UserError
 from udml_core.exploration.judged_track import JudgedTrack, Pace, rank
 from udml_core.exploration.jury import Jury, combined, counted, independent
-from udml_core.exploration.race import FROZEN, Count, Idea, Outcome, OutOfTimeError, Setup, run_race
+from udml_core.exploration.race import FROZEN, Outcome, Setup
 from udml_core.exploration.race_clock import RaceProgress
+from udml_core.exploration.race_measured import Count
+from udml_core.exploration.race_running import Idea, OutOfTimeError, run_race
 from udml_core.numerics.changed_groups import changed_groups
 from udml_core.numerics.changed_results import Changed, changed_results
 from udml_core.numerics.neighbors import nearest

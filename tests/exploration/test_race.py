@@ -11,23 +11,7 @@ import pytest
 
 from udml_core.base.errors import UserError
 from udml_core.exploration.plain_names import PLAIN, new_words, plain_words
-from udml_core.exploration.race import (
-    METHODS,
-    Comparison,
-    Count,
-    Idea,
-    Measured,
-    Outcome,
-    OutOfTimeError,
-    Race,
-    Setup,
-    Verdict,
-    complexity,
-    list_ideas,
-    run_race,
-    settle,
-    with_step,
-)
+from udml_core.exploration.race import Outcome, Race, Setup
 from udml_core.exploration.race_advice import advice_words, figure_line, star_words, tell_advice
 from udml_core.exploration.race_certainty import certainty_words, resolution_words
 from udml_core.exploration.race_clock import Countdown, RaceClock, RaceProgress
@@ -43,6 +27,17 @@ from udml_core.exploration.race_figures import (
     verdict_words,
 )
 from udml_core.exploration.race_gaps import gap_words
+from udml_core.exploration.race_measured import Comparison, Count, Measured, Verdict
+from udml_core.exploration.race_running import (
+    METHODS,
+    Idea,
+    OutOfTimeError,
+    complexity,
+    list_ideas,
+    run_race,
+    settle,
+    with_step,
+)
 from udml_core.exploration.race_words import (
     brief_words,
     caution_words,

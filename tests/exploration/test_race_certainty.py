@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.exploration.test_race import judged, race_of
-from udml_core.exploration.race import ERRORS, TAIL, Measured, Race, Setup
+from udml_core.exploration.race import Race, Setup
 from udml_core.exploration.race_advice import tell_advice
 from udml_core.exploration.race_certainty import (
     called_otherwise,
@@ -16,6 +16,7 @@ from udml_core.exploration.race_certainty import (
     is_close,
     resolution_words,
 )
+from udml_core.exploration.race_measured import ERRORS, TAIL, Measured
 from udml_core.exploration.race_words import left_out_lines
 
 

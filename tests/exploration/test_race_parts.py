@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.exploration.test_race import START, Stub, idea, measured, race_of
-from udml_core.exploration.race import Comparison, Outcome, Setup, settle
+from udml_core.exploration.race import Outcome, Setup
+from udml_core.exploration.race_measured import Comparison
 from udml_core.exploration.race_parts import parts_of, run_with_parts
+from udml_core.exploration.race_running import settle
 
 
 class Sure(Stub):

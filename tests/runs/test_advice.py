@@ -16,7 +16,7 @@ from tests.running import spec, write_digits
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import WAITING
-from udml_core.exploration import race as race_module
+from udml_core.exploration import race_running
 from udml_core.exploration.race import Outcome, Race, Setup
 from udml_core.exploration.race_clock import RaceClock
 from udml_core.exploration.race_gaps import find_gaps
@@ -272,7 +272,7 @@ def test_only_frozen_features_of_all_images_are_raced(tmp_path: Path) -> None:
 @pytest.fixture
 def digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A finished run of the pixels of 200 digits in class folders."""
-    monkeypatch.setattr(race_module, "METHODS", ())
+    monkeypatch.setattr(race_running, "METHODS", ())
     monkeypatch.setattr(kind_module, "JUDGES", ("efficientnet-lite0",))
     folder = write_digits(tmp_path / "digits", 200)
     run = create_run(spec(method="frozen", split="all", dataset=str(folder)), tmp_path / "runs")

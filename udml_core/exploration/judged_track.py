@@ -11,8 +11,10 @@ import numpy as np
 
 from udml_core.base.arrays import Array, Integers
 from udml_core.exploration.jury import Jury
-from udml_core.exploration.race import FROZEN, Comparison, OutOfTimeError, Setup
+from udml_core.exploration.race import FROZEN, Setup
 from udml_core.exploration.race_clock import TELLING_SHARE
+from udml_core.exploration.race_measured import Comparison
+from udml_core.exploration.race_running import OutOfTimeError
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Recipe, Refiner
 from udml_core.numerics.refinement.recipe import Average, Whiten

@@ -8,7 +8,7 @@ from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
 from udml_core.data.encoder_names import encoders_in
 from udml_core.data.judge_names import WEAK
-from udml_core.exploration.race import Comparison, Count, Measured
+from udml_core.exploration.race_measured import Comparison, Count, Measured
 from udml_core.numerics.changed_groups import changed_both
 from udml_core.numerics.changed_results import Changed
 from udml_core.numerics.kinship import check_kinship

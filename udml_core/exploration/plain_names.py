@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from udml_core.exploration.race import FROZEN, METHODS, Race, Setup
+from udml_core.exploration.race import FROZEN, Race, Setup
+from udml_core.exploration.race_running import METHODS
 
 PLAIN: Mapping[str, str] = {
     FROZEN: "the pretrained network as it is",

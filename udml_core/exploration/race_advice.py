@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from udml_core.exploration.plain_names import PLAIN
-from udml_core.exploration.race import FROZEN, Comparison, Outcome, Race, Serves, refines_at_hand
+from udml_core.exploration.race import FROZEN, Outcome, Race
 from udml_core.exploration.race_certainty import (
     called_otherwise,
     calls_words,
@@ -29,6 +29,8 @@ from udml_core.exploration.race_figures import (
     similarity_words,
 )
 from udml_core.exploration.race_gaps import LATE, find_gaps, gap_words, minutes_words
+from udml_core.exploration.race_measured import Comparison, Serves
+from udml_core.exploration.race_running import refines_at_hand
 from udml_core.exploration.race_words import changed_sentence, outcome_words, sentence
 
 AT_HAND = ("It was judged on the images at hand, which it refines with each other: what new images gain was not "

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from statistics import NormalDist, median
 
 from udml_core.base.errors import counted, listed
-from udml_core.exploration.race import ERRORS, TAIL, Measured, Outcome, Race, Serves
+from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_figures import MEASURES, SAID, figure_words, setup_words
 from udml_core.exploration.race_gaps import minutes_words
+from udml_core.exploration.race_measured import ERRORS, TAIL, Measured, Serves
 
 CLOSE = 10.0
 """A call is close if ten times the chance, or a tenth of it, would turn it over."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from udml_core.exploration.race import Measured, Outcome, Race
+from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_figures import MEASURES, both_words, setup_words
 from udml_core.exploration.race_gaps import minutes_words
+from udml_core.exploration.race_measured import Measured
 
 
 @dataclass(frozen=True)

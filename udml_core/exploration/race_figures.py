@@ -6,17 +6,9 @@ import math
 from collections.abc import Mapping
 
 from udml_core.exploration.plain_names import new_image_words
-from udml_core.exploration.race import (
-    FROZEN,
-    Comparison,
-    Count,
-    Measured,
-    Race,
-    Serves,
-    Setup,
-    refines_at_hand,
-    step_title,
-)
+from udml_core.exploration.race import FROZEN, Race, Setup
+from udml_core.exploration.race_measured import Comparison, Count, Measured, Serves
+from udml_core.exploration.race_running import refines_at_hand, step_title
 from udml_core.numerics.refinement import Recipe
 
 MEASURES: Mapping[Serves, str] = {"first": "first results", "groups": "whole groups"}

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from udml_core.exploration.race import FROZEN, Idea, Outcome, Race, Setup, Track, run_race, try_candidate
+from udml_core.exploration.race import FROZEN, Outcome, Race, Setup
 from udml_core.exploration.race_figures import chain_words
+from udml_core.exploration.race_running import Idea, Track, run_race, try_candidate
 from udml_core.numerics.refinement.recipe import Recipe
 
 

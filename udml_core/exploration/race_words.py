@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from udml_core.base.errors import duration
 from udml_core.data.judge_names import WEAK
-from udml_core.exploration.race import FROZEN, Comparison, Outcome, Race, Serves
+from udml_core.exploration.race import FROZEN, Outcome, Race
 from udml_core.exploration.race_figures import (
     MEASURES,
     balance_words,
@@ -18,6 +18,7 @@ from udml_core.exploration.race_figures import (
     verdict_words,
 )
 from udml_core.exploration.race_gaps import why_left_out
+from udml_core.exploration.race_measured import Comparison, Serves
 
 FEW_CHANGED = 0.2
 """An advice that changes a smaller share of the first results is a small change."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from udml_core.data.splits import Select
-from udml_core.exploration.race import ERRORS
+from udml_core.exploration.race_measured import ERRORS
 
 TRAINED_RANK = "training effective rank"
 OPINION, FIRST_OPINION, TRAINED_OPINION = "second opinion", "second opinion first result", "training second opinion"

@@ -41,7 +41,7 @@ from .colors import swatch
 from .own_judgments import show_own_judgments
 
 if TYPE_CHECKING:
-    from udml_core.exploration.race import Measured
+    from udml_core.exploration.race_measured import Measured
     from udml_core.numerics.second_opinion import Interval
 
 CLAUSES = {"better": ("is better than", "are better than"), "worse": ("is worse than", "are worse than"),

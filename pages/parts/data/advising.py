@@ -10,11 +10,11 @@ import streamlit as st
 from udml_core.base.errors import counted, duration
 from udml_core.data.dataset import WAITING, Dataset
 from udml_core.data.encoders import EncoderSpec
-from udml_core.exploration.race import Serves
 from udml_core.exploration.race_advice import advice_words, tell_advice
 from udml_core.exploration.race_clock import ALMOST
 from udml_core.exploration.race_figures import MEASURES
 from udml_core.exploration.race_gaps import minutes_words
+from udml_core.exploration.race_measured import Serves
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.analyses import Analysis, AnalysisSpec, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice

@@ -11,7 +11,7 @@ import streamlit as st
 
 from udml_core.base.errors import duration
 from udml_core.exploration.plain_names import PLAIN, new_words, plain_words
-from udml_core.exploration.race import FROZEN, Measured, Outcome, Race, Setup
+from udml_core.exploration.race import FROZEN, Outcome, Race, Setup
 from udml_core.exploration.race_advice import star_words
 from udml_core.exploration.race_figures import (
     MEASURES,
@@ -24,6 +24,7 @@ from udml_core.exploration.race_figures import (
     gain_words,
     scope_words,
 )
+from udml_core.exploration.race_measured import Measured
 from udml_core.exploration.race_words import left_out_lines, outcome_words, race_judges_words
 from udml_core.methods import find_method
 from udml_core.numerics.refinement import STEPS

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from udml_core.exploration.race import TIMES, Outcome, Race, Serves
+from udml_core.exploration.race import TIMES, Outcome, Race
+from udml_core.exploration.race_measured import Serves
 from udml_core.runs import find_run, runs_folder
 from udml_core.runs.analyses import Analysis, AnalysisSpec, find_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice

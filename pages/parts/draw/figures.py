@@ -10,7 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
-from udml_core.exploration.race import ERRORS
+from udml_core.exploration.race_measured import ERRORS
 from udml_core.numerics.measures import CURVES, curve_of
 from udml_core.runs.selection import ERROR
 

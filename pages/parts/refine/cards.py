@@ -11,7 +11,7 @@ import streamlit as st
 
 from udml_core.base.declaration import Described, describe
 from udml_core.base.errors import UserError
-from udml_core.exploration.race import AVERAGES
+from udml_core.exploration.race_running import AVERAGES
 from udml_core.numerics.refinement import STEPS, Recipe, Step, make_step
 from udml_core.runs import Run
 from udml_core.runs.recipe_choice import MILDEST, recipe_choice

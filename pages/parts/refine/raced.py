@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from udml_core.exploration.race import Measured, Outcome, Race, Serves
+from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_figures import MEASURES, SAID, figure_words, setup_words
+from udml_core.exploration.race_measured import Measured, Serves
 from udml_core.exploration.race_words import race_judges_words
 from udml_core.numerics.second_opinion import IMAGES
 from udml_core.runs import Run

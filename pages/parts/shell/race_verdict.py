@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from udml_core.exploration.race import Measured, Outcome, Serves
+from udml_core.exploration.race import Outcome
 from udml_core.exploration.race_figures import recipe_words, said_words
+from udml_core.exploration.race_measured import Measured, Serves
 from udml_core.numerics.refinement import Recipe
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run

@@ -17,9 +17,10 @@ from udml_core.base.files import read_regular, replace_text
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.data.given.exclusions import excluded_names
-from udml_core.exploration.race import FROZEN, Outcome, Race, Serves
+from udml_core.exploration.race import FROZEN, Outcome, Race
 from udml_core.exploration.race_advice import tell_advice
 from udml_core.exploration.race_elsewhere import Elsewhere, find_elsewhere
+from udml_core.exploration.race_measured import Serves
 from udml_core.exploration.race_words import brief_words, searched_words
 from udml_core.runs import Run, RunRequest, find_run, list_runs
 from udml_core.runs.analyses import (

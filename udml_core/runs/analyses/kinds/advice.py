@@ -17,18 +17,11 @@ from udml_core.base.errors import UserError, duration
 from udml_core.data.dataset import DETAIL, TABLE, WAITING, step_name
 from udml_core.data.encoder_names import SIGN, encoders_in
 from udml_core.data.judge_names import WEAK
-from udml_core.exploration.race import (
-    FROZEN,
-    Outcome,
-    OutOfTimeError,
-    Race,
-    Serves,
-    Setup,
-    list_ideas,
-    settle,
-)
+from udml_core.exploration.race import FROZEN, Outcome, Race, Setup
 from udml_core.exploration.race_advice import advice_words
+from udml_core.exploration.race_measured import Serves
 from udml_core.exploration.race_parts import run_with_parts
+from udml_core.exploration.race_running import OutOfTimeError, list_ideas, settle
 from udml_core.exploration.race_words import caution_words, no_judge_words, outcome_words
 from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs.analyses.fields import Frames, Judges
@@ -117,7 +110,7 @@ class Advice(AnalysisKind):
             run_id: The id of their run.
         """
         from udml_core.data.judging import encoder_title
-        from udml_core.exploration.race import METHODS
+        from udml_core.exploration.race_running import METHODS
         from udml_core.methods import find_method
 
         titles = {name: encoder_title(name)

@@ -19,7 +19,7 @@ from udml_core.runs.analyses.kind import AnalysisKind, Arrays, Material
 from udml_core.runs.analyses.kinds.refine import fit_refiner
 
 if TYPE_CHECKING:
-    from udml_core.exploration.race import Measured
+    from udml_core.exploration.race_measured import Measured
     from udml_core.numerics.changed_results import Changed
     from udml_core.numerics.second_opinion import Interval, Judge, Opinion, Verdict
     from udml_core.runs import Run
