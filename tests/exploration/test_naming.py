@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from udml_core.base.arrays import Array
+from udml_core.data.given.group_changes import GroupChange
 from udml_core.exploration import grouping
 from udml_core.exploration.accepting import ENOUGH, calibrate, tail_shares, trials_of, unnamed_shares
 from udml_core.exploration.naming import FOLDS, GAMMA, Naming, fold_of, folded_reach, reach_of, symmetric_walk
@@ -202,20 +203,20 @@ def test_proposals_begin_at_the_border_and_leave_out_labels() -> None:
 
 def test_a_change_by_hand_leaves_the_numbers_of_other_groups() -> None:
     images, groups = np.arange(8), np.array([0, 0, 0, 1, 1, 2, 2, 3])
-    whole = grouping.Edit(np.array([1, 2, 0, 7]), np.zeros(4, int))
+    whole = GroupChange(np.array([1, 2, 0, 7]), np.zeros(4, int))
     assert grouping.edit_groups(groups, images, [whole]).tolist() == [0, 0, 0, 1, 1, 2, 2, 0]
-    some = grouping.Edit(np.array([0, 1, 7]), np.zeros(3, int))
+    some = GroupChange(np.array([0, 1, 7]), np.zeros(3, int))
     assert grouping.edit_groups(groups, images, [some]).tolist() == [3, 3, 0, 1, 1, 2, 2, 3], "0 stays where it was"
-    leaving = grouping.Edit(np.array([0, 1, 2]), np.array([0, 1, 1]))
+    leaving = GroupChange(np.array([0, 1, 2]), np.array([0, 1, 1]))
     assert grouping.edit_groups(groups, images, [leaving, leaving]).tolist() == [0, 4, 4, 1, 1, 2, 2, 3]
-    apart = grouping.Edit(np.array([0, 1, 2]), np.arange(3))
+    apart = GroupChange(np.array([0, 1, 2]), np.arange(3))
     assert grouping.edit_groups(groups, images, [apart]).tolist() == [0, 4, 5, 1, 1, 2, 2, 3], "a number for each part"
 
 
 def test_groups_are_changed_by_hand_in_order() -> None:
     images, groups = np.array([3, 5, 7, 9, 11, 13]), np.array([0, 0, 0, 1, 1, 2])
-    merged = grouping.Edit(np.array([9, 11, 13]), np.zeros(3, int))
-    split = grouping.Edit(np.array([3, 5, 7, 9, 99]), np.array([0, 0, 1, 1, 1]))
+    merged = GroupChange(np.array([9, 11, 13]), np.zeros(3, int))
+    split = GroupChange(np.array([3, 5, 7, 9, 99]), np.array([0, 0, 1, 1, 1]))
     assert grouping.edit_groups(groups, images, [merged]).tolist() == [0, 0, 0, 1, 1, 1]
     after = grouping.edit_groups(groups, images, [merged, split])
     assert after.tolist() == [0, 0, 3, 3, 1, 1], "the second change wins where both have an image"
