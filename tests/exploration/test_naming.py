@@ -8,7 +8,7 @@ import pytest
 from udml_core.base.arrays import Array
 from udml_core.data.given.group_changes import GroupChange
 from udml_core.exploration import grouping
-from udml_core.exploration.accepting import ENOUGH, calibrate, tail_shares, trials_of, unnamed_shares
+from udml_core.exploration.accepting import ENOUGH, Threshold, calibrate, tail_shares, trials_of, unnamed_shares
 from udml_core.exploration.naming import FOLDS, GAMMA, Naming, fold_of, folded_reach, reach_of, symmetric_walk
 from udml_core.numerics.neighbors import nearest
 
@@ -150,11 +150,26 @@ def test_judged_names_decide_before_left_out_labels() -> None:
     threshold = calibrate(naming, np.ones(120, bool), (certainty, certainty > 0.6), 0.9)
     assert threshold is not None
     assert (threshold.basis, threshold.count) == ("judged", 40)
-    assert "40 names that you judged" in threshold.words
+    assert threshold.reached == ((certainty >= threshold.least).sum(), (certainty > 0.6).sum())
+    assert f"You checked {threshold.reached[0]} names from {100 * threshold.least:.0f} % up" in threshold.words
     never = calibrate(naming, np.ones(120, bool), (certainty, certainty < 0), 0.9)
     assert never is not None
     assert never.least > 1
-    assert "Only images that you named have a name" in never.words
+    assert "Only the images that you named have a name: of the 40 names that you checked" in never.words
+
+
+@pytest.mark.parametrize(("reached", "interval", "words"), [
+    ((12, 12), (1.0, 1.0, 1.0), "You checked 12 names from 65 % up, and all 12 were right. Of all accepted names, at "
+                                "least 89 % should be right (80 % interval)."),
+    ((40, 37), (0.93, 0.86, 0.97), "You checked 40 names from 65 % up, and 37 were right. Of all accepted names, 86 to "
+                                   "97 % should be right (80 % interval)."),
+    ((1, 1), (1.0, 1.0, 1.0), "You checked 1 name from 65 % up, and it was right. Of all accepted names, at least 35 % "
+                              "should be right (80 % interval).")])
+def test_a_handful_of_right_names_is_never_called_100_percent(
+        reached: tuple[int, int], interval: tuple[float, float, float], words: str) -> None:
+    threshold = Threshold(0.65, 0.9, interval, None, "judged", 50, reached)
+    assert threshold.words == f"Names are accepted from a certainty of 65 %. {words}"
+    assert "100 %" not in threshold.words
 
 
 def test_the_share_of_unlabeled_classes_is_that_of_the_mixture() -> None:
