@@ -133,7 +133,9 @@ def _current(board: Board, shown: list[Array]) -> Array | None:
 def _pick(board: Board, shown: list[Array], image: int, moved: Array, groups: Array) -> None:
     """Open the clicked group, and move images into it first if the user asked for that."""
     st.session_state.pop(MOVING, None)
-    rows = next(rows for rows in shown if int(board.images[rows[0]]) == image)
+    rows = next((rows for rows in shown if image in board.images[rows]), None)
+    if rows is None:  # its last images were named while the browser still showed it
+        return
     images = np.union1d(board.images[rows], moved)
     if len(moved):
         change = GroupChange(images, np.zeros(len(images), int))
