@@ -25,6 +25,7 @@ from udml_core.cli.curating import audit, exclude, sample
 from udml_core.cli.engines import Engine, EngineOptions, requested_engine
 from udml_core.cli.galleries import index
 from udml_core.cli.judging import judge
+from udml_core.cli.naming import names
 from udml_core.cli.opening import open_app
 from udml_core.cli.opening import remember as remember_dataset
 from udml_core.cli.options import (
@@ -89,6 +90,7 @@ app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options"
 app.command()(exclude)
 app.command()(sample)
 app.command()(groups)
+app.command()(names)
 app.command()(sort)
 app.add_typer(index, name="index")
 Wait = Annotated[bool, typer.Option(help="Follow the run until it ends.")]

@@ -10,6 +10,7 @@ from typing import Any
 import streamlit as st
 from PIL import Image
 
+from udml_core.base import components
 from udml_core.base.arrays import Array
 from udml_core.base.components import digest
 from udml_core.data.dataset import Dataset
@@ -59,7 +60,7 @@ class _Thumbnails:
 THUMBNAILS = _Thumbnails()
 
 
-def all_sheets(message: Message, dataset: Dataset) -> dict[str, Any]:
+def all_sheets(message: components.Message, dataset: Dataset) -> dict[str, Any]:
     """Describe where the browser finds the thumbnail of each image of a data set.
 
     Missing thumbnails are made first, with a progress bar.
