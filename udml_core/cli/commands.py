@@ -113,7 +113,8 @@ def datasets(as_json: Json = False,
                       "chooses the level of subfolders that are the classes.")] = None,
              forget: Annotated[Path | None, typer.Option(help="Remove this folder from the list.")] = None,
              levels: Annotated[Path | None, typer.Option(
-                 help="List the classes at each level of subfolders of this folder instead.")] = None) -> None:
+                 help="List the classes at each level of subfolders of this folder instead; an archive is imported first.")
+             ] = None) -> None:
     """List the data sets, the embedded one first."""
     from udml_core.data import catalog
 
@@ -122,7 +123,7 @@ def datasets(as_json: Json = False,
     if forget is not None:
         catalog.forget(forget)
     if levels is not None:
-        print_levels(catalog.folder_of(str(levels)), as_json)
+        print_levels(catalog.folder_of(catalog.extracted(str(levels), print_progress())), as_json)
         return
     rows = []
     for source in catalog.sources():

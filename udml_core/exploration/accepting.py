@@ -95,10 +95,11 @@ class Threshold:
         """The threshold in sentences for readers who know nothing of calibration."""
         judged = self.basis == "judged"
         if self.least > 1:
-            tested = (f"of the {counted(self.count, 'name')} that you checked" if judged else
-                      f"when each of {counted(self.count, 'image')} that you named is named again by the others alone")
-            return (f"Only the images that you named have a name: {tested}, too many were wrong at every certainty to "
-                    f"expect {100 * self.target:.0f} % right. Name more images of each class, or check proposed names.")
+            tested = (f"Of the {counted(self.count, 'name')} that you checked, too many were wrong" if judged else
+                      f"As a test, each of {counted(self.count, 'image')} that you named was named again by the others "
+                      "alone, and too many names were wrong")
+            return (f"Only the images that you named have a name. {tested} to give further names of which "
+                    f"{100 * self.target:.0f} % are right. Name more images of each class, or check proposed names.")
         return f"Names are accepted from a certainty of {100 * self.least:.0f} %. {self.evidence}"
 
     @property
