@@ -113,7 +113,7 @@ def datasets(as_json: Json = False,
                       "chooses the level of subfolders that are the classes.")] = None,
              forget: Annotated[Path | None, typer.Option(help="Remove this folder from the list.")] = None,
              levels: Annotated[Path | None, typer.Option(
-                 help="List the classes at each level of subfolders of this folder instead; an archive is imported first.")
+                 help="List the classes at each level of subfolders of this folder instead. An archive is imported.")
              ] = None) -> None:
     """List the data sets, the embedded one first."""
     from udml_core.data import catalog
