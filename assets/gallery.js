@@ -1,7 +1,7 @@
 // Images as labeled buttons in a grid, cut out of sprite sheets. A button is painted when it scrolls into view, and more
 // buttons are added before the last one is reached: thousands at once would make the page slow to read for screen readers.
 // header: {label, side, height, group, multiple, chosen, count, tiles: {url} | {list}, sheets: {urls, count,
-//          columns, perSheet}, byPosition, pairs, selection: {mask, revision}}; a tile is {id, caption, mark, badge, shaded};
+//          columns, perSheet}, early: small thumbnails of all images by id until the sheets are there, byPosition, pairs, selection: {mask, revision}}; a tile is {id, caption, mark, badge, shaded};
 //          with `pairs` it shows two images side by side, its cell is twice as wide, and it cannot become the query;
 //          the tiles from `end` on are dimmed, beyond a line: they do not count as the same as the query;
 //          with `strip` all tiles lie in one row; with `columns` every row has so many tiles; with `resizable` the page's image size slider sets the tiles' width
@@ -33,6 +33,7 @@ class Gallery {
     grid.oncontextmenu = (event) => this.query(event, event.target.closest(".tile"));
     grid.onkeydown = (event) => this.key(event);
     grid.onfocusin = (event) => this.rove([...grid.children].indexOf(event.target));
+    grid.onpointerdown = (event) => { this.pressed = event.target.closest(".tile"); };
     grid.onpointerover = (event) => this.point(event.target.closest(".tile"));
     grid.onpointerleave = () => this.point(null);
     this.onHover = ({ detail }) => {
@@ -98,6 +99,7 @@ class Gallery {
     const root = this.grid.getRootNode();
     const focused = this.grid.contains(root.activeElement) ? root.activeElement.dataset.id : null;
     this.seen.disconnect();
+    this.point(null); // the tile below the pointer goes without a leave
     this.tiles = tiles;
     this.chosen = new Uint8Array(tiles.length);
     this.revision = -1;
@@ -126,15 +128,15 @@ class Gallery {
   }
 
   async paint(button) {
-    const { sheets, byPosition } = this.header;
-    const where = positionOf(sheets, byPosition ? button.position : Number(button.dataset.id));
-    const link = await fetchPart(where.url, asLink).catch(() => null);
-    if (!link) return;
-    const percent = (index, count) => (count > 1 ? (100 * index) / (count - 1) : 0);
-    const image = button.firstChild;
-    image.style.backgroundImage = `url(${link})`;
-    image.style.backgroundSize = `${100 * where.columns}% ${100 * where.rows}%`;
-    image.style.backgroundPosition = `${percent(where.column, where.columns)}% ${percent(where.row, where.rows)}%`;
+    const { sheets, early, byPosition } = this.header;
+    const id = Number(button.dataset.id);
+    const where = positionOf(sheets, byPosition ? button.position : id);
+    const sharp = fetchPart(where.url, asLink).catch(() => null);
+    sharp.then((link) => { if (link) show(button, link, where); });
+    if (!early) return;
+    const first = positionOf(early, id);
+    const link = await fetchPart(first.url, asLink).catch(() => null);
+    if (link && !button.firstChild.style.backgroundImage) show(button, link, first);
   }
 
   // Shows whether a button is selected, where several can be.
@@ -173,7 +175,10 @@ class Gallery {
   }
 
   point(button) {
-    notify("hover", this.header?.group, { from: this, id: button ? Number(button.dataset.id) : -1 });
+    const id = button ? Number(button.dataset.id) : -1;
+    if (id === (this.at ?? -1)) return;
+    this.at = id;
+    notify("hover", this.header?.group, { from: this, id });
   }
 
   pick(button) {
@@ -187,7 +192,9 @@ class Gallery {
   }
 
   clicked(event) {
-    const button = event.target.closest(".tile");
+    // Tiles that are drawn again between press and release would lose the click: it counts for the pressed image.
+    const isLost = event.detail && this.pressed && !this.pressed.isConnected;
+    const button = isLost ? this.grid.querySelector(`[data-id="${this.pressed.dataset.id}"]`) : event.target.closest(".tile");
     if (!button) return;
     if (!this.header.multiple) { this.pick(button); return; }
     if (event.shiftKey && this.last !== undefined) {
@@ -227,11 +234,20 @@ class Gallery {
   }
 
   end() {
+    this.point(null);
     window.removeEventListener("udml-hover", this.onHover);
     window.removeEventListener("udml-size", this.onSize);
     this.widths.disconnect();
     this.seen.disconnect();
   }
+}
+
+function show(button, link, { column, columns, row, rows }) {
+  const percent = (index, count) => (count > 1 ? (100 * index) / (count - 1) : 0);
+  const { style } = button.firstChild;
+  style.backgroundImage = `url(${link})`;
+  style.backgroundSize = `${100 * columns}% ${100 * rows}%`;
+  style.backgroundPosition = `${percent(column, columns)}% ${percent(row, rows)}%`;
 }
 
 function tileButton(tile, searchable, beyond) {

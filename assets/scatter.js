@@ -100,10 +100,14 @@ class Chart {
       this.hovered = NONE;
     }
     const moved = fresh || differs("positions");
-    if (moved) this.move(inSteps(positions, header.steps), fresh, refit, earlier);
     const recolored = fresh || old.color.token !== header.color.token;
+    if (moved) this.move(inSteps(positions, header.steps), fresh, refit, earlier);
     if (recolored) this.recolor(values);
     const reselected = header.selection.revision > this.revision;
+    if (recolored || moved || reselected) { // the page has acted: the words below the pointer go until it moves
+      this.hovered = NONE;
+      this.tip.hidden = true;
+    }
     if (reselected) this.adopt(mask, header.selection.revision);
     if (moved || differs("segments")) this.points.join(this.segments, this.from, this.to);
     if (recolored || reselected) this.legend.draw();

@@ -16,8 +16,9 @@ from pages.parts.labels.assigned import show_assigned_labels
 from pages.parts.labels.assignment import naming_bar, show_selected, show_suggested
 from pages.parts.labels.board import MOST_TILES, Board, board_of, tile_to_label
 from pages.parts.labels.folders import show_folders
+from pages.parts.labels.forming import current_groups, offer_groups
 from pages.parts.labels.graph_view import gamma_slider
-from pages.parts.labels.groups import current_groups, offer_groups, show_groups
+from pages.parts.labels.groups import show_groups
 from pages.parts.labels.proposals import show_proposals
 from pages.parts.maps.frame import UNITS, MapFrame, covering_map, distortion_words
 from pages.parts.maps.scatter import Ring, draw_map

@@ -54,6 +54,7 @@ def test_a_page_waits_for_the_images_that_the_user_opened_and_then_shows_them(pa
     test = look_at(browsed)
     test.switch_page(f"pages/{'label' if page == 'labels' else 'search' if page == 'retrieval' else page}.py").run()
     assert WAITS in texts(test)
+    assert test.sidebar.selectbox[0].value == browsed.id, "the sidebar names the images that are prepared"
     worker.work(browsed, analyse=False)
     test.run()
     assert not test.exception
@@ -72,6 +73,14 @@ def test_a_link_to_another_run_and_the_button_end_the_waiting(browsed: Run, earl
     test.run()
     assert WAITS not in texts(test)
     assert test.query_params["run"] == earlier.id
+
+
+def test_the_sidebar_names_the_run_of_the_images_that_are_looked_at(browsed: Run, earlier: Run) -> None:
+    worker.work(browsed, analyse=False)
+    test = opened("data", dataset=browsed.spec().dataset)
+    test.session_state["data-backbone"], test.session_state[CHOSEN] = "pixels", earlier.id
+    test.run()
+    assert test.session_state[CHOSEN] == browsed.id
 
 
 def test_a_training_on_the_same_images_stays_in_the_sidebar(browsed: Run) -> None:

@@ -28,6 +28,7 @@ from pages.parts.triplets.stored import StoredTriplets
 from tests.app.opening import opened, switched, texts
 from tests.app.test_refine_page import components, tiles
 from tests.running import worked
+from udml_core.data.given.exclusions import exclude, undo
 from udml_core.data.selections import store_selection
 from udml_core.data.splits import fixed_sample
 from udml_core.exploration.clusters import cluster_purity
@@ -410,6 +411,19 @@ def test_selected_images_are_excluded_from_the_map_or_grid_until_all_are_shown(l
     test.button(key="explore-redo").click().run()
     test.button(key="explore-map-all").click().run()
     assert components(test, "scatter")[0]["count"] == whole
+
+
+def test_images_excluded_since_the_run_are_not_on_the_map(rpml: Run) -> None:
+    def count() -> int:
+        return int(components(explored(rpml), "scatter")[0]["count"])
+
+    whole, gone = count(), range(0, len(rpml.dataset()), 9)
+    exclude(rpml.dataset(), gone)  # the map shows a part of the images
+    try:
+        assert whole - len(gone) <= count() < whole - len(gone) // 2
+    finally:
+        undo(rpml.dataset())
+    assert count() == whole
 
 
 def test_hidden_images_are_not_among_the_images_of_the_map(rpml: Run) -> None:

@@ -20,8 +20,8 @@ from tests.app.test_refine_page import tiles
 from tests.running import worked, write_digits
 from udml_core.data.given import labels as given
 from udml_core.data.given.exclusions import exclude, undo
+from udml_core.data.given.group_changes import GroupChange, change_groups
 from udml_core.data.given.log import log_path_of
-from udml_core.exploration.grouping import Edit
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at, plan_analysis
 from udml_core.runs.search import Retrieval
@@ -90,13 +90,45 @@ def test_a_split_is_kept_and_undone(photos: Run) -> None:
     assert sizes(test) == before
 
 
+def test_changes_of_groups_survive_a_reload_and_are_undone_or_dropped_there(photos: Run) -> None:
+    dataset, test = photos.dataset(), show_group(photos)
+    before = sizes(test)
+    merged = np.array(sorted({tiles(test, "Groups without a name")[number]["id"] for number in (0, 1)}))
+    change_groups(dataset, GroupChange(merged, np.zeros(2, int)))
+    test.button(key="labels-split").click().run().button(key="labels-keep-parts").click().run()
+    changed = sizes(test)
+    assert len(changed) == len(before) + 2, "two images are a group of their own, and the first group has two parts"
+    reloaded = opened("labels", run=photos.id, section="groups", groups="8")
+    assert sizes(reloaded) == changed
+    assert reloaded.button(key="labels-drop-changes").label == "Drop 2 changes"
+    assert sizes(reloaded.button(key="labels-drop-changes").click().run()) == before
+    assert sizes(reloaded.button(key="labels-undo").click().run()) == changed
+    again = opened("labels", run=photos.id, section="groups", groups="8")
+    for _ in range(2):
+        again.button(key="labels-undo").click().run()
+    assert sizes(again) == before
+    assert again.button(key="labels-undo").disabled
+
+
+def test_a_damaged_file_of_changes_is_refused_with_a_message(photos: Run) -> None:
+    dataset, before = photos.dataset(), sizes(show_group(photos))
+    log_path_of(dataset, "labels").parent.mkdir(parents=True, exist_ok=True)
+    log_path_of(dataset, "labels").write_bytes(b'\x00\xff\n{"groups": [["a", 3]]}\n{"groups": [[], ["b"]]}\n')
+    test = opened("labels", run=photos.id, section="groups", groups="8")
+    assert not test.exception
+    assert sizes(test) == before
+    assert [warning.value for warning in test.warning] == [
+        "3 lines of your stored names and changes of groups could not be read, and were ignored: the file labels.jsonl "
+        "is damaged. All other lines count."]
+
+
 def test_merged_groups_show_on_the_map_until_undone(photos: Run) -> None:
     test = show_group(photos)
     before, dataset = sizes(test), photos.dataset()
     border = [tile["id"] for tile in tiles(test, "Images of the group, the border first")]
     images = np.array(sorted({*border, tiles(test, "Groups without a name")[1]["id"]}))
-    edit = GroupEdit(Edit(images, np.zeros(len(images), int)), border[-1], border)
-    test.session_state["labels-trails"] = {dataset.fingerprint: [edit]}
+    change_groups(dataset, GroupChange(images, np.zeros(len(images), int)))
+    test.session_state["labels-trails"] = {dataset.fingerprint: [GroupEdit(images.tolist(), border[-1], border)]}
     test.run()
     assert not test.exception
     assert sizes(test)[0] == len(images)

@@ -34,6 +34,29 @@ def test_a_file_is_answered_with_its_kind_and_never_asked_for_again() -> None:
     assert "cache-control" not in missing.headers  # it may be there after the next load
 
 
+def test_a_file_is_made_once_when_a_browser_fetches_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    files, made = ServedFiles(), []
+
+    def make() -> bytes:
+        made.append(1)
+        return b"sheet"
+
+    files.route("")
+    assert files.address_later(make, "image/jpeg", "s1") == "/served/s1"
+    assert made == []
+    for _ in range(2):
+        answer = fetched(files, "s1")
+        assert (answer.status_code, bytes(answer.body), answer.media_type) == (200, b"sheet", "image/jpeg")
+    assert made == [1]
+    monkeypatch.setattr(ServedFiles, "MOST_LATER", 1)
+    files.address_later(make, "image/jpeg", "s2")
+    assert [fetched(files, name).status_code for name in ("s1", "s2")] == [200, 200]
+    monkeypatch.setattr(ServedFiles, "MOST", 1)
+    files.address_later(make, "image/jpeg", "s3")
+    assert [fetched(files, name).status_code for name in ("s2", "s3")] == [200, 200], "the newest file stays"
+    assert fetched(files, "s1").status_code == 404
+
+
 @pytest.mark.parametrize("base", ["udml", "/udml/", "udml/"])
 def test_a_server_below_a_path_serves_below_it(base: str) -> None:
     files = ServedFiles()

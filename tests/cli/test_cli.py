@@ -224,6 +224,8 @@ def test_data_sets_begin_with_the_embedded_one(capsys: Any, monkeypatch: pytest.
     levels = answer(capsys, monkeypatch, "datasets", "--levels", str(folder))["levels"]
     assert [(row["level"], len(row["sizes"]), row["loose"], row["classes"]) for row in levels] == [(1, 10, 0, True)]
     assert len(answer(capsys, monkeypatch, "datasets", "--forget", str(folder))["datasets"]) == len(rows) - 1
+    archive = shutil.make_archive(str(tmp_path / "zipped"), "zip", tmp_path, "mine")
+    assert answer(capsys, monkeypatch, "datasets", "--levels", archive)["levels"][0]["level"] == 1
 
 
 def test_methods_are_listed_with_their_fields(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.test_cli import answer, call
 from tests.running import worked, write_digits
 from udml_core.data.given.exclusions import exclude, include
-from udml_core.data.given.labels import assigned_labels
+from udml_core.data.given.labels import assign, assigned_labels, judged_names, rejected_classes
 from udml_core.runs import Run
 
 Capture = pytest.CaptureFixture[str]
@@ -61,6 +61,48 @@ def test_wrong_groups_are_errors(words: list[str], message: str, run: Run, capsy
     assert code == 2
     assert message in err
     assert not assigned_labels(run.dataset())
+
+
+def test_proposed_names_are_listed_confirmed_rejected_and_undone(
+        run: Run, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def names(*words: str) -> dict[str, list[str]]:
+        found = answer(capsys, monkeypatch, "names", str(run.folder), "--least", "0.2", "--list", *words)
+        return {row["class"]: [image["image"] for image in row["proposed"]] for row in found["proposed"]}
+
+    dataset = run.dataset()
+    assert names() == {}
+    truth = [name.split("/")[0] for name in dataset.names]
+    for label in ("class 0", "class 1"):
+        assign(dataset, [image for image, own in enumerate(truth) if own == label][:3], label)
+    first, second = names()["class 0"][:2]
+    after = names("--confirm", "class 0", "--image", first)
+    assert assigned_labels(dataset)[first] == "class 0"
+    assert first not in after["class 0"]
+    assert [judged.is_right for judged in judged_names(dataset)] == [True], "an answer about one image calibrates"
+    (tmp_path / "wrong.csv").write_text(f"image\n{second}\nunknown\n")
+    after = names("--reject", "class 0", "--file", str(tmp_path / "wrong.csv"))
+    assert second not in after.get("class 0", [])
+    assert rejected_classes(dataset) == {second: {"class 0"}}
+    assert [judged.is_right for judged in judged_names(dataset)] == [True, False]
+    count = len(names()["class 0"])
+    names("--confirm", "class 0")
+    assert list(assigned_labels(dataset).values()).count("class 0") == 3 + 1 + count
+    assert len(judged_names(dataset)) == 2, "a whole class at once was not looked at"
+    names("--undo")
+    assert list(assigned_labels(dataset).values()).count("class 0") == 4
+    code, out, _ = call(capsys, monkeypatch, "names", str(run.folder), "--least", "0.2")
+    assert code == 0
+    assert f"{count:,} more look like class 0; least certain: " in out
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["--confirm", "x"], "The class 'x' is proposed for no image"), (["--image", "x"], "need a class"),
+    (["--confirm", "x", "--reject", "y"], "one at a time"), (["--undo", "--reject", "y"], "one at a time")])
+def test_wrong_answers_about_names_are_errors(words: list[str], message: str, run: Run, capsys: Capture,
+                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    code, _, err = call(capsys, monkeypatch, "names", str(run.folder), *words)
+    assert code == 2
+    assert message in err
 
 
 def test_sort_plans_writes_and_continues(run: Run, tmp_path: Path, capsys: Capture,

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from udml_core.base.arrays import Array
+from udml_core.data.given.group_changes import GroupChange
 from udml_core.exploration import grouping
-from udml_core.exploration.accepting import ENOUGH, calibrate, tail_shares, trials_of, unnamed_shares
+from udml_core.exploration.accepting import ENOUGH, Threshold, calibrate, tail_shares, trials_of, unnamed_shares
 from udml_core.exploration.naming import FOLDS, GAMMA, Naming, fold_of, folded_reach, reach_of, symmetric_walk
 from udml_core.numerics.neighbors import nearest
 
@@ -149,11 +150,26 @@ def test_judged_names_decide_before_left_out_labels() -> None:
     threshold = calibrate(naming, np.ones(120, bool), (certainty, certainty > 0.6), 0.9)
     assert threshold is not None
     assert (threshold.basis, threshold.count) == ("judged", 40)
-    assert "40 names that you judged" in threshold.words
+    assert threshold.reached == ((certainty >= threshold.least).sum(), (certainty > 0.6).sum())
+    assert f"You checked {threshold.reached[0]} names from {100 * threshold.least:.0f} % up" in threshold.words
     never = calibrate(naming, np.ones(120, bool), (certainty, certainty < 0), 0.9)
     assert never is not None
     assert never.least > 1
-    assert "Only images that you named have a name" in never.words
+    assert "Only the images that you named have a name. Of the 40 names that you checked, too many" in never.words
+
+
+@pytest.mark.parametrize(("reached", "interval", "words"), [
+    ((12, 12), (1.0, 1.0, 1.0), "You checked 12 names from 65 % up, and all 12 were right. Of all accepted names, at "
+                                "least 89 % should be right (80 % interval)."),
+    ((40, 37), (0.93, 0.86, 0.97), "You checked 40 names from 65 % up, and 37 were right. Of all accepted names, 86 to "
+                                   "97 % should be right (80 % interval)."),
+    ((1, 1), (1.0, 1.0, 1.0), "You checked 1 name from 65 % up, and it was right. Of all accepted names, at least 35 % "
+                              "should be right (80 % interval).")])
+def test_a_handful_of_right_names_is_never_called_100_percent(
+        reached: tuple[int, int], interval: tuple[float, float, float], words: str) -> None:
+    threshold = Threshold(0.65, 0.9, interval, None, "judged", 50, reached)
+    assert threshold.words == f"Names are accepted from a certainty of 65 %. {words}"
+    assert "100 %" not in threshold.words
 
 
 def test_the_share_of_unlabeled_classes_is_that_of_the_mixture() -> None:
@@ -202,20 +218,20 @@ def test_proposals_begin_at_the_border_and_leave_out_labels() -> None:
 
 def test_a_change_by_hand_leaves_the_numbers_of_other_groups() -> None:
     images, groups = np.arange(8), np.array([0, 0, 0, 1, 1, 2, 2, 3])
-    whole = grouping.Edit(np.array([1, 2, 0, 7]), np.zeros(4, int))
+    whole = GroupChange(np.array([1, 2, 0, 7]), np.zeros(4, int))
     assert grouping.edit_groups(groups, images, [whole]).tolist() == [0, 0, 0, 1, 1, 2, 2, 0]
-    some = grouping.Edit(np.array([0, 1, 7]), np.zeros(3, int))
+    some = GroupChange(np.array([0, 1, 7]), np.zeros(3, int))
     assert grouping.edit_groups(groups, images, [some]).tolist() == [3, 3, 0, 1, 1, 2, 2, 3], "0 stays where it was"
-    leaving = grouping.Edit(np.array([0, 1, 2]), np.array([0, 1, 1]))
+    leaving = GroupChange(np.array([0, 1, 2]), np.array([0, 1, 1]))
     assert grouping.edit_groups(groups, images, [leaving, leaving]).tolist() == [0, 4, 4, 1, 1, 2, 2, 3]
-    apart = grouping.Edit(np.array([0, 1, 2]), np.arange(3))
+    apart = GroupChange(np.array([0, 1, 2]), np.arange(3))
     assert grouping.edit_groups(groups, images, [apart]).tolist() == [0, 4, 5, 1, 1, 2, 2, 3], "a number for each part"
 
 
 def test_groups_are_changed_by_hand_in_order() -> None:
     images, groups = np.array([3, 5, 7, 9, 11, 13]), np.array([0, 0, 0, 1, 1, 2])
-    merged = grouping.Edit(np.array([9, 11, 13]), np.zeros(3, int))
-    split = grouping.Edit(np.array([3, 5, 7, 9, 99]), np.array([0, 0, 1, 1, 1]))
+    merged = GroupChange(np.array([9, 11, 13]), np.zeros(3, int))
+    split = GroupChange(np.array([3, 5, 7, 9, 99]), np.array([0, 0, 1, 1, 1]))
     assert grouping.edit_groups(groups, images, [merged]).tolist() == [0, 0, 0, 1, 1, 1]
     after = grouping.edit_groups(groups, images, [merged, split])
     assert after.tolist() == [0, 0, 3, 3, 1, 1], "the second change wins where both have an image"

@@ -11,6 +11,7 @@ import pytest
 from tests.running import worked
 from udml_core.base.errors import UserError
 from udml_core.data.features import features_path
+from udml_core.data.given.exclusions import exclude, undo
 from udml_core.data.inference import embed_pixels
 from udml_core.methods import Embedder
 from udml_core.numerics.evaluation import recall_at_k
@@ -227,6 +228,20 @@ def test_the_failure_atlas_covers_the_test_half_and_agrees_with_recall(run: Run,
     for row in (0, 7, 99):
         first, *_ = opened.search_item(int(test[row]), 1, which, "test")
         assert first.index == atlas.nearest[row]
+
+
+def test_images_excluded_since_the_run_are_no_failures_until_they_are_included(run: Run) -> None:
+    opened = Retrieval(run)
+    whole = opened.atlas()
+    gone = [int(whole.queries[0]), int(whole.nearest[1])]
+    exclude(opened.dataset, gone)
+    try:
+        rest = opened.atlas()
+        assert np.array_equal(rest.queries, np.setdiff1d(whole.queries, gone))
+        assert not np.isin(rest.nearest, gone).any()
+    finally:
+        undo(opened.dataset)
+    assert np.array_equal(opened.atlas().queries, whole.queries)
 
 
 def test_the_history_agrees_with_the_atlas_if_the_sample_is_the_test_half(run: Run) -> None:

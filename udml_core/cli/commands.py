@@ -25,6 +25,7 @@ from udml_core.cli.curating import audit, exclude, sample
 from udml_core.cli.engines import Engine, EngineOptions, requested_engine
 from udml_core.cli.galleries import index
 from udml_core.cli.judging import judge
+from udml_core.cli.naming import names
 from udml_core.cli.opening import open_app
 from udml_core.cli.opening import remember as remember_dataset
 from udml_core.cli.options import (
@@ -89,6 +90,7 @@ app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options"
 app.command()(exclude)
 app.command()(sample)
 app.command()(groups)
+app.command()(names)
 app.command()(sort)
 app.add_typer(index, name="index")
 Wait = Annotated[bool, typer.Option(help="Follow the run until it ends.")]
@@ -111,7 +113,8 @@ def datasets(as_json: Json = False,
                       "chooses the level of subfolders that are the classes.")] = None,
              forget: Annotated[Path | None, typer.Option(help="Remove this folder from the list.")] = None,
              levels: Annotated[Path | None, typer.Option(
-                 help="List the classes at each level of subfolders of this folder instead.")] = None) -> None:
+                 help="List the classes at each level of subfolders of this folder instead. An archive is imported.")
+             ] = None) -> None:
     """List the data sets, the embedded one first."""
     from udml_core.data import catalog
 
@@ -120,7 +123,7 @@ def datasets(as_json: Json = False,
     if forget is not None:
         catalog.forget(forget)
     if levels is not None:
-        print_levels(catalog.folder_of(str(levels)), as_json)
+        print_levels(catalog.folder_of(catalog.extracted(str(levels), print_progress())), as_json)
         return
     rows = []
     for source in catalog.sources():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from udml_core.base.errors import UserError, counted, quoted
+from udml_core.cli.images import listed_images
 from udml_core.cli.options import DatasetName, Json, call_with_options
 from udml_core.cli.output import audit_lines, new_lines, print_answer, print_progress, write_file
 
@@ -163,15 +164,8 @@ def exclude(dataset: DatasetName,
         raise UserError("--include needs the names of images, or --file.")
     changed = exclusions.undo(loaded) if undo else 0
     if images or file:
-        listed = exclusions.find_names(images or [], loaded)
-        if file is not None:
-            read = exclusions.read_list(file, loaded)
-            listed = [*listed, *read.images.tolist()]
-            if read.unknown:
-                typer.echo(f"{counted(len(read.unknown), 'name')} in {file} "
-                           f"{'is no image' if len(read.unknown) == 1 else 'are no images'} of {loaded.title}, such as "
-                           f"{quoted(read.unknown[0])}", err=True)
-        changed = (exclusions.include if again else exclusions.exclude)(loaded, listed)
+        change = exclusions.include if again else exclusions.exclude
+        changed = change(loaded, listed_images(loaded, images or [], file))
     names = exclusions.excluded_names(loaded)
     if out is not None:
         write_file(out, exclusions.write_list(loaded))

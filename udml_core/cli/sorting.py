@@ -38,13 +38,13 @@ def groups(name: RunName,
                "Assign a class to all images of a group, in one action."))] = None,
            merge: Annotated[list[str] | None, typer.Option(metavar="CLASS=CLASS", help=(
                "Assign the second class to all images of the first."))] = None,
-           undo: Annotated[bool, typer.Option("--undo", help="Revert the last assignment, of here or of the app.")
-                           ] = False,
+           undo: Annotated[bool, typer.Option("--undo", help=(
+               "Revert the last assignment or change of groups, of here or of the app."))] = False,
            frame: Frame = "final", root: Root = None, as_json: Json = False) -> None:
     """Form groups of similar images, list them, and name, split or merge them.
 
     Each group is listed with its most typical images and the images at its border. Groups have the same numbers each
-    time: 1 is the largest.
+    time: 1 is the largest. Groups that were merged or split in the app stay so.
     """
     from udml_core.data.given.labels import undo as revert
     from udml_core.runs import find_run
@@ -100,10 +100,15 @@ def _rows_of_groups(opened: Retrieval, grouping: Grouping, frame: str, count: in
     import numpy as np
 
     from udml_core.data.given.exclusions import excluded_images
-    from udml_core.exploration.grouping import remaining_groups, split_group
+    from udml_core.data.given.group_changes import group_changes
+    from udml_core.exploration.grouping import edit_groups, remaining_groups, split_group
     from udml_core.runs.search.naming import groups_at_epsilon
 
     codes = grouping.tree.groups(count) if epsilon is None else groups_at_epsilon(opened, grouping, frame, epsilon)
+    changes = group_changes(opened.dataset)
+    if changes.problem:
+        typer.echo(changes.problem, err=True)
+    codes = edit_groups(codes, grouping.indices, changes.changes)
     rows = remaining_groups(codes, ~np.isin(grouping.indices, excluded_images(opened.dataset)))
     for group, parts in splits:
         own = _group(rows, group)

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from scipy.stats import beta
 from sklearn.isotonic import IsotonicRegression
 
 from udml_core.base.arrays import Array, Booleans, Floats, Integers
+from udml_core.base.errors import counted
 from udml_core.exploration.naming import Naming, fold_of
 
 PRECISION = 0.9
@@ -77,6 +79,7 @@ class Threshold:
         unnamed_class: Estimated share of the unlabeled images whose class has no label; None if it is not known.
         basis: What the estimate rests on: judged names, or labeled images that were left out.
         count: Their number.
+        reached: How many of them were at least as certain, and how many of these had the right name.
     """
 
     least: float
@@ -85,21 +88,45 @@ class Threshold:
     unnamed_class: float | None
     basis: Literal["judged", "left out"]
     count: int
+    reached: tuple[int, int] = (0, 0)
 
     @property
     def words(self) -> str:
-        """The threshold in sentences."""
-        rests = (f"{self.count:,} names that you judged" if self.basis == "judged" else
-                 f"{self.count:,} images that you named in groups small enough to look at, when each is named by "
-                 "the others alone")
+        """The threshold in sentences for readers who know nothing of calibration."""
+        judged = self.basis == "judged"
         if self.least > 1:
-            return (f"Only images that you named have a name: it is not sure that {100 * self.target:.0f} % of other "
-                    f"names would be right, by {rests}. Name more images of each class, or judge proposed names.")
-        value, low, high = (100 * share for share in self.precision)
+            tested = (f"Of the {counted(self.count, 'name')} that you checked, too many were wrong" if judged else
+                      f"As a test, each of {counted(self.count, 'image')} that you named was named again by the others "
+                      "alone, and too many names were wrong")
+            return (f"Only the images that you named have a name. {tested} to give further names of which "
+                    f"{100 * self.target:.0f} % are right. Name more images of each class, or check proposed names.")
+        return f"Names are accepted from a certainty of {100 * self.least:.0f} %. {self.evidence}"
+
+    @property
+    def evidence(self) -> str:
+        """What the threshold rests on, as counts, and what follows for all accepted names."""
+        count, right = self.reached
+        least = f"{100 * self.least:.0f} %"
+        were = ("it was right" if right else "it was wrong") if count == 1 else (
+            f"all {right:,} were right" if right == count else f"{right:,} were right")
+        told = (f"You checked {counted(count, 'name')} from {least} up, and {were}." if self.basis == "judged" else
+                f"As a test, each image that you named was named again by the others alone: {counted(count, 'image')} "
+                f"reached {least}, and {were}.")
         other = "" if self.unnamed_class is None or self.unnamed_class < 0.05 else (
             f" Up to {100 * self.unnamed_class:.0f} % of the other images may show none of your classes.")
-        return (f"From a certainty of {100 * self.least:.0f} %, about {value:.0f} % of the names are right "
-                f"(80 % interval {low:.0f} to {high:.0f} %), by {rests}.{other}")
+        return f"{told}{self._expected}{other}"
+
+    @property
+    def _expected(self) -> str:
+        """How many of all accepted names are right, as a range; a handful of checks never makes it 100 %."""
+        count, right = self.reached
+        if not count:
+            return ""
+        _, low, high = self.precision
+        low = min(low, float(beta.ppf(INTERVAL[0], right + 0.5, count - right + 0.5)))
+        ends = (f"{100 * low:.0f} to {100 * high:.0f} %" if round(100 * high) < 100 else
+                f"at least {min(99, int(100 * low))} %")
+        return f" Of all accepted names, {ends} should be right (80 % interval)."
 
 
 def calibrate(naming: Naming, seen: Booleans, judged: tuple[Floats, Booleans], target: float = PRECISION
@@ -133,7 +160,7 @@ def _by_judged(rest: Floats, certainty: Floats, is_right: Booleans, target: floa
         fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(certainty[rows], is_right[rows])
         right = fitted.predict(rest) if len(rest) else np.zeros(0)
         curves.append(_ratio([right[rest >= least].sum() for least in GRID], [(rest >= least).sum() for least in GRID]))
-    return _lowest(np.array(curves), target, None, "judged", len(certainty))
+    return _lowest(np.array(curves), target, None, "judged", certainty, is_right)
 
 
 def _by_trials(rest: Floats, trials: Trials, target: float) -> Threshold:
@@ -154,7 +181,7 @@ def _by_trials(rest: Floats, trials: Trials, target: float) -> Threshold:
     drawn[:, named * len(rest) < FEWEST] = 0.0  # from which hardly an image would get a name, whatever is right there
     median, low_end = np.quantile(drawn[1:], (0.5, INTERVAL[0]), axis=0)
     return _lowest(np.array([np.where(low_end >= LEAST_LOW, median, 0.0), *drawn[1:]]), target, float(shares[0]),
-                   "left out", len(trials.certainty))
+                   "left out", trials.certainty, trials.is_right)
 
 
 def _drawn_weights(classes: Integers) -> Floats:
@@ -197,12 +224,14 @@ def _ratio(part: Array | list[float], whole: Array | list[float]) -> Floats:
 
 
 def _lowest(curves: Floats, target: float, share: float | None, basis: Literal["judged", "left out"],
-            count: int) -> Threshold:
+            certainty: Floats, is_right: Booleans) -> Threshold:
     """Return the lowest certainty at which the first curve reaches the target; the others give the interval."""
     reached: Integers = np.flatnonzero(np.nan_to_num(curves[0]) >= target)
     if not len(reached):
-        return Threshold(1.01, target, (0.0, 0.0, 0.0), share, basis, count)
+        return Threshold(1.01, target, (0.0, 0.0, 0.0), share, basis, len(certainty))
     at = int(reached[0])
     drawn = curves[1:, at][~np.isnan(curves[1:, at])]
     low, high = np.quantile(drawn, INTERVAL) if len(drawn) else (0.0, 1.0)
-    return Threshold(float(GRID[at]), target, (float(curves[0, at]), float(low), float(high)), share, basis, count)
+    of_these = certainty >= GRID[at]
+    return Threshold(float(GRID[at]), target, (float(curves[0, at]), float(low), float(high)), share, basis,
+                     len(certainty), (int(of_these.sum()), int((of_these & is_right).sum())))

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from udml_core.base.arrays import Array, Floats, Integers, rows_by_group, rows_of
+from udml_core.data.given.group_changes import GroupChange
 from udml_core.numerics.neighbors import Report, ignore_progress
 from udml_core.numerics.neighbors.centers import nearest_center, sample_rows, train_centers
 
@@ -88,34 +89,21 @@ def split_group(points: Floats, parts: int) -> Integers:
     return build_tree(points).groups(parts)
 
 
-@dataclass(frozen=True)
-class Edit:
-    """A change of groups by hand: images that form groups of their own from now on.
+def edit_groups(groups: Integers, images: Integers, changes: Sequence[GroupChange]) -> Integers:
+    """Change groups (n,) of images by hand, the first change first; all other groups keep their numbers.
 
-    Attributes:
-        images: Image indices (m,).
-        parts: Group (m,) of each, 0 …: all 0 merges them, other values split them.
-    """
-
-    images: Integers
-    parts: Integers
-
-
-def edit_groups(groups: Integers, images: Integers, edits: Sequence[Edit]) -> Integers:
-    """Change groups (n,) of images by hand, the first edit first; all other groups keep their numbers.
-
-    A part keeps the number that most of its images had, unless images outside the edit or an earlier part have it.
+    A part keeps the number that most of its images had, unless images outside the change or an earlier part have it.
 
     Args:
         groups: Group (n,) of each image.
         images: Image indices (n,), ascending.
-        edits: The changes; images that are not among these images are passed over.
+        changes: The changes; images that are not among these images are passed over.
     """
     changed = np.array(groups, int)
     fresh = changed.max(initial=-1) + 1
-    for edit in edits:
-        rows = rows_of(images, edit.images)
-        inside, parts = rows[rows >= 0], edit.parts[rows >= 0]
+    for change in changes:
+        rows = rows_of(images, change.images)
+        inside, parts = rows[rows >= 0], change.parts[rows >= 0]
         before = changed[inside]
         changed[inside] = -1
         for part in np.unique(parts):

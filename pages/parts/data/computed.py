@@ -73,8 +73,8 @@ def browse_bar(dataset: Dataset) -> NearestByFeatures | None:
         if not keeps:
             await_run(state.task)
         st.session_state[begun] = True  # images that are excluded meanwhile need a run of their own
-    elif state.run is not None and state.run == awaited_run():
-        choose_run(state.run)  # the other pages open with the images that were browsed last
+    elif state.run is not None and (state.run == awaited_run() or _shows_other_images(dataset)):
+        choose_run(state.run)  # the sidebar and the other pages go with the images that were looked at last
     earlier = _earlier_run(dataset, encoder)
     if state.task is not None:
         show_progress(state.task, begun)
@@ -99,6 +99,13 @@ def _keeps_training(dataset: Dataset) -> bool:
         spec = find_run(st.session_state.get(CHOSEN) or "none", runs_folder()).spec()
         return spec.method != FROZEN and spec.fingerprint == dataset.fingerprint
     return False
+
+
+def _shows_other_images(dataset: Dataset) -> bool:
+    """Return whether the sidebar names a run of other images, or none that the user chose."""
+    with suppress(UserError):
+        return find_run(st.session_state.get(CHOSEN) or "none", runs_folder()).spec().fingerprint != dataset.fingerprint
+    return True
 
 
 def _earlier_run(dataset: Dataset, encoder: EncoderSpec) -> Run | None:

@@ -11,6 +11,7 @@ import streamlit as st
 from udml_core.base.arrays import Array
 from udml_core.base.components import GALLERY_HTML, pack_mask, unpack_mask
 from udml_core.data.dataset import Dataset
+from udml_core.data.thumbnails import are_sheets_made
 from udml_core.exploration.gallery_content import Mark, ShadedTile, Tile, gallery_header
 
 from ..shell.run_picker import open_search
@@ -190,4 +191,7 @@ def _header(message: Message, dataset: Dataset, tiles: list[Tile], label: str, s
     ids = tuple(tile.id for tile in tiles)
     by_position = dataset.is_large or (len(ids) <= OWN_SHEET and not shared)
     sheets = own_sheet(message, dataset, ids, side) if by_position else all_sheets(message, dataset)
-    return gallery_header(message, tiles, sheets, label, side, height, dataset.fingerprint[:8], by_position)
+    header = gallery_header(message, tiles, sheets, label, side, height, dataset.fingerprint[:8], by_position)
+    if by_position and not dataset.is_large and are_sheets_made(dataset):
+        header["early"] = all_sheets(message, dataset)  # small thumbnails, until the own sheet is there
+    return header

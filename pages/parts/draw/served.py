@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -25,12 +27,15 @@ class ServedFiles:
     """
 
     MOST = 512 * 1024 ** 2
+    MOST_LATER = 4096
+    """Files that are not made yet; those asked for the longest time ago go."""
 
     def __init__(self) -> None:
         self.is_open = False
         self._base = ""
         self._files: OrderedDict[str, tuple[bytes, str]] = OrderedDict()
         self._kept: dict[str, tuple[bytes, str]] = {}
+        self._later: OrderedDict[str, tuple[Callable[[], bytes], str]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
@@ -61,9 +66,34 @@ class ServedFiles:
                 self._bytes -= len(oldest)
         return self._base + name
 
+    def address_later(self, make: Callable[[], bytes], kind: str, name: str) -> str:
+        """Return the address of a file that is made when a browser fetches it, so that no page waits for it.
+
+        Args:
+            make: Makes the file's content, in another thread.
+            kind: Its media type.
+            name: A name that changes with the content, of letters, digits and hyphens.
+        """
+        with self._lock:
+            self._later[name] = make, kind
+            self._later.move_to_end(name)
+            while len(self._later) > self.MOST_LATER:
+                self._later.popitem(last=False)
+        return self._base + name
+
+    def _made(self, name: str) -> tuple[bytes, str] | None:
+        """Make and keep a file; None if none of this name can be made."""
+        make, kind = self._later.get(name, (None, ""))
+        if make is None:
+            return None
+        content = make()
+        self.address(content, kind, name)
+        return content, kind
+
     async def _answer(self, request: Request) -> Response:
         name = request.path_params["name"]
-        content, kind = self._files.get(name) or self._kept.get(name) or (None, None)
+        found = self._files.get(name) or self._kept.get(name) or await run_in_threadpool(self._made, name)
+        content, kind = found or (None, None)
         if content is None:
             return Response("This file is not kept any more. Load the page again.", 404, media_type="text/plain")
         return Response(content, media_type=kind, headers=FOREVER)

@@ -10,14 +10,15 @@ from typing import Any
 import streamlit as st
 from PIL import Image
 
+from udml_core.base import components
 from udml_core.base.arrays import Array
-from udml_core.base.components import Message
+from udml_core.base.components import digest
 from udml_core.data.dataset import Dataset
 from udml_core.data.sources.versions import image_to_draw
 from udml_core.data.thumbnails import are_sheets_made, join_thumbnails, make_sheets, make_thumbnail, sheet_file
 from udml_core.exploration.gallery_content import sheets_header
 
-from ..shell.cached import load_version
+from .transport import Message
 
 COLUMNS = 12
 """Columns of a sheet; even, so that both images of a pair lie in the same row."""
@@ -59,7 +60,7 @@ class _Thumbnails:
 THUMBNAILS = _Thumbnails()
 
 
-def all_sheets(message: Message, dataset: Dataset) -> dict[str, Any]:
+def all_sheets(message: components.Message, dataset: Dataset) -> dict[str, Any]:
     """Describe where the browser finds the thumbnail of each image of a data set.
 
     Missing thumbnails are made first, with a progress bar.
@@ -87,7 +88,7 @@ def all_sheets(message: Message, dataset: Dataset) -> dict[str, Any]:
 
 
 def own_sheet(message: Message, dataset: Dataset, indices: tuple[int, ...], side: int) -> dict[str, Any]:
-    """Describe one sheet with the thumbnails of a few images.
+    """Describe one sheet with the thumbnails of a few images, which is made when the browser fetches it.
 
     Args:
         message: The message that refers to the sheet.
@@ -95,10 +96,10 @@ def own_sheet(message: Message, dataset: Dataset, indices: tuple[int, ...], side
         indices: Data set indices, in the order of the cells.
         side: Width of a cell in pixels.
     """
-    content = _sheet(dataset.name, dataset.fingerprint, indices, max(side, 64))
-    columns = min(COLUMNS, max(1, len(indices)))
-    return sheets_header([message.url(content, "image/jpeg")], len(indices), columns, max(1, len(indices)),
-                         max(side, 64))
+    cell, columns = max(side, 64), min(COLUMNS, max(1, len(indices)))
+    name = digest(f"{dataset.name} {dataset.fingerprint} {cell} {indices}".encode())
+    url = message.later(lambda: _sheet(dataset, indices, cell, columns), "image/jpeg", name)
+    return sheets_header([url], len(indices), columns, max(1, len(indices)), cell)
 
 
 def pair_sheet(message: Message, dataset: Dataset, pairs: Array, side: int) -> dict[str, Any]:
@@ -119,8 +120,6 @@ def _content(path: str, changed: int) -> bytes:  # noqa: ARG001 (a new sheet is 
     return Path(path).read_bytes()
 
 
-@st.cache_data(max_size="128MB", show_spinner=False)
-def _sheet(name: str, fingerprint: str, indices: tuple[int, ...], cell: int) -> bytes:
-    dataset = load_version(name, fingerprint)
+def _sheet(dataset: Dataset, indices: tuple[int, ...], cell: int, columns: int) -> bytes:
     thumbnails = [THUMBNAILS.thumbnail(dataset, index, cell) for index in indices]
-    return sheet_file(join_thumbnails(thumbnails, cell, min(COLUMNS, max(1, len(indices)))))
+    return sheet_file(join_thumbnails(thumbnails, cell, columns))

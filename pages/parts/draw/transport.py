@@ -5,6 +5,7 @@ Large parts of their messages are fetched once; changing parts travel inside the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
@@ -27,7 +28,12 @@ class Message(components.Message):
     """
 
     def __init__(self, self_contained: bool = False) -> None:
-        super().__init__(SERVED.address if SERVED.is_open and not self_contained else None)
+        self._is_served = SERVED.is_open and not self_contained
+        super().__init__(SERVED.address if self._is_served else None)
+
+    def later(self, make: Callable[[], bytes], kind: str, name: str) -> str:
+        """Return the address of a file that is made when the browser fetches it; see `ServedFiles.address_later`."""
+        return SERVED.address_later(make, kind, name) if self._is_served else self.url(make(), kind)
 
 
 @st.cache_resource(show_spinner=False)

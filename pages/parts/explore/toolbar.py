@@ -10,6 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.base.arrays import Array
 from udml_core.data.dataset import Dataset
+from udml_core.data.given.exclusions import excluded_images as listed_exclusions
 from udml_core.exploration.map_content import Color
 from udml_core.exploration.map_values import hide_rest
 from udml_core.runs import Run
@@ -92,13 +93,13 @@ def choose_map(run: Run, header: DeltaGenerator) -> MapChoice:
 
 
 def hidden_images(dataset: Dataset, indices: Array) -> Array:
-    """Return the indices of the images that the view excludes and of the images without the chosen values.
+    """Return the images that the view or the user's list excludes, and the images without the chosen values.
 
     Of more images than the browser draws, the images outside a sample are hidden as well. The button of the columns is
     drawn where this is called.
     """
     allowed = choose_values(dataset)
-    hidden = excluded_images(dataset)
+    hidden = np.union1d(excluded_images(dataset), listed_exclusions(dataset))
     if allowed is not None:
         hidden = np.union1d(hidden, np.flatnonzero(~allowed))
     return hide_rest(indices, hidden, MOST_DRAWN)

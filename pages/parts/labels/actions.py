@@ -1,4 +1,4 @@
-"""Actions on labels in this session: assign a class, skip images, undo."""
+"""Actions on labels: assign a class, change groups, skip images, undo."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.labels import assign, undo
-from udml_core.exploration.grouping import Edit
+from udml_core.data.given.group_changes import (
+    GroupChange,
+    GroupChanges,
+    change_groups,
+    drop_changes,
+    group_changes,
+)
+from udml_core.data.given.labels import KIND, assign, can_undo, undo
+from udml_core.data.given.log import log_version
 
 from ..shell.selection import select, selection
 
@@ -47,15 +54,15 @@ class Target:
 
 @dataclass(frozen=True)
 class GroupEdit:
-    """A change of the groups, and what was open and selected before it.
+    """A change of the groups: what was open and selected before it.
 
     Attributes:
-        edit: The change.
+        images: Ascending indices of the changed images.
         opened: The image by which a group was open; None without.
         selected: Indices of the selected images.
     """
 
-    edit: Edit
+    images: list[int]
     opened: int | None
     selected: list[int]
 
@@ -70,31 +77,51 @@ def action_history(dataset: Dataset) -> list[list[int] | GroupEdit]:
     return histories.setdefault(dataset.fingerprint, [])
 
 
+def can_undo_action(dataset: Dataset) -> bool:
+    """Return whether there is an action to undo, of this session or an earlier one."""
+    return bool(action_history(dataset)) or can_undo(dataset)
+
+
 def skipped_images(dataset: Dataset) -> tuple[int, ...]:
     """Return the indices of the images that were skipped in this session."""
     return tuple(image for images in action_history(dataset) if isinstance(images, list) for image in images)
 
 
-def group_edits(dataset: Dataset) -> list[Edit]:
-    """Return the changes of groups in this session that were not undone."""
-    return [action.edit for action in action_history(dataset) if isinstance(action, GroupEdit)]
+def stored_changes(dataset: Dataset) -> GroupChanges:
+    """Return the changes of groups that were not undone."""
+    return _changes(dataset.fingerprint, log_version(dataset, KIND), dataset)
 
 
-def edit_group(dataset: Dataset, edit: Edit, message: str, opens: int | None = None) -> None:
-    """Change the groups in this session, which undo reverts, and select the images of the first part.
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _changes(fingerprint: str, version: tuple[int, ...], _dataset: Dataset) -> GroupChanges:  # noqa: ARG001
+    return group_changes(_dataset)
+
+
+def edit_group(dataset: Dataset, change: GroupChange, message: str, opens: int | None = None) -> None:
+    """Change the groups, which undo reverts, and select the images of the first part.
 
     Args:
         dataset: The data set.
-        edit: The change.
+        change: The change.
         message: What has changed.
         opens: The image by which a group is open from now on; by default the same image, if it is in the first part.
     """
-    opened, first = st.session_state.get(OPENED), edit.images[edit.parts == 0].tolist()
-    action_history(dataset).append(GroupEdit(edit, opened, selection(dataset).ids.tolist()))
+    opened, first = st.session_state.get(OPENED), change.images[change.parts == 0].tolist()
+    try:
+        change_groups(dataset, change)
+    except UserError as error:
+        st.session_state[PROBLEM] = str(error)
+        return
+    action_history(dataset).append(GroupEdit(sorted(change.images.tolist()), opened, selection(dataset).ids.tolist()))
     if opens is None:
         opens = opened if opened in first else first[0]  # the open group is the selected one
     st.session_state[OPENED] = opens
     _continue_with(dataset, first, message)
+
+
+def drop_group_changes(dataset: Dataset, count: int) -> None:
+    """Form the groups again without the changes by hand, which undo brings back."""
+    act(dataset, lambda: drop_changes(dataset), lambda _dropped: f"Dropped {counted(count, 'change')} of groups.")
 
 
 def assign_class(target: Target, name: str) -> None:
@@ -139,18 +166,20 @@ def skip_images(target: Target) -> None:
 
 
 def undo_action(dataset: Dataset) -> None:
-    """Undo the last assignment or skip and select its images again."""
+    """Undo the last assignment, change of groups or skip, and select its images again."""
     history = action_history(dataset)
+    last = history[-1] if history else []
     try:
-        last = history[-1] if history else []
-        images = last.selected if isinstance(last, GroupEdit) else last or undo(dataset)
+        images = last if isinstance(last, list) and last else undo(dataset)
     except UserError as error:
         st.session_state[PROBLEM] = str(error)
         return
     del history[-1:]
-    if isinstance(last, GroupEdit):
+    if isinstance(last, GroupEdit) and last.images == sorted(images):  # another window may have acted since
         st.session_state[OPENED] = last.opened
-    _continue_with(dataset, images, f"Undone: {images_in_words(len(images))} selected again.")
+        images = last.selected
+    again = f": {images_in_words(len(images))} selected again" if images else ""
+    _continue_with(dataset, images, f"Undone{again}.")
 
 
 def images_in_words(count: int) -> str:

@@ -19,9 +19,9 @@ from ..shell.selection import Selection, selection
 from .actions import (
     PROBLEM,
     Target,
-    action_history,
     assign_class,
     assign_typed_class,
+    can_undo_action,
     images_in_words,
     last_message,
     skip_images,
@@ -55,8 +55,8 @@ def naming_bar(board: Board, selected: Selection, suggested: int | None) -> None
             st.form_submit_button(f"Name {images_in_words(len(images))}", icon=":material/new_label:", type="primary",
                                   disabled=not images, on_click=assign_typed_class, args=(target,))
         st.button("Undo", icon=":material/undo:", key="labels-undo", shortcut="U",
-                  disabled=not (board.labels or action_history(board.dataset)), on_click=undo_action,
-                  args=(board.dataset,), help="Reverts the last name, answer, or change of groups.")
+                  disabled=not can_undo_action(board.dataset), on_click=undo_action, args=(board.dataset,),
+                  help="Reverts the last name, answer, or change of groups.")
     _class_buttons(board, target)
     _true_class(board, target)
     if problem := st.session_state.pop(PROBLEM, ""):

@@ -7,9 +7,8 @@ import streamlit as st
 
 from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import counted
+from udml_core.data.given.group_changes import GroupChange
 from udml_core.exploration.grouping import (
-    MOST_LEAVES,
-    Edit,
     by_size,
     edit_groups,
     from_center,
@@ -17,110 +16,39 @@ from udml_core.exploration.grouping import (
     split_group,
 )
 from udml_core.runs import Run
-from udml_core.runs.analyses import Scope, find_analysis, plan_analysis
-from udml_core.runs.analyses.kinds.groups import Grouping, Groups
-from udml_core.runs.search.naming import grouping_of, groups_analysis, groups_at_epsilon, has_graph
 
 from ..draw.gallery import gallery, selectable_gallery, shade
-from ..draw.slider import live_slider
-from ..shell.address import choose_segment, number_from_address, write_address
-from ..shell.analyses import request_analysis, show_analysis_progress
-from ..shell.cached import load_retrieval, progress_bar
+from ..shell.address import number_from_address
 from ..shell.run_hash import RUN_HASH
 from ..shell.selection import select, selection
-from .actions import OPENED, edit_group, group_edits, images_in_words
+from .actions import OPENED, drop_group_changes, edit_group, images_in_words, stored_changes
 from .assignment import show_selected
 from .board import Board, tile_to_label
+from .forming import (
+    EPSILON,
+    choose_groups,
+    current_groups,
+    grouped_rows,
+    grouping_now,
+    groups_at,
+    is_by_epsilon,
+    offer_groups,
+)
 
-MOST_GROUPS, FIRST, SHOWN = 300, 30, 60
-"""Most groups, their number at first, and most images that are shown of one."""
+SHOWN = 60
+"""Most images of a group that are shown."""
 LIST_HEIGHT, MOVE_HEIGHT, GROUP_HEIGHT = 560, 232, 470
 """Pixels of the list of groups, of the list that a merge offers, and of the images of a group."""
-KEPT = "labels-groups-kept"
-"""Session key of the number of groups by data set, which another run of it keeps."""
 MOST_PARTS, SHOWN_OF_PART, PARTS_HEIGHT = 8, 4, 232
-EPSILON = 0.65
 SPLITTING = "labels-splitting"
 """Session key of the image by which the group is open whose parts are shown."""
 MOVING = "labels-moving"
 """Session key: whether the next click on a group moves the selected images into it."""
 
 
-def _grouping(board: Board) -> Grouping | None:
-    """Return the groups: stored, computed now for few images, or None until an analysis has formed them."""
-    is_stored = groups_analysis(board.run, board.frame) is not None
-    if not is_stored and len(load_retrieval(board.run).kept) > MOST_LEAVES:
-        return None
-    return _computed(board.run, board.frame, is_stored)
-
-
-@st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=RUN_HASH)
-def _computed(run: Run, frame: str, _is_stored: bool) -> Grouping:
-    with progress_bar() as report:
-        return grouping_of(load_retrieval(run), frame, report)
-
-
-def choose_groups(board: Board) -> None:
-    """Show the slider of the number of groups, or of ε; the address holds the value."""
-    grouping = _grouping(board)
-    if grouping is None:
-        st.caption("Groups of many images are formed in the background; see the section Groups.")
-        return
-    ways = {"number": "Number of groups", **({"epsilon": "Fineness ε"} if has_graph(board.run, board.frame) else {})}
-    by = choose_segment("Groups by", "by", ways, "number", key="labels-by") if len(ways) > 1 else "number"
-    if by == "epsilon":
-        value = live_slider("Fineness ε: lower merges groups, higher splits them", 0.0, 1.0,
-                            number_from_address("epsilon", EPSILON, 0.0, 1.0), 0.01, "labels-epsilon")
-        write_address("epsilon", f"{value:g}", f"{EPSILON:g}")
-    else:
-        most = min(grouping.tree.most, MOST_GROUPS)
-        value = live_slider("Number of groups", 1, most, _number_of_groups(board, most), 1, "labels-groups")
-        st.session_state.setdefault(KEPT, {})[board.dataset.fingerprint] = int(value)
-        write_address("groups", f"{value:g}", f"{min(FIRST, most):g}")
-
-
-def _number_of_groups(board: Board, most: int) -> int:
-    """Return the number of groups in the address, else the number that another run of these images had."""
-    kept = st.session_state.get(KEPT, {}).get(board.dataset.fingerprint, FIRST)
-    return int(number_from_address("groups", min(kept, most), 1, most))
-
-
-def current_groups(board: Board) -> Array:
-    """Return the group (p,) of each training image, with the changes by hand; none until the tree is built."""
-    grouping = _grouping(board)
-    if grouping is None:
-        return np.zeros(0, int)
-    return edit_groups(_formed_groups(board, grouping), board.images, group_edits(board.dataset))
-
-
-def _formed_groups(board: Board, grouping: Grouping) -> Array:
-    """Return the group (p,) of each training image at the slider's value."""
-    rows = _grouped_rows(board)
-    if _is_by_epsilon(board):
-        return _at_epsilon(board.run, board.frame, number_from_address("epsilon", EPSILON, 0.0, 1.0))[rows]
-    most = min(grouping.tree.most, MOST_GROUPS)
-    return grouping.tree.groups(_number_of_groups(board, most))[rows]
-
-
-def _is_by_epsilon(board: Board) -> bool:
-    return st.query_params.get("by") == "epsilon" and has_graph(board.run, board.frame)
-
-
-def _grouped_rows(board: Board) -> Array:
-    """Return the row (p,) of each training image among the grouped images."""
-    grouping = _grouping(board)
-    return np.zeros(0, int) if grouping is None else rows_of(grouping.indices, board.images)
-
-
-@st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
-def _at_epsilon(run: Run, frame: str, epsilon: float) -> Array:
-    opened = load_retrieval(run)
-    return groups_at_epsilon(opened, grouping_of(opened, frame), frame, epsilon)
-
-
 def show_groups(board: Board) -> None:
     """Show the groups of images without a name, the largest first, and the current group."""
-    if _grouping(board) is None:
+    if grouping_now(board) is None:
         offer_groups(board.run, board.frame)
         return
     if not _is_open(board):
@@ -137,9 +65,7 @@ def show_groups(board: Board) -> None:
         _ask_for_group(len(moved))
         shown = _nearest_first(board, [rows for rows in shown if rows is not current], moved)
     elif current is None:
-        st.caption(f"{counted(sum(map(len, parts)), 'image')} without a name in {counted(len(parts), 'group')}"
-                   ". Click a group to open it.", help="Each group is shown by its most typical image, with its "
-                                                         "number and its size.")
+        _say_groups(board, sum(map(len, parts)), len(parts))
     is_strip = current is not None and not len(moved)
     tiles = [tile_to_label(board, int(board.images[rows[0]]), f"group {groups[rows[0]] + 1} · {len(rows):,}")
              for rows in shown]
@@ -154,14 +80,19 @@ def show_groups(board: Board) -> None:
         show_selected(board, selected)
 
 
-def offer_groups(run: Run, frame: str) -> None:
-    """Show the button that forms groups of many images in the background, or its progress."""
-    st.info("The nearest images and the groups of this many images take minutes. They are found once, in the "
-            "background; then naming begins here.", icon=":material/lightbulb:")
-    scope: Scope = "all" if frame == "final" else find_analysis(run, frame).spec().scope
-    request_analysis(run, plan_analysis(Groups, scope=scope, frames=(frame,)), "Form groups", "labels-groups-new",
-                     primary=True)
-    show_analysis_progress(run, in_corner=False)
+def _say_groups(board: Board, images: int, groups: int) -> None:
+    """Say how many groups there are, and how many changes by hand they have, with the button that drops these."""
+    stored = stored_changes(board.dataset)
+    if stored.problem:
+        st.warning(stored.problem, icon=":material/warning:")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(f"{counted(images, 'image')} without a name in {counted(groups, 'group')}. Click a group to open "
+                   "it.", help="Each group is shown by its most typical image, with its number and its size.",
+                   width="stretch")
+        if count := len(stored.changes):
+            st.button(f"Drop {counted(count, 'change')}", icon=":material/restart_alt:", key="labels-drop-changes",
+                      type="tertiary", on_click=drop_group_changes, args=(board.dataset, count),
+                      help="Forms the groups again without what you merged, split and moved; Undo brings it back.")
 
 
 def _ask_for_group(count: int) -> None:
@@ -202,13 +133,15 @@ def _current(board: Board, shown: list[Array]) -> Array | None:
 def _pick(board: Board, shown: list[Array], image: int, moved: Array, groups: Array) -> None:
     """Open the clicked group, and move images into it first if the user asked for that."""
     st.session_state.pop(MOVING, None)
-    rows = next(rows for rows in shown if int(board.images[rows[0]]) == image)
+    rows = next((rows for rows in shown if image in board.images[rows]), None)
+    if rows is None:  # its last images were named while the browser still showed it
+        return
     images = np.union1d(board.images[rows], moved)
     if len(moved):
-        edit = Edit(images, np.zeros(len(images), int))
-        number = edit_groups(groups, board.images, [edit])[rows[0]] + 1
-        edit_group(board.dataset, edit, f"Joined {images_in_words(len(moved))} and group {groups[rows[0]] + 1}: group "
-                   f"{number} has {images_in_words(len(images))} now.", opens=image)
+        change = GroupChange(images, np.zeros(len(images), int))
+        number = edit_groups(groups, board.images, [change])[rows[0]] + 1
+        edit_group(board.dataset, change, f"Joined {images_in_words(len(moved))} and group {groups[rows[0]] + 1}: "
+                   f"group {number} has {images_in_words(len(images))} now.", opens=image)
     else:
         st.session_state[OPENED] = image
         select(board.dataset.fingerprint, images)
@@ -256,7 +189,7 @@ def _separate_button(board: Board, images: Array, leaves: Array) -> None:
     words = images_in_words(int(leaves.sum()))
     st.button(f"Separate {words}", icon=":material/remove_selection:", shortcut="X", key="labels-separate",
               disabled=bool(leaves.all() or not leaves.any()),
-              on_click=edit_group, args=(board.dataset, Edit(images, leaves.astype(int)),
+              on_click=edit_group, args=(board.dataset, GroupChange(images, leaves.astype(int)),
                                          f"Separated {words} from the group."),
               help="The images of the group that are not selected form a group of their own.")
 
@@ -264,20 +197,20 @@ def _separate_button(board: Board, images: Array, leaves: Array) -> None:
 def _parts(board: Board, rows: Array) -> Array:
     """Choose into how many parts, or at which ε, a group is split; return the part (m,) of each image."""
     key = st.session_state[OPENED]
-    if _is_by_epsilon(board):
+    if is_by_epsilon(board):
         at = number_from_address("epsilon", EPSILON, 0.0, 1.0)
         inside = st.number_input("Split at ε", 0.0, 1.0, min(1.0, at + 0.1), 0.05, key=f"labels-split-epsilon-{key}",
                                  width=140, help="From 0 to 1: a higher ε inside this group alone splits it.")
-        formed = _at_epsilon(board.run, board.frame, float(inside))[_grouped_rows(board)]
+        formed = groups_at(board.run, board.frame, float(inside))[grouped_rows(board)]
         return by_size(formed[rows]) if inside > at else np.zeros(len(rows), int)
     parts = st.number_input("Parts", 2, min(MOST_PARTS, len(rows)), 2, key=f"labels-split-{key}", width=140,
                             help="From 2 to 8 parts of similar images.")
     return split_group(board.points[rows], int(parts))
 
 
-def _keep_parts(board: Board, edit: Edit, count: int) -> None:
+def _keep_parts(board: Board, change: GroupChange, count: int) -> None:
     st.session_state.pop(SPLITTING, None)
-    edit_group(board.dataset, edit, f"Split a group into {counted(count, 'part')}.")
+    edit_group(board.dataset, change, f"Split a group into {counted(count, 'part')}.")
 
 
 def _show_parts(board: Board, rows: Array) -> None:
@@ -287,7 +220,7 @@ def _show_parts(board: Board, rows: Array) -> None:
         codes = _parts(board, rows)
         split = [_ordered(board, rows[part]) for part in remaining_groups(codes, np.ones(len(rows), bool))]
         st.button(f"Keep {counted(len(split), 'part')}", icon=":material/check:", key="labels-keep-parts",
-                  disabled=len(split) < 2, on_click=_keep_parts, args=(board, Edit(images, codes), len(split)),
+                  disabled=len(split) < 2, on_click=_keep_parts, args=(board, GroupChange(images, codes), len(split)),
                   help="Each part becomes a group of its own; Undo joins them again.")
         st.button("Do not split", icon=":material/close:", key="labels-drop-parts", type="tertiary",
                   on_click=st.session_state.pop, args=(SPLITTING, None))

@@ -40,6 +40,8 @@ def show_failures(retrieval: Retrieval, on_pick: Callable[[int], None]) -> None:
         _show_numbers(atlases, retrieval.is_changed)
         which = _choose_embedding(retrieval)
     atlas = atlases[which]
+    if gone := len(retrieval.split.test) - len(atlas.queries):
+        st.caption(f"Left out: {counted(gone, 'test image')} that you excluded since this run was evaluated.")
     if not atlas.pairs:
         st.success("There are no misses: the nearest image of every test image has its class.",
                    icon=":material/celebration:")

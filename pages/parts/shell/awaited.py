@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from udml_core.base.errors import UserError, duration
+from udml_core.base.errors import UserError, counted, duration
 from udml_core.data.dataset import Dataset
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.analyses import Analysis
@@ -16,6 +16,7 @@ from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
 from udml_core.work.jobs.auditing import find_auditing
 from udml_core.work.jobs.browse import continue_browsing
+from udml_core.work.jobs.stages import Stage, stage_of
 
 from .cached import load_dataset
 from .run_status import UNSEEN, escaped
@@ -121,19 +122,31 @@ def show_progress(task: Run | Analysis, begun: str, what: str = "Browsing",
             st.session_state.pop(begun, None)
             st.session_state[f"{begun}-failure"] = f"{what} is {status.state}. {status.message}"
         st.rerun(scope="app")
-    step = "Preparing the images" if isinstance(task, Run) else task.spec().build_kind().progress
-    phase = "" if status.phase == "training" else status.phase  # of frozen features, which do not train
-    left = f", about {duration(status.seconds_left)} left" if status.seconds_left else ""
-    ahead = 0 if status.state == "running" or isinstance(task, Analysis) else jobs.queue_position(task, runs_folder())
-    line = f"{step}: {phase or 'starting'}{left}" if status.state == "running" else (
-        f"{step}: waiting for the device, behind {ahead} {'run' if ahead == 1 else 'runs'}" if ahead
-        else f"{step}: starting")
+    stage = stage_of(task, status)
+    line = f"{stage.words}{_ahead(task, status)}"
     bar, button = st.columns([4, 1], vertical_alignment="center")
     with bar:
-        st.progress(min(1.0, status.share), f"{line}. {meanwhile}")
+        st.progress(_share(begun, task, stage), f"{line}. {meanwhile}")
         st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>')
     if button.button("Stop", icon=":material/stop:", key=f"{begun}-stop", width="stretch"):
         with st.spinner("Stopping …"):
             jobs.stop(task)
         st.session_state.pop(begun, None)
         st.rerun(scope="app")
+
+
+def _ahead(task: Run | Analysis, status: Status) -> str:
+    """Return the time left of the step in words, or what a task waits for."""
+    if status.state == "running":
+        return f", about {duration(status.seconds_left)} left in this step" if status.seconds_left else ""
+    ahead = 0 if isinstance(task, Analysis) else jobs.queue_position(task, runs_folder())
+    return f": waiting for the device, behind {counted(ahead, 'run')}" if ahead else ": starting"
+
+
+def _share(begun: str, task: Run | Analysis, stage: Stage) -> float:
+    """Return the finished share of the whole preparation, which does not fall while its steps follow each other."""
+    key = f"{begun}-share"
+    run = (task if isinstance(task, Run) else task.run).id
+    known, share = st.session_state.get(key, (run, 0.0))
+    st.session_state[key] = run, max(stage.share, share if known == run else 0.0)
+    return float(st.session_state[key][1])

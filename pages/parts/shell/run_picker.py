@@ -94,7 +94,7 @@ def _waits() -> bool:
     elif run is not None and run.stored_status().can_search:
         choose_run(run)
     elif run is not None and run.status().state in LIVE_STATES:
-        show_awaited(run)
+        _await(run)
         return True
     else:
         stop_waiting()
@@ -113,9 +113,15 @@ def _waits_for_excluded() -> bool:
             choose_run(run)
         elif run is None and (awaited := awaited_run()) is not None:
             st.query_params.pop(PARAMETER, None)  # a link to a run would end the waiting
-            show_awaited(awaited)
+            _await(awaited)
             return True
     return False
+
+
+def _await(run: Run) -> None:
+    """Show how far a run's images are in the place of the page, and name this run in the sidebar."""
+    _draw_box([run, *(other for other in searchable_runs() if other != run)], run, _remember_choice)
+    show_awaited(run)
 
 
 def _pick_app_run(runs: list[Run], fitting: list[Run], label: str, shows: Callable[[Run], bool]) -> Run:

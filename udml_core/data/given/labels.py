@@ -3,7 +3,8 @@
 Each line of the log is one action: {"images": […], "class": …} assigns a class, {"images": […], "not": …} says that
 images do not have a class, and {"undo": true} reverts the last action that was not reverted yet. "unseen": true marks
 images that were named in bulk, without a look at each. "certainty": […] are the certainties of names that the app had
-proposed for the images when the user confirmed or rejected them.
+proposed for the images when the user confirmed or rejected them. {"groups": [[…], …]} changes groups by hand; see
+`group_changes`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from udml_core.data.given.log import append_to_log, read_actions
 KIND = "labels"
 LONGEST_CLASS = 100
 """Longest name of a class, in letters."""
+GROUPS, MOST_PARTS = "groups", 300
+"""Key of a change of groups, and the most groups that one change forms."""
 
 
 class JudgedName(NamedTuple):
@@ -104,11 +107,18 @@ def undo(dataset: Dataset) -> list[int]:
     Raises:
         UserError: The log cannot be written.
     """
-    actions = _effective_actions(dataset)
+    actions = label_actions(dataset)
     if not actions:
         return []
     append_to_log(dataset, KIND, {"undo": True})
-    return list(labels_by_index(dataset, dict.fromkeys(actions[-1]["images"], "")))
+    last = actions[-1]
+    names = [name for part in last[GROUPS] for name in part] if GROUPS in last else last["images"]
+    return list(labels_by_index(dataset, dict.fromkeys(names, "")))
+
+
+def can_undo(dataset: Dataset) -> bool:
+    """Return whether there is an action to revert."""
+    return bool(label_actions(dataset))
 
 
 def assigned_labels(dataset: Dataset) -> dict[str, str]:
@@ -174,13 +184,31 @@ def labels_by_index(dataset: Dataset, labels: Mapping[str, str]) -> dict[int, st
     return {index_of[image]: label for image, label in labels.items() if image in index_of}
 
 
+def label_actions(dataset: Dataset) -> list[dict[str, Any]]:
+    """Return the assignments, rejections and changes of groups that were not reverted, in order."""
+    return read_actions(dataset, KIND, is_label_action)
+
+
 def _effective_actions(dataset: Dataset) -> list[dict[str, Any]]:
     """Return the assignments and rejections that were not reverted, in order."""
-    return read_actions(dataset, KIND, _is_valid)
+    return [action for action in label_actions(dataset) if GROUPS not in action]
 
 
-def _is_valid(row: Mapping[str, Any]) -> bool:
-    """Return whether a line assigns or rejects a class."""
+def is_label_action(row: Mapping[str, Any]) -> bool:
+    """Return whether a line assigns or rejects a class, or changes groups."""
+    return _changes_groups(row) if GROUPS in row else _names_images(row)
+
+
+def _changes_groups(row: Mapping[str, Any]) -> bool:
+    """Return whether a line lists groups that are not empty and share no image."""
+    parts = row[GROUPS]
+    if not isinstance(parts, list) or len(parts) > MOST_PARTS or not all(
+            isinstance(part, list) and part and all(isinstance(name, str) for name in part) for part in parts):
+        return False
+    return len({name for part in parts for name in part}) == sum(map(len, parts))
+
+
+def _names_images(row: Mapping[str, Any]) -> bool:
     images, certainty = row.get("images"), row.get("certainty", [])
     return (isinstance(images, list) and all(isinstance(image, str) for image in images)
             and [isinstance(row[key], str) for key in ("class", "not") if key in row] == [True]

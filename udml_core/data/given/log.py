@@ -19,7 +19,7 @@ from typing import Any
 from filelock import FileLock
 
 from udml_core.base.errors import UserError
-from udml_core.base.files import replace_text, version_of
+from udml_core.base.files import parse_json, replace_text, version_of
 from udml_core.base.paths import given_folder
 from udml_core.data.dataset import Dataset, FileImages
 
@@ -77,15 +77,27 @@ def _copy_log(source: Path, path: Path) -> None:
 
 def read_log(dataset: Dataset, kind: str) -> list[dict[str, Any]]:
     """Return all lines that are JSON objects, in order; damaged lines are skipped."""
+    return [row for row in _lines(dataset, kind) if row is not None]
+
+
+def _lines(dataset: Dataset, kind: str) -> list[dict[str, Any] | None]:
+    """Return each line, or None in the place of a damaged one."""
     try:
         lines = log_path_of(dataset, kind).read_bytes().splitlines()
     except OSError:
         return []
-    rows = []
-    for line in lines:
+    rows: list[dict[str, Any] | None] = []
+    for line in filter(bytes.strip, lines):
+        row = None
         with suppress(ValueError):
-            rows.append(json.loads(line))
-    return [row for row in rows if isinstance(row, dict)]
+            row = parse_json(line)
+        rows.append(row if isinstance(row, dict) else None)
+    return rows
+
+
+def unusable_lines(dataset: Dataset, kind: str, is_valid: Callable[[dict[str, Any]], bool]) -> int:
+    """Count the lines of a log that `read_actions` skips."""
+    return sum(row is None or not (row.get("undo") is True or is_valid(row)) for row in _lines(dataset, kind))
 
 
 def read_actions(dataset: Dataset, kind: str, is_valid: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:

@@ -157,11 +157,6 @@ class AnalysisKind(Options, ABC):
         return f"{self.name}-{digest[:12]}"
 
     @property
-    def progress(self) -> str:
-        """What is happening while the analysis is computed."""
-        return f"Computing the {self.noun}"
-
-    @property
     def setting_words(self) -> str:
         """The settings in words; empty if there are none."""
         return self.settings.format_map(dict(self))

@@ -138,12 +138,17 @@ class NamedImages:
     @property
     def words(self) -> str:
         """What is known about the accepted names."""
-        if self.threshold is not None and self.chosen in (None, self.threshold.least):
+        chosen = "" if self.chosen is None else "You accept no other names" if self.chosen > 1 else (
+            f"You accept names from a certainty of {100 * self.chosen:.0f} %")
+        if self.threshold is None:
+            said = f"{chosen}." if chosen and self.least <= 1 else "No other image gets a name by itself."
+            return (f"How many names are right is not known yet. {said} Name several images of two classes, or check "
+                    "proposed names, to find out.")
+        if not chosen or self.chosen == self.threshold.least:
             return self.threshold.words
-        if self.threshold is not None:
-            return f"Your threshold is {100 * self.least:.0f} %. {self.threshold.words}"
-        return (f"How many names are right is not known yet: names from a certainty of {100 * self.least:.0f} % are "
-                "accepted. Name several images of two classes, or judge proposed names, to calibrate it.")
+        if self.threshold.least > 1:
+            return f"{chosen}, where too many may be wrong. {self.threshold.words}"
+        return f"{chosen}; {100 * self.threshold.least:.0f} % is advised. {self.threshold.evidence}"
 
     @cached_property
     def left_out(self) -> Booleans:

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 from udml_core.base.arrays import Array, Integers
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import features_at_hand
 from udml_core.data.given.exclusions import excluded_images
@@ -202,23 +202,27 @@ class Retrieval:
         return classes.pop() if len(classes) == 1 else None
 
     def atlas(self, which: Which = "final", report: Report = lambda _share, _what: None) -> Atlas:
-        """Find the nearest test image of each test image and compare their classes.
+        """Find the nearest test image of each test image and compare their classes, without excluded images.
 
-        The result is cached.
+        The result is cached until other images are excluded.
 
         Raises:
-            UserError: The data set has no classes.
+            UserError: The data set has no classes, or fewer than two test images are left.
         """
         if self.dataset.labels is None:
             raise UserError(f"Failures are queries whose nearest image has another class, and {self.dataset.title} "
                             f"{self.dataset.without_labels}. Sort the images into one folder for each "
                             "class; the page Label writes such folders.")
-        if which not in self._atlases:
-            test = self.split.test
+        test = np.setdiff1d(self.split.test, self.left_out)
+        if len(test) < 2:
+            raise UserError(f"Failures compare at least two test images, and {counted(len(test), 'image')} of the test "
+                            "half are not excluded. Include images again on the page Data.")
+        known = self._atlases.get(which)
+        if known is None or not np.array_equal(known.queries, test):
             phase = f"searching with every test image, {frame_words(which)}"
-            self._atlases[which] = failure_atlas(self.frame(which).take(test), test, self.dataset.labels[test],
-                                                 lambda share: report(share, phase))
-        return self._atlases[which]
+            known = self._atlases[which] = failure_atlas(self.frame(which).take(test), test, self.dataset.labels[test],
+                                                         lambda share: report(share, phase))
+        return known
 
     def precisions(self, report: Report = lambda _share, _what: None) -> Array:
         """Return the average precision at R of every test image after training, whose mean is MAP@R.

@@ -71,11 +71,6 @@ class Advice(AnalysisKind):
     """Other backbones to try, alone and beside the start's; of the usual backbones only those for which a judge is left
     that took no part."""
 
-    @property
-    def progress(self) -> str:
-        """What is happening while the race runs."""
-        return "Finding the best search"
-
     def check_run(self, run: Run) -> None:
         """Reject a run of anything but the frozen features of all images, and unknown judges and encoders."""
         spec = run.spec()

@@ -29,11 +29,6 @@ class DataAudit(AnalysisKind):
     # Stored, but not a part of the id: an audit has no other embedding.
     frames: Annotated[Frames, Field(exclude=True)] = ("frozen",)
 
-    @property
-    def progress(self) -> str:
-        """What is happening while the audit is computed."""
-        return "Comparing the images"
-
     def compute(self, material: Material) -> Arrays:
         """Compare the images."""
         from udml_core.exploration.audit import audit_of, prepare_audit

@@ -29,11 +29,6 @@ class ExactEvaluation(AnalysisKind):
     # Stored, but not a part of the id: an evaluation has always the same embeddings.
     frames: Annotated[Frames, Field(exclude=True)] = ("final",)
 
-    @property
-    def progress(self) -> str:
-        """What is happening while the evaluation is computed."""
-        return "Asking every test image"
-
     def check_run(self, run: Run) -> None:
         """Reject a run whose evaluation has asked every test image."""
         final = (run.evaluation() or {}).get("final") or {}

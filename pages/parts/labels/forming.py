@@ -1,0 +1,109 @@
+"""Groups of a run's images at the number or the ε that the user chose, with the changes by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from udml_core.base.arrays import Array, rows_of
+from udml_core.exploration.grouping import MOST_LEAVES, edit_groups
+from udml_core.runs import Run
+from udml_core.runs.analyses import Scope, find_analysis, plan_analysis
+from udml_core.runs.analyses.kinds.groups import Grouping, Groups
+from udml_core.runs.search.naming import grouping_of, groups_analysis, groups_at_epsilon, has_graph
+
+from ..draw.slider import live_slider
+from ..shell.address import choose_segment, number_from_address, write_address
+from ..shell.analyses import request_analysis, show_analysis_progress
+from ..shell.cached import load_retrieval, progress_bar
+from ..shell.run_hash import RUN_HASH
+from .actions import stored_changes
+from .board import Board
+
+MOST_GROUPS, FIRST = 300, 30
+"""Most groups, and their number at first."""
+KEPT = "labels-groups-kept"
+"""Session key of the number of groups by data set, which another run of it keeps."""
+EPSILON = 0.65
+
+
+def grouping_now(board: Board) -> Grouping | None:
+    """Return the groups: stored, computed now for few images, or None until an analysis has formed them."""
+    is_stored = groups_analysis(board.run, board.frame) is not None
+    if not is_stored and len(load_retrieval(board.run).kept) > MOST_LEAVES:
+        return None
+    return _computed(board.run, board.frame, is_stored)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=RUN_HASH)
+def _computed(run: Run, frame: str, _is_stored: bool) -> Grouping:
+    with progress_bar() as report:
+        return grouping_of(load_retrieval(run), frame, report)
+
+
+def choose_groups(board: Board) -> None:
+    """Show the slider of the number of groups, or of ε; the address holds the value."""
+    grouping = grouping_now(board)
+    if grouping is None:
+        st.caption("Groups of many images are formed in the background; see the section Groups.")
+        return
+    ways = {"number": "Number of groups", **({"epsilon": "Fineness ε"} if has_graph(board.run, board.frame) else {})}
+    by = choose_segment("Groups by", "by", ways, "number", key="labels-by") if len(ways) > 1 else "number"
+    if by == "epsilon":
+        value = live_slider("Fineness ε: lower merges groups, higher splits them", 0.0, 1.0,
+                            number_from_address("epsilon", EPSILON, 0.0, 1.0), 0.01, "labels-epsilon")
+        write_address("epsilon", f"{value:g}", f"{EPSILON:g}")
+    else:
+        most = min(grouping.tree.most, MOST_GROUPS)
+        value = live_slider("Number of groups", 1, most, _number_of_groups(board, most), 1, "labels-groups")
+        st.session_state.setdefault(KEPT, {})[board.dataset.fingerprint] = int(value)
+        write_address("groups", f"{value:g}", f"{min(FIRST, most):g}")
+
+
+def _number_of_groups(board: Board, most: int) -> int:
+    """Return the number of groups in the address, else the number that another run of these images had."""
+    kept = st.session_state.get(KEPT, {}).get(board.dataset.fingerprint, FIRST)
+    return int(number_from_address("groups", min(kept, most), 1, most))
+
+
+def current_groups(board: Board) -> Array:
+    """Return the group (p,) of each training image, with the changes by hand; none until the tree is built."""
+    grouping = grouping_now(board)
+    if grouping is None:
+        return np.zeros(0, int)
+    return edit_groups(_formed_groups(board, grouping), board.images, stored_changes(board.dataset).changes)
+
+
+def _formed_groups(board: Board, grouping: Grouping) -> Array:
+    """Return the group (p,) of each training image at the slider's value."""
+    rows = grouped_rows(board)
+    if is_by_epsilon(board):
+        return groups_at(board.run, board.frame, number_from_address("epsilon", EPSILON, 0.0, 1.0))[rows]
+    most = min(grouping.tree.most, MOST_GROUPS)
+    return grouping.tree.groups(_number_of_groups(board, most))[rows]
+
+
+def is_by_epsilon(board: Board) -> bool:
+    return st.query_params.get("by") == "epsilon" and has_graph(board.run, board.frame)
+
+
+def grouped_rows(board: Board) -> Array:
+    """Return the row (p,) of each training image among the grouped images."""
+    grouping = grouping_now(board)
+    return np.zeros(0, int) if grouping is None else rows_of(grouping.indices, board.images)
+
+
+@st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
+def groups_at(run: Run, frame: str, epsilon: float) -> Array:
+    opened = load_retrieval(run)
+    return groups_at_epsilon(opened, grouping_of(opened, frame), frame, epsilon)
+
+
+def offer_groups(run: Run, frame: str) -> None:
+    """Show the button that forms groups of many images in the background, or its progress."""
+    st.info("The nearest images and the groups of this many images take minutes. They are found once, in the "
+            "background; then naming begins here.", icon=":material/lightbulb:")
+    scope: Scope = "all" if frame == "final" else find_analysis(run, frame).spec().scope
+    request_analysis(run, plan_analysis(Groups, scope=scope, frames=(frame,)), "Form groups", "labels-groups-new",
+                     primary=True)
+    show_analysis_progress(run, in_corner=False)
