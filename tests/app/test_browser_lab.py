@@ -291,3 +291,42 @@ def test_a_second_encoder_is_added_removed_and_trained_with(app: App, page: Page
     run = newest(app)
     assert [part.backbone for part in run.spec().encoder.parts] == ["pixels", "cnn"]
     assert until(run, "done", "failed") == "done", run.status().message
+
+
+@pytest.mark.slow
+def test_a_training_is_paused_and_continued_by_keys_and_the_curve_goes_on(app: App, page: Page) -> None:
+    start(page, 700)
+    run = watched_run(app, 700)
+    pause, go_on = (page.get_by_role("button", name=re.compile(f"{word} training")) for word in ("Pause", "Continue"))
+    pause.focus()
+    page.keyboard.press("Enter")
+    expect(go_on).to_be_focused()
+    expect(page.locator(".lab-strip")).to_contain_text("paused")
+    rested = run.status()
+    assert rested.is_paused
+    expect(page.get_by_role("slider", name="Epoch")).to_be_visible()
+    time.sleep(1.5)  # an epoch takes milliseconds
+    assert run.status() == rested, "nothing goes on"
+    page.keyboard.press("Enter")
+    expect(pause).to_be_focused()
+    deadline = time.monotonic() + 60
+    while run.status().epoch <= rested.epoch + 1 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    page.keyboard.press("p")
+    expect(go_on).to_be_visible()
+    numbers = [row["epoch"] for row in run.metrics()[0]]
+    assert numbers == list(range(len(numbers))), "no epoch is lost or trained again"
+    assert numbers[-1] > rested.epoch
+    page.get_by_role("button", name="Cancel").click()
+    until(run, "stopped")
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()
+
+
+def test_the_sidebar_of_a_small_screen_is_narrow(page: Page) -> None:
+    widths = {}
+    for width in (1400, 1024):
+        page.set_viewport_size({"width": width, "height": 768})
+        page.goto("/runs")
+        settle(page)
+        widths[width] = page.get_by_test_id("stSidebar").evaluate("box => box.getBoundingClientRect().width")
+    assert widths == {1400: 240, 1024: 216}

@@ -6,6 +6,8 @@ import errno
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +35,10 @@ from udml_core.numerics.explanations import Clusters, LatentLayer, Pairs, Protot
 from udml_core.runs import TRAINED_RANK, Run, best_epoch, create_run
 from udml_core.runs.analyses import list_analyses
 from udml_core.runs.search import Retrieval
+from udml_core.runs.tasks import Status
 from udml_core.work import jobs
 from udml_core.work.workers import analyse as analysis_worker
-from udml_core.work.workers import evaluate, material
+from udml_core.work.workers import evaluate, execute, material
 from udml_core.work.workers import train as worker
 from udml_core.work.workers.evaluate import evaluate_run
 from udml_core.work.workers.execute import Reporter
@@ -505,3 +508,60 @@ def test_many_test_images_are_asked_by_a_sample_and_all_on_request(
     assert (final["queries"], final["images"]) == (50, len(loaded.split.test))
     assert final["recall@1"] == pytest.approx(100 * hits.mean()), "queries of the sample, gallery of all"
     assert evaluate_run(run, loaded, quiet, exact=True) == before
+
+
+class Rests:
+    """A user who pauses a run in the middle of an epoch, and continues or stops it while the worker rests."""
+
+    def __init__(self, run: Run, monkeypatch: pytest.MonkeyPatch, then: Callable[[], None]) -> None:
+        self.run, self.then, self.seen = run, then, list[Status]()
+        self.seconds, self.sleep = 0.0, time.sleep
+        monkeypatch.setattr(execute.time, "monotonic", lambda: time.perf_counter() + self.seconds)
+        monkeypatch.setattr(execute.time, "sleep", self._look)
+
+    def observe(self, share: float, phase: str) -> None:
+        if phase == "training" and share > 0 and self.run.stored_status().epoch == 1 and not self.seen:
+            self.run.request_pause()
+
+    def _look(self, seconds: float) -> None:
+        status = self.run.status()
+        if not status.is_paused:
+            return self.sleep(seconds)
+        self.seen.append(status)
+        self.seconds += 1000  # a long rest
+        return self.then()
+
+
+def paused(root: Path, monkeypatch: pytest.MonkeyPatch, end: str) -> tuple[Run, Rests]:
+    """Train a run that is paused within its second epoch and then gets another request."""
+    run = create_run(spec(fields={"dimension": 16, "epochs": 3, "steps": 3}), root)
+    rests = Rests(run, monkeypatch, getattr(run, end))
+    share = Reporter.share
+    monkeypatch.setattr(Reporter, "share", lambda self, *values: (rests.observe(*values), share(self, *values))[1])
+    monkeypatch.setattr(execute, "PAUSE_LOOKS", 0.0)
+    worker.work(run)
+    return run, rests
+
+
+def test_a_paused_training_keeps_every_epoch_and_its_result_and_counts_no_time(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, rests = paused(tmp_path / "paused", monkeypatch, "end_pause")
+    assert [(status.state, status.epoch, 0 < status.share < 1) for status in rests.seen] == [("running", 1, True)]
+    monkeypatch.undo()
+    whole = trained(tmp_path / "whole", fields={"dimension": 16, "epochs": 3, "steps": 3})
+    assert run.status().state == "done", run.status().message
+    assert not run.status().paused
+    assert [row["epoch"] for row in run.metrics()[0]] == [0, 1, 2, 3]
+    assert np.array_equal(run.embeddings("final"), whole.embeddings("final"))
+    assert all(row.get("seconds", 0.0) < 1000 for row in run.metrics()[0])
+
+
+def test_a_paused_training_can_be_stopped_and_resumes_without_the_pause(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, rests = paused(tmp_path, monkeypatch, "request_stop")
+    assert len(rests.seen) == 1
+    assert (run.status().state, run.status().epoch, run.status().is_paused) == ("stopped", 1, False)
+    monkeypatch.undo()
+    run.clear_failure()
+    assert worker.work(run).state == "done"
+    assert [row["epoch"] for row in run.metrics()[0]] == [0, 1, 2, 3]

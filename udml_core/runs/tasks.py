@@ -60,6 +60,7 @@ class Status(BaseModel):
         pid_born: Start of that process in seconds since 1970, because the system reuses process numbers.
         message: Reason of a failure or a stop.
         searchable: Whether the embeddings and the index of a run are stored, also while it is being evaluated.
+        paused: Whether the worker rests between two steps of the training until a user continues it.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -79,6 +80,12 @@ class Status(BaseModel):
     pid_born: float = 0.0
     message: str = ""
     searchable: bool = False
+    paused: bool = False
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether a run rests in the middle of its training."""
+        return self.state == "running" and self.paused
 
     @property
     def can_search(self) -> bool:
@@ -254,10 +261,10 @@ class Task:
     # Stop and resume
 
     def clear_failure(self) -> None:
-        """Remove the trace of a failure and the request to stop, before a resume."""
+        """Remove the trace of a failure and the requests to stop and to pause, before a resume."""
         self.check_writable()
-        (self.folder / "error.txt").unlink(missing_ok=True)
-        (self.folder / "stop").unlink(missing_ok=True)
+        for name in ("error.txt", "stop", "pause"):
+            (self.folder / name).unlink(missing_ok=True)
 
     def request_stop(self) -> None:
         self.check_writable()
@@ -265,6 +272,18 @@ class Task:
 
     def stop_requested(self) -> bool:
         return (self.folder / "stop").exists()
+
+    def request_pause(self) -> None:
+        """Ask the worker to rest after its current step, with all that it holds in memory, until `end_pause`."""
+        self.check_writable()
+        (self.folder / "pause").touch()
+
+    def end_pause(self) -> None:
+        self.check_writable()
+        (self.folder / "pause").unlink(missing_ok=True)
+
+    def pause_requested(self) -> bool:
+        return (self.folder / "pause").exists()
 
     def reserve(self) -> None:
         """Occupy some bytes, so that the error message still fits when the disk is full."""

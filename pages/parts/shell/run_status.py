@@ -242,6 +242,8 @@ def state_line(run: Run, status: Status) -> str:
             ahead = jobs.queue_position(run, runs_folder())
             return (f"Waiting for the device: {counted(ahead, 'run')} ahead in the queue." if ahead else
                     "Starting: loading the libraries.")
+        case "running" if status.is_paused:
+            return f"Paused in epoch {min(status.epoch + 1, status.epochs)} of {status.epochs}. Continue it in Lab."
         case "running":
             left = status.seconds_left
             parts = [f"Epoch {min(status.epoch + 1, status.epochs)} of {status.epochs}" if status.phase == "training"

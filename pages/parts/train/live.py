@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -22,6 +23,7 @@ from ..shell.run_picker import choose_run
 from ..shell.user_errors import show_user_errors
 from .flip import RESULT, epoch_key, flip, flip_key, last_epoch, leave_flip
 from .measures import show_measures
+from .pausing import rest, rests, show_continue, show_pause
 from .preview import HEIGHT, line_below, show_before
 from .shown import NEIGHBORS, Shown, frame_at, moment_words
 from .start_map import choose_colors
@@ -171,8 +173,8 @@ def _prepare(run: Run, status: Status, places: Places, behind: DeltaGenerator) -
         return None
     with behind:
         watched = watch_images(run)
-        is_moving = status.state in LIVE_STATES or plays(run)
-        raw = "" if is_moving else flip(places.strip, watched, epochs, status)
+        is_moving = (status.state in LIVE_STATES or plays(run)) and not rests(run, status)
+        raw = "" if status.state in LIVE_STATES or is_moving else flip(places.strip, watched, epochs, status)
     with places.under:
         epoch = next_epoch(run, epochs) if is_moving else _choose_epoch(run, epochs, status)
     with behind:
@@ -188,11 +190,8 @@ def _draw(run: Run, status: Status, places: Places, shown: Shown) -> None:
                  height=HEIGHT, legend_below=True, tiles="all", fills=True)
     with places.under:
         if shown.is_moving:
-            if status.state == "done":
-                st.button("Pause", icon=":material/pause:", key="lab-pause", type="tertiary", on_click=_pause,
-                          args=(run, shown.epoch), help="Stops the picture. The training is done already.")
-            st.caption(f"**{words[0].upper()}{words[1:]}:** {count}{_half(watched)}. Choose an image to make it the "
-                       "query.")
+            show_pause(run, status, partial(_pause, run, shown.epoch))
+            st.caption(f"Click an image{_half(watched)} to make it the query.")
         choose_colors(run.spec(), watched.dataset)
     for of_row, near, place in shown.rows:
         _show_neighbors(watched.dataset, near, shown.ring.image, of_row, place)
@@ -206,10 +205,18 @@ def _half(watched: Watched) -> str:
 
 
 def _pause(run: Run, epoch: float) -> None:
-    """Let the map rest at a moment, from which the slider goes on."""
+    """Let the training and the map rest; the slider chooses among the moments so far."""
+    rest(run)
     st.session_state.pop(_shown_key(run), None)
     st.session_state[epoch_key(run)] = epoch
     leave_flip(run)
+
+
+def _continue(run: Run, epochs: Sequence[float]) -> None:
+    """Let a paused training go on, and the map from the moment that it shows."""
+    run.end_pause()
+    mark_watched(run)
+    st.session_state[_shown_key(run)] = epochs.index(st.session_state.pop(epoch_key(run), epochs[-1]))
 
 
 def _replay(run: Run, epochs: Sequence[float]) -> None:
@@ -221,7 +228,9 @@ def _replay(run: Run, epochs: Sequence[float]) -> None:
 
 
 def _choose_epoch(run: Run, epochs: list[float], status: Status) -> float:
-    """Choose an epoch of a run that has ended; at first the epoch that the run keeps."""
+    """Choose an epoch of a run that rests or has ended; at first the epoch that the run keeps."""
+    if rests(run, status):
+        show_continue(partial(_continue, run, epochs))
     if len(epochs) < 2:
         return epochs[-1]
     st.session_state.setdefault(epoch_key(run), last_epoch(run, epochs, status))

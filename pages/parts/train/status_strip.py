@@ -53,8 +53,8 @@ def show_status(place: DeltaGenerator, run: Run, status: Status, epoch: float | 
         if is_live:
             with st.container(width="content"):
                 stop_button(run, "lab", "Cancel",
-                            "Stops the training itself. Finished epochs are kept, and Resume goes on after the last "
-                            "of them; the picture alone can be paused when the training is done.")
+                            "Ends the training. Finished epochs are kept, and Resume goes on after the last of them; "
+                            "Pause below the map ends nothing.")
 
 
 def cells_of(run: Run, status: Status, epoch: float | None, newest: float | None = None, is_moving: bool = True
@@ -79,12 +79,18 @@ def cells_of(run: Run, status: Status, epoch: float | None, newest: float | None
         if epoch is None or status.state != "running":
             return [("Now", state_line(run, status).rstrip("."), ""), *score]
         return [_after_training(status, epoch), *score, ("Results follow after", status.phase, "")]
-    left = jobs.training_left(run.spec(), status)
     shown = min(status.epoch + 1, status.epochs) if epoch is None else epoch
     lags = epoch is not None and newest is not None and newest > epoch
     return [("Epoch on the map" if lags else "Epoch", f"{round(shown, 1):g} of {status.epochs}",
-             f"training is at {round(newest or 0, 1):g}" if lags else ""), *score,
-            ("Results in", "not measured yet" if left is None else f"about {duration(left)}", "")]
+             f"training is at {round(newest or 0, 1):g}" if lags else ""), *score, _time_left(run, status)]
+
+
+def _time_left(run: Run, status: Status) -> Cell:
+    """Return how long a run that trains takes until its results, or that it rests."""
+    if run.pause_requested():
+        return "Training", "paused" if status.is_paused else "pausing …", ""
+    left = jobs.training_left(run.spec(), status)
+    return "Results in", "not measured yet" if left is None else f"about {duration(left)}", ""
 
 
 def _after_training(status: Status, epoch: float) -> Cell:
@@ -141,5 +147,7 @@ def progress_line(run: Run, status: Status) -> str:
     if status.phase != "training" or status.state != "running":
         return state_line(run, status)
     line = f"Training epoch {min(status.epoch + 1, status.epochs)} of {status.epochs}"
+    if status.is_paused:
+        return f"{line}, paused"
     left = jobs.training_left(run.spec(), status)
     return line if left is None else f"{line}, results in about {duration(left)}"

@@ -18,9 +18,11 @@ import torch
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Report, step_name
 from udml_core.methods.shared.distributed import is_shared, will_restart
-from udml_core.runs.tasks import RESERVE_BYTES, Status, Task
+from udml_core.runs.tasks import RESERVE_BYTES, TRAINING, Status, Task
 
 HEARTBEAT = 0.5
+PAUSE_LOOKS = 0.1
+"""Seconds between two looks at whether a pause has ended or a training is to rest."""
 log = logging.getLogger("udml")
 
 
@@ -39,7 +41,8 @@ class Reporter:
         """Write the status of a task; `follow` receives the progress too."""
         self._task = task
         self._follow = follow
-        self._last = 0.0
+        self._last = self._looked = 0.0
+        self._rested = 0.0
         self.status = task.stored_status()
 
     def change(self, **values: Any) -> None:
@@ -52,7 +55,7 @@ class Reporter:
         self._last = time.monotonic()
 
     def share(self, share: float, phase: str) -> None:
-        """Report the finished share of a phase, and stop if requested.
+        """Report the finished share of a phase; rest or stop if requested.
 
         Raises:
             StopRequestedError: A stop was requested.
@@ -62,6 +65,35 @@ class Reporter:
         if step_name(phase) != step_name(self.status.phase) or time.monotonic() - self._last > HEARTBEAT:
             self.stop_if_requested()
             self.change(share=share, phase=phase)
+        if phase == TRAINING and time.monotonic() - self._looked > PAUSE_LOOKS:
+            self._looked = time.monotonic()
+            self.rest_if_requested(share)
+
+    def clock(self) -> float:
+        """Return the time in seconds that passes while the training does not rest; only differences have a meaning."""
+        return time.monotonic() - self._rested
+
+    def rest_if_requested(self, share: float = 0.0) -> None:
+        """Rest while a user pauses the training: the worker keeps its place in the epoch, its memory and its device.
+
+        Args:
+            share: The finished share of the epoch.
+
+        Raises:
+            StopRequestedError: A stop was requested meanwhile.
+            UserError: The task's folder was removed meanwhile.
+        """
+        if not self._task.pause_requested():
+            return
+        began = time.monotonic()
+        self.change(share=share, paused=True)
+        while self._task.pause_requested():
+            self.stop_if_requested()
+            time.sleep(PAUSE_LOOKS)
+        rested = time.monotonic() - began
+        self._rested += rested
+        # Times that are expected from the time so far do not count the rest.
+        self.change(paused=False, phase_started=self.status.phase_started + rested)
 
     def stopped(self) -> None:
         """Note that the work was stopped."""
@@ -107,7 +139,7 @@ def execute(task: Task, work: Callable[[Reporter], None], follow: Report = lambd
         try:
             starter = psutil.Process(os.getppid() if is_shared() else os.getpid())  # what a stop signals
             reporter.change(state="waiting", pid=starter.pid, pid_born=starter.create_time(), message="",
-                            phase="waiting")
+                            phase="waiting", paused=False)
             task.reserve()
             work(reporter)
             reporter.change(state="done", finished=time.time(), phase="", share=1.0)

@@ -167,7 +167,7 @@ class _Work:
     def _train(self, loaded: Loaded) -> Embedder:
         data = data_for_fit(self.run, loaded, self.reporter.share)
         report = self.reporter.share
-        watcher = StepWatcher(self.run, lambda embedder: self._measured_step(loaded, embedder))
+        watcher = StepWatcher(self.run, lambda embedder: self._measured_step(loaded, embedder), self.reporter.clock)
         setting = Setting(self.spec.seed, self.device, loaded.encoder, lambda share: report(share, "training"),
                           self.spec.precision, self.spec.compile, watcher.observe)
         known, _ = self.run.metrics()
@@ -178,13 +178,14 @@ class _Work:
         start = self.run.read_start()
         if 0 not in recorded or JUDGED_CURVES.keys() <= recorded[0].keys():  # else the curves would begin in the middle
             self._seat_judges(loaded)
-        measuring = time.monotonic()
+        clock = self.reporter.clock  # the time of an epoch does not count a pause
+        measuring = clock()
         if 0 not in recorded:
             initial = Embedder.load(start[1], self.device) if start else self.method.initial(data, setting)
             recorded[0] = self._keep_start(loaded, initial)
         embedder = Embedder.load(checkpoint[2], self.device) if checkpoint else None
         self._record_start(loaded)
-        began = time.monotonic()
+        began = clock()
         # With cached features a step costs milliseconds; a trained encoder embeds the images, as for the start.
         watcher.begin(done, began - measuring if self.method.trains_encoder else 0.0)
         earlier = [row for number, row in recorded.items() if number <= done]
@@ -199,20 +200,21 @@ class _Work:
                 self.run.write_best(epoch.number, epoch.state, epoch.embedder)
             if epoch.number not in recorded:
                 recorded[epoch.number] = row
-                self.run.append_metrics(row | {"seconds": time.monotonic() - began})
+                self.run.append_metrics(row | {"seconds": clock() - began})
             self.run.write_checkpoint(epoch.number, epoch.state, epoch.embedder)
             done, embedder = epoch.number, epoch.embedder
             watcher.epoch = done
-            self.reporter.change(epoch=done, epoch_seconds=time.monotonic() - began, share=0.0)
-            record_epoch(self.spec, len(data), time.monotonic() - began)
+            self.reporter.change(epoch=done, epoch_seconds=clock() - began, share=0.0)
+            record_epoch(self.spec, len(data), clock() - began)
             log.info("epoch %d: %s", done, ", ".join(f"{name} {value:.4g}" for name, value in row.items()))
             self.reporter.stop_if_requested()
+            self.reporter.rest_if_requested()
             self._keep_baselines(loaded, embedder)
             if self._falls(rows):
                 log.info("the judges find the last %d epochs surely worse than epoch %d: training ends",
                          self.spec.patience, self._best(rows))
                 break
-            began = time.monotonic()
+            began = clock()
         best = self._best(recorded.values())
         if self.spec.select != "last" and best is not None:
             embedder = self._kept(best, done)
