@@ -75,7 +75,7 @@ const LESSON = {
         chart.describe(`${["Effective rank", "R@1"][at]} over the training steps with step size ${size}: ${runs.map(({ curves }, row) => `${LESSON.kinds[row]} from ${curves[0][name].toFixed(2)} to ${curves.at(-1)[name].toFixed(2)}`).join(", ")}`);
         chart.draw(runs.map(({ curves }, row) => ({ name: LESSON.kinds[row], color: colors[row], dashed: row === 1,
           points: curves.map((curve, index) => [steps[index], curve[name]]) })), number);
-        chart.svg.append(shape("text", { x: 60, y: 12, "font-size": 13, "font-weight": 700 }, ["Effective rank", "R@1"][at]));
+        chart.svg.append(shape("text", { x: 60, y: 12, "font-size": chart.letters, "font-weight": 700 }, ["Effective rank", "R@1"][at]));
       });
       paint();
     } };

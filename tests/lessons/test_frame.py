@@ -100,57 +100,6 @@ def test_the_address_holds_the_state_and_nonsense_in_it_is_ignored(open_lesson: 
 
 
 @pytest.mark.browser
-def test_a_presentation_shows_one_section_and_keys_lead_through_it(open_lesson: Open) -> None:
-    page = open_lesson("epsilon")
-    page.get_by_role("button", name="Skip the question").click()
-    page.get_by_role("button", name="Present").click()
-    sections = page.locator("[data-slide]")
-    for number in range(3):
-        for index in range(3):
-            expect(sections.nth(index)).to_be_visible(visible=index == number)
-        if number < 2:
-            page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowLeft")
-    expect(sections.nth(1)).to_be_visible()
-    page.keyboard.press("Escape")
-    for index in range(3):
-        expect(sections.nth(index)).to_be_visible()
-    assert "present" not in page.url
-
-
-@pytest.mark.browser
-def test_what_gives_the_answer_away_waits_for_it(open_lesson: Open) -> None:
-    page = open_lesson("epsilon")
-    for part in (".see", ".explain", ".end", ".notes"):
-        expect(page.locator(part)).to_be_hidden()
-    page.get_by_role("button", name="Present").click()
-    page.keyboard.press("ArrowRight")
-    expect(page.locator(".explain")).to_be_visible()  # an audience answers aloud
-    page.keyboard.press("Escape")
-    page.get_by_label("Fewer, larger clusters").check()
-    for part in (".see", ".explain", ".end", ".notes"):
-        expect(page.locator(part)).to_be_visible()
-
-
-@pytest.mark.browser
-def test_arrows_turn_slides_and_change_no_answer_and_no_slider(open_lesson: Open) -> None:
-    page = open_lesson("epsilon")
-    page.get_by_label("Fewer, larger clusters").check()
-    page.get_by_role("button", name="Present").click()
-    for focused in (page.get_by_label("Fewer, larger clusters"), page.get_by_role("slider")):
-        focused.focus()
-        page.keyboard.press("ArrowRight")
-        expect(page.locator("[data-slide]").nth(1)).to_be_visible()
-        page.keyboard.press("ArrowLeft")
-        expect(page.locator("[data-slide]").nth(0)).to_be_visible()
-    expect(page.get_by_label("Fewer, larger clusters")).to_be_checked()
-    assert page.evaluate("window.lesson.state.epsilon") == 0.3
-    page.get_by_role("slider").focus()
-    page.keyboard.press("ArrowUp")
-    assert page.evaluate("window.lesson.state.epsilon") == 0.31
-
-
-@pytest.mark.browser
 def test_the_claim_waits_for_the_prediction(open_lesson: Open) -> None:
     """In eight lessons it answers the question."""
     page = open_lesson("epsilon")
@@ -170,23 +119,3 @@ def test_the_course_s_contents_show_the_progress(open_lesson: Open) -> None:
     page.get_by_role("button", name="Forget my progress").click()
     expect(page.get_by_text(f"0 of {len(course())} finished")).to_be_visible()
     assert not Axe().run(page).response["violations"]
-
-
-@pytest.mark.browser
-def test_the_summary_to_print_holds_the_picture_and_no_notes_of_the_teacher(open_lesson: Open) -> None:
-    page = open_lesson("epsilon")
-    page.evaluate("""() => {
-        const append = Element.prototype.append;
-        Element.prototype.append = function (...nodes) {
-            append.apply(this, nodes);
-            const [frame] = nodes;
-            if (frame?.className !== "printed") return;
-            frame.contentWindow.print = () => { window.printed = frame.contentDocument.body.innerHTML; };
-        };
-    }""")
-    page.get_by_role("button", name="Print summary").click()
-    printed = page.evaluate("window.printed")
-    for part in ("<h1>ε merges and shatters</h1>", "data:image/png", "<math>", "Takeaway"):
-        assert part in printed
-    for spoiler in ("Teacher notes", "Common wrong answer"):
-        assert spoiler not in printed

@@ -25,6 +25,8 @@ from udml_core.base.paths import ASSETS
 FOLDER = ASSETS / "lessons"
 KIT = FOLDER / "kit"
 INDEX = "index.html"
+LESSON_KIT = ("draw", "print", "present", "frame")
+"""Files of the toolkit that a lesson needs, in this order."""
 MOST_BYTES = 4_000_000
 """Size at which the file of answers takes no more."""
 _FIELD = re.compile(r'^  (\w+): (.+?),?$', re.MULTILINE)
@@ -84,9 +86,9 @@ def find_lesson(name: str) -> Lesson | None:
     return next((lesson for lesson in course() if lesson.id == name), None)
 
 
-def kit_script(*names: str) -> str:
-    """Return the colors and scripts of the toolkit as one text."""
-    scripts = (ASSETS / "palette.js", *(KIT / f"{name}.js" for name in names))
+def lesson_kit(*others: str) -> str:
+    """Return the colors and the toolkit of lessons as one script, with others of its files if named."""
+    scripts = (ASSETS / "palette.js", *(KIT / f"{name}.js" for name in (*LESSON_KIT, *others)))
     return "".join(script.read_text(encoding="utf-8") for script in scripts)
 
 
@@ -118,7 +120,7 @@ def _pictures(name: str) -> list[str]:
 def lesson_file(lesson: Lesson) -> bytes:
     """Return a lesson as one HTML file that works offline."""
     header = {"course": course_header("{}.html"), "index": INDEX, "heading": True, "content": lesson.content()}
-    script = (f"{kit_script('draw', 'frame')}{lesson.script}\n"
+    script = (f"{lesson_kit()}{lesson.script}\n"
               f"window.lesson = new Lesson(document.querySelector('.lesson'), LESSON, {_embedded(header)}, {{}});")
     return _page(lesson.title, "lesson", script)
 
@@ -126,7 +128,7 @@ def lesson_file(lesson: Lesson) -> bytes:
 def index_file() -> bytes:
     """Return the course's contents as one HTML file that works offline."""
     header = {"course": course_header("{}.html", pictures=True), "heading": True}
-    script = (f"{kit_script('draw', 'frame', 'course')}\n"
+    script = (f"{lesson_kit('course')}\n"
               f"showCourse(document.querySelector('.course'), {_embedded(header)}, null);")
     return _page("Learn metric learning", "course", script)
 

@@ -46,6 +46,12 @@ function array({ dtype, shape: sizes, base64 }) {
 const STAGE_PADDING = 18;
 const shareOf = (stage, width) => (stage.clientWidth ? clamp((stage.clientWidth - STAGE_PADDING) / width, 0.5, 1) : 1);
 
+// Pixels of the screen by pixel of a canvas; a presentation enlarges the stage.
+const pixelRatio = (canvas) => (window.devicePixelRatio || 1) * Math.max(1, Number(getComputedStyle(canvas).getPropertyValue("--scale")) || 1);
+
+// The smallest letters of a picture: a presentation asks for larger letters.
+const leastLetters = (node) => Number(getComputedStyle(node).getPropertyValue("--least")) || 0;
+
 // A plane: an SVG picture in data units.
 // options: {x: [low, high], y: [low, high], label, width = 640, height = 420, equal = true: one unit is as long up as across}
 class Plane {
@@ -53,7 +59,7 @@ class Plane {
     const share = shareOf(stage, width);
     width *= share;
     height *= share;
-    Object.assign(this, { width, height });
+    Object.assign(this, { width, height, least: leastLetters(stage) });
     let [across, up] = [width / (x[1] - x[0]), height / (y[1] - y[0])];
     if (equal) across = up = Math.min(across, up);
     const middle = [(x[0] + x[1]) / 2, (y[0] + y[1]) / 2];
@@ -117,7 +123,7 @@ class Plane {
 
   text(point, words, { dx = 0, dy = 0, size = 14, anchor = "middle", ...attributes } = {}) {
     const [x, y] = this.at(point);
-    return this.add("text", { x: x + dx, y: y + dy, "font-size": size, "text-anchor": anchor, ...attributes }, words);
+    return this.add("text", { x: x + dx, y: y + dy, "font-size": Math.max(size, this.least), "text-anchor": anchor, ...attributes }, words);
   }
 
   // A point that the reader drags, or moves with the arrow keys.
@@ -198,7 +204,7 @@ class Cloud {
   paintAll() {
     if (!this.content || !this.canvas.clientWidth) return;
     const { colors, radius = 3, segments = [], order = [], positions } = this.content;
-    const ratio = window.devicePixelRatio || 1;
+    const ratio = pixelRatio(this.canvas);
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight].map((size) => Math.round(size * ratio));
     if (this.canvas.width !== width || this.canvas.height !== height) Object.assign(this.canvas, { width, height });
     this.fit();
@@ -254,7 +260,7 @@ class Cloud {
 // `draw` takes [{name, points: [[x, y], …], color, dashed}] and the cursor's x. Names stand beside the ends of the lines.
 class Chart {
   constructor(stage, options) {
-    Object.assign(this, { width: 640, height: 260, ticks: null, ...options });
+    Object.assign(this, { width: 640, height: 260, ticks: null, letters: Math.max(13, leastLetters(stage)), left: 54, right: 130, ...options });
     this.width *= shareOf(stage, this.width);
     this.svg = shape("svg", { class: "chart", viewBox: `0 0 ${this.width} ${this.height}`, role: "img", "aria-label": this.label });
     stage.append(this.svg);
@@ -263,26 +269,30 @@ class Chart {
   describe(label) { this.svg.setAttribute("aria-label", label); }
 
   at([x, y]) {
-    const [left, right, top, bottom] = [54, this.right ?? 130, 14, 42];
+    const [left, right, top, bottom] = [this.left, this.right, 14, 16 + 2 * this.letters];
     return [left + (x - this.x[0]) / (this.x[1] - this.x[0]) * (this.width - left - right),
       this.height - bottom - (y - this.y[0]) / (this.y[1] - this.y[0]) * (this.height - top - bottom)];
   }
 
   draw(series, cursor = null) {
     const nodes = [];
+    const wide = (words) => 0.58 * this.letters * words.length; // pixels, about
+    const axis = (low, high) => [low, (low + high) / 2, high];
+    const valueWords = (y) => (this.format ? this.format(y) : String(Number(y.toPrecision(3))));
+    this.left = Math.max(this.left, ...axis(...this.y).map((y) => wide(valueWords(y)) + 12));
+    this.right = Math.max(this.right, ...series.map(({ name }) => wide(name) + 22)); // room for the names beside the lines
     const rule = (from, to, attributes) => {
       const [[x1, y1], [x2, y2]] = [this.at(from), this.at(to)];
       nodes.push(shape("line", { x1, y1, x2, y2, ...attributes }));
     };
-    const write = (words, x, y, attributes) => nodes.push(shape("text", { x, y, "font-size": 13, ...attributes }, words));
-    const axis = (low, high) => [low, (low + high) / 2, high];
+    const write = (words, x, y, attributes) => nodes.push(shape("text", { x, y, "font-size": this.letters, ...attributes }, words));
     for (const y of axis(...this.y)) {
       rule([this.x[0], y], [this.x[1], y], { class: "rule" });
-      write(this.format ? this.format(y) : String(Number(y.toPrecision(3))), this.at([this.x[0], y])[0] - 8, this.at([0, y])[1] + 4,
+      write(valueWords(y), this.at([this.x[0], y])[0] - 8, this.at([0, y])[1] + 4,
         { "text-anchor": "end" });
     }
     for (const x of this.ticks ?? axis(...this.x)) {
-      write(String(Number(x.toPrecision(3))), this.at([x, 0])[0], this.height - 24, { "text-anchor": "middle" });
+      write(String(Number(x.toPrecision(3))), this.at([x, 0])[0], this.height - 11 - this.letters, { "text-anchor": "middle" });
     }
     write(this.xLabel, this.at([(this.x[0] + this.x[1]) / 2, 0])[0], this.height - 6, { "text-anchor": "middle" });
     write(this.yLabel, 4, 12, {});
@@ -295,7 +305,7 @@ class Chart {
       ends.push({ name, color, x: this.at(points.at(-1))[0] + 6, y: this.at(points.at(-1))[1] + 4 });
     }
     ends.sort((one, other) => one.y - other.y);
-    ends.forEach((end, index) => { if (index) end.y = Math.max(end.y, ends[index - 1].y + 15); });
+    ends.forEach((end, index) => { if (index) end.y = Math.max(end.y, ends[index - 1].y + this.letters + 2); });
     for (const { name, color, x, y } of ends) {
       nodes.push(shape("rect", { x, y: y - 9, width: 9, height: 9, fill: color }));
       write(name, x + 13, y, {});
@@ -321,7 +331,7 @@ function paintDigit(context, pixels, size) {
 // PALETTE, middle: [x, y] in the center of the canvas, unit: pixels of one unit of the positions, size of a letter}
 function paintLetters(canvas, { positions, letters, colors, middle, unit, size }) {
   const [width, height] = [canvas.clientWidth, canvas.clientHeight];
-  const ratio = window.devicePixelRatio || 1;
+  const ratio = pixelRatio(canvas);
   const pixels = [width, height].map((side) => Math.round(side * ratio));
   if (canvas.width !== pixels[0] || canvas.height !== pixels[1]) [canvas.width, canvas.height] = pixels;
   const context = canvas.getContext("2d");

@@ -16,8 +16,10 @@ function keepCourse(course) {
   try { localStorage.setItem(COURSE_KEY, JSON.stringify(course)); } catch { /* progress then lasts as long as the page */ }
 }
 
-const PRESENT = "present";
 const ADDRESS_MS = 250;
+
+// Name the slide of the presentation that shows a part.
+const on = (slide, part) => fill(part, { "data-on": slide }, []);
 
 class Lesson {
   // header: {course: [{id, title, minutes, href}], content: data by name, heading: whether to show the title}
@@ -29,12 +31,12 @@ class Lesson {
     this.start = Object.fromEntries([...lesson.controls, ...(lesson.hidden ?? [])].map(({ name, start }) => [name, start]));
     this.state = { ...this.start, ...this.readAddress() };
     this.data = Object.fromEntries(Object.entries(header.content).map(([name, content]) => [name, this.unpacked(content)]));
+    this.presentation = new Presentation(this);
     this.build();
-    this.view = lesson.build({ stage: this.stage, data: this.data, state: () => this.state, change: (to) => this.change(to) });
     this.lock();
-    this.update();
-    this.present(new URLSearchParams(location.search).get(PRESENT) === "1");
-    this.onKey = (event) => this.key(event);
+    this.drawStage();
+    this.presentation.set(new URLSearchParams(location.search).get(PRESENT) === "1");
+    this.onKey = (event) => this.presentation.key(event);
     document.addEventListener("keydown", this.onKey, true); // before an answer or a slider, which the arrows would change
   }
 
@@ -87,6 +89,14 @@ class Lesson {
     this.writing = setTimeout(() => this.writeAddress(), ADDRESS_MS);
   }
 
+  // Build the picture for the width that the stage has now, and draw it.
+  drawStage() {
+    const { lesson, stage, data } = this;
+    stage.replaceChildren();
+    this.view = lesson.build({ stage, data, state: () => this.state, change: (to) => this.change(to) });
+    this.update();
+  }
+
   update() {
     const began = performance.now();
     const numbers = this.lesson.compute(this.state, this.data);
@@ -117,30 +127,36 @@ class Lesson {
       element("button", { type: "button", class: "plain", onclick: () => this.change(structuredClone(this.start)) }, "Start over"));
     this.before = this.question("before", `Predict: ${lesson.before.text}`, lesson.before);
     this.after = this.question("after", lesson.after.text, lesson.after);
-    const section = (name, ...children) => element("section", { class: name, "data-slide": true }, ...children);
-    this.root.replaceChildren(
-      element("header", {},
-        header.heading ? element("h1", {}, lesson.title) : null,
-        this.claim,
-        element("div", { class: "tools" },
-          element("span", {}, `Lesson ${position + 1} of ${header.course.length} · ${lesson.minutes} minutes`),
-          element("button", { type: "button", class: "plain start-present", onclick: () => this.present(true, true) }, "Present"),
-          element("button", { type: "button", class: "plain", onclick: () => this.print() }, "Print summary"))),
-      section("touch",
-        element("div", { class: "picture" }, this.stage, markup("p", lesson.see, { class: "see" })),
-        element("div", { class: "panel" }, this.before, markup("p", lesson.touch, { class: "do" }), this.controls, this.readout)),
-      section("explain",
-        element("div", {}, element("h2", {}, "The formula, with your numbers"), this.formula),
-        element("div", {}, element("h2", {}, "When it fails"), markup("p", lesson.fails))),
-      section("end",
-        element("div", {}, element("h2", {}, "Takeaway"), markup("p", lesson.takeaway, { class: "takeaway" }), this.tryLink()),
-        element("div", {}, element("h2", {}, "Check yourself"), this.after)),
+    this.root.replaceChildren(this.presentation.title, this.heading(position),
+      element("section", { class: "touch" },
+        element("div", { class: "picture", "data-on": "predict do try see" }, this.stage, markup("p", lesson.see, { class: "see" })),
+        element("div", { class: "panel", "data-on": "predict do try see" }, on("predict", this.before), this.presentation.step,
+          markup("p", lesson.touch, { class: "do" }), on("try", this.controls), on("try", this.readout))),
+      element("section", { class: "explain" },
+        on("formula", element("div", {}, element("h2", {}, "The formula, with your numbers"), this.formula)),
+        on("fails", element("div", {}, element("h2", {}, "When it fails"), markup("p", lesson.fails)))),
+      element("section", { class: "end" },
+        on("takeaway", element("div", {}, element("h2", {}, "Takeaway"), markup("p", lesson.takeaway, { class: "takeaway" }), this.tryLink())),
+        on("check", element("div", {}, element("h2", {}, "Check yourself"), this.after))),
       this.notes(),
       element("nav", { "aria-label": "Lessons" },
         previous ? this.link(previous, `← ${previous.title}`) : element("span"),
         this.link({ id: "", href: header.index }, "All lessons"),
         next ? this.link(next, `${next.title} →`) : element("span")),
       element("p", { class: "hint" }, "→ next · ← previous · ↑ ↓ move a slider · Esc ends the presentation"));
+  }
+
+  heading(position) {
+    const { lesson, header } = this;
+    const button = (words, onclick, name = "") => element("button", { type: "button", class: `plain ${name}`, onclick }, words);
+    return element("header", {},
+      header.heading ? element("h1", {}, lesson.title) : null,
+      this.claim,
+      element("div", { class: "tools" },
+        element("span", {}, `Lesson ${position + 1} of ${header.course.length} · ${lesson.minutes} minutes`),
+        button("Present", () => this.presentation.set(true, true), "start-present"),
+        button("Print summary", () => printPage(this.root, summaryToPrint(this))),
+        button("Print handout", () => printPage(this.root, handoutToPrint(this)))));
   }
 
   link({ id, href }, words) {
@@ -167,7 +183,8 @@ class Lesson {
     const { ask, wrong, stuck } = this.lesson.notes;
     return element("details", { class: "notes" }, element("summary", {}, "Teacher notes"), element("dl", {},
       ...[["Ask", ask], ["Common wrong answer", wrong], ["Where students get stuck", stuck]].flatMap(
-        ([name, words]) => [element("dt", {}, name), markup("dd", words)])));
+        ([name, words]) => [element("dt", {}, name), markup("dd", words)])),
+    element("button", { type: "button", onclick: () => printPage(this.root, notesToPrint(this)) }, "Print notes and answers"));
   }
 
   question(name, text, { choices, right, because }) {
@@ -208,8 +225,7 @@ class Lesson {
     const isLocked = this.kept.before === undefined;
     this.claim.textContent = isLocked ? "Predict first. After your answer the lesson says what it claims, with the formula and when it fails." : this.lesson.claim;
     this.root.classList.toggle("locked", isLocked);
-    this.controls.inert = isLocked;
-    this.stage.inert = isLocked;
+    this.controls.inert = this.stage.inert = isLocked && !this.presentation.isOn; // an audience answers aloud
   }
 
   control(control) {
@@ -226,69 +242,9 @@ class Lesson {
     return element("label", { class: "slider" }, element("span", {}, label), input, value);
   }
 
-  // Presentation: one section at a time, in large type
-
-  present(isOn, fromButton = false) {
-    this.slide = 0;
-    this.isPresented = isOn;
-    this.root.classList.toggle(PRESENT, isOn);
-    document.body.classList.toggle("udml-present", isOn);
-    if (fromButton) {
-      const address = new URL(location.href);
-      if (isOn) address.searchParams.set(PRESENT, "1");
-      else address.searchParams.delete(PRESENT);
-      history.replaceState(history.state, "", address);
-    }
-    this.showSlide();
-  }
-
-  showSlide() {
-    this.root.querySelectorAll("[data-slide]").forEach((section, index) => {
-      section.classList.toggle("away", this.isPresented && index !== this.slide);
-    });
-  }
-
-  key(event) {
-    if (!this.isPresented || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "Escape") this.present(false, true);
-    const way = { ArrowRight: 1, PageDown: 1, ArrowLeft: -1, PageUp: -1 }[event.key];
-    if (!way) return;
-    event.preventDefault();
-    event.stopPropagation();
-    const count = this.root.querySelectorAll("[data-slide]").length;
-    const to = this.slide + way;
-    if (to >= 0 && to < count) { this.slide = to; this.showSlide(); return; }
-    const lesson = way > 0 ? this.next : this.previous;
-    if (!lesson) return;
-    if (this.outside.go) this.outside.go(lesson.id);
-    else location.href = `${lesson.href}?${PRESENT}=1`;
-  }
-
-  // One page to hand out: the current picture, the formula, the failure and the takeaway.
-  print() {
-    const { lesson } = this;
-    const picture = this.stage.cloneNode(true);
-    const drawn = [...this.stage.querySelectorAll("canvas")];
-    [...picture.querySelectorAll("canvas")].forEach((canvas, index) => {
-      const image = element("img", { src: drawn[index].toDataURL(), alt: "" });
-      image.style.width = `${drawn[index].clientWidth / (this.stage.clientWidth || 1) * 17}cm`; // the stage is as wide as the paper
-      canvas.replaceWith(image);
-    });
-    const frame = element("iframe", { class: "printed", title: "Summary to print" });
-    this.root.append(frame);
-    const page = frame.contentDocument;
-    page.body.innerHTML = `<h1>${lesson.title}</h1><p><b>${lesson.claim}</b></p>${picture.outerHTML}
-      <h2>Formula</h2>${this.formula.innerHTML}<h2>When it fails</h2><p>${lesson.fails}</p><h2>Takeaway</h2><p>${lesson.takeaway}</p>`;
-    page.head.append(element("style", {}, `body { font: 11pt system-ui, sans-serif; color: #000; } h1 { font-size: 16pt; margin: 0; }
-      h2 { font-size: 12pt; margin: 8pt 0 2pt; } p { margin: 2pt 0; } svg, img { max-height: 8cm; max-width: 100%; } [hidden], button:not(:has(img)) { display: none; }
-      button { border: 1px solid #999; background: none; padding: 2px; font-size: 8pt; } img, button > * { display: block; } button img { margin: auto; }`));
-    frame.contentWindow.addEventListener("afterprint", () => frame.remove());
-    frame.contentWindow.print();
-  }
-
   end() {
     document.removeEventListener("keydown", this.onKey, true);
-    document.body.classList.remove("udml-present");
+    this.presentation.end();
     clearTimeout(this.writing);
   }
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from udml_core.results.lessons import Lesson, course_header, kit_script, kit_style, record_answer
+from udml_core.results.lessons import Lesson, course_header, kit_style, lesson_kit, record_answer
 from udml_core.runs import runs_folder
 
 from ..shell.views import open_view
@@ -35,7 +35,7 @@ def show_lesson(lesson: Lesson) -> None:
 @st.cache_resource(show_spinner=False)
 def _component(lesson: Lesson) -> Any:
     """Register the component of a lesson."""
-    script = (f"{kit_script('draw', 'frame')}{lesson.script}\n"
+    script = (f"{lesson_kit()}{lesson.script}\n"
               "export default (answers) => mountLesson(answers, LESSON);\n")
     return st.components.v2.component(f"udml_lesson_{lesson.id}", html=HTML, css=kit_style(), js=script)
 

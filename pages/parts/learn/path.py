@@ -12,8 +12,8 @@ from udml_core.results.lessons import (
     clear_answers,
     course,
     course_header,
-    kit_script,
     kit_style,
+    lesson_kit,
     read_answers,
     right_choices,
 )
@@ -42,7 +42,7 @@ def show_path() -> None:
 
 @st.cache_resource(show_spinner=False)
 def _component() -> Any:
-    script = f"{kit_script('draw', 'frame', 'course')}\nexport default mountCourse;\n"
+    script = f"{lesson_kit('course')}\nexport default mountCourse;\n"
     return st.components.v2.component("udml_course", html=HTML, css=kit_style(), js=script)
 
 
