@@ -31,7 +31,7 @@ ICON = ASSETS / "icon.png"
 st.cache_resource(show_spinner=False)(keep_freed_memory)()  # The cache makes it run once per process.
 expose(st.get_option("server.address"))
 st.cache_resource(show_spinner=False)(jobs.wake)(runs_folder())  # Resume the queue after a restart.
-st.set_page_config(page_title="UDML Explorer", page_icon=str(ICON), layout="wide")
+st.set_page_config(page_title="UDML Explorer", page_icon=str(ICON), layout="wide", initial_sidebar_state=240)
 st.logo(str(ICON), size="large")
 st.html(ASSETS / "app.css")
 if st.context.theme.type == "dark":  # White text on the primary color is hard to read on a dark page.

@@ -112,6 +112,12 @@ def choose_next(group: str) -> Act:
     return act
 
 
+def choose_tab(page: Page, turn: int) -> None:
+    """Open the tabs of the chosen run's details in turn, beginning with the second."""
+    tabs = page.get_by_role("tab")
+    tabs.nth((turn + 1) % tabs.count()).click()
+
+
 def click_map(page: Page, turn: int) -> None:
     """Click the map, at another position each time."""
     box = page.locator(".overlay").first.bounding_box()
@@ -143,7 +149,7 @@ INTERACTIONS: dict[str, tuple[str, str, Act]] = {
     "data": (RPML, "change the view", choose_next(".st-key-data-view")),
     "labels": (SSDML, "move γ", press_slider),
     "train": (RPML, "move α", press_slider),
-    "runs": (RPML, "open the settings and the log", click("summary:has-text('Settings and log')")),
+    "runs": (RPML, "open the next tab", choose_tab),
     "explore": (PLM, "click an image on the map", click_map),
     "retrieval": (PLM, "next query", click(".st-key-query-next button")),
     "refine": (RPML, "move the first slider", press_slider),

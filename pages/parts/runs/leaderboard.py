@@ -43,6 +43,8 @@ OVER = {measure.name: f"{measure.name} − baseline" for measure in MAIN_MEASURE
 """Column with the difference of a measure to the better baseline."""
 PLAIN = {measure.name: measure.plain for measure in MAIN_MEASURES}
 """The measures in plain words."""
+SHORT_SAID = {**{words: words for words in SAID.values()}, SAID["cannot tell"]: "unclear"}
+"""The verdicts in words that leave room for all columns on a small screen."""
 NOT_JUDGED, COMPARED_WITH = "not judged", "reference"
 """Cells of runs without a verdict: nothing judged them yet, or the others are compared with them."""
 HIDDEN = {BEST, ADVISED, *OVER.values(), "Labels", "Tags"}
@@ -226,6 +228,7 @@ def _formatted(frame: pd.DataFrame) -> Any:
     """Format measures and differences as text, in columns that a click on the heading still sorts as numbers."""
     formats: dict[str, Any] = {measure.name: measure.text for measure in MAIN_MEASURES if measure.name in frame}
     formats |= {name: change_mark for name in OVER.values() if name in frame}
+    formats |= {name: lambda said: SHORT_SAID.get(said, said) for name in QUESTION_WORDS if name in frame}
     styled, main = frame.style.format(formats, na_rep=""), MAIN_MEASURES[0]
     if BEST in frame:
         def starred(value: Any) -> str:
@@ -240,7 +243,7 @@ def _columns(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
     column = st.column_config
     columns: dict[str, Any] = {
         "Run": column.TextColumn(width=_text_width(frame["Run"], NAME_WIDTH if BAR in frame else WHOLE_WIDTH)),
-        BAR: column.ImageColumn(f"Baseline ±{_scale(frame):.0f}", width=BAR_WIDTH + 46, help=(
+        BAR: column.ImageColumn(f"Baseline ±{_scale(frame):.0f}", width=BAR_WIDTH + 38, help=(
             f"Difference to the better baseline. Upper bar: {MAIN_MEASURES[0].plain.lower()} (MAP@R), lower bar: "
             f"{MAIN_MEASURES[1].plain.lower()} (R@1). "
             "To the right of the line: above the better baseline; to the left: below it. The ends of the bars' "
@@ -253,9 +256,10 @@ def _columns(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
         columns[heading] = column.TextColumn(width=_text_width([heading, *frame[heading]], 230),
                                              help="Only runs of the same group can be compared.")
     judged = (f"against the frozen features, judged without labels by encoders that took no part in the run; a race "
-              f"decides first. {NOT_JUDGED.capitalize()}: choose the run and press Judge without labels.")
+              f"decides first. Unclear: {SAID['cannot tell']}. "
+              f"{NOT_JUDGED.capitalize()}: choose the run and press Judge without labels.")
     for heading, subject in zip(QUESTION_WORDS, ("The nearest image", "All images near a query"), strict=True):
-        width = 7 * max(map(len, SAID.values())) + 10
+        width = 7 * max(map(len, (heading, *SHORT_SAID.values()))) + 10
         columns[heading] = column.TextColumn(width=None if heading == shown[-1] else width, help=f"{subject}, {judged}")
     for name, over in OVER.items():
         more = 7 * (len(name) - len("R@1"))  # a longer name needs wider columns
