@@ -47,4 +47,4 @@ def show_pause(run: Run, status: Status, pause: Callable[[], None]) -> None:
 def show_continue(go_on: Callable[[], None]) -> None:
     """Show the button that continues a paused training."""
     st.button("Continue training", icon=":material/play_arrow:", key=KEY, shortcut="P", on_click=go_on,
-              help="The training goes on with the next step, and the map and the curves with it.")
+              help="The next step of the training follows; the map and the curves move again.")
