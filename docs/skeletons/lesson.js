@@ -1,7 +1,7 @@
 // Who is nearest? An example of a lesson.
 const LESSON = {
   id: "nearest",
-  number: 13,
+  number: 15,
   minutes: 5,
   title: "Who is nearest?",
   claim: "The nearest point depends on where you stand.",

@@ -45,8 +45,7 @@ def test_a_handout_asks_everything_and_answers_nothing(open_lesson: Open, lesson
     page = open_lesson(lesson.id)
     texts = page.evaluate("""() => {
         const { before, after, notes, takeaway, fails, claim } = window.lesson.lesson;
-        const plain = (html) => {
-            const node = document.createElement("p"); node.innerHTML = html; return node.innerHTML; };
+        const plain = (html) => Object.assign(document.createElement("p"), { innerHTML: html }).innerHTML;
         const answers = [before.because, after.because, notes.wrong, notes.stuck, takeaway, fails, claim];
         return { asked: [before.text, after.text, notes.ask, ...before.choices, ...after.choices].map(plain),
             answers: answers.map(plain) };

@@ -25,7 +25,7 @@ from udml_core.base.paths import ASSETS
 FOLDER = ASSETS / "lessons"
 KIT = FOLDER / "kit"
 INDEX = "index.html"
-LESSON_KIT = ("draw", "print", "present", "frame")
+LESSON_KIT = ("draw", "guide", "print", "present", "frame")
 """Files of the toolkit that a lesson needs, in this order."""
 MOST_BYTES = 4_000_000
 """Size at which the file of answers takes no more."""
@@ -109,6 +109,16 @@ def course_header(href: str, pictures: bool = False) -> list[dict[str, Any]]:
             for lesson in course()]
 
 
+@cache
+def course_guide() -> dict[str, Any]:
+    """Return what students need, the plans for a class, and the glossary.
+
+    `needs` names the lessons on which each lesson builds.
+    """
+    guide: dict[str, Any] = json.loads((FOLDER / "course" / "guide.json").read_text(encoding="utf-8"))
+    return guide
+
+
 def _pictures(name: str) -> list[str]:
     """Return the light and the dark picture of a lesson as data addresses; none if the lesson has no pictures."""
     files = [FOLDER / "pictures" / f"{name}-{theme}.webp" for theme in ("light", "dark")]
@@ -119,7 +129,8 @@ def _pictures(name: str) -> list[str]:
 
 def lesson_file(lesson: Lesson) -> bytes:
     """Return a lesson as one HTML file that works offline."""
-    header = {"course": course_header("{}.html"), "index": INDEX, "heading": True, "content": lesson.content()}
+    header = {"course": course_header("{}.html"), "index": INDEX, "heading": True, "content": lesson.content(),
+              "guide": course_guide()}
     script = (f"{lesson_kit()}{lesson.script}\n"
               f"window.lesson = new Lesson(document.querySelector('.lesson'), LESSON, {_embedded(header)}, {{}});")
     return _page(lesson.title, "lesson", script)
@@ -127,7 +138,7 @@ def lesson_file(lesson: Lesson) -> bytes:
 
 def index_file() -> bytes:
     """Return the course's contents as one HTML file that works offline."""
-    header = {"course": course_header("{}.html", pictures=True), "heading": True}
+    header = {"course": course_header("{}.html", pictures=True), "heading": True, "guide": course_guide()}
     script = (f"{lesson_kit('course')}\n"
               f"showCourse(document.querySelector('.course'), {_embedded(header)}, null);")
     return _page("Learn metric learning", "course", script)

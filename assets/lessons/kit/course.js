@@ -1,6 +1,7 @@
 // The path through the lessons, with the progress that this browser keeps.
-// header: {course: [{id, title, claim, minutes, href, pictures: [light, dark]}], heading}; answers: trigger "go" id
-function drawCourse(root, { course, heading }, go) {
+// header: {course: [{id, title, claim, minutes, href, pictures: [light, dark]}], heading, guide}; answers: trigger "go" id
+function drawCourse(root, header, go) {
+  const { course, heading, guide } = header;
   const kept = readCourse().lessons;
   const isDone = ({ id }) => typeof kept[id]?.after === "number";
   const isBegun = ({ id }) => kept[id]?.before !== undefined;
@@ -22,13 +23,14 @@ function drawCourse(root, { course, heading }, go) {
       link(next, done ? `Continue: ${next.title}` : `Begin: ${next.title}`),
       ...(Object.keys(kept).length ? [element("button", { type: "button", class: "plain", onclick: () => {
         keepCourse({ ...readCourse(), lessons: {} });
-        drawCourse(root, { course, heading }, go);
+        drawCourse(root, header, go);
       } }, "Forget my progress")] : [])),
     element("ol", { class: "path" }, course.map((lesson, index) => element("li", {}, link(lesson,
       ...(lesson.pictures?.length ? [element("img", { src: lesson.pictures[isDark ? 1 : 0], alt: "" })] : []),
       element("span", { class: "number" }, String(index + 1)), element("b", {}, lesson.title),
       element("small", {}, isDone(lesson) ? element("span", { class: "mark" }, "✓ finished") : isBegun(lesson) ? "begun" : `${lesson.minutes} min`),
-      element("p", {}, lesson.claim))))));
+      element("p", {}, lesson.claim))))),
+    ...guideParts(guide, (id, words) => link(course.find((lesson) => lesson.id === id), words), Object.fromEntries(course.map(({ id, title }) => [id, title]))));
 }
 
 // Show the course, and draw it again when another tab finishes a lesson.

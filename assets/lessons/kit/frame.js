@@ -138,6 +138,7 @@ class Lesson {
       element("section", { class: "end" },
         on("takeaway", element("div", {}, element("h2", {}, "Takeaway"), markup("p", lesson.takeaway, { class: "takeaway" }), this.tryLink())),
         on("check", element("div", {}, element("h2", {}, "Check yourself"), this.after))),
+      this.terms(),
       this.notes(),
       element("nav", { "aria-label": "Lessons" },
         previous ? this.link(previous, `← ${previous.title}`) : element("span"),
@@ -154,6 +155,7 @@ class Lesson {
       this.claim,
       element("div", { class: "tools" },
         element("span", {}, `Lesson ${position + 1} of ${header.course.length} · ${lesson.minutes} minutes`),
+        this.needs(),
         button("Present", () => this.presentation.set(true, true), "start-present"),
         button("Print summary", () => printPage(this.root, summaryToPrint(this))),
         button("Print handout", () => printPage(this.root, handoutToPrint(this)))));
@@ -177,6 +179,23 @@ class Lesson {
       link.href = `http://localhost:8501/${page}?${new URLSearchParams(query?.(this.state) ?? {})}`;
     }, href: `http://localhost:8501/${page}` }, words);
     return element("p", {}, link, element("small", {}, " The link needs UDML Explorer running on this computer."));
+  }
+
+  // The terms of the glossary that the lesson uses.
+  terms() {
+    const { lesson, header: { course, guide, index } } = this;
+    const used = termsIn([lesson.claim, lesson.touch, lesson.see, lesson.fails, lesson.takeaway, lesson.before.text, lesson.after.text].join(" "), guide.terms);
+    const titles = Object.fromEntries(course.filter(({ id }) => id !== lesson.id).map(({ id, title }) => [id, title]));
+    return element("details", { class: "guide" }, element("summary", {}, `Terms of this lesson: ${used.map(({ term }) => term).join(", ")}`),
+      termList(used, (id, words) => this.link(course.find((other) => other.id === id), words), titles),
+      this.link({ id: "", href: `${index}#glossary` }, "All terms"));
+  }
+
+  // The lessons on which this one builds.
+  needs() {
+    const { lesson, header: { course, guide } } = this;
+    const links = (guide.needs[lesson.id] ?? []).map((id) => course.find((other) => other.id === id)).filter(Boolean);
+    return links.length ? element("span", {}, "Builds on: ", links.flatMap((other, at) => [...(at ? [", "] : []), this.link(other, other.title)])) : null;
   }
 
   notes() {

@@ -6,7 +6,14 @@ from typing import Any
 
 import streamlit as st
 
-from udml_core.results.lessons import Lesson, course_header, kit_style, lesson_kit, record_answer
+from udml_core.results.lessons import (
+    Lesson,
+    course_guide,
+    course_header,
+    kit_style,
+    lesson_kit,
+    record_answer,
+)
 from udml_core.runs import runs_folder
 
 from ..shell.views import open_view
@@ -21,7 +28,7 @@ def show_lesson(lesson: Lesson) -> None:
     """Show a lesson."""
     st.title(lesson.title)
     header = {"course": course_header("learn?lesson={}"), "index": "learn", "heading": False,
-              "content": _content(lesson)}
+              "content": _content(lesson), "guide": course_guide()}
     result = _component(lesson)(data=header, key=f"lesson-{lesson.id}", on_go_change=lambda: None,
                                    on_open_change=lambda: None, on_answered_change=lambda: None)
     if result.answered:

@@ -11,6 +11,7 @@ import streamlit as st
 from udml_core.results.lessons import (
     clear_answers,
     course,
+    course_guide,
     course_header,
     kit_style,
     lesson_kit,
@@ -29,14 +30,15 @@ def show_path() -> None:
     st.title("Learn")
     st.caption("Metric learning from the first distance to a checked result. Every lesson runs in the browser, on data "
                "that come with the app.")
-    result = _component()(data={"course": course_header("learn?lesson={}", pictures=True), "heading": False},
+    result = _component()(data={"course": course_header("learn?lesson={}", pictures=True), "heading": False,
+                                "guide": course_guide()},
                           key="course", on_go_change=lambda: None)
     if result.go is not None:
         go(str(result.go))
     with st.expander("For teachers"):
-        st.markdown("Each lesson ends with teacher notes, prints as a one-page summary, and has a presentation with "
-                    "large type (**Present**). `python -m udml_core lessons FOLDER` writes the course as HTML files "
-                    "that work without a server, for a web page or a stick.")
+        st.markdown("Each lesson has a presentation for the last row (**Present**), a one-page summary, a handout with "
+                    "exercises and no answers, and teacher notes that print apart. `python -m udml_core lessons "
+                    "FOLDER` writes the course as HTML files that work without a server, for a web page or a stick.")
         show_class()
 
 

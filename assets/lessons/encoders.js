@@ -1,0 +1,135 @@
+const IMAGES = 600; // the first digits
+const SIDE = 8;
+const unitVector = (values) => { const length = Math.hypot(...values); return values.map((value) => value / length); };
+
+// What each weak encoder sees of 64 pixels: eight sums, or eight sums of neighboring columns.
+const SEEN = {
+  columns: (pixels) => Array.from({ length: SIDE }, (_empty, column) => Array.from({ length: SIDE }, (_row, row) => pixels[SIDE * row + column]).reduce((sum, value) => sum + value, 0)),
+  rows: (pixels) => Array.from({ length: SIDE }, (_empty, row) => pixels.slice(SIDE * row, SIDE * row + SIDE).reduce((sum, value) => sum + value, 0)),
+  pairs: (pixels) => { const sums = SEEN.columns(pixels); return sums.slice(1).map((sum, column) => sum + sums[column]); },
+};
+const encoded = new Map(); // name → unit rows
+function encode(name, { pixels }) {
+  if (!encoded.has(name)) {
+    encoded.set(name, Array.from({ length: IMAGES }, (_empty, image) => unitVector(SEEN[name](Array.from(pixels.subarray(64 * image, 64 * image + 64))))));
+  }
+  return encoded.get(name);
+}
+
+const dotProduct = (one, other) => one.reduce((sum, value, at) => sum + value * other[at], 0);
+// The most similar other image of each image; of equally similar images the first.
+function nearestImages(rows) {
+  return rows.map((row, image) => {
+    let [best, found] = [-Infinity, -1];
+    for (let other = 0; other < rows.length; other += 1) {
+      if (other === image) continue;
+      let cosine = 0;
+      for (let at = 0; at < row.length; at += 1) cosine += row[at] * rows[other][at];
+      if (cosine > best + 1e-12) [best, found] = [cosine, other];
+    }
+    return found;
+  });
+}
+const joined = (first, second, weight) => first.map((row, image) => unitVector([...row, ...second[image].map((value) => weight * value)]));
+
+const LESSON = {
+  id: "encoders",
+  number: 14,
+  minutes: 7,
+  title: "Two weak encoders",
+  claim: "Two encoders that each miss much find more together, if they miss different images. A second encoder with the same errors adds nothing.",
+  data: ["digits", "encoders"],
+  before: {
+    text: "Encoder A sees only how much ink each column of a digit holds, and its R@1 (the share of images whose nearest image is the same digit) is about 60 %. Encoder B sees only the rows and has about 80 %. You write both vectors one behind the other. What is R@1 then?",
+    choices: ["About 80 %: the better encoder decides", "Above 90 %", "About 70 %, the mean of both"],
+    right: 1,
+    because: "Two digits with equal columns rarely have equal rows too. A wrong neighbor must deceive both encoders at once.",
+  },
+  touch: "Raise the weight of the second encoder from 0. Then exchange it for the encoder that sees pairs of columns.",
+  see: "The square holds all 600 images. Left: encoder A finds the right digit; right: it fails. Below the line in each half: the second encoder is right. Filled blue: both joined are right; dashed orange: both joined are wrong. The digits below are a query ★ on which A and the second encoder disagree or both fail, with the nearest image by each.",
+  controls: [
+    { name: "second", kind: "choice", label: "Second encoder", start: "rows", options: [{ value: "rows", words: "B: rows" }, { value: "pairs", words: "C: pairs of columns" }] },
+    { name: "weight", kind: "slider", label: "Weight w of the second encoder", low: 0, high: 3, step: 0.1, start: 1 },
+  ],
+  hidden: [{ name: "query", start: 0, low: 0, high: 9999 }],
+  compute({ second, weight, query }, { digits }) {
+    const [one, two] = [encode("columns", digits), encode(second, digits)];
+    const spaces = [one, two, joined(one, two, weight)];
+    const found = [0, 1].map((at) => (encoded.get(`nearest ${at ? second : "columns"}`) ?? encoded.set(`nearest ${at ? second : "columns"}`, nearestImages(spaces[at])).get(`nearest ${at ? second : "columns"}`)));
+    found.push(nearestImages(spaces[2]));
+    const { classes } = digits;
+    const right = found.map((list) => list.map((other, image) => classes[other] === classes[image]));
+    const share = (list) => list.filter(Boolean).length / IMAGES;
+    // cells[a][b]: images on which A is right (a = 1) or wrong, the second encoder too, and how many of them both find
+    const cells = [0, 1].map((a) => [0, 1].map((b) => {
+      const members = Array.from({ length: IMAGES }, (_empty, image) => image).filter((image) => Number(right[0][image]) === a && Number(right[1][image]) === b);
+      return { count: members.length, both: members.filter((image) => right[2][image]).length };
+    }));
+    const doubtful = Array.from({ length: IMAGES }, (_empty, image) => image).filter((image) => !right[0][image] || !right[1][image]);
+    const row = doubtful[Math.round(query) % doubtful.length];
+    const other = found[2][row];
+    return { recalls: right.map(share), cells, row, results: found.map((list) => list[row]), right: right.map((list) => list[row]),
+      cosines: spaces.map((rows) => dotProduct(rows[row], rows[other])), sameErrors: cells[0][0].count / (cells[0][0].count + cells[0][1].count), doubtful: doubtful.length };
+  },
+  readout: ({ recalls: [one, two, both], sameErrors }) => [["R@1, A", percent(one)], ["R@1, second", percent(two)], ["R@1, both", percent(both)],
+    ["A's errors that the second makes too", percent(sameErrors)]],
+  build({ stage, data: { digits }, change, state }) {
+    const plane = new Plane(stage, { x: [-0.06, 1.06], y: [-0.03, 1.1], width: 640, height: 330, equal: false, label: "Errors of two encoders" });
+    const row = element("div", {});
+    stage.append(row);
+    const picture = (image) => digits.pixels.subarray(64 * image, 64 * image + 64);
+    return { draw({ weight }, { recalls, cells, row: image, results, right, doubtful }) {
+      plane.clear();
+      const box = (x, y, width, height, color, attributes) => plane.path([[x, y], [x + width, y], [x + width, y + height], [x, y + height]],
+        { color, closed: true, width: 1.5, ...attributes });
+      [1, 0].forEach((a) => {
+        const [left, width] = [a ? 0 : recalls[0] + 0.01, a ? recalls[0] : 1 - recalls[0]];
+        const total = cells[a][0].count + cells[a][1].count || 1;
+        let bottom = 0;
+        for (const b of [1, 0]) {
+          const { count, both } = cells[a][b];
+          const height = 0.98 * count / total;
+          const filled = width * both / (count || 1);
+          if (height > 0) {
+            box(left, bottom, filled, height, COLORS.hit, { fill: COLORS.hit, "fill-opacity": 0.45 });
+            box(left + filled, bottom, width - filled, height, COLORS.miss, { fill: COLORS.miss, "fill-opacity": 0.12, "stroke-dasharray": "5 4" });
+            if (height > 0.08) plane.text([left + width / 2, bottom + height / 2], `${b ? "second right" : "second wrong"}: ${both} of ${count}`, { size: 13, dy: 5 });
+          }
+          bottom += height + 0.02;
+        }
+        plane.text([left + width / 2, 1.04], a ? "A is right" : "A is wrong", { size: 14, "font-weight": 700 });
+      });
+      plane.svg.setAttribute("aria-label", `Of 600 images, A finds ${percent(recalls[0])}, the second encoder ${percent(recalls[1])}, and both with weight ${weight} find ${percent(recalls[2])}. Of the ${cells[0][0].count} images on which both fail, ${cells[0][0].both} are found by the joined vector.`);
+      const names = ["A", "second", "both"];
+      row.replaceChildren(element("button", { type: "button", onclick: () => change({ query: (Math.round(state().query) + 1) % doubtful }) }, "Another query"),
+        digitTiles([{ pixels: picture(image), kind: "query", words: String(digits.classes[image]), label: `Query: a ${digits.classes[image]}` },
+          ...results.map((other, at) => ({ pixels: picture(other), kind: right[at] ? "hit" : "miss", words: names[at],
+            label: `Nearest by ${names[at]}: a ${digits.classes[other]}, ${right[at] ? "right" : "wrong"}` }))], "A query and its nearest image by each encoder", 48));
+    } };
+  },
+  formula: ({ weight }, { cosines }, { encoders }) => {
+    const number = (value) => `<mn>${value.toFixed(3)}</mn>`;
+    const cells = (list) => list.map((value) => `<td style="padding:0 8px;text-align:right">${value.toFixed(1)}</td>`).join("");
+    return `<p>Both vectors have length 1 before they are joined, so the cosine of the joined vectors is a weighted mean of both cosines:<br>
+      <math><mi>c</mi><mo>=</mo><mfrac><mrow><msub><mi>c</mi><mi>A</mi></msub><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup><msub><mi>c</mi><mi>B</mi></msub></mrow><mrow><mn>1</mn><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup></mrow></mfrac>
+      <mo>=</mo><mfrac><mrow>${number(cosines[0])}<mo>+</mo><mn>${(weight ** 2).toFixed(2)}</mn><mo>·</mo>${number(cosines[1])}</mrow><mn>${(1 + weight ** 2).toFixed(2)}</mn></mfrac><mo>=</mo>${number(cosines[2])}</math>,
+      for the query ★ and the nearest image of both.</p>
+      <p>Measured with real encoders, EfficientNet-Lite0 (E) and SqueezeNet (S), without labels or training: R@1, then MAP@R, in percent.</p>
+      <table><thead><tr><td></td>${["E", "S", "both", "E", "S", "both"].map((name) => `<th scope="col" style="padding:0 8px">${name}</th>`).join("")}</tr></thead>
+      <tbody>${encoders.record.map(({ name, first, second, both }) => `<tr><th scope="row" style="text-align:left">${name}</th>${cells([first[0], second[0], both[0], first[1], second[1], both[1]])}</tr>`).join("")}</tbody></table>`;
+  },
+  fails: "Choose encoder C, which sees pairs of columns. It makes nearly the same errors as A, so the joined vector gains little. And raise w to 3: the joined vector then follows one encoder and repeats its errors. Two encoders also cost twice the time, and neither of them may judge the result, because a judge must take no part.",
+  takeaway: "Join encoders whose errors differ. A second encoder that is weaker but sees something else helps more than a strong one that fails on the same images.",
+  open: { page: "refine", label: "join encoders and whiten them, without labels" },
+  after: {
+    text: "Encoder A has R@1 80 %. You can add B with 78 %, which fails on the same images as A, or C with 60 %, which fails on other images. Which one do you try first?",
+    choices: ["B: it is stronger", "C: its errors differ", "Neither: joining needs labels"],
+    right: 1,
+    because: "Where both fail in the same way, no weight helps. C can correct A's errors if A outvotes C elsewhere; choose its weight with care, for example by mutual neighbors.",
+  },
+  notes: {
+    ask: "How could you see without labels that two encoders make different errors?",
+    wrong: "“The joined R@1 lies between both.” A mean of two cosines is not a mean of two success rates: a wrong image must be near in both.",
+    stuck: "Students read the square as a map. It is a table with areas: each area is a number of images, and its blue part is the share that both find.",
+  },
+};

@@ -1,0 +1,24 @@
+// The course's guide: what students need, plans for a class, and the glossary. {prerequisites, needs, plans, terms}
+
+// Terms that a text uses, as whole words.
+function termsIn(text, terms) {
+  return terms.filter(({ term }) => new RegExp(`(^|[^\\p{L}])${term}s?($|[^\\p{L}])`, "iu").test(text));
+}
+
+// A list of terms; `link(id, words)` leads to a lesson.
+function termList(terms, link, titles) {
+  return element("dl", { class: "terms" }, terms.flatMap(({ term, meaning, lesson }) => [element("dt", {}, term),
+    element("dd", {}, `${meaning} `, ...(titles[lesson] ? [link(lesson, titles[lesson])] : []))]));
+}
+
+// What stands below the cards of the course.
+function guideParts({ prerequisites, plans, terms }, link, titles) {
+  const plan = ({ minutes, title, steps }) => element("section", {}, element("h3", {}, `${minutes} minutes: ${title}`),
+    element("ol", {}, steps.map((step) => element("li", {}, `${step.minutes} min: `,
+      ...(step.lesson ? [link(step.lesson, titles[step.lesson]), ". "] : []), step.words))));
+  return [
+    element("details", { class: "guide" }, element("summary", {}, "Plans for 45 and 90 minutes, and what students need"),
+      element("p", {}, prerequisites), plans.map(plan)),
+    element("details", { class: "guide", id: "glossary", open: location.hash === "#glossary" },
+      element("summary", {}, `Glossary: ${terms.length} terms`), termList(terms, link, titles))];
+}

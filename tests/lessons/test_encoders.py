@@ -1,0 +1,94 @@
+"""The lesson on two weak encoders against the library and the record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page
+
+from experiments.lessons.better import weak_encoders
+from experiments.lessons.encoders import encoders
+from udml_core.base.paths import ASSETS
+from udml_core.data import catalog
+from udml_core.numerics.evaluation import recall_at_k
+from udml_core.numerics.refinement.linear import unit_rows
+from udml_core.results.lessons import FOLDER
+
+IMAGES = 600
+RECORD = json.loads((ASSETS / "results" / "side-by-side.json").read_text(encoding="utf-8"))["datasets"]
+
+
+def spaces() -> dict[str, Any]:
+    """Return the vectors of the first images by encoder, in double precision."""
+    columns, rows = (part[:IMAGES].astype(np.float64) for part in weak_encoders())
+    pairs = columns[:, 1:] + columns[:, :-1]
+    return {"columns": unit_rows(columns), "rows": unit_rows(rows), "pairs": unit_rows(pairs)}
+
+
+def labels() -> Any:
+    """Return the classes of the first images."""
+    return np.asarray(catalog.load("digits").labels)[:IMAGES]
+
+
+def test_the_stored_values_are_the_record_s() -> None:
+    stored = json.loads((FOLDER / "encoders.json").read_text(encoding="utf-8"))
+    assert stored == encoders()
+    birds = RECORD["Birds, 100 species, 112 px"]["rows"]
+    assert stored["record"][0]["both"] == [birds["Both, whitened together"][name] for name in ("recall@1", "map@r")]
+    for row in stored["record"]:  # what the lesson claims of real encoders
+        for measure in (0, 1):
+            assert row["both"][measure] > max(row["first"][measure], row["second"][measure])
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("second", "weight"), [("rows", 1), ("rows", 0.4), ("rows", 0), ("pairs", 1), ("pairs", 3)])
+def test_recall_is_the_library_s(compute: Callable[..., Any], second: str, weight: float) -> None:
+    shown = compute("encoders", {"second": second, "weight": weight})
+    known = spaces()
+    joined = unit_rows(np.hstack([known["columns"], weight * known[second]]))
+    for share, space in zip(shown["recalls"], (known["columns"], known[second], joined), strict=True):
+        assert share == pytest.approx(recall_at_k(space, labels(), (1,))[1], abs=2.5 / IMAGES)  # ties in float32
+
+
+@pytest.mark.browser
+def test_the_cells_count_every_image_once(compute: Callable[..., Any]) -> None:
+    shown = compute("encoders", {})
+    counts = np.array([[cell["count"] for cell in row] for row in shown["cells"]])
+    both = np.array([[cell["both"] for cell in row] for row in shown["cells"]])
+    assert counts.sum() == IMAGES
+    assert counts[1].sum() / IMAGES == pytest.approx(shown["recalls"][0])
+    assert counts[:, 1].sum() / IMAGES == pytest.approx(shown["recalls"][1])
+    assert both.sum() / IMAGES == pytest.approx(shown["recalls"][2])
+    assert shown["sameErrors"] == pytest.approx(counts[0, 0] / counts[0].sum())
+
+
+@pytest.mark.browser
+def test_the_joined_cosine_is_the_weighted_mean(compute: Callable[..., Any]) -> None:
+    for weight in (0, 0.7, 2):
+        one, two, both = compute("encoders", {"weight": weight, "query": 3})["cosines"]
+        assert both == pytest.approx((one + weight**2 * two) / (1 + weight**2))
+
+
+@pytest.mark.browser
+def test_what_the_text_claims(compute: Callable[..., Any]) -> None:
+    start = compute("encoders", {})
+    assert start["recalls"][0] == pytest.approx(0.6, abs=0.05)
+    assert start["recalls"][1] == pytest.approx(0.8, abs=0.05)
+    assert start["recalls"][2] > 0.9
+    pairs = compute("encoders", {"second": "pairs"})
+    assert pairs["recalls"][2] < pairs["recalls"][1] + 0.05
+    assert pairs["sameErrors"] > start["sameErrors"] + 0.2
+    assert compute("encoders", {"weight": 3})["recalls"][2] < start["recalls"][2]
+
+
+@pytest.mark.browser
+def test_another_query_comes_at_a_press(open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("encoders")
+    page.click(".skip")
+    first = page.evaluate("lesson.numbers.row")
+    page.get_by_role("button", name="Another query").press("Enter")
+    assert page.evaluate("lesson.numbers.row") > first

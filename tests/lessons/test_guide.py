@@ -1,0 +1,60 @@
+"""The course's guide: glossary, plans and what each lesson builds on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.project.test_language import phrases_in
+from udml_core.results.lessons import course, course_guide
+
+KNOWN = {lesson.id: lesson for lesson in course()}
+
+
+def test_the_glossary_has_forty_terms_of_lessons_that_use_them() -> None:
+    terms = course_guide()["terms"]
+    names = [entry["term"] for entry in terms]
+    assert len(names) == 40
+    assert names == sorted(set(names), key=str.casefold)
+    for entry in terms:
+        script = KNOWN[entry["lesson"]].script
+        assert re.search(rf"(?<!\w){re.escape(entry['term'])}", script, re.IGNORECASE), entry["term"]
+        assert entry["meaning"].endswith(".")
+        assert not phrases_in(entry["meaning"])
+
+
+def test_plans_last_as_long_as_they_say_and_keep_the_order() -> None:
+    guide = course_guide()
+    assert [plan["minutes"] for plan in guide["plans"]] == [45, 90]
+    for plan in guide["plans"]:
+        assert sum(step["minutes"] for step in plan["steps"]) == plan["minutes"]
+        planned = [step["lesson"] for step in plan["steps"] if step["lesson"]]
+        for step in plan["steps"]:
+            assert step["lesson"] is None or step["minutes"] >= KNOWN[step["lesson"]].minutes
+        for at, lesson in enumerate(planned):  # whatever a lesson builds on comes before it
+            assert set(guide["needs"][lesson]) <= set(planned[:at])
+    assert set(guide["needs"]) == set(KNOWN)
+    for lesson, needs in guide["needs"].items():
+        assert all(KNOWN[other].number < KNOWN[lesson].number for other in needs)
+
+
+@pytest.mark.browser
+def test_glossary_and_plans_lead_to_lessons(open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("index")
+    page.get_by_text("Plans for 45 and 90 minutes").click()
+    expect(page.get_by_role("heading", name="90 minutes")).to_be_visible()
+    page.get_by_text("Glossary: 40 terms").click()
+    expect(page.locator(".terms dt")).to_have_count(40)
+    page.locator(".terms").get_by_role("link", name="Collapse").first.click()
+    page.wait_for_url("**/collapse.html")
+    expect(page.get_by_text("Builds on: Triplets and margin")).to_be_visible()
+    page.get_by_role("button", name="Skip the question").click()
+    page.get_by_text("Terms of this lesson").click()
+    expect(page.locator(".terms dt", has_text="effective rank")).to_be_visible()
+    page.get_by_role("link", name="All terms").click()
+    page.wait_for_url("**/index.html#glossary")
+    expect(page.locator(".terms dt", has_text="whitening")).to_have_count(0)
+    expect(page.locator(".terms dt", has_text="anchor")).to_be_visible()
