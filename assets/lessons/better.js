@@ -24,7 +24,7 @@ const LESSON = {
   number: 13,
   minutes: 8,
   title: "Did it get better? Judging without labels",
-  claim: "Without labels, people who compare pairs blindly and an encoder that took no part can both tell which embedding finds more similar images, if they also say how sure they are.",
+  claim: "Without labels, people in blind comparisons and an encoder that took no part can both tell which embedding finds more similar images, if they also say how sure they are.",
   data: ["digits", "better"],
   before: {
     text: "You have no labels. An embedding has changed, and you compare its first results with the old ones, pair by pair, without knowing which is which. Of 10 pairs you prefer the new result in 7. Is the new embedding better?",
