@@ -170,7 +170,8 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, is_wide: bool, on
     score = f"{separator}{sum(known)} of {len(known)} hits {ranking.pool}" if known else ""
     with st.container(key=f"heading-{column.name}"):
         mark = f'<span style="color:{column.color}" aria-hidden="true">■</span>'
-        st.markdown(f"{mark} **{escaped(column.title)}**{score}", unsafe_allow_html=True)
+        length = f"Each image is compared by {width}, its embedding." if width else None
+        st.markdown(f"{mark} **{escaped(column.title)}**{score}", unsafe_allow_html=True, help=length)
     if ranking.problem:
         st.info(ranking.problem, icon=":material/block:")
     elif not hits:
@@ -183,9 +184,9 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, is_wide: bool, on
                 f"retrieval-{column.name}", side=SIDE, cell=CELL, on_pick=on_pick, end=ranking.end)
         end = "" if ranking.threshold is None else f" {ranking.end} of {len(hits)} count as the same: " \
                                                    f"{ranking.threshold.short}."
-        numbers = f"Rank · {ranking.measure}." if has_numbers else "Below each image: its rank."
-        length = f"Each image is compared by {width}, its embedding." if width else None
-        st.caption(f"{f'**{effect}.** ' if effect else ''}{numbers}{end}", help=length)
+        numbers = f"Rank · {ranking.measure}." if has_numbers else ""
+        if below := f"{f'**{effect}.** ' if effect else ''}{numbers}{end}".strip():
+            st.caption(below)
     # The heading names the images already if they are all images.
     if not known or retrieval.dataset.is_large or not ranking.pool.startswith("among all "):
         st.caption(ranking.searched)
@@ -195,7 +196,8 @@ def _explain(rankings: Sequence[SearchResult], has_numbers: bool) -> str:
     scales = " Distances of different embeddings have different scales." if len(rankings) > 1 and has_numbers else ""
     measured = " R@1 and MAP@R use the test half alone." if _are_judged(rankings) else ""
     linked = " Point at an image: the same image in another list gets a dashed frame." if len(rankings) > 1 else ""
-    return f"Click an image to search with it.{linked}{scales}{measured}"
+    ranks = "" if has_numbers else " Below each image: its rank."
+    return f"Click an image to search with it.{ranks}{linked}{scales}{measured}"
 
 
 def _are_judged(rankings: Sequence[SearchResult]) -> bool:
