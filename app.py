@@ -35,7 +35,7 @@ st.set_page_config(page_title="UDML Explorer", page_icon=str(ICON), layout="wide
 st.logo(str(ICON), size="large")
 st.html(ASSETS / "app.css")
 if st.context.theme.type == "dark":  # White text on the primary color is hard to read on a dark page.
-    st.html('<style>:is([data-testid^=stBaseButton-primary], [data-testid=stPopoverButton][kind=primary], '
+    st.html('<style>:is([data-testid^=stBaseButton-primary]:enabled, [data-testid=stPopoverButton][kind=primary], '
             '[data-baseweb="tag"]) * { color: #0b1220; }</style>')
 st.set_option("client.showSidebarNavigation", True)  # false in the configuration, see there
 # Streamlit shows the default page at / and nothing at its own path, which therefore must not be the redirected /home.
