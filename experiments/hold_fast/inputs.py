@@ -175,7 +175,7 @@ def _nothing_starts() -> Iterator[None]:
     """Queue tasks without starting a process, and wait for none."""
     with quiet(), patch("udml_core.work.jobs.launch.launch"), patch("udml_core.work.jobs.launch.ensure_dispatcher"), \
             patch("udml_core.work.jobs.launch.start_maps"), patch("udml_core.cli.commands.follow_run"), \
-            patch("udml_core.cli.commands.follow_analysis"):
+            patch("udml_core.cli.analysing.follow_analysis"):
         yield
 
 

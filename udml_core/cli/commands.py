@@ -8,7 +8,6 @@ torch, faiss and scikit-learn take seconds to load, so each command imports what
 from __future__ import annotations
 
 import io
-import logging
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,12 +16,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 
 from udml_core.base.declaration import Options, describe
-from udml_core.base.errors import UserError, counted
+from udml_core.base.errors import UserError
 from udml_core.base.paths import existing_path
 from udml_core.base.storage import storage_problem
 from udml_core.cli.advice import advise
+from udml_core.cli.analysing import analyse, analyse_work, analyses, map_work, opinion, refine
 from udml_core.cli.curating import audit, exclude, sample
 from udml_core.cli.engines import Engine, EngineOptions, requested_engine
+from udml_core.cli.exporting import export_run, lessons, mirror_run
 from udml_core.cli.galleries import index
 from udml_core.cli.judging import judge
 from udml_core.cli.naming import names
@@ -33,43 +34,27 @@ from udml_core.cli.options import (
     Root,
     RunName,
     call_with_options,
+    named_run,
     parse_settings,
     root_of,
-    takes_options,
 )
 from udml_core.cli.output import (
-    analysis_line,
     exit_with,
-    follow_analysis,
     follow_run,
     print_answer,
     print_levels,
     print_progress,
     print_run,
-    summarize_analysis,
-    summarize_result,
     summarize_run,
 )
 from udml_core.cli.same import same
 from udml_core.cli.sorting import groups, sort
 from udml_core.cli.sweeps import sweep, sweeps
 from udml_core.cli.tables import table
-from udml_core.numerics.refinement.recipe import Recipe
-from udml_core.runs.analyses import (
-    DEFAULT_RECIPE,
-    Analysis,
-    AnalysisSpec,
-    Scope,
-    find_analysis,
-    list_analyses,
-    plan_analysis,
-)
-from udml_core.runs.analyses.kinds.opinion import JUDGES, SecondOpinion
-from udml_core.runs.analyses.kinds.refine import Refinement
-from udml_core.runs.tasks import ADVICE, LIVE_STATES, Status
+from udml_core.runs.tasks import ADVICE, LIVE_STATES
 
 if TYPE_CHECKING:
-    from udml_core.data.dataset import Dataset, Report
+    from udml_core.data.dataset import Dataset
     from udml_core.data.given.pair_sets import PairSet
     from udml_core.runs import Run
     from udml_core.runs.search import Hit
@@ -92,6 +77,15 @@ app.command()(sample)
 app.command()(groups)
 app.command()(names)
 app.command()(sort)
+app.command()(analyse)
+app.command()(refine)
+app.command()(opinion)
+app.command()(analyses)
+app.command(name="analyse-work", hidden=True)(analyse_work)
+app.command(name="map-work", hidden=True)(map_work)
+app.command(name="export")(export_run)
+app.command(name="mirror")(mirror_run)
+app.command()(lessons)
 app.add_typer(index, name="index")
 Wait = Annotated[bool, typer.Option(help="Follow the run until it ends.")]
 Fields = Annotated[list[str] | None, typer.Option("--set", metavar="FIELD=VALUE",
@@ -248,7 +242,7 @@ def work(name: RunName, again: Annotated[bool, typer.Option(
     from udml_core.runs.engines import read_owner
     from udml_core.work import jobs
 
-    run = _find_run(name, root)
+    run = named_run(name, root)
     if was_restarted() and run.stored_status().state not in LIVE_STATES:
         return  # the first process had stopped or failed for good
     if again and starts_as_first() and run.status().state not in LIVE_STATES:
@@ -283,7 +277,7 @@ def resume(name: RunName, engine: Annotated[Literal["local", "slurm", "submitit-
     """Resume a run after its last finished epoch."""
     from udml_core.work import jobs
 
-    run = _find_run(name, root)
+    run = named_run(name, root)
     is_default = engine is None and not engine_options
     jobs.resume(run, None if is_default else requested_engine(engine, engine_options) or "local")
     if wait:
@@ -305,7 +299,7 @@ def continue_(name: RunName, pairs_file: PairsFile = None,
     """
     from udml_core.work import jobs
 
-    earlier = _find_run(name, root)
+    earlier = named_run(name, root)
     dataset = earlier.dataset(print_progress())
     pairs = _pairs_of(dataset, pairs_file, given_pairs)
     if pairs is None:
@@ -322,7 +316,7 @@ def stop(name: RunName, root: Root = None, as_json: Json = False) -> None:
     """Stop a run; its finished epochs stay and it can be resumed."""
     from udml_core.work import jobs
 
-    run = _find_run(name, root)
+    run = named_run(name, root)
     jobs.stop(run)
     print_run(run, as_json)
 
@@ -379,7 +373,7 @@ def evaluate(name: RunName, again: Annotated[bool, typer.Option(help="Recompute 
     from udml_core.numerics.evaluation import headline_measures
     from udml_core.work.jobs.verdicts import said_lines
 
-    run = _find_run(name, root)
+    run = named_run(name, root)
     status, result = run.status(), run.evaluation()
     if status.state != "done" or result is None:
         raise UserError(f"The run {run.id} is {status.state} and has no evaluation. {ADVICE[status.state]}")
@@ -417,7 +411,7 @@ def query(name: RunName, image: Annotated[str, typer.Argument(help="An image fil
     from udml_core.runs.search.resemblance import find_unlike
     from udml_core.runs.search.same import same_threshold
 
-    opened = Retrieval(_find_run(name, root))
+    opened = Retrieval(named_run(name, root))
     opened.frame(embedding)  # rejects an unknown name before an image is read
     path, unlike = existing_path(image), None
     if path is not None:
@@ -456,190 +450,6 @@ def _result_rows(dataset: Dataset, hits: Sequence[Hit], threshold: Threshold | N
              "correct": hit.correct, "same": None if threshold is None else threshold.holds(hit)} for hit in hits]
 
 
-@app.command()
-@takes_options(AnalysisSpec, without=("frames", "names", "content", "recipe", "judges", "encoders"), only_given=True)
-def analyse(options: dict[str, Any], name: RunName,
-            frames: Annotated[str | None, typer.Option(help="frozen, initial, final, epoch numbers or ids of "
-                                                            "refinements, separated by commas.")] = None,
-            wait: Annotated[bool, typer.Option(help="Follow the analysis until it ends.")] = True,
-            root: Root = None, as_json: Json = False) -> None:
-    """Compute a map, a graph or a grid of a finished run and store it.
-
-    An interrupt stops the computation. The frame of a grid is the map's last by default.
-    """
-    run = _find_run(name, root)
-    if "source" in options:
-        source = find_analysis(run, options["source"])
-        options = {"frame": source.spec().frames[-1]} | options | {"source": source.id}
-    if frames:
-        options["frames"] = tuple(frames.split(","))
-    _compute_analysis(run, plan_analysis(**options), wait, root, as_json)
-
-
-@app.command()
-def refine(name: RunName,
-           recipe: Annotated[str | None, typer.Option(
-               help=f"The steps in their order: views, whiten, average, reduce, expand, rerank, diffuse. Default: "
-                    f"{DEFAULT_RECIPE}, without views for a table of embeddings.", show_default=False)] = None,
-           scope: Annotated[Scope, typer.Option(help="The images to refine. Whitening is fitted on the training half "
-                                                     "for the scopes test and train.")] = "test",
-           frame: Annotated[str, typer.Option(help="The embedding: frozen, initial or final.")] = "final",
-           wait: Annotated[bool, typer.Option(help="Follow the analysis until it ends.")] = True,
-           root: Root = None, as_json: Json = False) -> None:
-    """Refine a finished run's embedding without labels and store it with the run.
-
-    A recipe names steps and their options: views+whiten+average:k=20,times=2.
-    """
-    run = _find_run(name, root)
-    if recipe is None:
-        default = Recipe.parse(DEFAULT_RECIPE)
-        recipe = str(default if run.spec().encoder.reads_images else default.without("views"))
-    spec = plan_analysis(Refinement, recipe=recipe, scope=scope, frames=(frame,))
-    if caution := Recipe.parse(spec.recipe).caution():
-        typer.echo(caution, err=True)
-    _compute_analysis(run, spec, wait, root, as_json)
-
-
-@app.command()
-def opinion(name: RunName,
-            frames: Annotated[str, typer.Option(help="The embeddings, separated by commas: frozen, initial, final, or "
-                                                     "ids of refinements of the scope. Each is compared with the "
-                                                     "first.")] = "frozen,final",
-            judges: Annotated[str, typer.Option(help="Encoders that judge, separated by commas. The run's own is left "
-                                                     "out.")] = ",".join(JUDGES),
-            scope: Annotated[Scope, typer.Option(help="The images that are compared.")] = "test",
-            wait: Annotated[bool, typer.Option(help="Follow the analysis until it ends.")] = True,
-            root: Root = None, as_json: Json = False) -> None:
-    """Compare embeddings of a finished run without labels, by encoders that took no part in it.
-
-    "First result" is the similarity of a query and its nearest image, in the judge's whitened features; "whole group"
-    the mean similarity of a query and as many images as a typical group has, in features averaged over neighbors.
-    Judges with three quarters of all weight must agree.
-    """
-    spec = plan_analysis(SecondOpinion, scope=scope, frames=tuple(frames.split(",")),
-                         judges=tuple(judges.split(",")))
-    _compute_analysis(_find_run(name, root), spec, wait, root, as_json)
-
-
-def _compute_analysis(run: Run, spec: AnalysisSpec, wait: bool, root: Path | None, as_json: bool) -> None:
-    """Start an analysis, follow it if `wait` is set, and print its summary."""
-    from udml_core.work import jobs
-
-    analysis = jobs.analyse(run, spec, root=root_of(root))
-    typer.echo(f"analysis {analysis.id} in {analysis.folder}", err=True)
-    if wait:
-        follow_analysis(analysis)
-    summary = summarize_result(analysis)
-    found = spec.build_kind().lines(summary) if summary["state"] == "done" else []
-    print_answer(summary, as_json, lambda: [analysis_line(summary), *(f"  {line}" for line in found)])
-    if wait and summary["state"] != "done":
-        exit_with(summary["message"] or f"The analysis ended as {summary['state']}.", 1)
-
-
-@app.command(name="analyse-work", hidden=True)
-def analyse_work(folder: Path, background: bool = False) -> None:
-    """Execute an analysis in this process. `analyse` and the app start this; in the background it yields to runs."""
-    from udml_core.work.workers import analyse as worker
-
-    analysis = Analysis(folder.resolve())
-    analysis.spec()  # rejects other folders before anything is written
-    status = worker.work(analysis, background, _train_aside)
-    if status.state == "failed":
-        exit_with(status.message, 1)
-
-
-def _train_aside(run: Run, report: Report) -> Status:
-    from udml_core.work.workers import train  # few analyses train
-
-    return train.work_aside(run, report)
-
-
-@app.command(name="map-work", hidden=True)
-def map_work(folder: Path) -> None:
-    """Compute the maps that runs in a folder want. A run's worker starts this when it has finished."""
-    from udml_core.work.workers import follow_up
-
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    follow_up.work(folder.resolve())
-
-
-@app.command()
-def analyses(name: RunName, root: Root = None, as_json: Json = False) -> None:
-    """List the analyses of a run, newest first."""
-    run = _find_run(name, root)
-    rows = [summarize_analysis(analysis) for analysis in list_analyses(run)]
-    print_answer({"run": run.id, "analyses": rows}, as_json, lambda: [analysis_line(row) for row in rows] or [
-        f"No analyses. Compute one: udml analyse {run.id} --kind tsne"])
-
-
-@app.command(name="export")
-def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
-               model: Annotated[bool, typer.Option("--model", help=(
-                   "Write a model folder instead: weights, description, model card, search index, and the model as "
-                   "ONNX with an example that searches without torch."))] = False,
-               no_onnx: Annotated[bool, typer.Option("--no-onnx", help=(
-                   "Leave out ONNX and the example, for a network that cannot be converted."))] = False,
-               refined: Annotated[str | None, typer.Option("--refined", metavar="ID", help=(
-                   "Export this refinement: its images, vectors and neighbors in all files, without a model."))] = None,
-               shards: Annotated[int | None, typer.Option("--shards", metavar="ROWS", min=1, show_default=False, help=(
-                   "Write only the embedding after training, in Parquet files of at most this many rows."))] = None,
-               force: Annotated[bool, typer.Option("--force", help="Replace an earlier export in the folder.")] = False,
-               root: Root = None, as_json: Json = False) -> None:
-    """Copy model, embeddings, index, curves and evaluation to a new folder.
-
-    The embeddings are also written as Parquet; images.parquet opens in embedding-atlas, FiftyOne and LanceDB. With
-    --model the folder holds what other programs need to use the model.
-    """
-    from udml_core.work.exporting import export, export_model, export_shards
-
-    if shards is not None and (model or refined is not None):
-        raise UserError("Shards have the embedding after training alone. Remove --model and --refined, or --shards.")
-    if model and refined is not None:
-        raise UserError("A refinement has no model of its own. Remove --model or --refined.")
-    if no_onnx and not model:
-        raise UserError("ONNX is a part of the model folder. Add --model, or remove --no-onnx.")
-    run = _find_run(name, root)
-    if shards is not None:
-        files = export_shards(run, folder, shards, force=force)
-    elif model:
-        files = export_model(run, folder, onnx=not no_onnx, force=force)
-        if {"model.onnx", "search.py"} & {path.name for path in files} == {"model.onnx"}:
-            typer.echo("search.py was left out, because this backbone prepares images in its own way. config.json "
-                       "describes it.", err=True)
-    else:
-        files = export(run, folder, refinement=find_analysis(run, refined) if refined else None, force=force)
-    print_answer({"folder": str(folder), "files": [path.name for path in files]}, as_json,
-                 lambda: [str(path) for path in files])
-
-
-@app.command()
-def lessons(folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write to.")],
-            as_json: Json = False) -> None:
-    """Write the course as HTML files that work without a server."""
-    from udml_core.results.lessons import export_course
-
-    files = export_course(folder)
-    print_answer({"folder": str(folder), "files": [path.name for path in files]}, as_json,
-                 lambda: [str(path) for path in files])
-
-
-@app.command(name="mirror")
-def mirror_run(name: RunName, where: Annotated[str, typer.Argument(metavar="DIR|URI", help=(
-                   "TensorBoard's folder of logs, or MLflow's tracking URI."))],
-               to: Annotated[Literal["tensorboard", "mlflow"], typer.Option(help="The program.")],
-               root: Root = None, as_json: Json = False) -> None:
-    """Copy the curves and the evaluation of a run to TensorBoard or MLflow.
-
-    Repeat the command to add the epochs since.
-    """
-    from udml_core.work.exporting import mirror
-
-    run = _find_run(name, root)
-    added = mirror(run, to, where)
-    print_answer({"run": run.id, "to": to, "where": where, "epochs": added}, as_json,
-                 lambda: [f"added {counted(added, 'epoch')} of {run.id} to {to} at {where}"])
-
-
 def main(program: typer.Typer = app) -> NoReturn:
     """Run the command line.
 
@@ -671,12 +481,6 @@ def _follow_new_run(run: Run, wait: bool, as_json: bool) -> None:
     if wait:
         follow_run(run)
     print_run(run, as_json, must_be_done=wait)
-
-
-def _find_run(name: str, root: Path | None) -> Run:
-    from udml_core.runs import find_run
-
-    return find_run(name, root_of(root))
 
 
 def _number(value: Any) -> str:

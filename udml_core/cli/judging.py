@@ -12,7 +12,7 @@ import typer
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import read_regular
 from udml_core.base.paths import existing_path
-from udml_core.cli.options import Json, Root, root_of
+from udml_core.cli.options import Json, Root, named_run
 from udml_core.cli.output import print_answer, write_file
 
 if TYPE_CHECKING:
@@ -79,14 +79,13 @@ def _open_side(text: str, root: Path | None, like: Side | None = None) -> Side:
     Raises:
         UserError: There is no such run, or it does not have the embedding.
     """
-    from udml_core.runs import find_run
     from udml_core.runs.search import Retrieval
     from udml_core.runs.search.differing import SEPARATOR, Side
 
     name, separator, frame = text.rpartition(SEPARATOR)
     if not separator or existing_path(text):
         name, frame = text, "final"
-    run = find_run(name, root_of(root))
+    run = named_run(name, root)
     retrieval = like.retrieval if like is not None and like.retrieval.run == run else Retrieval(run)
     retrieval.frame(frame)  # rejects an unknown name
     return Side(retrieval, frame)

@@ -9,7 +9,7 @@ import typer
 
 from udml_core.base.errors import UserError, counted, quoted
 from udml_core.cli.images import listed_images
-from udml_core.cli.options import Json, Root, RunName, root_of
+from udml_core.cli.options import Json, Root, RunName, named_run
 from udml_core.cli.output import print_answer, print_progress
 from udml_core.cli.sorting import Frame, Precision
 
@@ -45,7 +45,6 @@ def names(name: RunName,
     class that is confirmed or rejected at once does not, because you have not looked at each image.
     """
     from udml_core.data.given.labels import undo as revert
-    from udml_core.runs import find_run
     from udml_core.runs.search import Retrieval
     from udml_core.runs.search.naming import name_all
 
@@ -53,7 +52,7 @@ def names(name: RunName,
         raise UserError("Confirm names, reject names or undo: one at a time. Remove the others.")
     if (images or file) and confirm is None and reject is None:
         raise UserError("--image and --file need a class. Add --confirm CLASS or --reject CLASS.")
-    opened = Retrieval(find_run(name, root_of(root)))
+    opened = Retrieval(named_run(name, root))
     if undo:
         typer.echo(f"{counted(len(revert(opened.dataset)), 'image')} reverted", err=True)
 

@@ -6,13 +6,16 @@ import inspect
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from udml_core.base.declaration import Described, Options, describe
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.paths import runs_folder
+
+if TYPE_CHECKING:
+    from udml_core.runs import Run
 
 DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="The name of a data set, or a folder of images.")]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the beginning of its id, or its folder.")]
@@ -23,6 +26,17 @@ Root = Annotated[Path | None, typer.Option("--runs", help="Folder of runs. Defau
 def root_of(root: Path | None) -> Path:
     """Return the folder of runs that an option names."""
     return root.expanduser().resolve() if root is not None else runs_folder()
+
+
+def named_run(name: str, root: Path | None) -> Run:
+    """Return the run that a command names.
+
+    Raises:
+        UserError: No run has this name.
+    """
+    from udml_core.runs import find_run
+
+    return find_run(name, root_of(root))
 
 
 def parse_settings(settings: list[str], option: str = "--set") -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from udml_core.base.errors import UserError, quoted
-from udml_core.cli.options import Json, Root, RunName, root_of
+from udml_core.cli.options import Json, Root, RunName, named_run
 from udml_core.cli.output import print_answer
 
 if TYPE_CHECKING:
@@ -37,11 +37,10 @@ def same(name: RunName,
     """
     from udml_core.data.given.judged_pairs import judged_pairs, want_precision
     from udml_core.data.given.pair_sets import write_pairs
-    from udml_core.runs import find_run
     from udml_core.runs.search import Retrieval
     from udml_core.runs.search.same import open_same_pairs
 
-    opened = Retrieval(find_run(name, root_of(root)))
+    opened = Retrieval(named_run(name, root))
     opened.frame(frame)  # rejects an unknown name before a precision is stored
     if precision is not None:
         want_precision(opened.dataset, precision)

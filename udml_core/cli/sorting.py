@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from udml_core.base.errors import UserError, counted, quoted
-from udml_core.cli.options import Json, Root, RunName, root_of
+from udml_core.cli.options import Json, Root, RunName, named_run
 from udml_core.cli.output import print_answer, print_progress
 
 if TYPE_CHECKING:
@@ -47,13 +47,12 @@ def groups(name: RunName,
     time: 1 is the largest. Groups that were merged or split in the app stay so.
     """
     from udml_core.data.given.labels import undo as revert
-    from udml_core.runs import find_run
     from udml_core.runs.search import Retrieval
     from udml_core.runs.search.naming import grouping_of
 
     if count is not None and epsilon is not None:
         raise UserError("Groups are formed by their number or by ε. Remove --count or --epsilon.")
-    opened = Retrieval(find_run(name, root_of(root)))
+    opened = Retrieval(named_run(name, root))
     if undo:
         typer.echo(f"{counted(len(revert(opened.dataset)), 'image')} reverted", err=True)
     grouping = grouping_of(opened, frame, print_progress())
@@ -177,12 +176,11 @@ def sort(name: RunName, target: Annotated[Path, typer.Argument(metavar="TARGET",
     metadata.csv, images.parquet, and files that FiftyOne and Label Studio import. No file of yours is moved or deleted.
     An interrupted export leaves the list unfinished.csv, and the same command continues it.
     """
-    from udml_core.runs import find_run
     from udml_core.runs.search import Retrieval
     from udml_core.runs.search.naming import name_all
     from udml_core.work.exporting import plan_sorting, write_plan
 
-    opened = Retrieval(find_run(name, root_of(root)))
+    opened = Retrieval(named_run(name, root))
     named = name_all(opened, frame, target=precision, chosen=least, report=print_progress())
     planned = plan_sorting(named, target, how, unnamed)
     for line in (*[named.words] * bool(named.labels), *planned.lines):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from udml_core.cli.options import Root, root_of
+from udml_core.cli.options import Root, named_run
 
 
 def table(names: Annotated[list[str], typer.Argument(metavar="RUN…", help="Finished runs on the same images.")],
@@ -20,8 +20,7 @@ def table(names: Annotated[list[str], typer.Argument(metavar="RUN…", help="Fin
     The best row and all rows within one standard deviation of it are bold. A dagger marks rows that differ from the
     best by a paired t-test over the seeds, corrected by Holm's method.
     """
-    from udml_core.runs import find_run
     from udml_core.runs.paper_table import table_of_runs
 
-    runs = [find_run(name, root_of(root)) for name in names]
+    runs = [named_run(name, root) for name in names]
     typer.echo(table_of_runs(runs, measures or ()).written(form), nl=False)
