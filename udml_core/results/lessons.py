@@ -25,7 +25,7 @@ from udml_core.base.paths import ASSETS
 FOLDER = ASSETS / "lessons"
 KIT = FOLDER / "kit"
 INDEX = "index.html"
-LESSON_KIT = ("draw", "guide", "print", "present", "frame")
+LESSON_KIT = ("draw", "tsne", "guide", "print", "present", "frame")
 """Files of the toolkit that a lesson needs, in this order."""
 MOST_BYTES = 4_000_000
 """Size at which the file of answers takes no more."""
