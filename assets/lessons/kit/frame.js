@@ -160,7 +160,8 @@ class Lesson {
         this.needs(),
         button("Present", () => this.presentation.set(true, true), "start-present"),
         button("Print summary", () => printPage(this.root, summaryToPrint(this))),
-        button("Print handout", () => printPage(this.root, handoutToPrint(this)))));
+        button("Print handout", () => printPage(this.root, handoutToPrint(this))),
+        linkButton("Copy link", () => { this.writeAddress(); return location.href; })));
   }
 
   link({ id, href }, words) {
